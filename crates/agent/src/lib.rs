@@ -1,0 +1,1 @@
+//! The library that the .NET runtime loads: hooks and instruments.

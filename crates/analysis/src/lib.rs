@@ -1,0 +1,1 @@
+//! From a clrscope recording to tables and trees: pure and deterministic.

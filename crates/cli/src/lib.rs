@@ -1,0 +1,1 @@
+//! A profiler for .NET programs: exact call trees with one command.

@@ -1,0 +1,1 @@
+//! The ABI of the .NET profiling interfaces: interfaces, identifiers, flags, structures and result codes.

@@ -1,0 +1,1 @@
+//! A framework to write .NET profilers in safe Rust.

@@ -1,0 +1,1 @@
+//! From clrscope analysis to foreign formats.

@@ -1,0 +1,1 @@
+//! What the tests of clrscope share: runtimes, fixtures, known answers.

@@ -1,0 +1,1 @@
+//! A minimal profiler: copy this folder to start your own.

@@ -1,0 +1,2 @@
+//! Development commands of clrscope.
+fn main() {}
