@@ -1,0 +1,161 @@
+//! Losses, problems and remarks: what a report must say besides its numbers.
+
+/// Something that was dropped or not recorded, counted where it happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// Why.
+    pub reason: LossReason,
+    /// How often.
+    pub count: u64,
+    /// First time, nanoseconds since the start of the run.
+    pub first_ns: u64,
+    /// Last time, nanoseconds since the start of the run.
+    pub last_ns: u64,
+}
+
+/// The reasons for a loss. The numbers are part of the format: only ever append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// A panic inside a callback was caught; the callback did nothing.
+    PanicCaught = 0,
+    /// A new path found no memory below the limit `max`; its calls ended in `(truncated)`.
+    TreeFull = 1,
+    /// A new path found no memory because the disk could not promise space.
+    DiskFull = 2,
+    /// A new path had to wait for memory longer than a hook may wait.
+    ArenaBehind = 3,
+    /// A thread could not be given a place in the thread table.
+    ThreadTableFull = 4,
+    /// The shadow stack of a thread was full.
+    StackFull = 5,
+    /// A name could not be had from the runtime; the id is shown instead.
+    NameUnknown = 6,
+    /// The table of names could not grow; later functions have no name.
+    DictionaryFull = 7,
+    /// The table of sampled times could not grow; later samples went to the thread's root.
+    TimesFull = 8,
+    /// A leave or tail call found no matching frame and was ignored.
+    UnmatchedLeave = 9,
+    /// Part of the recording could not be read.
+    Unreadable = 10,
+    /// The process was told to stop recording while it went on running.
+    Stopped = 11,
+    /// The process ended without telling the agent; what it had recorded is there.
+    AbruptEnd = 12,
+    /// The file system could not promise space: recorded in private memory and written out late.
+    LateWrites = 13,
+    /// The helper thread could not look at the threads in time; the share of that time is uncertain.
+    SamplerLate = 14,
+    /// Events were overwritten by newer ones in the ring.
+    RingOverwritten = 15,
+    /// An event found no place.
+    EventDropped = 16,
+    /// A callback sequence that the runtime should not send was ignored.
+    OddCallback = 17,
+}
+
+impl LossReason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; 18] = [
+        Self::PanicCaught,
+        Self::TreeFull,
+        Self::DiskFull,
+        Self::ArenaBehind,
+        Self::ThreadTableFull,
+        Self::StackFull,
+        Self::NameUnknown,
+        Self::DictionaryFull,
+        Self::TimesFull,
+        Self::UnmatchedLeave,
+        Self::Unreadable,
+        Self::Stopped,
+        Self::AbruptEnd,
+        Self::LateWrites,
+        Self::SamplerLate,
+        Self::RingOverwritten,
+        Self::EventDropped,
+        Self::OddCallback,
+    ];
+
+    /// The name in JSON (`losses` rows) and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PanicCaught => "panic_caught",
+            Self::TreeFull => "tree_full",
+            Self::DiskFull => "disk_full",
+            Self::ArenaBehind => "arena_behind",
+            Self::ThreadTableFull => "thread_table_full",
+            Self::StackFull => "stack_full",
+            Self::NameUnknown => "name_unknown",
+            Self::DictionaryFull => "dictionary_full",
+            Self::TimesFull => "times_full",
+            Self::UnmatchedLeave => "unmatched_leave",
+            Self::Unreadable => "unreadable",
+            Self::Stopped => "stopped",
+            Self::AbruptEnd => "abrupt_end",
+            Self::LateWrites => "late_writes",
+            Self::SamplerLate => "sampler_late",
+            Self::RingOverwritten => "ring_overwritten",
+            Self::EventDropped => "event_dropped",
+            Self::OddCallback => "odd_callback",
+        }
+    }
+
+    /// One sentence for a person.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::PanicCaught => "a fault in the agent was caught; that callback recorded nothing",
+            Self::TreeFull => "new call paths past the memory limit were folded into (truncated)",
+            Self::DiskFull => "new call paths found no disk space and were folded into (truncated)",
+            Self::ArenaBehind => "new call paths found no memory in time and were folded into (truncated)",
+            Self::ThreadTableFull => "threads beyond the thread table were not recorded",
+            Self::StackFull => "calls deeper than the shadow stack were not recorded",
+            Self::NameUnknown => "names could not be had from the runtime",
+            Self::DictionaryFull => "the name table could not grow; later functions have no name",
+            Self::TimesFull => "the time table could not grow; later time went to the thread",
+            Self::UnmatchedLeave => "leaves without a matching enter were ignored",
+            Self::Unreadable => "part of the recording could not be read",
+            Self::Stopped => "recording was stopped while the process ran on",
+            Self::AbruptEnd => "the process ended without a word; everything up to then is here",
+            Self::LateWrites => "disk space could not be promised; written out late",
+            Self::SamplerLate => "looks at the threads came late; that time is attributed coarsely",
+            Self::RingOverwritten => "older events were overwritten by newer ones, as the ring is meant to",
+            Self::EventDropped => "events found no place",
+            Self::OddCallback => "unexpected callback sequences were ignored",
+        }
+    }
+
+    /// Whether this is information rather than lost data.
+    #[must_use]
+    pub const fn is_benign(self) -> bool {
+        matches!(self, Self::AbruptEnd | Self::LateWrites | Self::RingOverwritten | Self::Stopped)
+    }
+
+    /// The reason with this number, if this version knows it.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+}
+
+/// Something wrong with the bytes of a recording, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Which part: a file or section name.
+    pub place: String,
+    /// What was wrong and what was done about it.
+    pub what: String,
+}
+
+/// A remark of the agent that the reports show in their head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// Nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// One sentence.
+    pub text: String,
+}

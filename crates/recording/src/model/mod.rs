@@ -1,0 +1,17 @@
+//! What a reader gets: one recording as plain values.
+//!
+//! Everything here is data without behaviour that could fail. Whatever was wrong with the bytes on
+//! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
+
+mod facts;
+mod process;
+mod run;
+mod tree;
+
+pub use facts::{Fact, Loss, LossReason, Problem};
+pub use process::{
+    CallsInfo, Clock, Event, EventArena, Function, FunctionFlags, FunctionKind, HookCost, Module, Process, SourceKind,
+    Thread, ThreadRole,
+};
+pub use run::{Exit, Recording, Run};
+pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

@@ -1,0 +1,250 @@
+//! One profiled process: its dictionaries and its threads.
+
+use super::{Exit, Fact, Loss, TreeSource};
+
+/// One .NET process of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Process id of its parent when it started.
+    pub parent_pid: u32,
+    /// Its command line.
+    pub command: Vec<String>,
+    /// The runtime, for instance `.NET 8.0.33`.
+    pub runtime: String,
+    /// Start of recording, nanoseconds since the start of the run.
+    pub started_ns: u64,
+    /// From start of recording to its end or last sign of life.
+    pub duration_ns: u64,
+    /// CPU time of the whole process while recorded, if it could be had.
+    pub cpu_ns: Option<u64>,
+    /// How it ended, if somebody saw it.
+    pub exit: Option<Exit>,
+    /// Whether the program ended while we watched and said so.
+    pub complete: bool,
+    /// Settings and measured constants of the `calls` instrument, if it ran.
+    pub calls: Option<CallsInfo>,
+    /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".
+    pub functions: Vec<Function>,
+    /// Indexed by [`Function::module`]; entry 0 stands for "no module".
+    pub modules: Vec<Module>,
+    /// In the order in which they were first seen.
+    pub threads: Vec<Thread>,
+    /// What was lost, by reason.
+    pub losses: Vec<Loss>,
+    /// Remarks for the head of reports.
+    pub facts: Vec<Fact>,
+    /// Raw event chunks of other instruments, by instrument name.
+    pub events: Vec<EventArena>,
+}
+
+/// All event chunks of one instrument in one process.
+#[derive(Debug, Clone, Default)]
+pub struct EventArena {
+    /// The instrument, for instance `flow`.
+    pub instrument: String,
+    /// Chunks in the order of their sequence numbers.
+    pub chunks: Vec<Event>,
+}
+
+/// One chunk of events, in the encoding of its instrument.
+#[derive(Debug, Clone, Default)]
+pub struct Event {
+    /// Index into [`Process::threads`], or `u32::MAX` when no thread is meant.
+    pub thread: u32,
+    /// Grows by one with each chunk of this instrument in this process.
+    pub sequence: u64,
+    /// The instrument's bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// How `calls` measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// A helper thread charges time to where each thread stands.
+    #[default]
+    Sampled,
+    /// Each event reads the time stamp counter.
+    Tsc,
+}
+
+/// Settings of the `calls` instrument in one process, with what it measured about itself.
+#[derive(Debug, Clone, Default)]
+pub struct CallsInfo {
+    /// The clock.
+    pub clock: Clock,
+    /// Inlining was switched off, so every call is seen.
+    pub noinline: bool,
+    /// Unmanaged calls are in the tree.
+    pub native: bool,
+    /// Runtime helpers of CoreLib are in the tree.
+    pub helpers: bool,
+    /// Tiny leaf methods are in the tree.
+    pub trivial: bool,
+    /// CPU time was measured: the `cpu_ns` columns mean something.
+    pub cpu_measured: bool,
+    /// What one call costs in hooks.
+    pub hook_cost: HookCost,
+    /// Nanoseconds between two looks of the helper thread.
+    pub interval_ns: u64,
+}
+
+/// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to lie.
+///
+/// The enter hook's time falls on the caller, the leave hook's on the callee, because a thread's
+/// position moves at the very end of either.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HookCost {
+    /// Most likely cost of enter.
+    pub enter_ns: f64,
+    /// Most likely cost of leave.
+    pub leave_ns: f64,
+    /// The whole pair costs at least this.
+    pub pair_low_ns: f64,
+    /// The whole pair costs at most this.
+    pub pair_high_ns: f64,
+}
+
+/// What kind of thing a row or node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u32)]
+pub enum FunctionKind {
+    /// IL code.
+    #[default]
+    Managed = 0,
+    /// A function of an unmanaged library.
+    Native = 1,
+    /// Time of the runtime itself that is not a suspension: `[JIT]`, `(truncated)`.
+    Runtime = 2,
+    /// A thread stood still because the runtime suspended it: `[suspended: GC]`.
+    Suspended = 3,
+}
+
+impl FunctionKind {
+    /// The name in JSON: suspensions are the runtime's own time too.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::Native => "native",
+            Self::Runtime | Self::Suspended => "runtime",
+        }
+    }
+}
+
+/// How the compiler made a method from the source method that names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u32)]
+pub enum SourceKind {
+    /// It is the source method.
+    #[default]
+    Plain = 0,
+    /// `MoveNext` of an async method.
+    Async = 1,
+    /// `MoveNext` of an iterator.
+    Iterator = 2,
+    /// A lambda.
+    Lambda = 3,
+    /// A local function.
+    LocalFunction = 4,
+}
+
+/// Properties of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FunctionFlags {
+    /// Made at run time without metadata.
+    pub dynamic: bool,
+    /// Its module was unloaded again.
+    pub unloaded: bool,
+}
+
+/// One function: a managed instantiation or overload, an unmanaged function, or a part of the runtime.
+#[derive(Debug, Clone, Default)]
+pub struct Function {
+    /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method of
+    /// state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
+    pub name: String,
+    /// As C# would write it, with type arguments and parameters.
+    pub signature: String,
+    /// The name in metadata, for instance `Shop.Checkout+<Pay>d__3::MoveNext`.
+    pub raw_name: String,
+    /// Index into [`Process::modules`].
+    pub module: u32,
+    /// Metadata token, 0 where there is none.
+    pub token: u32,
+    /// What it is.
+    pub kind: FunctionKind,
+    /// How the compiler made it.
+    pub source: SourceKind,
+    /// More about it.
+    pub flags: FunctionFlags,
+}
+
+/// One loaded module.
+#[derive(Debug, Clone, Default)]
+pub struct Module {
+    /// The assembly's simple name, or the library's file name for unmanaged code.
+    pub name: String,
+    /// Where it was loaded from, if from a file.
+    pub path: String,
+    /// Assembly version, for instance `8.0.0.0`.
+    pub version: String,
+    /// Belongs to the framework (shared framework folder or trusted platform assembly).
+    pub framework: bool,
+}
+
+/// What a thread is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u32)]
+pub enum ThreadRole {
+    /// Any other thread.
+    #[default]
+    User = 0,
+    /// The program's first thread.
+    Main = 1,
+    /// Runs finalizers.
+    Finalizer = 2,
+    /// Collects garbage.
+    Gc = 3,
+    /// Recompiles hot methods.
+    Tiering = 4,
+    /// Belongs to the thread pool.
+    Pool = 5,
+}
+
+impl ThreadRole {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Main => "main",
+            Self::Finalizer => "finalizer",
+            Self::Gc => "gc",
+            Self::Tiering => "tiering",
+            Self::Pool => "pool",
+        }
+    }
+}
+
+/// One thread that ran managed code.
+#[derive(Debug, Clone, Default)]
+pub struct Thread {
+    /// Our own serial number within the process, from 1; never reused.
+    pub id: u32,
+    /// The operating system's id; may be reused.
+    pub os_id: u32,
+    /// Its name, or empty.
+    pub name: String,
+    /// What it is for.
+    pub role: ThreadRole,
+    /// First seen, nanoseconds since the start of the run.
+    pub created_ns: u64,
+    /// Ended, or `None` while it lived at the end of the recording.
+    pub ended_ns: Option<u64>,
+    /// CPU time it used while recorded, if measured.
+    pub cpu_ns: Option<u64>,
+    /// The calling-context tree, decoded on demand.
+    pub tree: TreeSource,
+}

@@ -1,0 +1,43 @@
+//! The run as the launcher saw it, and the recording as a whole.
+
+use super::{Problem, Process};
+
+/// One recording: a run of a program and every .NET process it started.
+#[derive(Debug, Clone, Default)]
+pub struct Recording {
+    /// What the launcher wrote; partly empty when the agent was loaded without the launcher.
+    pub run: Run,
+    /// The .NET processes, in the order in which they started; the first is the root program
+    /// unless the root was not a .NET program.
+    pub processes: Vec<Process>,
+    /// What could not be read, in words for the user.
+    pub problems: Vec<Problem>,
+}
+
+/// The launcher's part of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// The command as given after `run --`; empty without the launcher.
+    pub command: Vec<String>,
+    /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the launcher.
+    pub started_unix_ns: u64,
+    /// From start to the end of the root program, or to the last sign of life of any process.
+    pub duration_ns: u64,
+    /// How the root program ended; `None` while it runs or when nobody saw the end.
+    pub exit: Option<Exit>,
+    /// Instruments and options as the user gave them, for instance `calls:clock=tsc`.
+    pub instruments_given: String,
+    /// The same with every default filled in, as the agent understood them.
+    pub instruments: String,
+    /// Version of clrscope that made the recording.
+    pub clrscope_version: String,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this exit code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}

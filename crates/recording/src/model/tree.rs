@@ -1,0 +1,233 @@
+//! The calling-context tree of one thread.
+//!
+//! Nodes are numbered in preorder: a parent always has a smaller number than its children, so sums
+//! over subtrees are one backward pass and nothing here recurses.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The number of the root node, which stands for the thread itself.
+pub const ROOT: u32 = 0;
+
+/// Where a thread's tree comes from; decoding it is repeatable and can be done thread by thread, so
+/// that a large recording never has all its trees in memory.
+#[derive(Clone)]
+pub struct TreeSource(Arc<dyn Fn() -> CallTree + Send + Sync>);
+
+impl TreeSource {
+    /// A tree decoded by `decode` whenever it is asked for.
+    pub fn lazy(decode: impl Fn() -> CallTree + Send + Sync + 'static) -> Self {
+        Self(Arc::new(decode))
+    }
+
+    /// A tree that is at hand.
+    #[must_use]
+    pub fn ready(tree: CallTree) -> Self {
+        let tree = Arc::new(tree);
+        Self(Arc::new(move || CallTree::clone(&tree)))
+    }
+
+    /// The tree. Decodes it anew at each call: ask once and drop it after use.
+    #[must_use]
+    pub fn load(&self) -> CallTree {
+        (self.0)()
+    }
+}
+
+impl Default for TreeSource {
+    fn default() -> Self {
+        Self::lazy(CallTree::default)
+    }
+}
+
+impl fmt::Debug for TreeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TreeSource")
+    }
+}
+
+/// Marks on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeFlags {
+    /// The path was first entered by a tail call: the real caller is its sibling.
+    pub by_tail_call: bool,
+}
+
+/// Time charged to one node, without its children, before any compensation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeTime {
+    /// Wall time.
+    pub wall_ns: u64,
+    /// CPU time; 0 where not measured.
+    pub cpu_ns: u64,
+}
+
+/// One node, as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Its parent's number; of the root, the root.
+    pub parent: u32,
+    /// Index into [`Process::functions`](super::Process::functions); 0 for the root.
+    pub function: u32,
+    /// Calls along this path.
+    pub calls: u64,
+    /// Exclusive time.
+    pub time: NodeTime,
+    /// Marks.
+    pub flags: NodeFlags,
+}
+
+/// A decoded tree. The columns are private so that their encoding can change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallTree {
+    parents: Vec<u32>,
+    functions: Vec<u32>,
+    calls: Vec<u32>,
+    /// Calls beyond 32 bits: node and upper half, ordered by node.
+    carries: Vec<(u32, u32)>,
+    /// Nodes with time, ordered by node: most paths were never seen by a sampling clock.
+    times: Vec<(u32, NodeTime)>,
+    /// Nodes entered by a tail call, ordered.
+    tail: Vec<u32>,
+}
+
+impl CallTree {
+    /// Number of nodes, the root included; 0 for an empty tree.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// Whether the thread recorded nothing at all, not even its root.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// Parents by node number; each is smaller than the node's own number, the root's is itself.
+    #[must_use]
+    pub fn parents(&self) -> &[u32] {
+        &self.parents
+    }
+
+    /// Function indices by node number.
+    #[must_use]
+    pub fn functions(&self) -> &[u32] {
+        &self.functions
+    }
+
+    /// Calls along the path of `node`; 0 past the end.
+    #[must_use]
+    pub fn calls(&self, node: u32) -> u64 {
+        let low = self.calls.get(node as usize).copied().unwrap_or(0);
+        let high = match self.carries.binary_search_by_key(&node, |c| c.0) {
+            Ok(at) => self.carries[at].1,
+            Err(_) => 0,
+        };
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    /// Exclusive time of `node`.
+    #[must_use]
+    pub fn time(&self, node: u32) -> NodeTime {
+        match self.times.binary_search_by_key(&node, |t| t.0) {
+            Ok(at) => self.times[at].1,
+            Err(_) => NodeTime::default(),
+        }
+    }
+
+    /// The nodes that have time, ordered by number.
+    #[must_use]
+    pub fn times(&self) -> &[(u32, NodeTime)] {
+        &self.times
+    }
+
+    /// Marks of `node`.
+    #[must_use]
+    pub fn flags(&self, node: u32) -> NodeFlags {
+        NodeFlags { by_tail_call: self.tail.binary_search(&node).is_ok() }
+    }
+
+    /// One node as a value, or `None` past the end.
+    #[must_use]
+    pub fn node(&self, node: u32) -> Option<Node> {
+        let at = node as usize;
+        Some(Node {
+            parent: *self.parents.get(at)?,
+            function: *self.functions.get(at)?,
+            calls: self.calls(node),
+            time: self.time(node),
+            flags: self.flags(node),
+        })
+    }
+}
+
+/// Builds a tree in preorder.
+#[derive(Debug, Default)]
+pub struct CallTreeBuilder {
+    tree: CallTree,
+}
+
+impl CallTreeBuilder {
+    /// A tree with its root, which holds time spent outside every recorded function.
+    #[must_use]
+    pub fn new(root_time: NodeTime) -> Self {
+        let mut builder = Self::default();
+        builder.push(Node { parent: ROOT, function: 0, calls: 0, time: root_time, flags: NodeFlags::default() });
+        builder
+    }
+
+    /// Adds a node and returns its number. A parent that does not exist yet is replaced by the root,
+    /// so that the order always holds.
+    pub fn push(&mut self, node: Node) -> u32 {
+        let tree = &mut self.tree;
+        let number = u32::try_from(tree.parents.len()).unwrap_or(u32::MAX);
+        tree.parents.push(if node.parent < number { node.parent } else { ROOT });
+        tree.functions.push(node.function);
+        tree.calls.push(node.calls as u32);
+        let high = (node.calls >> 32) as u32;
+        if high != 0 {
+            tree.carries.push((number, high));
+        }
+        if node.time != NodeTime::default() {
+            tree.times.push((number, node.time));
+        }
+        if node.flags.by_tail_call {
+            tree.tail.push(number);
+        }
+        number
+    }
+
+    /// The finished tree.
+    #[must_use]
+    pub fn finish(self) -> CallTree {
+        self.tree
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(parent: u32, function: u32, calls: u64) -> Node {
+        Node { parent, function, calls, time: NodeTime::default(), flags: NodeFlags::default() }
+    }
+
+    #[test]
+    fn counts_beyond_32_bits_come_back() {
+        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        let a = builder.push(node(ROOT, 1, 7 << 32 | 5));
+        let b = builder.push(node(a, 2, 9));
+        let tree = builder.finish();
+        assert_eq!(tree.calls(a), 7 << 32 | 5);
+        assert_eq!(tree.calls(b), 9);
+        assert_eq!(tree.parents(), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_parent_from_the_future_becomes_the_root() {
+        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        builder.push(node(17, 1, 1));
+        assert_eq!(builder.finish().parents(), [0, 0]);
+    }
+}

@@ -1,0 +1,24 @@
+//! What is to be recorded: the one grammar of `-i`, of the filters and of the variable
+//! `CLRSCOPE_AGENT`.
+//!
+//! ```text
+//! request    = part *( ";" part )
+//! part       = key "=" value | flag | instrument
+//! instrument = NAME [ ":" option *( "," option ) ]
+//! option     = KEY [ "=" VALUE ]
+//! ```
+//!
+//! Keys of the request itself are `out`, `include`, `exclude`, `rate`, `duration`, `children`,
+//! flags are `just-my-code` and `trust-writable`; anything else is an instrument. In values `;`,
+//! `,`, `%` and control characters are written `%XX`, so any path can be given.
+
+mod pattern;
+mod syntax;
+
+pub use pattern::{Filter, Pattern, PatternError};
+pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
+
+/// The environment variable that carries a request to the agent.
+pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";
+/// The agent's class id, as it stands in `CORECLR_PROFILER`.
+pub const AGENT_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}";

@@ -1,0 +1,299 @@
+//! Reading and writing a request.
+
+use std::fmt;
+
+use super::pattern::{Filter, Pattern, PatternError};
+
+/// Everything the agent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The recording directory (`NAME.clrs.d`); the agent's own default when `None`.
+    pub out: Option<String>,
+    /// What to run; at least one.
+    pub instruments: Vec<InstrumentRequest>,
+    /// Functions wanted and not wanted.
+    pub filter: Filter,
+    /// Leave out everything that belongs to the framework.
+    pub just_my_code: bool,
+    /// Looks per second of the helper thread.
+    pub rate_hz: u32,
+    /// End the recording, not the program, after so many milliseconds.
+    pub duration_ms: Option<u64>,
+    /// Record .NET programs that the program starts.
+    pub children: bool,
+    /// Do not insist that nobody else can write the agent's file and folders.
+    pub trust_writable: bool,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            out: None,
+            instruments: Vec::new(),
+            filter: Filter::default(),
+            just_my_code: false,
+            rate_hz: 1000,
+            duration_ms: None,
+            children: true,
+            trust_writable: false,
+        }
+    }
+}
+
+/// One instrument with its options, not yet understood by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstrumentRequest {
+    /// Its name, for instance `calls`.
+    pub name: String,
+    /// Options in the order given; a bare option has no value.
+    pub options: Vec<(String, Option<String>)>,
+}
+
+/// Why a text is not a request: one line for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestError(pub String);
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+impl From<PatternError> for RequestError {
+    fn from(error: PatternError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl InstrumentRequest {
+    /// Reads `NAME[:OPTION[=VALUE],...]`.
+    ///
+    /// # Errors
+    /// When the name or an option is empty or has other characters than letters, digits, `-` and `_`.
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let (name, options) = match text.split_once(':') {
+            Some((name, options)) => (name, options),
+            None => (text, ""),
+        };
+        if !is_word(name) {
+            return Err(RequestError(format!("'{text}' does not start with the name of an instrument")));
+        }
+        let mut parsed = Self { name: name.to_owned(), options: Vec::new() };
+        for option in options.split(',').filter(|o| !o.is_empty()) {
+            let (key, value) = match option.split_once('=') {
+                Some((key, value)) => (key, Some(decode(value)?)),
+                None => (option, None),
+            };
+            if !is_word(key) {
+                return Err(RequestError(format!("'{option}' is not an option of the form KEY or KEY=VALUE")));
+            }
+            parsed.options.push((key.to_owned(), value));
+        }
+        Ok(parsed)
+    }
+}
+
+impl fmt::Display for InstrumentRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (index, (key, value)) in self.options.iter().enumerate() {
+            f.write_str(if index == 0 { ":" } else { "," })?;
+            f.write_str(key)?;
+            if let Some(value) = value {
+                write!(f, "={}", encode(value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Request {
+    /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are passed over.
+    ///
+    /// # Errors
+    /// In words, for the first part that is not understood.
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let mut request = Self::default();
+        for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            request.take(part)?;
+        }
+        Ok(request)
+    }
+
+    fn take(&mut self, part: &str) -> Result<(), RequestError> {
+        match part {
+            "just-my-code" => self.just_my_code = true,
+            "trust-writable" => self.trust_writable = true,
+            _ => match part.split_once('=') {
+                Some((key, value)) if is_word(key) => self.take_key(key, &decode(value)?)?,
+                _ => self.instruments.push(InstrumentRequest::parse(part)?),
+            },
+        }
+        Ok(())
+    }
+
+    fn take_key(&mut self, key: &str, value: &str) -> Result<(), RequestError> {
+        match key {
+            "out" => self.out = Some(value.to_owned()),
+            "include" => self.filter.include.push(Pattern::parse(value)?),
+            "exclude" => self.filter.exclude.push(Pattern::parse(value)?),
+            "rate" => self.rate_hz = parse_rate(value)?,
+            "duration" => self.duration_ms = Some(parse_duration(value)?),
+            "children" => self.children = parse_switch(key, value)?,
+            _ => return Err(RequestError(format!("'{key}' is neither a setting nor an instrument"))),
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let defaults = Self::default();
+        let mut parts: Vec<String> = self.instruments.iter().map(ToString::to_string).collect();
+        parts.extend(self.out.iter().map(|out| format!("out={}", encode(out))));
+        parts.extend(self.filter.include.iter().map(|p| format!("include={}", encode(p.as_str()))));
+        parts.extend(self.filter.exclude.iter().map(|p| format!("exclude={}", encode(p.as_str()))));
+        if self.just_my_code {
+            parts.push("just-my-code".to_owned());
+        }
+        if self.rate_hz != defaults.rate_hz {
+            parts.push(format!("rate={}", self.rate_hz));
+        }
+        parts.extend(self.duration_ms.map(|ms| format!("duration={ms}ms")));
+        if !self.children {
+            parts.push("children=off".to_owned());
+        }
+        if self.trust_writable {
+            parts.push("trust-writable".to_owned());
+        }
+        f.write_str(&parts.join(";"))
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+fn parse_switch(key: &str, value: &str) -> Result<bool, RequestError> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(RequestError(format!("{key}={value}: it takes 'on' or 'off'"))),
+    }
+}
+
+fn parse_rate(value: &str) -> Result<u32, RequestError> {
+    match value.parse() {
+        Ok(rate @ 1..=10_000) => Ok(rate),
+        _ => Err(RequestError(format!("rate={value}: it takes a whole number from 1 to 10000"))),
+    }
+}
+
+/// Reads a time such as `500ms`, `10s`, `2m` or `1h`; a bare number means seconds. In milliseconds.
+///
+/// # Errors
+/// In words, when it is not such a time.
+pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &value[digits.len()..] {
+        "ms" => Some(1),
+        "" | "s" => Some(1_000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    scale
+        .and_then(|scale| digits.parse::<u64>().ok()?.checked_mul(scale))
+        .filter(|&ms| ms > 0)
+        .ok_or_else(|| RequestError(format!("'{value}' is not a time such as 500ms, 10s, 2m or 1h")))
+}
+
+/// Reads a size such as `64KiB`, `512MiB` or `1GiB`; a bare number means bytes.
+///
+/// # Errors
+/// In words, when it is not such a size.
+pub fn parse_size(value: &str) -> Result<u64, RequestError> {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => Some(0),
+        "k" | "kib" => Some(10),
+        "m" | "mib" => Some(20),
+        "g" | "gib" => Some(30),
+        _ => None,
+    };
+    shift
+        .and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift))
+        .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
+}
+
+fn encode(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            ';' | ',' | '%' => out.push_str(&format!("%{:02X}", c as u32)),
+            c if c.is_ascii_control() => out.push_str(&format!("%{:02X}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn decode(value: &str) -> Result<String, RequestError> {
+    let mut out = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16));
+        match (digit(bytes.next()), digit(bytes.next())) {
+            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
+            _ => return Err(RequestError(format!("'{value}': '%' is not followed by two hexadecimal digits"))),
+        }
+    }
+    String::from_utf8(out).map_err(|_| RequestError(format!("'{value}' is not UTF-8 once decoded")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_request_comes_back_as_written() {
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off";
+        let request = Request::parse(text).expect("a request");
+        assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
+        assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
+        assert_eq!(request.to_string(), text);
+        assert_eq!(Request::parse(&request.to_string()), Ok(request));
+    }
+
+    #[test]
+    fn bad_requests_say_which_part() {
+        for (bad, part) in [
+            ("speed=9", "speed"),
+            ("calls:clo ck=1", "clo ck"),
+            ("rate=0;calls", "rate=0"),
+            ("duration=soon", "soon"),
+            ("children=maybe", "maybe"),
+            ("out=%zz", "%zz"),
+            ("include=[A", "[A"),
+        ] {
+            let error = Request::parse(bad).expect_err("not a request");
+            assert!(error.0.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_times() {
+        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_size("64k"), Ok(64 << 10));
+        assert!(parse_size("99999999999GiB").is_err());
+        assert_eq!(parse_duration("10"), Ok(10_000));
+        assert_eq!(parse_duration("2m"), Ok(120_000));
+        assert!(parse_duration("0s").is_err());
+    }
+}
