@@ -1,4 +1,15 @@
 //! The clrscope recording: what is written inside the profiled process and read outside it.
+//!
+//! - [`layout`] is the specification of the segments, byte by byte.
+//! - [`writer`] runs inside the profiled process.
+//! - [`reader`] turns what was written into the [`model`], whatever state it is in.
+//! - [`request`] is the grammar in which a user says what is to be recorded.
 
+pub mod layout;
 pub mod model;
+pub mod payload;
+pub mod reader;
 pub mod request;
+pub mod writer;
+
+pub use reader::{OpenError, open};

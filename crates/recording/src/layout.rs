@@ -1,0 +1,243 @@
+//! Version 1 of the segments: sizes, offsets and numbers that writer and reader share.
+//!
+//! # A recording directory
+//!
+//! `NAME.clrs.d/` (mode 0700) holds `run.log`, written by the launcher, and a folder `p<PID>-<START>`
+//! per process with the segments below. Every file starts with a [`HEADER_BYTES`] header
+//! (`magic`, `kind`, `version`), numbers are little endian, and what has never been written is zero.
+//!
+//! | file | kind | content |
+//! |---|---|---|
+//! | `run.log`, `process.log` | 1 | log records: names, settings, remarks |
+//! | `state.seg` | 2 | clocks, sign of life, stop flag, losses |
+//! | `threads.seg` | 3 | a [`thread`] record per thread |
+//! | `tree.seg` | 4 | the [`block`]s of all calling-context trees |
+//! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
+//!
+//! A file of an unknown kind, or a log record of an unknown kind, is passed over: later instruments
+//! add their own without breaking older readers.
+//!
+//! # Log records
+//!
+//! `u32 length` (of everything after the eight-byte head, at least 1), `u16 kind`, `u16 version`,
+//! then the payload, padded to four bytes. The length is written last, so a record is there whole
+//! or not at all; a length of zero ends the log.
+//!
+//! # Trees
+//!
+//! An edge stands for "this caller, on this path, calls that function". A caller's edges lie in a
+//! chain of 64-byte blocks, five edges to a block; a function that calls nothing has no block.
+//! Blocks are addressed by their byte offset from the end of the header; offset 0 is a block that
+//! stays empty, so that "no block" needs no test. With `clock=tsc` blocks are 128 bytes apart and
+//! the second half holds the time of each edge in ticks of the time stamp counter.
+
+/// Bytes before the content of every segment.
+pub const HEADER_BYTES: usize = 4096;
+/// First eight bytes of every segment.
+pub const MAGIC: [u8; 8] = *b"CLRSSEG\0";
+/// Version of the segments.
+pub const VERSION: u32 = 1;
+
+/// Offsets within a segment's header.
+pub mod header {
+    /// `u32`: which kind of segment.
+    pub const KIND: usize = 8;
+    /// `u32`: version of the layout.
+    pub const VERSION: usize = 12;
+    /// `u64`: bytes of content that are backed by disk space.
+    pub const COMMITTED: usize = 16;
+}
+
+/// Kinds of segments.
+pub mod kind {
+    /// Log records.
+    pub const LOG: u32 = 1;
+    /// Process state.
+    pub const STATE: u32 = 2;
+    /// Thread records.
+    pub const THREADS: u32 = 3;
+    /// Tree blocks.
+    pub const TREE: u32 = 4;
+    /// Sampled times.
+    pub const TIMES: u32 = 5;
+    /// Event chunks.
+    pub const EVENTS: u32 = 6;
+}
+
+/// A block of five edges.
+pub mod block {
+    /// Edges in a block.
+    pub const EDGES: usize = 5;
+    /// Bytes from one block to the next with `clock=sampled`.
+    pub const STRIDE_SAMPLED: usize = 64;
+    /// Bytes from one block to the next with `clock=tsc`.
+    pub const STRIDE_TSC: usize = 128;
+    /// `u32` each: function indices; 0 is a free edge.
+    pub const KEYS: usize = 0;
+    /// `u32` each: offset of the first block of the edge's own calls, 0 for none.
+    pub const CHILDREN: usize = 20;
+    /// `u32` each: calls, modulo 2^32; a log record `CARRY` for each overflow.
+    pub const COUNTS: usize = 40;
+    /// `u32`: offset of the next block of the same caller; the lowest five bits mark edges that
+    /// were first entered by a tail call.
+    pub const NEXT: usize = 60;
+    /// `u64` each: ticks, in the second half of a block with `clock=tsc`.
+    pub const TICKS: usize = 64;
+    /// The bits of `NEXT` that are marks.
+    pub const MARKS: u32 = 31;
+    /// The key of a thread's root edge.
+    pub const ROOT_KEY: u32 = u32::MAX;
+
+    /// A number for the edge `slot` of the block at `offset`, unique within a process.
+    #[must_use]
+    pub const fn edge_id(offset: u32, slot: u32) -> u32 {
+        (offset / 64) * 8 + slot
+    }
+}
+
+/// Function indices with a fixed meaning; ordinary functions start at [`function::FIRST`].
+pub mod function {
+    /// Compilation by the just-in-time compiler.
+    pub const JIT: u32 = 1;
+    /// Paths that found no memory.
+    pub const TRUNCATED: u32 = 2;
+    /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
+    pub const SUSPENDED: u32 = 8;
+    /// The first index of an ordinary function.
+    pub const FIRST: u32 = 32;
+}
+
+/// A thread record of 256 bytes.
+pub mod thread {
+    /// Bytes per record.
+    pub const BYTES: usize = 256;
+    /// Records at most.
+    pub const MOST: usize = 65_536;
+    /// `u64`: address of the frame on top; meaningless outside the process.
+    pub const TOP: usize = 0;
+    /// `u64`: address of the block at offset 0; meaningless outside the process.
+    pub const BASE: usize = 8;
+    /// `u64`: time stamp counter at the thread's last event.
+    pub const LAST_TICKS: usize = 16;
+    /// `u32`: next free block of the thread's piece of the arena.
+    pub const FREE_NEXT: usize = 24;
+    /// `u32`: end of that piece.
+    pub const FREE_END: usize = 28;
+    /// `u64`: address of the thread's lowest frame.
+    pub const FRAMES: usize = 32;
+    /// `u64`: address past the last usable frame.
+    pub const FRAMES_END: usize = 40;
+    /// `u32`: serial number from 1; 0 for a record never used.
+    pub const SERIAL: usize = 64;
+    /// `u32`: the operating system's id.
+    pub const OS_ID: usize = 68;
+    /// `u64`: monotonic nanoseconds when first seen.
+    pub const CREATED: usize = 72;
+    /// `u64`: monotonic nanoseconds when it ended; 0 while it lives.
+    pub const ENDED: usize = 80;
+    /// `u64`: CPU time in nanoseconds, as last looked at.
+    pub const CPU: usize = 88;
+    /// `u32`: offset of the block whose first edge is the thread's root.
+    pub const ROOT: usize = 96;
+    /// `u32`: a `ThreadRole`.
+    pub const ROLE: usize = 100;
+    /// `u32`: blocks the thread has taken; bounds what a reader follows.
+    pub const BLOCKS: usize = 104;
+    /// `u32`: 1 when CPU time was ever measured.
+    pub const CPU_KNOWN: usize = 108;
+}
+
+/// A record of sampled time, 32 bytes.
+pub mod time {
+    /// Bytes per record.
+    pub const BYTES: usize = 32;
+    /// `u32`: the edge.
+    pub const EDGE: usize = 0;
+    /// `u32`: 1 once the record is valid.
+    pub const VALID: usize = 4;
+    /// `u64`: wall time in nanoseconds.
+    pub const WALL: usize = 8;
+    /// `u64`: CPU time in nanoseconds.
+    pub const CPU: usize = 16;
+    /// `u64`: looks that found the thread here.
+    pub const LOOKS: usize = 24;
+}
+
+/// The state of a process.
+pub mod state {
+    /// Bytes of content.
+    pub const BYTES: usize = 4096;
+    /// `u32`: process id.
+    pub const PID: usize = 0;
+    /// `u32`: bit 0 ended in order.
+    pub const FLAGS: usize = 4;
+    /// `u32`: set to 1 from outside to end the recording.
+    pub const STOP: usize = 8;
+    /// `u32`: set to 1 by the agent once it no longer records.
+    pub const STOPPED: usize = 12;
+    /// `u64`: monotonic nanoseconds at the start.
+    pub const MONO_START: usize = 16;
+    /// `u64`: Unix nanoseconds at the start.
+    pub const UNIX_START: usize = 24;
+    /// `u64`: time stamp counter at the start.
+    pub const TICKS_START: usize = 32;
+    /// `u64`: monotonic nanoseconds of the last sign of life.
+    pub const MONO_LAST: usize = 40;
+    /// `u64`: time stamp counter at the last sign of life.
+    pub const TICKS_LAST: usize = 48;
+    /// `u64`: CPU time of the process in nanoseconds.
+    pub const CPU: usize = 56;
+    /// Array of losses by number of reason.
+    pub const LOSSES: usize = 256;
+    /// Bytes per loss: `u64` count, first and last monotonic nanoseconds.
+    pub const LOSS_BYTES: usize = 24;
+    /// Losses there is room for.
+    pub const LOSSES_MOST: usize = 64;
+    /// Flag: the process ended in order.
+    pub const FLAG_ENDED: u32 = 1;
+}
+
+/// Kinds of log records.
+pub mod record {
+    /// pid, parent pid, command, runtime.
+    pub const PROCESS: u16 = 1;
+    /// Request as given and with defaults.
+    pub const INSTRUMENTS: u16 = 2;
+    /// A module.
+    pub const MODULE: u16 = 3;
+    /// A function.
+    pub const FUNCTION: u16 = 4;
+    /// A function's module is gone.
+    pub const FUNCTION_UNLOADED: u16 = 5;
+    /// A thread's name and role.
+    pub const THREAD_NAME: u16 = 6;
+    /// A remark.
+    pub const FACT: u16 = 7;
+    /// An edge's count passed 2^32.
+    pub const CARRY: u16 = 8;
+    /// Settings of `calls`.
+    pub const CALLS: u16 = 9;
+    /// Measured cost of the hooks.
+    pub const HOOK_COST: u16 = 10;
+    /// The launcher's part: command, start.
+    pub const RUN: u16 = 11;
+    /// The root program ended.
+    pub const RUN_END: u16 = 12;
+    /// A process ended, as its parent or the launcher saw it.
+    pub const PROCESS_END: u16 = 13;
+}
+
+/// Reads a little-endian `u32`, or 0 past the end.
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    match bytes.get(at..at.saturating_add(4)) {
+        Some(found) => u32::from_le_bytes([found[0], found[1], found[2], found[3]]),
+        None => 0,
+    }
+}
+
+/// Reads a little-endian `u64`, or 0 past the end.
+#[must_use]
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at.saturating_add(4))) << 32
+}

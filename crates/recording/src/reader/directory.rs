@@ -1,0 +1,125 @@
+//! A recording directory: the launcher's log and a folder per process.
+
+use std::path::{Path, PathBuf};
+
+use super::OpenError;
+use super::log::LogRecords;
+use super::process::{ReadProcess, read as read_process};
+use super::segment::SegmentBytes;
+use crate::layout::{kind, record};
+use crate::model::{Exit, Problem, Recording, Run};
+
+/// What `run.log` says.
+#[derive(Default)]
+struct RunLog {
+    run: Run,
+    mono_start: Option<u64>,
+    end: Option<(u64, u32, Exit)>,
+}
+
+/// Reads the directory as far as it goes.
+pub(super) fn read(folder: &Path) -> Result<Recording, OpenError> {
+    let mut problems = Vec::new();
+    let log = read_run_log(folder, &mut problems);
+    let folders = process_folders(folder).map_err(|error| OpenError::Io(folder.to_owned(), error))?;
+    if log.is_none() && folders.is_empty() {
+        return Err(OpenError::NotARecording(folder.to_owned(), "it has neither a run.log nor a process in it"));
+    }
+    let mut processes: Vec<ReadProcess> =
+        folders.iter().filter_map(|folder| read_process(folder, &mut problems)).collect();
+    processes.sort_by_key(|p| (p.mono_start, p.process.pid));
+    Ok(assemble(log.unwrap_or_default(), processes, problems))
+}
+
+fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let named = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"p"));
+        if named && path.is_dir() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
+    let path = folder.join("run.log");
+    // Without the launcher there is none, and that is no problem.
+    if !path.exists() {
+        return None;
+    }
+    let bytes = match SegmentBytes::open(&path, kind::LOG) {
+        Ok(bytes) => bytes,
+        Err(what) => {
+            problems.push(Problem { place: "run.log".into(), what });
+            return None;
+        }
+    };
+    let mut log = RunLog::default();
+    for (kind, mut p) in LogRecords::new(&bytes) {
+        match kind {
+            record::RUN => {
+                log.run.command = p.texts();
+                log.mono_start = Some(p.u64());
+                log.run.started_unix_ns = p.u64();
+                log.run.instruments_given = p.text();
+                log.run.clrscope_version = p.text();
+            }
+            record::RUN_END => {
+                let (time, pid, kind, number) = (p.u64(), p.u32(), p.u32(), p.u32() as i32);
+                log.end = Some((time, pid, if kind == 0 { Exit::Code(number) } else { Exit::Signal(number) }));
+            }
+            _ => {}
+        }
+    }
+    Some(log)
+}
+
+fn assemble(log: RunLog, processes: Vec<ReadProcess>, problems: Vec<Problem>) -> Recording {
+    let mut run = log.run;
+    let first = processes.first();
+    let start = log.mono_start.or(first.map(|p| p.mono_start)).unwrap_or(0);
+    if let Some(first) = first {
+        if log.mono_start.is_none() {
+            run.started_unix_ns = first.unix_start;
+            run.command.clone_from(&first.process.command);
+            run.instruments_given.clone_from(&first.instruments_given);
+        }
+        run.instruments.clone_from(&first.instruments);
+    }
+    let mut recording = Recording { run, processes: Vec::new(), problems };
+    for read in processes {
+        recording.processes.push(place(read, start));
+    }
+    if let Some((_, pid, exit)) = log.end {
+        recording.run.exit = Some(exit);
+        if let Some(root) = recording.processes.iter_mut().find(|p| p.pid == pid) {
+            root.exit = Some(exit);
+            root.complete = true;
+        }
+    }
+    let last_sign = recording.processes.iter().map(|p| p.started_ns + p.duration_ns).max().unwrap_or(0);
+    recording.run.duration_ns = log.end.map_or(last_sign, |(time, ..)| time.saturating_sub(start));
+    recording
+}
+
+/// Moves a process's times from "since its own start" to "since the start of the run".
+fn place(read: ReadProcess, start: u64) -> crate::model::Process {
+    let mut process = read.process;
+    let offset = read.mono_start.saturating_sub(start);
+    process.started_ns = offset;
+    for thread in &mut process.threads {
+        thread.created_ns += offset;
+        thread.ended_ns = thread.ended_ns.map(|ns| ns + offset);
+    }
+    for loss in &mut process.losses {
+        loss.first_ns += offset;
+        loss.last_ns += offset;
+    }
+    for fact in &mut process.facts {
+        fact.time_ns += offset;
+    }
+    process
+}

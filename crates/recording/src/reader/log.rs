@@ -1,0 +1,37 @@
+//! Log records, one after another.
+
+use crate::layout::u32_at;
+use crate::payload::PayloadReader;
+
+/// Walks the records of a log; ends at the first that is not whole.
+pub(crate) struct LogRecords<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> LogRecords<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Whether the walk ended in the middle of a record rather than at the end of the log.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.at < self.bytes.len() && u32_at(self.bytes, self.at) != 0
+    }
+}
+
+impl<'a> Iterator for LogRecords<'a> {
+    type Item = (u16, PayloadReader<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let length = u32_at(self.bytes, self.at) as usize;
+        if length == 0 {
+            return None;
+        }
+        let from = self.at.checked_add(8)?;
+        let payload = self.bytes.get(from..from.checked_add(length)?)?;
+        let kind = (u32_at(self.bytes, self.at + 4) & 0xFFFF) as u16;
+        self.at = from + length.next_multiple_of(4);
+        Some((kind, PayloadReader::new(payload)))
+    }
+}

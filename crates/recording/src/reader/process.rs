@@ -1,0 +1,365 @@
+//! One process's folder.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::blocks::{EdgeTimes, TreeRoot, TreeSources, decode};
+use super::log::LogRecords;
+use super::segment::SegmentBytes;
+use crate::layout::{block, function, kind, record, state, thread, u32_at, u64_at};
+use crate::model::{
+    CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Problem, Process, SourceKind,
+    Thread, ThreadRole, TreeSource,
+};
+use crate::payload::PayloadReader;
+
+/// Functions beyond this index are not believed: the dictionary could not hold them.
+const MOST_FUNCTIONS: u32 = 1 << 24;
+
+/// A process with the absolute times that place it within the run.
+pub(super) struct ReadProcess {
+    pub(super) process: Process,
+    pub(super) mono_start: u64,
+    pub(super) unix_start: u64,
+    pub(super) instruments_given: String,
+    pub(super) instruments: String,
+}
+
+/// Reads the folder; problems are appended to `problems`.
+pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
+    let place = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut open = |name: &str, kind: u32| match SegmentBytes::open(&folder.join(name), kind) {
+        Ok(bytes) => Some(bytes),
+        Err(what) => {
+            problems.push(Problem { place: format!("{place}/{name}"), what });
+            None
+        }
+    };
+    let log = open("process.log", kind::LOG);
+    let state = open("state.seg", kind::STATE);
+    let threads = open("threads.seg", kind::THREADS);
+    if log.is_none() && state.is_none() && threads.is_none() {
+        return None;
+    }
+    let mut dictionary = Dictionary::default();
+    let log = log.unwrap_or_else(SegmentBytes::empty);
+    let mut records = LogRecords::new(&log);
+    for (kind, payload) in &mut records {
+        dictionary.take(kind, payload);
+    }
+    let cut = records.was_cut();
+    let (arena, times) = match dictionary.process.calls {
+        Some(_) => (open("tree.seg", kind::TREE), open("times.seg", kind::TIMES)),
+        None => (None, None),
+    };
+    if cut {
+        problems.push(Problem { place: format!("{place}/process.log"), what: "ends in the middle of a record".into() });
+    }
+    let state = state.unwrap_or_else(SegmentBytes::empty);
+    let clocks = Clocks::read(&state);
+    let mut read = dictionary.finish(&clocks);
+    read.process.losses = read_losses(&state, clocks.mono_start);
+    read_threads(
+        &mut read,
+        &threads.unwrap_or_else(SegmentBytes::empty),
+        &clocks,
+        arena.unwrap_or_else(SegmentBytes::empty),
+        &times.unwrap_or_else(SegmentBytes::empty),
+        dictionary_carries(&log),
+        dictionary_names(&log),
+    );
+    Some(read)
+}
+
+/// The clocks of a process.
+struct Clocks {
+    mono_start: u64,
+    mono_last: u64,
+    unix_start: u64,
+    ns_per_tick: f64,
+    cpu_ns: u64,
+    ended: bool,
+}
+
+impl Clocks {
+    fn read(state: &[u8]) -> Self {
+        let (mono_start, mono_last) = (u64_at(state, state::MONO_START), u64_at(state, state::MONO_LAST));
+        let ticks = u64_at(state, state::TICKS_LAST).saturating_sub(u64_at(state, state::TICKS_START));
+        let elapsed = mono_last.saturating_sub(mono_start);
+        Self {
+            mono_start,
+            mono_last: mono_last.max(mono_start),
+            unix_start: u64_at(state, state::UNIX_START),
+            ns_per_tick: if ticks == 0 { 0.0 } else { elapsed as f64 / ticks as f64 },
+            cpu_ns: u64_at(state, state::CPU),
+            ended: u32_at(state, state::FLAGS) & state::FLAG_ENDED != 0,
+        }
+    }
+}
+
+fn read_losses(state: &[u8], mono_start: u64) -> Vec<Loss> {
+    let of = |reason: LossReason| {
+        let at = state::LOSSES + reason as usize * state::LOSS_BYTES;
+        Loss {
+            reason,
+            count: u64_at(state, at),
+            first_ns: u64_at(state, at + 8).saturating_sub(mono_start),
+            last_ns: u64_at(state, at + 16).saturating_sub(mono_start),
+        }
+    };
+    LossReason::ALL.into_iter().map(of).filter(|loss| loss.count > 0).collect()
+}
+
+/// What the log says, gathered record by record.
+#[derive(Default)]
+struct Dictionary {
+    process: Process,
+    instruments_given: String,
+    instruments: String,
+}
+
+impl Dictionary {
+    fn take(&mut self, kind: u16, mut p: PayloadReader<'_>) {
+        match kind {
+            record::PROCESS => {
+                self.process.pid = p.u32();
+                self.process.parent_pid = p.u32();
+                self.process.command = p.texts();
+                self.process.runtime = p.text();
+            }
+            record::INSTRUMENTS => {
+                self.instruments_given = p.text();
+                self.instruments = p.text();
+            }
+            record::MODULE => self.take_module(p),
+            record::FUNCTION => self.take_function(p),
+            record::FUNCTION_UNLOADED => {
+                if let Some(function) = self.process.functions.get_mut(p.u32() as usize) {
+                    function.flags.unloaded = true;
+                }
+            }
+            record::FACT => {
+                let time_ns = p.u64();
+                self.process.facts.push(Fact { time_ns, text: p.text() });
+            }
+            record::CALLS => self.take_calls(p),
+            record::HOOK_COST => self.take_hook_cost(p),
+            // Thread names and carries are read by those who need them; the rest is from the future.
+            _ => {}
+        }
+    }
+
+    fn take_module(&mut self, mut p: PayloadReader<'_>) {
+        let index = p.u32();
+        if let Some(slot) = slot(&mut self.process.modules, index) {
+            *slot = Module { name: p.text(), path: p.text(), version: p.text(), framework: p.u32() != 0 };
+        }
+    }
+
+    fn take_function(&mut self, mut p: PayloadReader<'_>) {
+        let index = p.u32();
+        let Some(slot) = slot(&mut self.process.functions, index) else { return };
+        slot.name = p.text();
+        slot.signature = p.text();
+        slot.raw_name = p.text();
+        slot.module = p.u32();
+        slot.token = p.u32();
+        slot.kind = function_kind(p.u32());
+        slot.source = source_kind(p.u32());
+        slot.flags.dynamic = p.u32() != 0;
+    }
+
+    fn take_calls(&mut self, mut p: PayloadReader<'_>) {
+        let clock = if p.u32() == 1 { Clock::Tsc } else { Clock::Sampled };
+        let mut switch = || p.u32() != 0;
+        let (noinline, native, helpers, trivial) = (switch(), switch(), switch(), switch());
+        let calls = self.process.calls.get_or_insert_default();
+        *calls = CallsInfo {
+            clock,
+            noinline,
+            native,
+            helpers,
+            trivial,
+            interval_ns: p.u64(),
+            hook_cost: calls.hook_cost,
+            cpu_measured: false,
+        };
+    }
+
+    fn take_hook_cost(&mut self, mut p: PayloadReader<'_>) {
+        let mut value = || Some(f64::from_bits(p.u64())).filter(|v| v.is_finite() && *v >= 0.0).unwrap_or(0.0);
+        let cost = HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() };
+        self.process.calls.get_or_insert_default().hook_cost = cost;
+    }
+
+    fn finish(self, clocks: &Clocks) -> ReadProcess {
+        let mut process = self.process;
+        name_fixed_functions(&mut process.functions);
+        process.duration_ns = clocks.mono_last - clocks.mono_start;
+        process.cpu_ns = Some(clocks.cpu_ns).filter(|&ns| ns > 0);
+        process.complete = clocks.ended;
+        for fact in &mut process.facts {
+            fact.time_ns = fact.time_ns.saturating_sub(clocks.mono_start);
+        }
+        ReadProcess {
+            process,
+            mono_start: clocks.mono_start,
+            unix_start: clocks.unix_start,
+            instruments_given: self.instruments_given,
+            instruments: self.instruments,
+        }
+    }
+}
+
+/// The entry at `index`, making room for it; `None` for an index no writer would use.
+fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32) -> Option<&mut T> {
+    if index >= MOST_FUNCTIONS {
+        return None;
+    }
+    let index = index as usize;
+    // A lying index may skip ahead, but not by more than the entries already believed plus a constant.
+    if index > table.len() * 2 + 65_536 {
+        return None;
+    }
+    if table.len() <= index {
+        table.resize(index + 1, T::default());
+    }
+    table.get_mut(index)
+}
+
+fn function_kind(number: u32) -> FunctionKind {
+    match number {
+        1 => FunctionKind::Native,
+        2 => FunctionKind::Runtime,
+        3 => FunctionKind::Suspended,
+        _ => FunctionKind::Managed,
+    }
+}
+
+fn source_kind(number: u32) -> SourceKind {
+    match number {
+        1 => SourceKind::Async,
+        2 => SourceKind::Iterator,
+        3 => SourceKind::Lambda,
+        4 => SourceKind::LocalFunction,
+        _ => SourceKind::Plain,
+    }
+}
+
+/// Gives the indices with a fixed meaning their names.
+fn name_fixed_functions(functions: &mut Vec<Function>) {
+    let fixed = function::FIRST as usize;
+    if functions.len() < fixed {
+        functions.resize(fixed, Function::default());
+    }
+    let mut set = |index: u32, name: &str, kind| {
+        let slot = &mut functions[index as usize];
+        slot.name = name.to_owned();
+        slot.signature = name.to_owned();
+        slot.raw_name = name.to_owned();
+        slot.kind = kind;
+    };
+    set(function::JIT, "[JIT]", FunctionKind::Runtime);
+    set(function::TRUNCATED, "(truncated)", FunctionKind::Runtime);
+    for (number, reason) in SUSPENSIONS.iter().enumerate() {
+        set(function::SUSPENDED + number as u32, &format!("[suspended: {reason}]"), FunctionKind::Suspended);
+    }
+}
+
+/// Reasons of a suspension by the runtime's numbers (corprof.idl, `COR_PRF_SUSPEND_REASON`).
+const SUSPENSIONS: [&str; 10] = [
+    "other",
+    "GC",
+    "app domain shutdown",
+    "code pitching",
+    "shutdown",
+    "reason 5",
+    "debugger",
+    "GC preparation",
+    "ReJIT",
+    "profiler",
+];
+
+fn dictionary_carries(log: &[u8]) -> HashMap<u32, u32> {
+    let mut carries = HashMap::new();
+    for (kind, mut payload) in LogRecords::new(log) {
+        if kind == record::CARRY {
+            *carries.entry(payload.u32()).or_insert(0) += 1;
+        }
+    }
+    carries
+}
+
+fn dictionary_names(log: &[u8]) -> HashMap<u32, (String, Option<ThreadRole>)> {
+    let mut names: HashMap<u32, (String, Option<ThreadRole>)> = HashMap::new();
+    for (kind, mut payload) in LogRecords::new(log) {
+        if kind == record::THREAD_NAME {
+            let entry = names.entry(payload.u32()).or_default();
+            entry.0 = payload.text();
+            entry.1 = thread_role(payload.u32()).or(entry.1);
+        }
+    }
+    names
+}
+
+fn thread_role(number: u32) -> Option<ThreadRole> {
+    [ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering, ThreadRole::Pool]
+        .into_iter()
+        .find(|role| *role as u32 == number)
+}
+
+fn read_threads(
+    read: &mut ReadProcess,
+    records: &[u8],
+    clocks: &Clocks,
+    arena: SegmentBytes,
+    times: &[u8],
+    carries: HashMap<u32, u32>,
+    names: HashMap<u32, (String, Option<ThreadRole>)>,
+) {
+    let tsc = read.process.calls.as_ref().is_some_and(|calls| calls.clock == Clock::Tsc);
+    let stride = if tsc { block::STRIDE_TSC } else { block::STRIDE_SAMPLED };
+    let mut blocks_left = u32::try_from(arena.len() / stride).unwrap_or(u32::MAX);
+    let edge_times = EdgeTimes::read(times, arena.len());
+    let sources = Arc::new(TreeSources { arena, stride, times: edge_times, carries, ns_per_tick: clocks.ns_per_tick });
+    let mut cpu_measured = false;
+    for bytes in records.chunks_exact(thread::BYTES) {
+        let id = u32_at(bytes, thread::SERIAL);
+        if id == 0 {
+            break;
+        }
+        cpu_measured |= u32_at(bytes, thread::CPU_KNOWN) != 0;
+        let mut found = read_thread(bytes, id, clocks);
+        if let Some((name, role)) = names.get(&id) {
+            found.name.clone_from(name);
+            found.role = role.unwrap_or(found.role);
+        }
+        // Threads share the arena, so their claims together can't exceed it.
+        let blocks = u32_at(bytes, thread::BLOCKS).min(blocks_left);
+        blocks_left -= blocks;
+        let root = TreeRoot { offset: u32_at(bytes, thread::ROOT), blocks };
+        if root.offset != 0 {
+            let sources = Arc::clone(&sources);
+            found.tree = TreeSource::lazy(move || decode(&sources, root));
+        }
+        read.process.threads.push(found);
+    }
+    if let Some(calls) = &mut read.process.calls {
+        calls.cpu_measured = cpu_measured;
+    }
+}
+
+fn read_thread(bytes: &[u8], id: u32, clocks: &Clocks) -> Thread {
+    let ended = u64_at(bytes, thread::ENDED);
+    Thread {
+        id,
+        os_id: u32_at(bytes, thread::OS_ID),
+        name: String::new(),
+        role: thread_role(u32_at(bytes, thread::ROLE)).unwrap_or_default(),
+        created_ns: u64_at(bytes, thread::CREATED).saturating_sub(clocks.mono_start),
+        ended_ns: (ended != 0).then(|| ended.saturating_sub(clocks.mono_start)),
+        cpu_ns: (u32_at(bytes, thread::CPU_KNOWN) != 0).then(|| u64_at(bytes, thread::CPU)),
+        tree: TreeSource::default(),
+    }
+}

@@ -1,0 +1,63 @@
+//! A segment as bytes: mapped read-only, header checked.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
+
+/// The content of a segment, cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentBytes {
+    map: Option<Arc<Mmap>>,
+    end: usize,
+}
+
+impl SegmentBytes {
+    /// Opens a segment of the given kind. The error is a sentence for the user.
+    pub(crate) fn open(path: &Path, kind: u32) -> Result<Self, String> {
+        let map = map(path).map_err(|error| format!("can't be read: {error}"))?;
+        let Some(map) = map else { return Err("is empty".to_owned()) };
+        if !map.starts_with(&MAGIC) {
+            return Err("does not start as a segment does".to_owned());
+        }
+        if u32_at(&map, header::KIND) != kind {
+            return Err(format!("is of kind {} where {kind} was expected", u32_at(&map, header::KIND)));
+        }
+        let version = u32_at(&map, header::VERSION);
+        if version != VERSION {
+            return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
+        }
+        // A committed size beyond the file is a lie or a cut; what is there can be read all the same.
+        let committed = usize::try_from(u64_at(&map, header::COMMITTED)).unwrap_or(usize::MAX);
+        let end = HEADER_BYTES.saturating_add(committed).min(map.len());
+        Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)) })
+    }
+
+    /// A segment without content.
+    pub(crate) fn empty() -> Self {
+        Self { map: None, end: 0 }
+    }
+}
+
+impl Deref for SegmentBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.map.as_deref().and_then(|map| map.get(HEADER_BYTES..self.end)).unwrap_or(&[])
+    }
+}
+
+fn map(path: &Path) -> io::Result<Option<Mmap>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the bytes may change under us while the program still records; they are only ever
+    // read as numbers that are checked after reading, never as references to typed data.
+    unsafe { Mmap::map(&file) }.map(Some)
+}

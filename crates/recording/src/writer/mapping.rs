@@ -1,0 +1,306 @@
+//! One segment: a file mapped shared up to its greatest size, and backed by disk space piece by piece.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
+
+/// Most that is asked of the disk in one call (a longer call would stall the helper thread).
+const PIECE: usize = 4 << 20;
+
+/// A mapped segment. All methods may be called from any thread.
+///
+/// The mapping is never removed: hooks of a dying process may still store into it.
+#[derive(Debug)]
+pub struct Segment {
+    path: PathBuf,
+    start: *mut u8,
+    reserved: usize,
+    committed: AtomicU64,
+    /// The file system could not promise space: the rest is private memory, written out late.
+    late_from: AtomicUsize,
+    late: AtomicBool,
+    /// The last attempt to get more space failed.
+    refused: AtomicBool,
+}
+
+// SAFETY: the mapping is shared memory that is only handed out as raw pointers; the fields are atomics.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+/// Why more space could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitError {
+    /// The segment has its greatest size.
+    Full,
+    /// The disk, a quota or a limit refused.
+    Refused,
+}
+
+impl Segment {
+    /// Creates the file (it must not exist) and maps `content` bytes after the header, of which the
+    /// first `first` are backed at once. Tries smaller sizes where address space is short.
+    ///
+    /// # Errors
+    /// Those of `open`, `fallocate` and `mmap`; the file is removed again.
+    pub fn create(path: &Path, kind: u32, content: usize, first: usize) -> io::Result<Self> {
+        let file = Descriptor::create(path)?;
+        Self::map(path, &file, content).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(|_| {
+            // An empty file would only puzzle the reader; if it can't be removed it is passed over.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    fn map(path: &Path, file: &Descriptor, content: usize) -> io::Result<Self> {
+        let mut reserved = HEADER_BYTES + content.next_multiple_of(HEADER_BYTES);
+        loop {
+            // SAFETY: a new shared mapping of our own file at an address the kernel chooses.
+            let start = unsafe {
+                libc::mmap(
+                    ptr::null_mut(),
+                    reserved,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_NORESERVE,
+                    file.0,
+                    0,
+                )
+            };
+            if start != libc::MAP_FAILED {
+                return Ok(Self {
+                    path: path.to_owned(),
+                    start: start.cast(),
+                    reserved,
+                    committed: AtomicU64::new(0),
+                    late_from: AtomicUsize::new(0),
+                    late: AtomicBool::new(false),
+                    refused: AtomicBool::new(false),
+                });
+            }
+            reserved = (reserved / 2).next_multiple_of(HEADER_BYTES);
+            if reserved < 64 << 10 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+
+    fn begin(self, file: &Descriptor, kind: u32, first: usize) -> io::Result<Self> {
+        let first = (first.next_multiple_of(HEADER_BYTES)).min(self.reserved - HEADER_BYTES);
+        if let Err(error) = allocate(file, 0, HEADER_BYTES + first) {
+            if !cannot_promise(&error) {
+                return Err(error);
+            }
+            self.go_late(0)?;
+        }
+        self.committed.store(first as u64, Ordering::Release);
+        // SAFETY: the header was just backed by space and nobody else knows the mapping yet.
+        unsafe {
+            ptr::copy_nonoverlapping(MAGIC.as_ptr(), self.start, MAGIC.len());
+            self.start.add(header::KIND).cast::<u32>().write(kind);
+            self.start.add(header::VERSION).cast::<u32>().write(VERSION);
+        }
+        self.publish();
+        Ok(self)
+    }
+
+    /// Address of the first byte after the header. Only what lies below [`committed`](Self::committed)
+    /// may be touched.
+    #[must_use]
+    pub fn content(&self) -> *mut u8 {
+        self.start.wrapping_add(HEADER_BYTES)
+    }
+
+    /// Bytes of content that may be touched.
+    #[must_use]
+    pub fn committed(&self) -> usize {
+        self.committed.load(Ordering::Acquire) as usize
+    }
+
+    /// Bytes of content there can ever be.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.reserved - HEADER_BYTES
+    }
+
+    /// Whether the file system could not promise space, so that content is written out late.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last attempt to get space was refused.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Backs content up to `wanted` bytes, or as far as it goes. Blocks on the disk: never call it
+    /// from a hook. One thread at a time.
+    ///
+    /// # Errors
+    /// When less than `wanted` could be had.
+    pub fn commit(&self, wanted: usize) -> Result<(), CommitError> {
+        let wanted = wanted.next_multiple_of(HEADER_BYTES);
+        while self.committed() < wanted {
+            if self.committed() >= self.capacity() {
+                return Err(CommitError::Full);
+            }
+            let step = (wanted - self.committed()).min(PIECE).min(self.capacity() - self.committed());
+            if let Err(error) = self.commit_piece(step) {
+                self.refused.store(true, Ordering::Relaxed);
+                let _ = error;
+                return Err(CommitError::Refused);
+            }
+        }
+        self.refused.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn commit_piece(&self, step: usize) -> io::Result<()> {
+        let from = HEADER_BYTES + self.committed();
+        if !self.is_late() {
+            let file = Descriptor::open(&self.path)?;
+            if let Err(error) = allocate(&file, from, step) {
+                if !cannot_promise(&error) {
+                    return Err(error);
+                }
+                self.go_late(from)?;
+            }
+        }
+        // A first touch inside a hook may wait for the disk: touch now. Old kernels lack the advice,
+        // then the hook's first touch is as slow as it always was.
+        // SAFETY: the range lies in our mapping and is backed.
+        unsafe { libc::madvise(self.start.add(from).cast(), step, libc::MADV_POPULATE_WRITE) };
+        self.committed.fetch_add(step as u64, Ordering::Release);
+        self.publish();
+        Ok(())
+    }
+
+    /// Replaces everything from `from` on by private memory.
+    fn go_late(&self, from: usize) -> io::Result<()> {
+        // SAFETY: the range is the unused tail of our own mapping.
+        let there = unsafe {
+            libc::mmap(
+                self.start.add(from).cast(),
+                self.reserved - from,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+        if there == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        self.late_from.store(from, Ordering::Relaxed);
+        self.late.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes out what lies in private memory; does nothing where space was promised. Blocks.
+    ///
+    /// # Errors
+    /// Those of `open` and `pwrite`; the next call tries everything again.
+    pub fn write_out(&self) -> io::Result<()> {
+        if !self.is_late() {
+            return Ok(());
+        }
+        let file = Descriptor::open(&self.path)?;
+        let mut at = self.late_from.load(Ordering::Relaxed);
+        let end = HEADER_BYTES + self.committed();
+        while at < end {
+            // SAFETY: the range is readable; other threads store into it meanwhile, which at worst
+            // writes a torn record that the next call repairs.
+            let wrote = unsafe { libc::pwrite(file.0, self.start.add(at).cast(), end - at, at as i64) };
+            match usize::try_from(wrote) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+                Ok(wrote) => at += wrote,
+                Err(_) if interrupted() => {}
+                Err(_) => return Err(io::Error::last_os_error()),
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let committed = self.committed.load(Ordering::Relaxed);
+        // SAFETY: the header is backed, aligned, and only this field is ever stored to again.
+        unsafe { AtomicU64::from_ptr(self.start.add(header::COMMITTED).cast()) }.store(committed, Ordering::Release);
+    }
+
+    /// Replaces the mapping by private zeroed memory: for a forked child, which must never write its
+    /// parent's segments. Async-signal-safe.
+    pub fn detach_in_child(&self) {
+        // SAFETY: one system call over our own mapping; if it fails the child's hooks are off anyway.
+        unsafe {
+            libc::mmap(
+                self.start.cast(),
+                self.reserved,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+    }
+}
+
+/// A descriptor that lives for one call.
+struct Descriptor(libc::c_int);
+
+impl Descriptor {
+    fn create(path: &Path) -> io::Result<Self> {
+        Self::with_flags(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW)
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        Self::with_flags(path, libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW)
+    }
+
+    fn with_flags(path: &Path, flags: libc::c_int) -> io::Result<Self> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        loop {
+            // SAFETY: a nul-terminated path that lives through the call.
+            let descriptor = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
+            if descriptor >= 0 {
+                return Ok(Self(descriptor));
+            }
+            if !interrupted() {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: ours, and closed once.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn allocate(file: &Descriptor, from: usize, length: usize) -> io::Result<()> {
+    loop {
+        // SAFETY: plain numbers. Not `posix_fallocate`: the C library's would write where the file
+        // system can't promise, and a promise is all we want.
+        let failed = unsafe { libc::fallocate(file.0, 0, from as i64, length as i64) } != 0;
+        if !failed {
+            return Ok(());
+        }
+        if !interrupted() {
+            return Err(io::Error::last_os_error());
+        }
+    }
+}
+
+fn cannot_promise(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
+}
+
+fn interrupted() -> bool {
+    io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+}

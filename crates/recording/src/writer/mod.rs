@@ -1,0 +1,24 @@
+//! Writing inside the profiled process: segments that are mapped shared, so that what is recorded
+//! is on file the moment it is stored.
+//!
+//! Space is promised by `fallocate(2)` before it is used, because a store into a mapped page that
+//! the disk has no room for is a SIGBUS in somebody else's program. Nothing here keeps a descriptor
+//! open: programs close descriptors that are not theirs.
+
+mod arena;
+mod log;
+mod mapping;
+mod process;
+mod run;
+mod state;
+mod threads;
+mod times;
+
+pub use arena::{Arena, Piece};
+pub use log::LogWriter;
+pub use mapping::{CommitError, Segment};
+pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};
+pub use run::{RunWriter, request_stop};
+pub use state::StateWriter;
+pub use threads::{ThreadRecord, ThreadTable};
+pub use times::TimeTable;

@@ -1,0 +1,243 @@
+//! Everything one process writes, in its own folder of the recording.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::{Arena, LogWriter, StateWriter, ThreadTable};
+use crate::layout::record;
+use crate::model::{Clock, FunctionKind, HookCost, LossReason, SourceKind, ThreadRole};
+use crate::payload::PayloadWriter;
+
+/// What is known of a process at its start.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessRecord {
+    /// Process id.
+    pub pid: u32,
+    /// Process id of the parent.
+    pub parent_pid: u32,
+    /// Command line.
+    pub command: Vec<String>,
+    /// The runtime, for instance `.NET 8.0.33`.
+    pub runtime: String,
+    /// Monotonic nanoseconds at the start.
+    pub mono_ns: u64,
+    /// Unix nanoseconds at the start.
+    pub unix_ns: u64,
+    /// Time stamp counter at the start.
+    pub ticks: u64,
+}
+
+/// Settings of `calls`, for the record.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// The clock.
+    pub clock: Clock,
+    /// Inlining switched off.
+    pub noinline: bool,
+    /// Unmanaged calls in the tree.
+    pub native: bool,
+    /// Runtime helpers in the tree.
+    pub helpers: bool,
+    /// Tiny leaf methods in the tree.
+    pub trivial: bool,
+    /// Nanoseconds between two looks of the helper thread.
+    pub interval_ns: u64,
+}
+
+/// A module, for the record.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModuleRecord<'a> {
+    /// Simple name.
+    pub name: &'a str,
+    /// Path, or empty.
+    pub path: &'a str,
+    /// Version, or empty.
+    pub version: &'a str,
+    /// Belongs to the framework.
+    pub framework: bool,
+}
+
+/// A function, for the record.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FunctionRecord<'a> {
+    /// See [`Function::name`](crate::model::Function::name).
+    pub name: &'a str,
+    /// See [`Function::signature`](crate::model::Function::signature).
+    pub signature: &'a str,
+    /// See [`Function::raw_name`](crate::model::Function::raw_name).
+    pub raw_name: &'a str,
+    /// Index of its module.
+    pub module: u32,
+    /// Metadata token.
+    pub token: u32,
+    /// What it is.
+    pub kind: FunctionKind,
+    /// How the compiler made it.
+    pub source: SourceKind,
+    /// Made at run time without metadata.
+    pub dynamic: bool,
+}
+
+/// The writer. Methods may be called from any thread; unless they say so, not from a hook.
+#[derive(Debug)]
+pub struct ProcessWriter {
+    folder: PathBuf,
+    log: LogWriter,
+    state: StateWriter,
+    threads: ThreadTable,
+}
+
+impl ProcessWriter {
+    /// Makes the folder `p<PID>-<START>` in `recording` with its log, state and thread table. The
+    /// recording directory is made when missing.
+    ///
+    /// # Errors
+    /// Those of making folders and files.
+    pub fn create(recording: &Path, process: &ProcessRecord) -> io::Result<Self> {
+        make_private(recording)?;
+        let folder = recording.join(format!("p{}-{}", process.pid, process.mono_ns));
+        make_private(&folder)?;
+        let state = StateWriter::create(&folder.join("state.seg"))?;
+        let log = LogWriter::create(&folder.join("process.log"))?;
+        let threads = ThreadTable::create(&folder.join("threads.seg"))?;
+        state.start(process.pid, process.mono_ns, process.unix_ns, process.ticks);
+        let mut payload = PayloadWriter::default();
+        payload.u32(process.pid).u32(process.parent_pid).texts(&process.command).text(&process.runtime);
+        log.append(record::PROCESS, payload.bytes());
+        Ok(Self { folder, log, state, threads })
+    }
+
+    /// The process's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &LogWriter {
+        &self.log
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> &StateWriter {
+        &self.state
+    }
+
+    /// The thread table.
+    #[must_use]
+    pub fn threads(&self) -> &ThreadTable {
+        &self.threads
+    }
+
+    /// Makes the arena of the tree, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Those of making the file.
+    pub fn create_arena(&self, limit: u64) -> io::Result<Arena> {
+        Arena::create(&self.folder.join("tree.seg"), limit)
+    }
+
+    /// Makes the table of sampled times.
+    ///
+    /// # Errors
+    /// Those of making the file.
+    pub fn create_times(&self) -> io::Result<super::TimeTable> {
+        super::TimeTable::create(&self.folder.join("times.seg"))
+    }
+
+    /// Notes the instruments, as given and with defaults filled in.
+    pub fn instruments(&self, given: &str, filled: &str) {
+        let mut payload = PayloadWriter::default();
+        payload.text(given).text(filled);
+        self.append(record::INSTRUMENTS, &payload);
+    }
+
+    /// Notes a module under `index` (from 1).
+    pub fn module(&self, index: u32, module: &ModuleRecord<'_>) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(index).text(module.name).text(module.path).text(module.version).u32(u32::from(module.framework));
+        self.append(record::MODULE, &payload);
+    }
+
+    /// Notes a function under `index`.
+    pub fn function(&self, index: u32, function: &FunctionRecord<'_>) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(index).text(function.name).text(function.signature).text(function.raw_name);
+        payload.u32(function.module).u32(function.token);
+        payload.u32(function.kind as u32).u32(function.source as u32).u32(u32::from(function.dynamic));
+        self.append(record::FUNCTION, &payload);
+    }
+
+    /// Notes that a function's code is gone.
+    pub fn function_unloaded(&self, index: u32) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(index);
+        self.append(record::FUNCTION_UNLOADED, &payload);
+    }
+
+    /// Notes a thread's name and, if it is known, what it is for.
+    pub fn thread_name(&self, serial: u32, name: &str, role: Option<ThreadRole>) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(serial).text(name).u32(role.map_or(u32::MAX, |role| role as u32));
+        self.append(record::THREAD_NAME, &payload);
+    }
+
+    /// Notes a remark for the head of reports. `mono_ns` is when.
+    pub fn fact(&self, mono_ns: u64, text: &str) {
+        let mut payload = PayloadWriter::default();
+        payload.u64(mono_ns).text(text);
+        self.append(record::FACT, &payload);
+    }
+
+    /// Notes that an edge's count passed 2^32. Safe in a hook; whether there was room.
+    pub fn carry_in_hook(&self, edge: u32) -> bool {
+        self.log.append_in_hook(record::CARRY, &edge.to_le_bytes())
+    }
+
+    /// Notes the settings of `calls`.
+    pub fn calls(&self, settings: &Settings) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(u32::from(settings.clock == Clock::Tsc));
+        for switch in [settings.noinline, settings.native, settings.helpers, settings.trivial] {
+            payload.u32(u32::from(switch));
+        }
+        payload.u64(settings.interval_ns);
+        self.append(record::CALLS, &payload);
+    }
+
+    /// Notes what a hook pair was measured to cost; the last word counts.
+    pub fn hook_cost(&self, cost: &HookCost) {
+        let mut payload = PayloadWriter::default();
+        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
+            payload.u64(value.to_bits());
+        }
+        self.append(record::HOOK_COST, &payload);
+    }
+
+    fn append(&self, kind: u16, payload: &PayloadWriter) {
+        if !self.log.append(kind, payload.bytes()) {
+            self.state.lose(LossReason::DictionaryFull, 1, monotonic_ns());
+        }
+    }
+}
+
+/// Makes a folder that only we can enter; one that is there already is used as it is.
+fn make_private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        other => other,
+    }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds. Async-signal-safe.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

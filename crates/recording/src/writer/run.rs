@@ -1,0 +1,69 @@
+//! The launcher's part of a recording: what was started, when, and how it ended.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::{Path, PathBuf};
+
+use super::LogWriter;
+use super::process::monotonic_ns;
+use crate::layout::{HEADER_BYTES, record, state};
+use crate::model::Exit;
+use crate::payload::PayloadWriter;
+
+/// Writes `run.log`.
+#[derive(Debug)]
+pub struct RunWriter {
+    folder: PathBuf,
+    log: LogWriter,
+}
+
+impl RunWriter {
+    /// Makes the recording directory (it must not exist, its parent must) and notes the start.
+    /// `unix_ns` is the time now.
+    ///
+    /// # Errors
+    /// Those of making folder and file.
+    pub fn create(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(folder)?;
+        let log = LogWriter::create(&folder.join("run.log"))?;
+        let mut payload = PayloadWriter::default();
+        payload.texts(command).u64(monotonic_ns()).u64(unix_ns).text(instruments).text(env!("CARGO_PKG_VERSION"));
+        log.append(record::RUN, payload.bytes());
+        Ok(Self { folder: folder.to_owned(), log })
+    }
+
+    /// The recording directory.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Notes how the root program, process `pid`, ended.
+    pub fn ended(&self, pid: u32, exit: Exit) {
+        let (kind, number) = match exit {
+            Exit::Code(code) => (0, code),
+            Exit::Signal(signal) => (1, signal),
+        };
+        let mut payload = PayloadWriter::default();
+        payload.u64(monotonic_ns()).u32(pid).u32(kind).u32(number as u32);
+        self.log.append(record::RUN_END, payload.bytes());
+    }
+
+    /// Asks every process of the recording to stop recording; they go on running. How many were asked.
+    pub fn request_stop(&self) -> usize {
+        request_stop(&self.folder)
+    }
+}
+
+/// Asks every process that records into `folder` to stop. How many were asked.
+pub fn request_stop(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let states = entries.flatten().map(|entry| entry.path().join("state.seg"));
+    states.filter(|path| ask_to_stop(path).is_ok()).count()
+}
+
+fn ask_to_stop(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(&1_u32.to_le_bytes(), (HEADER_BYTES + state::STOP) as u64)
+}

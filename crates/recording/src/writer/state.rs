@@ -1,0 +1,90 @@
+//! The state of a process: clocks, sign of life, losses.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::mapping::Segment;
+use crate::layout::{kind, state};
+use crate::model::LossReason;
+
+/// The state segment. Everything is an atomic store: any thread, any context, hooks too.
+#[derive(Debug)]
+pub struct StateWriter {
+    segment: Segment,
+}
+
+impl StateWriter {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// Those of [`Segment::create`].
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { segment: Segment::create(path, kind::STATE, state::BYTES, state::BYTES)? })
+    }
+
+    /// The mapped file.
+    #[must_use]
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    fn u64(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at + 8 <= state::BYTES && at.is_multiple_of(8));
+        // SAFETY: within the committed content and aligned; only ever used as an atomic.
+        unsafe { AtomicU64::from_ptr(self.segment.content().add(at).cast()) }
+    }
+
+    fn u32(&self, at: usize) -> &AtomicU32 {
+        debug_assert!(at + 4 <= state::BYTES && at.is_multiple_of(4));
+        // SAFETY: within the committed content and aligned; only ever used as an atomic.
+        unsafe { AtomicU32::from_ptr(self.segment.content().add(at).cast()) }
+    }
+
+    /// Notes the start of the recording.
+    pub fn start(&self, pid: u32, mono_ns: u64, unix_ns: u64, ticks: u64) {
+        self.u32(state::PID).store(pid, Ordering::Relaxed);
+        self.u64(state::MONO_START).store(mono_ns, Ordering::Relaxed);
+        self.u64(state::UNIX_START).store(unix_ns, Ordering::Relaxed);
+        self.u64(state::TICKS_START).store(ticks, Ordering::Relaxed);
+        self.alive(mono_ns, ticks, 0);
+    }
+
+    /// Notes a sign of life.
+    pub fn alive(&self, mono_ns: u64, ticks: u64, cpu_ns: u64) {
+        self.u64(state::TICKS_LAST).store(ticks, Ordering::Relaxed);
+        self.u64(state::CPU).store(cpu_ns, Ordering::Relaxed);
+        self.u64(state::MONO_LAST).store(mono_ns, Ordering::Release);
+    }
+
+    /// Notes that the process ended in order.
+    pub fn ended(&self) {
+        self.u32(state::FLAGS).fetch_or(state::FLAG_ENDED, Ordering::Release);
+    }
+
+    /// Whether somebody outside asked us to stop.
+    #[must_use]
+    pub fn stop_requested(&self) -> bool {
+        self.u32(state::STOP).load(Ordering::Acquire) != 0
+    }
+
+    /// Notes that nothing is recorded any more.
+    pub fn stopped(&self) {
+        self.u32(state::STOPPED).store(1, Ordering::Release);
+    }
+
+    /// Counts losses. `mono_ns` is when.
+    pub fn lose(&self, reason: LossReason, count: u64, mono_ns: u64) {
+        let at = state::LOSSES + reason as usize * state::LOSS_BYTES;
+        // The first writer sets the first time; a race between two firsts is a few nanoseconds.
+        let _ = self.u64(at + 8).compare_exchange(0, mono_ns, Ordering::Relaxed, Ordering::Relaxed);
+        self.u64(at + 16).store(mono_ns, Ordering::Relaxed);
+        self.u64(at).fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How often something was lost so far.
+    #[must_use]
+    pub fn lost(&self, reason: LossReason) -> u64 {
+        self.u64(state::LOSSES + reason as usize * state::LOSS_BYTES).load(Ordering::Relaxed)
+    }
+}

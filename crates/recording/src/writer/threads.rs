@@ -1,0 +1,131 @@
+//! The table of threads. A record is at once what the hooks of its thread work with (first line)
+//! and what the reader gets.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::mapping::Segment;
+use crate::layout::{kind, thread};
+use crate::model::ThreadRole;
+
+/// Records backed by disk space at a time.
+const STEP: usize = 256;
+
+/// The table. Records are never freed or reused: a thread's tree outlives it.
+#[derive(Debug)]
+pub struct ThreadTable {
+    segment: Segment,
+    used: AtomicUsize,
+}
+
+impl ThreadTable {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// Those of [`Segment::create`].
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let segment = Segment::create(path, kind::THREADS, thread::MOST * thread::BYTES, STEP * thread::BYTES)?;
+        Ok(Self { segment, used: AtomicUsize::new(0) })
+    }
+
+    /// The mapped file.
+    #[must_use]
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// A fresh record with its serial number, or `None` when the table is full or behind. Does not
+    /// block: safe in a hook.
+    #[must_use]
+    pub fn take(&self) -> Option<ThreadRecord> {
+        let backed = self.segment.committed() / thread::BYTES;
+        let taken =
+            self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| (used < backed).then_some(used + 1));
+        let index = taken.ok()?;
+        let record = self.record(index)?;
+        record.u32(thread::SERIAL).store(index as u32 + 1, Ordering::Release);
+        Some(record)
+    }
+
+    /// Number of records taken so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Whether no thread was seen yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The record with this index, if it was taken.
+    #[must_use]
+    pub fn record(&self, index: usize) -> Option<ThreadRecord> {
+        // SAFETY: `used` never exceeds what is committed, so the record lies within the content.
+        (index < self.len()).then(|| ThreadRecord(unsafe { self.segment.content().add(index * thread::BYTES) }))
+    }
+
+    /// Keeps room ahead of need. Blocks: for the helper thread.
+    pub fn keep_ahead(&self) {
+        let wanted = (self.len() + STEP / 2).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;
+        if wanted > self.segment.committed() {
+            // A refusal shows when a thread finds no record, and is counted there.
+            let _ = self.segment.commit(wanted);
+        }
+    }
+}
+
+/// One thread's record: 256 bytes that stay mapped for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadRecord(*mut u8);
+
+// SAFETY: all access goes through atomics.
+unsafe impl Send for ThreadRecord {}
+// SAFETY: as above.
+unsafe impl Sync for ThreadRecord {}
+
+impl ThreadRecord {
+    /// The address, for the hooks.
+    #[must_use]
+    pub fn address(self) -> *mut u8 {
+        self.0
+    }
+
+    /// The record at an address that [`address`](Self::address) gave.
+    ///
+    /// # Safety
+    /// `address` must come from `address()` of a record of this process.
+    #[must_use]
+    pub unsafe fn from_address(address: *mut u8) -> Self {
+        Self(address)
+    }
+
+    /// A field of four bytes; see [`layout::thread`](crate::layout::thread).
+    #[must_use]
+    pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
+        debug_assert!(at + 4 <= thread::BYTES && at.is_multiple_of(4));
+        // SAFETY: within the record, aligned, mapped for ever.
+        unsafe { AtomicU32::from_ptr(self.0.add(at).cast()) }
+    }
+
+    /// A field of eight bytes; see [`layout::thread`](crate::layout::thread).
+    #[must_use]
+    pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
+        debug_assert!(at + 8 <= thread::BYTES && at.is_multiple_of(8));
+        // SAFETY: within the record, aligned, mapped for ever.
+        unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
+    }
+
+    /// The serial number, from 1.
+    #[must_use]
+    pub fn serial(self) -> u32 {
+        self.u32(thread::SERIAL).load(Ordering::Relaxed)
+    }
+
+    /// Notes what the thread is for.
+    pub fn set_role(self, role: ThreadRole) {
+        self.u32(thread::ROLE).store(role as u32, Ordering::Relaxed);
+    }
+}

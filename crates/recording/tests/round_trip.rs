@@ -1,0 +1,142 @@
+//! What the writer stores in mapped segments, the reader finds, also while the writer still has them open.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::model::{Clock, Exit, FunctionKind, LossReason, Recording, ThreadRole};
+use clrscope_recording::writer::{
+    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord,
+};
+
+fn process(pid: u32) -> ProcessRecord {
+    ProcessRecord {
+        pid,
+        parent_pid: 1,
+        command: vec!["dotnet".into(), "app.dll".into()],
+        runtime: ".NET 8.0.33".into(),
+        mono_ns: 1_000,
+        unix_ns: 5_000,
+        ticks: 100,
+    }
+}
+
+/// Stores one edge as a hook would.
+fn store_edge(arena: &Arena, at: u32, slot: usize, key: u32, child: u32, count: u32) {
+    let edge = |field: usize| arena.base().wrapping_add(at as usize + field + slot * 4).cast::<u32>();
+    // SAFETY: the test takes `at` from the arena.
+    unsafe {
+        edge(block::KEYS).write(key);
+        edge(block::CHILDREN).write(child);
+        edge(block::COUNTS).write(count);
+    }
+}
+
+/// root -> 40 (3 calls) -> 41 (2^32 + 7 calls, 500 ns)
+fn store_tree(writer: &ProcessWriter, arena: &Arena, record: ThreadRecord) {
+    let piece = arena.take(0).expect("room");
+    let at = |n: u32| piece.next + n * 64;
+    store_edge(arena, at(0), 0, block::ROOT_KEY, at(1), 0);
+    store_edge(arena, at(1), 0, 40, at(2), 3);
+    store_edge(arena, at(2), 0, 41, 0, 7);
+    assert!(writer.carry_in_hook(block::edge_id(at(2), 0)));
+    record.u32(thread::ROOT).store(at(0), Ordering::Relaxed);
+    record.u32(thread::BLOCKS).store(3, Ordering::Relaxed);
+    record.set_role(ThreadRole::Main);
+    let mut times = writer.create_times().expect("times");
+    assert!(times.charge(block::edge_id(at(2), 0), 500, 400));
+}
+
+fn write(folder: &Path) -> (ProcessWriter, Arena) {
+    let writer = ProcessWriter::create(folder, &process(77)).expect("a process");
+    writer.instruments("calls", "calls:clock=sampled");
+    writer.calls(&Settings { interval_ns: 1_000_000, ..Settings::default() });
+    writer.module(1, &ModuleRecord { name: "App", path: "/x/App.dll", version: "1.0.0.0", framework: false });
+    for (index, name) in [(40, "A.B::Main"), (41, "A.B::Work")] {
+        writer.function(
+            index,
+            &FunctionRecord { name, signature: name, raw_name: name, module: 1, ..Default::default() },
+        );
+    }
+    let arena = writer.create_arena(1 << 20).expect("an arena");
+    let record = writer.threads().take().expect("a record");
+    store_tree(&writer, &arena, record);
+    writer.state().lose(LossReason::NameUnknown, 2, 1_500);
+    writer.state().alive(9_000, 900, 123);
+    (writer, arena)
+}
+
+fn check(recording: &Recording) {
+    assert_eq!(recording.problems, []);
+    let process = &recording.processes[0];
+    assert_eq!((process.pid, process.runtime.as_str()), (77, ".NET 8.0.33"));
+    assert_eq!(process.calls.as_ref().map(|c| c.clock), Some(Clock::Sampled));
+    assert_eq!(process.functions[41].name, "A.B::Work");
+    assert_eq!(process.functions[function::JIT as usize].kind, FunctionKind::Runtime);
+    assert_eq!(process.modules[1].name, "App");
+    assert_eq!(process.losses.iter().map(|l| (l.reason, l.count)).collect::<Vec<_>>(), [(LossReason::NameUnknown, 2)]);
+    let thread = &process.threads[0];
+    assert_eq!((thread.id, thread.role), (1, ThreadRole::Main));
+    let tree = thread.tree.load();
+    assert_eq!(tree.functions(), [0, 40, 41]);
+    assert_eq!(tree.parents(), [0, 0, 1]);
+    assert_eq!((tree.calls(1), tree.calls(2)), (3, (1 << 32) + 7));
+    assert_eq!((tree.time(2).wall_ns, tree.time(2).cpu_ns), (500, 400));
+}
+
+#[test]
+fn a_growing_directory_reads_at_any_moment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let run = RunWriter::create(&name, &["dotnet".into(), "app.dll".into()], "calls", 42).expect("a run");
+    let (writer, _arena) = write(&name);
+    let recording = clrscope_recording::open(&name).expect("a recording");
+    check(&recording);
+    assert_eq!(recording.run.exit, None);
+    assert!(!recording.processes[0].complete);
+
+    writer.state().ended();
+    run.ended(77, Exit::Code(3));
+    // The name of the file that does not exist yet finds its directory.
+    let recording = clrscope_recording::open(&folder.path().join("x.clrs")).expect("a recording");
+    check(&recording);
+    assert_eq!(recording.run.exit, Some(Exit::Code(3)));
+    assert!(recording.processes[0].complete);
+    assert_eq!(recording.run.command, ["dotnet", "app.dll"]);
+}
+
+#[test]
+fn a_stop_reaches_the_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let run = RunWriter::create(&name, &[], "calls", 42).expect("a run");
+    let (writer, _arena) = write(&name);
+    assert!(!writer.state().stop_requested());
+    assert_eq!(run.request_stop(), 1);
+    assert!(writer.state().stop_requested());
+}
+
+#[test]
+fn a_thread_that_claims_its_neighbours_tree_gets_no_more_than_the_arena_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let (writer, arena) = write(&name);
+    let piece = arena.take(0).expect("room");
+    // An edge that is its own child would be walked for ever.
+    store_edge(&arena, piece.next, 0, 40, piece.next, 1);
+    let record = writer.threads().take().expect("a record");
+    record.u32(thread::ROOT).store(piece.next, Ordering::Relaxed);
+    record.u32(thread::BLOCKS).store(u32::MAX, Ordering::Relaxed);
+    let recording = clrscope_recording::open(&name).expect("a recording");
+    let tree = recording.processes[0].threads[1].tree.load();
+    assert!(tree.len() <= (1 << 20) / 64 * 5 + 1, "{}", tree.len());
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = clrscope_recording::open(&folder.path().join("none.clrs")).expect_err("nothing there");
+    assert!(missing.to_string().contains("does not exist"), "{missing}");
+    let empty = clrscope_recording::open(folder.path()).expect_err("nothing in it");
+    assert!(empty.to_string().contains("is not a recording"), "{empty}");
+}
