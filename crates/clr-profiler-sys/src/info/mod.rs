@@ -1,0 +1,13 @@
+//! What the runtime answers: `ICorProfilerInfo` to `ICorProfilerInfo15` (corprof.idl).
+//!
+//! Each level inherits the one before, so one pointer of the newest level the runtime knows is enough: ask downwards from 15.
+
+mod first;
+mod v10_to_v15;
+mod v2_to_v3;
+mod v4_to_v9;
+
+pub use first::*;
+pub use v2_to_v3::*;
+pub use v4_to_v9::*;
+pub use v10_to_v15::*;
