@@ -1,8 +1,5 @@
 //! Objects the runtime hands to a profiler while code is replaced.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -13,7 +10,7 @@ use crate::structs::{COR_IL_MAP, COR_PRF_ASSEMBLY_REFERENCE_INFO};
 /// Allocates memory for new IL bodies of one module; never freed. Source: corprof.idl.
 #[interface("A0EFB28B-6EE2-4D7B-B983-A75EF7BEEDB8")]
 pub unsafe trait IMethodMalloc: IUnknown {
-    /// `cb` bytes near the module, or null.
+    /// `cb` bytes, or null.
     pub fn Alloc(&self, cb: u32) -> *mut c_void;
 }
 
@@ -23,25 +20,14 @@ pub unsafe trait ICorProfilerFunctionControl: IUnknown {
     /// `COR_PRF_CODEGEN_FLAGS` for the new code.
     pub fn SetCodegenFlags(&self, flags: u32) -> HRESULT;
     /// The new IL; copied by the runtime.
-    pub fn SetILFunctionBody(
-        &self,
-        cb_new_il_method_header: u32,
-        new_il_method_header: *const u8,
-    ) -> HRESULT;
+    pub fn SetILFunctionBody(&self, cb_new_il_method_header: u32, new_il_method_header: *const u8) -> HRESULT;
     /// Maps old IL offsets to new ones.
-    pub fn SetILInstrumentedCodeMap(
-        &self,
-        c_il_map_entries: u32,
-        il_map_entries: *const COR_IL_MAP,
-    ) -> HRESULT;
+    pub fn SetILInstrumentedCodeMap(&self, c_il_map_entries: u32, il_map_entries: *const COR_IL_MAP) -> HRESULT;
 }
 
 /// What `GetAssemblyReferences` may add. Source: corprof.idl.
 #[interface("66A78C24-2EEF-4F65-B45F-DD1D8038BF3C")]
 pub unsafe trait ICorProfilerAssemblyReferenceProvider: IUnknown {
     /// Names an assembly the changed one will refer to.
-    pub fn AddAssemblyReference(
-        &self,
-        assembly_ref_info: *const COR_PRF_ASSEMBLY_REFERENCE_INFO,
-    ) -> HRESULT;
+    pub fn AddAssemblyReference(&self, assembly_ref_info: *const COR_PRF_ASSEMBLY_REFERENCE_INFO) -> HRESULT;
 }

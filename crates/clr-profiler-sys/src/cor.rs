@@ -1,8 +1,4 @@
 //! Metadata tokens, attributes, element types and calling conventions (corhdr.h).
-#![allow(
-    non_upper_case_globals,
-    reason = "constants carry the names of the header"
-)]
 
 /// A metadata token: table in the high byte, row (from 1) below.
 pub type mdToken = u32;

@@ -1,8 +1,5 @@
 //! The five enumerators the runtime hands out.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -21,9 +18,9 @@ pub unsafe trait ICorProfilerObjectEnum: IUnknown {
     /// A copy of the enumerator at the same position, same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Number of elements in all.
-    pub fn GetCount(&self, pcelt: *mut u32) -> HRESULT;
+    pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
     /// Up to `celt` elements; `S_FALSE` when fewer were left.
-    pub fn Next(&self, celt: u32, objects: *mut ObjectID, pcelt_fetched: *mut u32) -> HRESULT;
+    pub fn Next(&self, celt: u32, objects: *mut ObjectID, p_fetched: *mut u32) -> HRESULT;
 }
 
 /// Enumerates functions with their ReJIT ids. Source: corprof.idl.
@@ -36,9 +33,9 @@ pub unsafe trait ICorProfilerFunctionEnum: IUnknown {
     /// A copy of the enumerator at the same position, same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Number of elements in all.
-    pub fn GetCount(&self, pcelt: *mut u32) -> HRESULT;
+    pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
     /// Up to `celt` elements; `S_FALSE` when fewer were left.
-    pub fn Next(&self, celt: u32, ids: *mut COR_PRF_FUNCTION, pcelt_fetched: *mut u32) -> HRESULT;
+    pub fn Next(&self, celt: u32, ids: *mut COR_PRF_FUNCTION, p_fetched: *mut u32) -> HRESULT;
 }
 
 /// Enumerates module ids. Source: corprof.idl.
@@ -51,9 +48,9 @@ pub unsafe trait ICorProfilerModuleEnum: IUnknown {
     /// A copy of the enumerator at the same position, same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Number of elements in all.
-    pub fn GetCount(&self, pcelt: *mut u32) -> HRESULT;
+    pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
     /// Up to `celt` elements; `S_FALSE` when fewer were left.
-    pub fn Next(&self, celt: u32, ids: *mut ModuleID, pcelt_fetched: *mut u32) -> HRESULT;
+    pub fn Next(&self, celt: u32, ids: *mut ModuleID, p_fetched: *mut u32) -> HRESULT;
 }
 
 /// Enumerates managed thread ids. Source: corprof.idl.
@@ -66,9 +63,9 @@ pub unsafe trait ICorProfilerThreadEnum: IUnknown {
     /// A copy of the enumerator at the same position, same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Number of elements in all.
-    pub fn GetCount(&self, pcelt: *mut u32) -> HRESULT;
+    pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
     /// Up to `celt` elements; `S_FALSE` when fewer were left.
-    pub fn Next(&self, celt: u32, ids: *mut ThreadID, pcelt_fetched: *mut u32) -> HRESULT;
+    pub fn Next(&self, celt: u32, ids: *mut ThreadID, p_fetched: *mut u32) -> HRESULT;
 }
 
 /// Enumerates methods as module and token. Source: corprof.idl.
@@ -81,12 +78,7 @@ pub unsafe trait ICorProfilerMethodEnum: IUnknown {
     /// A copy of the enumerator at the same position, same interface.
     pub fn Clone(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Number of elements in all.
-    pub fn GetCount(&self, pcelt: *mut u32) -> HRESULT;
+    pub fn GetCount(&self, p_count: *mut u32) -> HRESULT;
     /// Up to `celt` elements; `S_FALSE` when fewer were left.
-    pub fn Next(
-        &self,
-        celt: u32,
-        elements: *mut COR_PRF_METHOD,
-        pcelt_fetched: *mut u32,
-    ) -> HRESULT;
+    pub fn Next(&self, celt: u32, elements: *mut COR_PRF_METHOD, p_fetched: *mut u32) -> HRESULT;
 }

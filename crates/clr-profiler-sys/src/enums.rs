@@ -297,15 +297,9 @@ mod tests {
 
     #[test]
     fn known_values_have_names_and_unknown_ones_do_not() {
-        assert_eq!(
-            COR_PRF_SUSPEND_REASON(7).name(),
-            Some("COR_PRF_SUSPEND_FOR_GC_PREP")
-        );
+        assert_eq!(COR_PRF_SUSPEND_REASON(7).name(), Some("COR_PRF_SUSPEND_FOR_GC_PREP"));
         assert_eq!(COR_PRF_SUSPEND_REASON(5).name(), None);
-        assert_eq!(
-            format!("{:?}", COR_PRF_SUSPEND_REASON(5)),
-            "COR_PRF_SUSPEND_REASON(0x5)"
-        );
+        assert_eq!(format!("{:?}", COR_PRF_SUSPEND_REASON(5)), "COR_PRF_SUSPEND_REASON(0x5)");
         assert_eq!(format!("{EPILOG:?}"), "EPILOG");
     }
 }

@@ -332,10 +332,7 @@ mod tests {
     #[test]
     fn codes_have_the_values_and_names_of_the_headers() {
         assert_eq!(CORPROF_E_DATAINCOMPLETE.0 as u32, 0x8013_1351);
-        assert_eq!(
-            name(HRESULT(0x8013_1351_u32 as i32)),
-            Some("CORPROF_E_DATAINCOMPLETE")
-        );
+        assert_eq!(name(HRESULT(0x8013_1351_u32 as i32)), Some("CORPROF_E_DATAINCOMPLETE"));
         assert_eq!(name(HRESULT(0)), Some("S_OK"));
         assert_eq!(name(HRESULT(0x8007_000E_u32 as i32)), Some("E_OUTOFMEMORY"));
         assert_eq!(name(HRESULT(0x8013_1352_u32 as i32)), None);

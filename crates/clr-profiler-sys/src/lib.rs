@@ -24,23 +24,23 @@
 #![allow(
     non_camel_case_types,
     non_snake_case,
-    reason = "types and methods carry the names of the interface definitions"
+    non_upper_case_globals,
+    reason = "types, methods and constants carry the names of the interface definitions"
 )]
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the interface definitions decide how many there are"
-)]
+#![allow(clippy::too_many_arguments, reason = "the interface definitions decide how many there are")]
 
 #[macro_use]
 mod named;
 
 pub mod callback;
+pub mod class_factory;
 pub mod control;
 pub mod cor;
 pub mod enumerators;
 pub mod enums;
 pub mod flags;
 pub mod hresult;
+pub mod iids;
 pub mod info;
 pub mod metadata;
 pub mod structs;

@@ -284,15 +284,9 @@ mod tests {
         assert_eq!(offset_of!(ASSEMBLYMETADATA, systems), 40);
         assert_eq!(size_of::<COR_PRF_ASSEMBLY_REFERENCE_INFO>(), 48);
         assert_eq!(offset_of!(COR_PRF_ASSEMBLY_REFERENCE_INFO, name), 16);
-        assert_eq!(
-            offset_of!(COR_PRF_ASSEMBLY_REFERENCE_INFO, assembly_ref_flags),
-            44
-        );
+        assert_eq!(offset_of!(COR_PRF_ASSEMBLY_REFERENCE_INFO, assembly_ref_flags), 44);
         assert_eq!(size_of::<COR_PRF_EVENTPIPE_PROVIDER_CONFIG>(), 32);
-        assert_eq!(
-            offset_of!(COR_PRF_EVENTPIPE_PROVIDER_CONFIG, filter_data),
-            24
-        );
+        assert_eq!(offset_of!(COR_PRF_EVENTPIPE_PROVIDER_CONFIG, filter_data), 24);
         assert_eq!(size_of::<COR_PRF_EVENTPIPE_PARAM_DESC>(), 16);
         assert_eq!(size_of::<COR_PRF_EVENT_DATA>(), 16);
         assert_eq!(size_of::<COR_PRF_FILTER_DATA>(), 16);

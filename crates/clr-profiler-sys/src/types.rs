@@ -4,9 +4,7 @@ use core::ffi::c_void;
 
 use windows_core::{BOOL, HRESULT};
 
-use crate::structs::{
-    COR_PRF_FILTER_DATA, COR_PRF_FUNCTION_ARGUMENT_INFO, COR_PRF_FUNCTION_ARGUMENT_RANGE,
-};
+use crate::structs::{COR_PRF_FILTER_DATA, COR_PRF_FUNCTION_ARGUMENT_INFO, COR_PRF_FUNCTION_ARGUMENT_RANGE};
 
 /// A process.
 pub type ProcessID = usize;
@@ -56,14 +54,10 @@ pub union FunctionIDOrClientID {
 }
 
 /// Maps a function id to a client id and says whether to hook the function.
-pub type FunctionIDMapper =
-    unsafe extern "system" fn(func_id: FunctionID, hook_function: *mut BOOL) -> usize;
+pub type FunctionIDMapper = unsafe extern "system" fn(func_id: FunctionID, hook_function: *mut BOOL) -> usize;
 /// Maps a function id to a client id, with the pointer given at registration.
-pub type FunctionIDMapper2 = unsafe extern "system" fn(
-    func_id: FunctionID,
-    client_data: *mut c_void,
-    hook_function: *mut BOOL,
-) -> usize;
+pub type FunctionIDMapper2 =
+    unsafe extern "system" fn(func_id: FunctionID, client_data: *mut c_void, hook_function: *mut BOOL) -> usize;
 
 /// Enter hook, first form.
 pub type FunctionEnter = unsafe extern "system" fn(func_id: FunctionID);
@@ -98,14 +92,11 @@ pub type FunctionLeave3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
 pub type FunctionTailcall3 = unsafe extern "system" fn(id: FunctionIDOrClientID);
 
 /// Enter hook with info; an ordinary function.
-pub type FunctionEnter3WithInfo =
-    unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
+pub type FunctionEnter3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 /// Leave hook with info; an ordinary function.
-pub type FunctionLeave3WithInfo =
-    unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
+pub type FunctionLeave3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 /// Tail-call hook with info; an ordinary function.
-pub type FunctionTailcall3WithInfo =
-    unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
+pub type FunctionTailcall3WithInfo = unsafe extern "system" fn(id: FunctionIDOrClientID, elt_info: COR_PRF_ELT_INFO);
 
 /// Called for each frame of `DoStackSnapshot`; `func_id` 0 stands for a run of native frames. A failure stops the walk.
 pub type StackSnapshotCallback = unsafe extern "system" fn(
@@ -118,15 +109,11 @@ pub type StackSnapshotCallback = unsafe extern "system" fn(
 ) -> HRESULT;
 
 /// Called for each reference of an object by `EnumerateObjectReferences`; false stops.
-pub type ObjectReferenceCallback = unsafe extern "system" fn(
-    root: ObjectID,
-    reference: *mut ObjectID,
-    client_data: *mut c_void,
-) -> BOOL;
+pub type ObjectReferenceCallback =
+    unsafe extern "system" fn(root: ObjectID, reference: *mut ObjectID, client_data: *mut c_void) -> BOOL;
 
 /// Called for each object by `EnumerateGCHeapObjects`; false stops.
-pub type ObjectCallback =
-    unsafe extern "system" fn(object: ObjectID, callback_state: *mut c_void) -> BOOL;
+pub type ObjectCallback = unsafe extern "system" fn(object: ObjectID, callback_state: *mut c_void) -> BOOL;
 
 /// Called when a provider of the profiler's own is enabled or disabled. `source_id` points to a GUID's 16 bytes.
 pub type EventPipeProviderCallback = unsafe extern "system" fn(

@@ -1,8 +1,5 @@
 //! `ICorProfilerCallback`: what a profiler must answer, first level.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -21,19 +18,11 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     /// An application domain is being created; its name is not known yet.
     pub fn AppDomainCreationStarted(&self, app_domain_id: AppDomainID) -> HRESULT;
     /// An application domain was created, or failed to with `hr_status`.
-    pub fn AppDomainCreationFinished(
-        &self,
-        app_domain_id: AppDomainID,
-        hr_status: HRESULT,
-    ) -> HRESULT;
+    pub fn AppDomainCreationFinished(&self, app_domain_id: AppDomainID, hr_status: HRESULT) -> HRESULT;
     /// An application domain is being unloaded.
     pub fn AppDomainShutdownStarted(&self, app_domain_id: AppDomainID) -> HRESULT;
     /// An application domain was unloaded; its id is no longer valid.
-    pub fn AppDomainShutdownFinished(
-        &self,
-        app_domain_id: AppDomainID,
-        hr_status: HRESULT,
-    ) -> HRESULT;
+    pub fn AppDomainShutdownFinished(&self, app_domain_id: AppDomainID, hr_status: HRESULT) -> HRESULT;
     /// An assembly is being loaded; its name is not known yet.
     pub fn AssemblyLoadStarted(&self, assembly_id: AssemblyID) -> HRESULT;
     /// An assembly was loaded, or failed to with `hr_status`.
@@ -51,8 +40,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     /// A module was unloaded; its id and the ids of its classes and functions may be reused.
     pub fn ModuleUnloadFinished(&self, module_id: ModuleID, hr_status: HRESULT) -> HRESULT;
     /// A module now belongs to an assembly.
-    pub fn ModuleAttachedToAssembly(&self, module_id: ModuleID, assembly_id: AssemblyID)
-    -> HRESULT;
+    pub fn ModuleAttachedToAssembly(&self, module_id: ModuleID, assembly_id: AssemblyID) -> HRESULT;
     /// A class is being loaded.
     pub fn ClassLoadStarted(&self, class_id: ClassID) -> HRESULT;
     /// A class was loaded, or failed to with `hr_status`.
@@ -64,8 +52,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     /// Declared, but not raised by CoreCLR.
     pub fn FunctionUnloadStarted(&self, function_id: FunctionID) -> HRESULT;
     /// Compilation of a function starts on this thread. Its IL may still be replaced here. Don't block when `is_safe_to_block` is false.
-    pub fn JITCompilationStarted(&self, function_id: FunctionID, is_safe_to_block: BOOL)
-    -> HRESULT;
+    pub fn JITCompilationStarted(&self, function_id: FunctionID, is_safe_to_block: BOOL) -> HRESULT;
     /// Compilation of a function ended with `hr_status`. Other threads may already run the code.
     pub fn JITCompilationFinished(
         &self,
@@ -74,36 +61,19 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
         is_safe_to_block: BOOL,
     ) -> HRESULT;
     /// Precompiled code for a function was found: write false to have it compiled instead.
-    pub fn JITCachedFunctionSearchStarted(
-        &self,
-        function_id: FunctionID,
-        use_cached_function: *mut BOOL,
-    ) -> HRESULT;
+    pub fn JITCachedFunctionSearchStarted(&self, function_id: FunctionID, use_cached_function: *mut BOOL) -> HRESULT;
     /// The search for precompiled code ended with `result`.
-    pub fn JITCachedFunctionSearchFinished(
-        &self,
-        function_id: FunctionID,
-        result: COR_PRF_JIT_CACHE,
-    ) -> HRESULT;
+    pub fn JITCachedFunctionSearchFinished(&self, function_id: FunctionID, result: COR_PRF_JIT_CACHE) -> HRESULT;
     /// Declared, but not raised by CoreCLR.
     pub fn JITFunctionPitched(&self, function_id: FunctionID) -> HRESULT;
     /// The compiler wants to inline `callee_id` into `caller_id`: write false to forbid it.
-    pub fn JITInlining(
-        &self,
-        caller_id: FunctionID,
-        callee_id: FunctionID,
-        should_inline: *mut BOOL,
-    ) -> HRESULT;
+    pub fn JITInlining(&self, caller_id: FunctionID, callee_id: FunctionID, should_inline: *mut BOOL) -> HRESULT;
     /// A managed thread came into being; may arrive after the first hook on that thread.
     pub fn ThreadCreated(&self, thread_id: ThreadID) -> HRESULT;
     /// A managed thread is gone; may be missing at shutdown. Its id may be reused.
     pub fn ThreadDestroyed(&self, thread_id: ThreadID) -> HRESULT;
     /// A managed thread runs on the given operating-system thread; may arrive more than once.
-    pub fn ThreadAssignedToOSThread(
-        &self,
-        managed_thread_id: ThreadID,
-        os_thread_id: u32,
-    ) -> HRESULT;
+    pub fn ThreadAssignedToOSThread(&self, managed_thread_id: ThreadID, os_thread_id: u32) -> HRESULT;
     /// Remoting, not raised by CoreCLR: a client call starts.
     pub fn RemotingClientInvocationStarted(&self) -> HRESULT;
     /// Remoting, not raised by CoreCLR: the client sends a message.
@@ -121,17 +91,9 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     /// Remoting, not raised by CoreCLR: the server sends its reply.
     pub fn RemotingServerSendingReply(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT;
     /// Native code calls managed code, or managed code returns to native code, by `reason`. `function_id` may be 0.
-    pub fn UnmanagedToManagedTransition(
-        &self,
-        function_id: FunctionID,
-        reason: COR_PRF_TRANSITION_REASON,
-    ) -> HRESULT;
+    pub fn UnmanagedToManagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
     /// Managed code calls native code, or native code returns to managed code, by `reason`. `function_id` may be 0.
-    pub fn ManagedToUnmanagedTransition(
-        &self,
-        function_id: FunctionID,
-        reason: COR_PRF_TRANSITION_REASON,
-    ) -> HRESULT;
+    pub fn ManagedToUnmanagedTransition(&self, function_id: FunctionID, reason: COR_PRF_TRANSITION_REASON) -> HRESULT;
     /// The runtime starts to suspend all managed threads.
     pub fn RuntimeSuspendStarted(&self, suspend_reason: COR_PRF_SUSPEND_REASON) -> HRESULT;
     /// All managed threads are suspended.

@@ -1,8 +1,5 @@
 //! `ICorProfilerCallback2` to `ICorProfilerCallback11`.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -11,20 +8,13 @@ use windows_core::{BOOL, GUID, HRESULT, interface};
 use super::first::*;
 use crate::cor::mdMethodDef;
 use crate::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
-use crate::types::{
-    EVENTPIPE_PROVIDER, FunctionID, GCHandleID, ModuleID, ObjectID, ReJITID, ThreadID,
-};
+use crate::types::{EVENTPIPE_PROVIDER, FunctionID, GCHandleID, ModuleID, ObjectID, ReJITID, ThreadID};
 
 /// Thread names, GC start and end, survivors, typed roots and handles. The least level a startup profiler must have. Source: corprof.idl.
 #[interface("8A8CC829-CCF2-49FE-BBAE-0F022228071A")]
 pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
     /// A thread was named. The name has `cch_name` UTF-16 units and no terminator.
-    pub fn ThreadNameChanged(
-        &self,
-        thread_id: ThreadID,
-        cch_name: u32,
-        name: *const u16,
-    ) -> HRESULT;
+    pub fn ThreadNameChanged(&self, thread_id: ThreadID, cch_name: u32, name: *const u16) -> HRESULT;
     /// A GC of the marked generations starts; all managed threads are suspended.
     pub fn GarbageCollectionStarted(
         &self,
@@ -62,12 +52,7 @@ pub unsafe trait ICorProfilerCallback2: ICorProfilerCallback {
 #[interface("4FD2ED52-7731-4B8D-9469-03D2CC3086C5")]
 pub unsafe trait ICorProfilerCallback3: ICorProfilerCallback2 {
     /// First call after an attach, in place of `Initialize`; brings the attacher's bytes. Events may arrive before `ProfilerAttachComplete`.
-    pub fn InitializeForAttach(
-        &self,
-        info: *mut c_void,
-        client_data: *mut c_void,
-        cb_client_data: u32,
-    ) -> HRESULT;
+    pub fn InitializeForAttach(&self, info: *mut c_void, client_data: *mut c_void, cb_client_data: u32) -> HRESULT;
     /// The attach is complete: catch up here with what existed before.
     pub fn ProfilerAttachComplete(&self) -> HRESULT;
     /// The detach is complete; the library may be unloaded after this call.
@@ -141,11 +126,7 @@ pub unsafe trait ICorProfilerCallback5: ICorProfilerCallback4 {
 #[interface("FC13DF4B-4448-4F4F-950C-BA8D19D00C36")]
 pub unsafe trait ICorProfilerCallback6: ICorProfilerCallback5 {
     /// Asks for references an assembly will need once the profiler changed it.
-    pub fn GetAssemblyReferences(
-        &self,
-        wsz_assembly_path: *const u16,
-        asm_ref_provider: *mut c_void,
-    ) -> HRESULT;
+    pub fn GetAssemblyReferences(&self, wsz_assembly_path: *const u16, asm_ref_provider: *mut c_void) -> HRESULT;
 }
 
 /// In-memory symbols. Source: corprof.idl.

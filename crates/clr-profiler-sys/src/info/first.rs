@@ -1,8 +1,5 @@
 //! `ICorProfilerInfo`: what the runtime answers, first level.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -11,8 +8,8 @@ use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 use crate::cor::{CorElementType, mdMethodDef, mdToken, mdTypeDef};
 use crate::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_IL_MAP};
 use crate::types::{
-    AppDomainID, AssemblyID, ClassID, ContextID, FunctionEnter, FunctionID, FunctionIDMapper,
-    FunctionLeave, FunctionTailcall, ModuleID, ObjectID, ProcessID, ThreadID,
+    AppDomainID, AssemblyID, ClassID, ContextID, FunctionEnter, FunctionID, FunctionIDMapper, FunctionLeave,
+    FunctionTailcall, ModuleID, ObjectID, ProcessID, ThreadID,
 };
 
 /// The runtime's services, first level. Every later level inherits them. Source: corprof.idl.
@@ -21,41 +18,26 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     /// Class of an object.
     pub fn GetClassFromObject(&self, object_id: ObjectID, class_id: *mut ClassID) -> HRESULT;
     /// Class id of a non-generic type that is loaded.
-    pub fn GetClassFromToken(
-        &self,
-        module_id: ModuleID,
-        type_def: mdTypeDef,
-        class_id: *mut ClassID,
-    ) -> HRESULT;
+    pub fn GetClassFromToken(&self, module_id: ModuleID, type_def: mdTypeDef, class_id: *mut ClassID) -> HRESULT;
     /// Start and size of a function's first code block. See `GetCodeInfo4` for all.
-    pub fn GetCodeInfo(
-        &self,
-        function_id: FunctionID,
-        start: *mut *const u8,
-        p_c_size: *mut u32,
-    ) -> HRESULT;
+    pub fn GetCodeInfo(&self, function_id: FunctionID, start: *mut *const u8, size: *mut u32) -> HRESULT;
     /// Event mask in force, low word.
     pub fn GetEventMask(&self, events: *mut u32) -> HRESULT;
     /// Function that contains a code address. See `GetFunctionFromIP3`.
     pub fn GetFunctionFromIP(&self, ip: *const u8, function_id: *mut FunctionID) -> HRESULT;
     /// Function id of a non-generic method.
-    pub fn GetFunctionFromToken(
-        &self,
-        module_id: ModuleID,
-        token: mdToken,
-        function_id: *mut FunctionID,
-    ) -> HRESULT;
+    pub fn GetFunctionFromToken(&self, module_id: ModuleID, token: mdToken, function_id: *mut FunctionID) -> HRESULT;
     /// Operating-system handle of a thread (Windows).
-    pub fn GetHandleFromThread(&self, thread_id: ThreadID, ph_thread: *mut *mut c_void) -> HRESULT;
+    pub fn GetHandleFromThread(&self, thread_id: ThreadID, thread_handle: *mut *mut c_void) -> HRESULT;
     /// Size of an object in bytes, cut to 32 bits. See `GetObjectSize2`.
-    pub fn GetObjectSize(&self, object_id: ObjectID, p_c_size: *mut u32) -> HRESULT;
+    pub fn GetObjectSize(&self, object_id: ObjectID, size: *mut u32) -> HRESULT;
     /// `S_OK` with element type, element class and rank when the class is an array, else `S_FALSE`.
     pub fn IsArrayClass(
         &self,
         class_id: ClassID,
         base_elem_type: *mut CorElementType,
         base_class_id: *mut ClassID,
-        p_c_rank: *mut u32,
+        rank: *mut u32,
     ) -> HRESULT;
     /// Operating-system id of a managed thread.
     pub fn GetThreadInfo(&self, thread_id: ThreadID, os_thread_id: *mut u32) -> HRESULT;
@@ -122,11 +104,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         p_cb_method_size: *mut u32,
     ) -> HRESULT;
     /// `IMethodMalloc` for new IL bodies of a module.
-    pub fn GetILFunctionBodyAllocator(
-        &self,
-        module_id: ModuleID,
-        malloc: *mut *mut c_void,
-    ) -> HRESULT;
+    pub fn GetILFunctionBodyAllocator(&self, module_id: ModuleID, malloc: *mut *mut c_void) -> HRESULT;
     /// Replaces a method's IL before its first compilation.
     pub fn SetILFunctionBody(
         &self,
@@ -153,7 +131,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
         app_domain_id: *mut AppDomainID,
         module_id: *mut ModuleID,
     ) -> HRESULT;
-    /// Dead: `E_NOTIMPL` on CoreCLR.
+    /// Dead: see `RequestReJIT`.
     pub fn SetFunctionReJIT(&self, function_id: FunctionID) -> HRESULT;
     /// Runs a full blocking GC; not from a callback, only from a thread of the profiler that is not a managed one.
     pub fn ForceGC(&self) -> HRESULT;
@@ -172,11 +150,7 @@ pub unsafe trait ICorProfilerInfo: IUnknown {
     /// Dead on CoreCLR: remoting context of a thread.
     pub fn GetThreadContext(&self, thread_id: ThreadID, context_id: *mut ContextID) -> HRESULT;
     /// Dead: in-process debugging.
-    pub fn BeginInprocDebugging(
-        &self,
-        this_thread_only: BOOL,
-        profiler_context: *mut u32,
-    ) -> HRESULT;
+    pub fn BeginInprocDebugging(&self, this_thread_only: BOOL, profiler_context: *mut u32) -> HRESULT;
     /// Dead: in-process debugging.
     pub fn EndInprocDebugging(&self, profiler_context: u32) -> HRESULT;
     /// IL to native map of a function's first compilation.

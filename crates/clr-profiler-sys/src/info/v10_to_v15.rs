@@ -1,8 +1,5 @@
 //! `ICorProfilerInfo10` to `ICorProfilerInfo15`.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -12,12 +9,11 @@ use super::v4_to_v9::*;
 use crate::cor::mdMethodDef;
 use crate::enums::COR_PRF_HANDLE_TYPE;
 use crate::structs::{
-    COR_PRF_EVENT_DATA, COR_PRF_EVENTPIPE_PARAM_DESC, COR_PRF_EVENTPIPE_PROVIDER_CONFIG,
-    COR_PRF_NONGC_HEAP_RANGE,
+    COR_PRF_EVENT_DATA, COR_PRF_EVENTPIPE_PARAM_DESC, COR_PRF_EVENTPIPE_PROVIDER_CONFIG, COR_PRF_NONGC_HEAP_RANGE,
 };
 use crate::types::{
-    EVENTPIPE_EVENT, EVENTPIPE_PROVIDER, EVENTPIPE_SESSION, EventPipeProviderCallback, ModuleID,
-    ObjectCallback, ObjectHandleID, ObjectID, ObjectReferenceCallback,
+    EVENTPIPE_EVENT, EVENTPIPE_PROVIDER, EVENTPIPE_SESSION, EventPipeProviderCallback, ModuleID, ObjectCallback,
+    ObjectHandleID, ObjectID, ObjectReferenceCallback,
 };
 
 /// Object references, inlining-aware ReJIT, suspension. Source: corprof.idl.
@@ -42,7 +38,7 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
         module_ids: *const ModuleID,
         method_ids: *const mdMethodDef,
     ) -> HRESULT;
-    /// Suspends all managed threads; only from a native thread.
+    /// Suspends all managed threads; `CORPROF_E_SUSPENSION_IN_PROGRESS` when another suspension is under way.
     pub fn SuspendRuntime(&self) -> HRESULT;
     /// Resumes after `SuspendRuntime`.
     pub fn ResumeRuntime(&self) -> HRESULT;
@@ -83,11 +79,7 @@ pub unsafe trait ICorProfilerInfo12: ICorProfilerInfo11 {
     /// Stops a session; do so before a detach.
     pub fn EventPipeStopSession(&self, session: EVENTPIPE_SESSION) -> HRESULT;
     /// Creates a provider of the profiler's own.
-    pub fn EventPipeCreateProvider(
-        &self,
-        provider_name: *const u16,
-        provider: *mut EVENTPIPE_PROVIDER,
-    ) -> HRESULT;
+    pub fn EventPipeCreateProvider(&self, provider_name: *const u16, provider: *mut EVENTPIPE_PROVIDER) -> HRESULT;
     /// Name of a provider.
     pub fn EventPipeGetProviderInfo(
         &self,
@@ -163,9 +155,5 @@ pub unsafe trait ICorProfilerInfo14: ICorProfilerInfo13 {
 #[interface("B446462D-BD22-41DD-872D-DC714C49EB56")]
 pub unsafe trait ICorProfilerInfo15: ICorProfilerInfo14 {
     /// Suspends the runtime and calls back with each object of the heap.
-    pub fn EnumerateGCHeapObjects(
-        &self,
-        callback: Option<ObjectCallback>,
-        callback_state: *mut c_void,
-    ) -> HRESULT;
+    pub fn EnumerateGCHeapObjects(&self, callback: Option<ObjectCallback>, callback_state: *mut c_void) -> HRESULT;
 }

@@ -1,8 +1,5 @@
 //! `ICorProfilerInfo2` and `ICorProfilerInfo3`.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -16,10 +13,10 @@ use crate::structs::{
     COR_PRF_FUNCTION_ARGUMENT_RANGE, COR_PRF_GC_GENERATION_RANGE,
 };
 use crate::types::{
-    AppDomainID, AssemblyID, COR_PRF_ELT_INFO, COR_PRF_FRAME_INFO, ClassID, ContextID,
-    FunctionEnter2, FunctionEnter3, FunctionEnter3WithInfo, FunctionID, FunctionIDMapper2,
-    FunctionLeave2, FunctionLeave3, FunctionLeave3WithInfo, FunctionTailcall2, FunctionTailcall3,
-    FunctionTailcall3WithInfo, ModuleID, ObjectID, StackSnapshotCallback, ThreadID,
+    AppDomainID, AssemblyID, COR_PRF_ELT_INFO, COR_PRF_FRAME_INFO, ClassID, ContextID, FunctionEnter2, FunctionEnter3,
+    FunctionEnter3WithInfo, FunctionID, FunctionIDMapper2, FunctionLeave2, FunctionLeave3, FunctionLeave3WithInfo,
+    FunctionTailcall2, FunctionTailcall3, FunctionTailcall3WithInfo, ModuleID, ObjectID, StackSnapshotCallback,
+    ThreadID,
 };
 
 /// Stack snapshots, generics, layouts, statics and generations. Source: corprof.idl.
@@ -109,11 +106,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         function_id: *mut FunctionID,
     ) -> HRESULT;
     /// `ICorProfilerObjectEnum` over a module's frozen objects.
-    pub fn EnumModuleFrozenObjects(
-        &self,
-        module_id: ModuleID,
-        enumerator: *mut *mut c_void,
-    ) -> HRESULT;
+    pub fn EnumModuleFrozenObjects(&self, module_id: ModuleID, enumerator: *mut *mut c_void) -> HRESULT;
     /// Dimensions, lower bounds and data address of an array object.
     pub fn GetArrayObjectInfo(
         &self,
@@ -126,18 +119,10 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
     /// Offset of the value in a boxed object.
     pub fn GetBoxClassLayout(&self, class_id: ClassID, buffer_offset: *mut u32) -> HRESULT;
     /// Application domain a thread runs in.
-    pub fn GetThreadAppDomain(
-        &self,
-        thread_id: ThreadID,
-        app_domain_id: *mut AppDomainID,
-    ) -> HRESULT;
+    pub fn GetThreadAppDomain(&self, thread_id: ThreadID, app_domain_id: *mut AppDomainID) -> HRESULT;
     /// Address of a static field mapped from the image.
-    pub fn GetRVAStaticAddress(
-        &self,
-        class_id: ClassID,
-        field_token: mdFieldDef,
-        address: *mut *mut c_void,
-    ) -> HRESULT;
+    pub fn GetRVAStaticAddress(&self, class_id: ClassID, field_token: mdFieldDef, address: *mut *mut c_void)
+    -> HRESULT;
     /// Address of a static field; needs an initialised class.
     pub fn GetAppDomainStaticAddress(
         &self,
@@ -146,7 +131,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         app_domain_id: AppDomainID,
         address: *mut *mut c_void,
     ) -> HRESULT;
-    /// Address of a thread static, current thread only. See `GetThreadStaticAddress2`.
+    /// Address of a thread static. See `GetThreadStaticAddress2`.
     pub fn GetThreadStaticAddress(
         &self,
         class_id: ClassID,
@@ -177,13 +162,9 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         ranges: *mut COR_PRF_GC_GENERATION_RANGE,
     ) -> HRESULT;
     /// Generation range an object lies in.
-    pub fn GetObjectGeneration(
-        &self,
-        object_id: ObjectID,
-        range: *mut COR_PRF_GC_GENERATION_RANGE,
-    ) -> HRESULT;
+    pub fn GetObjectGeneration(&self, object_id: ObjectID, range: *mut COR_PRF_GC_GENERATION_RANGE) -> HRESULT;
     /// Clause that is about to run, in exception callbacks.
-    pub fn GetNotifiedExceptionClauseInfo(&self, pinfo: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT;
+    pub fn GetNotifiedExceptionClauseInfo(&self, info: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT;
 }
 
 /// Detach, third form of the hooks, module enumeration, runtime version. Source: corprof.idl.
@@ -194,17 +175,9 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
     /// Asks to be unloaded; `expected_completion_milliseconds` 0 means the runtime's default of 5 s.
     pub fn RequestProfilerDetach(&self, expected_completion_milliseconds: u32) -> HRESULT;
     /// Sets the callback that maps function ids to client ids, with a context pointer.
-    pub fn SetFunctionIDMapper2(
-        &self,
-        func: Option<FunctionIDMapper2>,
-        client_data: *mut c_void,
-    ) -> HRESULT;
+    pub fn SetFunctionIDMapper2(&self, func: Option<FunctionIDMapper2>, client_data: *mut c_void) -> HRESULT;
     /// Offsets of length and characters in a string object.
-    pub fn GetStringLayout2(
-        &self,
-        string_length_offset: *mut u32,
-        buffer_offset: *mut u32,
-    ) -> HRESULT;
+    pub fn GetStringLayout2(&self, string_length_offset: *mut u32, buffer_offset: *mut u32) -> HRESULT;
     /// Fast hooks with an id only; only from `Initialize`, not with argument, result or frame flags.
     pub fn SetEnterLeaveFunctionHooks3(
         &self,
@@ -258,7 +231,7 @@ pub unsafe trait ICorProfilerInfo3: ICorProfilerInfo2 {
         p_cch_version_string: *mut u32,
         sz_version_string: *mut u16,
     ) -> HRESULT;
-    /// Address of a thread static of any thread.
+    /// Address of a thread static, with its application domain.
     pub fn GetThreadStaticAddress2(
         &self,
         class_id: ClassID,

@@ -1,8 +1,5 @@
 //! `ICorProfilerInfo4` to `ICorProfilerInfo9`.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
@@ -45,12 +42,7 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
         code_infos: *mut COR_PRF_CODE_INFO,
     ) -> HRESULT;
     /// Function and ReJIT id that contain a code address.
-    pub fn GetFunctionFromIP2(
-        &self,
-        ip: *const u8,
-        function_id: *mut FunctionID,
-        rejit_id: *mut ReJITID,
-    ) -> HRESULT;
+    pub fn GetFunctionFromIP2(&self, ip: *const u8, function_id: *mut FunctionID, rejit_id: *mut ReJITID) -> HRESULT;
     /// ReJIT ids of a function's live versions.
     pub fn GetReJITIDs(
         &self,
@@ -71,7 +63,7 @@ pub unsafe trait ICorProfilerInfo4: ICorProfilerInfo3 {
     /// `ICorProfilerFunctionEnum` over compiled functions with their ReJIT ids.
     pub fn EnumJITedFunctions2(&self, enumerator: *mut *mut c_void) -> HRESULT;
     /// Size of an object in bytes.
-    pub fn GetObjectSize2(&self, object_id: ObjectID, p_c_size: *mut usize) -> HRESULT;
+    pub fn GetObjectSize2(&self, object_id: ObjectID, size: *mut usize) -> HRESULT;
 }
 
 /// The second word of the event mask. Source: corprof.idl.
@@ -103,11 +95,7 @@ pub unsafe trait ICorProfilerInfo7: ICorProfilerInfo6 {
     /// Makes metadata added to a loaded module known to the runtime.
     pub fn ApplyMetaData(&self, module_id: ModuleID) -> HRESULT;
     /// Length of a module's in-memory symbol stream in bytes.
-    pub fn GetInMemorySymbolsLength(
-        &self,
-        module_id: ModuleID,
-        count_symbol_bytes: *mut u32,
-    ) -> HRESULT;
+    pub fn GetInMemorySymbolsLength(&self, module_id: ModuleID, count_symbol_bytes: *mut u32) -> HRESULT;
     /// Reads a part of a module's in-memory symbol stream.
     pub fn ReadInMemorySymbols(
         &self,
@@ -125,12 +113,7 @@ pub unsafe trait ICorProfilerInfo8: ICorProfilerInfo7 {
     /// Whether a function has no metadata.
     pub fn IsFunctionDynamic(&self, function_id: FunctionID, is_dynamic: *mut BOOL) -> HRESULT;
     /// Function and ReJIT id that contain a code address, dynamic methods too.
-    pub fn GetFunctionFromIP3(
-        &self,
-        ip: *const u8,
-        function_id: *mut FunctionID,
-        rejit_id: *mut ReJITID,
-    ) -> HRESULT;
+    pub fn GetFunctionFromIP3(&self, ip: *const u8, function_id: *mut FunctionID, rejit_id: *mut ReJITID) -> HRESULT;
     /// Module, signature and name of a dynamic method.
     pub fn GetDynamicFunctionInfo(
         &self,

@@ -1,16 +1,11 @@
 //! `IMetaDataAssemblyImport`: reading the assembly manifest.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;
 
 use windows_core::{HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
-use crate::cor::{
-    mdAssembly, mdAssemblyRef, mdExportedType, mdFile, mdManifestResource, mdToken, mdTypeDef,
-};
+use crate::cor::{mdAssembly, mdAssemblyRef, mdExportedType, mdFile, mdManifestResource, mdToken, mdTypeDef};
 use crate::structs::ASSEMBLYMETADATA;
 use crate::types::HCORENUM;
 
@@ -126,7 +121,7 @@ pub unsafe trait IMetaDataAssemblyImport: IUnknown {
     ) -> HRESULT;
     /// Frees an enumeration; null is allowed.
     pub fn CloseEnum(&self, enumeration: HCORENUM);
-    /// Looks assemblies up by name; not supported by CoreCLR.
+    /// Looks assemblies up by name.
     pub fn FindAssembliesByName(
         &self,
         sz_app_base: *const u16,

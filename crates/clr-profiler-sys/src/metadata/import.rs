@@ -1,17 +1,13 @@
 //! `IMetaDataImport`: reading types, members and signatures.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::{c_char, c_void};
 
 use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
 use crate::cor::{
-    mdCustomAttribute, mdEvent, mdFieldDef, mdInterfaceImpl, mdMemberRef, mdMethodDef, mdModule,
-    mdModuleRef, mdParamDef, mdPermission, mdProperty, mdSignature, mdString, mdToken, mdTypeDef,
-    mdTypeRef, mdTypeSpec,
+    mdCustomAttribute, mdEvent, mdFieldDef, mdInterfaceImpl, mdMemberRef, mdMethodDef, mdModule, mdModuleRef,
+    mdParamDef, mdPermission, mdProperty, mdSignature, mdString, mdToken, mdTypeDef, mdTypeRef, mdTypeSpec,
 };
 use crate::structs::COR_FIELD_OFFSET;
 use crate::types::HCORENUM;
@@ -55,18 +51,12 @@ pub unsafe trait IMetaDataImport: IUnknown {
         &self,
         sz_type_def: *const u16,
         tk_enclosing_class: mdToken,
-        ptd: *mut mdTypeDef,
+        type_def: *mut mdTypeDef,
     ) -> HRESULT;
     /// Name and version id of the module.
-    pub fn GetScopeProps(
-        &self,
-        sz_name: *mut u16,
-        cch_name: u32,
-        p_cch_name: *mut u32,
-        mvid: *mut GUID,
-    ) -> HRESULT;
+    pub fn GetScopeProps(&self, sz_name: *mut u16, cch_name: u32, p_cch_name: *mut u32, mvid: *mut GUID) -> HRESULT;
     /// Token of the module.
-    pub fn GetModuleFromScope(&self, pmd: *mut mdModule) -> HRESULT;
+    pub fn GetModuleFromScope(&self, module: *mut mdModule) -> HRESULT;
     /// Full name, attributes and base of a type. Name lengths count the terminator.
     pub fn GetTypeDefProps(
         &self,
@@ -93,13 +83,13 @@ pub unsafe trait IMetaDataImport: IUnknown {
         cch_name: u32,
         p_cch_name: *mut u32,
     ) -> HRESULT;
-    /// Finds the module and type a reference means; not supported by CoreCLR.
+    /// Finds the module and type a reference means.
     pub fn ResolveTypeRef(
         &self,
         tr: mdTypeRef,
         riid: *const GUID,
         out: *mut *mut c_void,
-        ptd: *mut mdTypeDef,
+        type_def: *mut mdTypeDef,
     ) -> HRESULT;
     /// Methods and fields of a type.
     pub fn EnumMembers(
@@ -203,7 +193,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         sz_name: *const u16,
         sig_blob: *const u8,
         cb_sig_blob: u32,
-        pmb: *mut mdToken,
+        member: *mut mdToken,
     ) -> HRESULT;
     /// Method by name and signature.
     pub fn FindMethod(
@@ -212,7 +202,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         sz_name: *const u16,
         sig_blob: *const u8,
         cb_sig_blob: u32,
-        pmb: *mut mdMethodDef,
+        member: *mut mdMethodDef,
     ) -> HRESULT;
     /// Field by name and signature.
     pub fn FindField(
@@ -221,7 +211,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         sz_name: *const u16,
         sig_blob: *const u8,
         cb_sig_blob: u32,
-        pmb: *mut mdFieldDef,
+        member: *mut mdFieldDef,
     ) -> HRESULT;
     /// Member reference by name and signature.
     pub fn FindMemberRef(
@@ -230,7 +220,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         sz_name: *const u16,
         sig_blob: *const u8,
         cb_sig_blob: u32,
-        pmr: *mut mdMemberRef,
+        member_ref: *mut mdMemberRef,
     ) -> HRESULT;
     /// Type, name, attributes, signature, address and implementation flags of a method.
     pub fn GetMethodProps(
@@ -288,7 +278,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         add_on: *mut mdMethodDef,
         remove_on: *mut mdMethodDef,
         fire: *mut mdMethodDef,
-        rmd_other_method: *mut mdMethodDef,
+        other_methods: *mut mdMethodDef,
         c_max: u32,
         p_c_other_method: *mut u32,
     ) -> HRESULT;
@@ -302,12 +292,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_c_event_prop: *mut u32,
     ) -> HRESULT;
     /// Role of a method in a property or event (`CorMethodSemanticsAttr`).
-    pub fn GetMethodSemantics(
-        &self,
-        mb: mdMethodDef,
-        tk_event_prop: mdToken,
-        semantics_flags: *mut u32,
-    ) -> HRESULT;
+    pub fn GetMethodSemantics(&self, mb: mdMethodDef, tk_event_prop: mdToken, semantics_flags: *mut u32) -> HRESULT;
     /// Packing, size and explicit offsets of a type; an error when it has none.
     pub fn GetClassLayout(
         &self,
@@ -319,12 +304,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         class_size: *mut u32,
     ) -> HRESULT;
     /// Native type of a field or parameter.
-    pub fn GetFieldMarshal(
-        &self,
-        tk: mdToken,
-        native_type: *mut *const u8,
-        p_cb_native_type: *mut u32,
-    ) -> HRESULT;
+    pub fn GetFieldMarshal(&self, tk: mdToken, native_type: *mut *const u8, p_cb_native_type: *mut u32) -> HRESULT;
     /// Address in the image and implementation flags of a method or field.
     pub fn GetRVA(&self, tk: mdToken, code_rva: *mut u32, impl_flags: *mut u32) -> HRESULT;
     /// Action and blob of a permission set.
@@ -336,12 +316,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_cb_permission: *mut u32,
     ) -> HRESULT;
     /// Blob of a stand-alone signature.
-    pub fn GetSigFromToken(
-        &self,
-        md_sig: mdSignature,
-        sig: *mut *const u8,
-        p_cb_sig: *mut u32,
-    ) -> HRESULT;
+    pub fn GetSigFromToken(&self, md_sig: mdSignature, sig: *mut *const u8, p_cb_sig: *mut u32) -> HRESULT;
     /// Name of a referenced module (the library of a P/Invoke).
     pub fn GetModuleRefProps(
         &self,
@@ -359,14 +334,9 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_c_module_refs: *mut u32,
     ) -> HRESULT;
     /// Signature of a constructed type.
-    pub fn GetTypeSpecFromToken(
-        &self,
-        typespec: mdTypeSpec,
-        sig: *mut *const u8,
-        p_cb_sig: *mut u32,
-    ) -> HRESULT;
+    pub fn GetTypeSpecFromToken(&self, typespec: mdTypeSpec, sig: *mut *const u8, p_cb_sig: *mut u32) -> HRESULT;
     /// UTF-8 name of a token inside the metadata; obsolete.
-    pub fn GetNameFromToken(&self, tk: mdToken, psz_utf8_name_ptr: *mut *const c_char) -> HRESULT;
+    pub fn GetNameFromToken(&self, tk: mdToken, utf8_name: *mut *const c_char) -> HRESULT;
     /// Methods and references without a body.
     pub fn EnumUnresolvedMethods(
         &self,
@@ -376,13 +346,8 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_c_tokens: *mut u32,
     ) -> HRESULT;
     /// A literal of the user-string heap, not terminated.
-    pub fn GetUserString(
-        &self,
-        stk: mdString,
-        sz_string: *mut u16,
-        cch_string: u32,
-        p_cch_string: *mut u32,
-    ) -> HRESULT;
+    pub fn GetUserString(&self, stk: mdString, sz_string: *mut u16, cch_string: u32, p_cch_string: *mut u32)
+    -> HRESULT;
     /// Flags, entry point and library of a P/Invoke method.
     pub fn GetPinvokeMap(
         &self,
@@ -418,12 +383,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_c_strings: *mut u32,
     ) -> HRESULT;
     /// Parameter entry of a method by position; 0 is the result.
-    pub fn GetParamForMethodIndex(
-        &self,
-        md: mdMethodDef,
-        param_seq: u32,
-        ppd: *mut mdParamDef,
-    ) -> HRESULT;
+    pub fn GetParamForMethodIndex(&self, md: mdMethodDef, param_seq: u32, param: *mut mdParamDef) -> HRESULT;
     /// Custom attributes on a token, of a constructor if not nil.
     pub fn EnumCustomAttributes(
         &self,
@@ -444,12 +404,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_cb_size: *mut u32,
     ) -> HRESULT;
     /// Type reference by scope and full name.
-    pub fn FindTypeRef(
-        &self,
-        tk_resolution_scope: mdToken,
-        sz_name: *const u16,
-        ptr: *mut mdTypeRef,
-    ) -> HRESULT;
+    pub fn FindTypeRef(&self, tk_resolution_scope: mdToken, sz_name: *const u16, type_ref: *mut mdTypeRef) -> HRESULT;
     /// Everything about a method or field in one call.
     pub fn GetMemberProps(
         &self,
@@ -498,7 +453,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         p_cch_default_value: *mut u32,
         setter: *mut mdMethodDef,
         getter: *mut mdMethodDef,
-        rmd_other_method: *mut mdMethodDef,
+        other_methods: *mut mdMethodDef,
         c_max: u32,
         p_c_other_method: *mut u32,
     ) -> HRESULT;
@@ -506,7 +461,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
     pub fn GetParamProps(
         &self,
         tk: mdParamDef,
-        pmd: *mut mdMethodDef,
+        method: *mut mdMethodDef,
         sequence: *mut u32,
         sz_name: *mut u16,
         cch_name: u32,
@@ -527,18 +482,9 @@ pub unsafe trait IMetaDataImport: IUnknown {
     /// Whether a token names a row that exists.
     pub fn IsValidToken(&self, tk: mdToken) -> BOOL;
     /// Type a nested type is declared in; an error when it is not nested.
-    pub fn GetNestedClassProps(
-        &self,
-        td_nested_class: mdTypeDef,
-        ptd_enclosing_class: *mut mdTypeDef,
-    ) -> HRESULT;
+    pub fn GetNestedClassProps(&self, td_nested_class: mdTypeDef, ptd_enclosing_class: *mut mdTypeDef) -> HRESULT;
     /// Native calling convention of a signature.
-    pub fn GetNativeCallConvFromSig(
-        &self,
-        sig: *const c_void,
-        cb_sig: u32,
-        call_conv: *mut u32,
-    ) -> HRESULT;
+    pub fn GetNativeCallConvFromSig(&self, sig: *const c_void, cb_sig: u32, call_conv: *mut u32) -> HRESULT;
     /// Whether a member is outside every class.
     pub fn IsGlobal(&self, member: mdToken, global: *mut i32) -> HRESULT;
 }

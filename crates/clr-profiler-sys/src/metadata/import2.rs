@@ -1,8 +1,5 @@
 //! `IMetaDataImport2`: reading generics.
-#![expect(
-    missing_docs,
-    reason = "the macro puts the documentation of methods on the `_Impl` traits only"
-)]
+#![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use windows_core::{HRESULT, interface};
 
@@ -30,7 +27,7 @@ pub unsafe trait IMetaDataImport2: IMetaDataImport {
         param_flags: *mut u32,
         pt_owner: *mut mdToken,
         reserved: *mut u32,
-        wzname: *mut u16,
+        wz_name: *mut u16,
         cch_name: u32,
         p_cch_name: *mut u32,
     ) -> HRESULT;
@@ -61,12 +58,7 @@ pub unsafe trait IMetaDataImport2: IMetaDataImport {
     /// Kind and machine of the image (`CorPEKind`).
     pub fn GetPEKind(&self, pe_kind: *mut u32, machine: *mut u32) -> HRESULT;
     /// Runtime version the metadata was written for.
-    pub fn GetVersionString(
-        &self,
-        pwz_buf: *mut u16,
-        cc_buf_size: u32,
-        pcc_buf_size: *mut u32,
-    ) -> HRESULT;
+    pub fn GetVersionString(&self, pwz_buf: *mut u16, cc_buf_size: u32, pcc_buf_size: *mut u32) -> HRESULT;
     /// Method instantiations of the module, or of one method.
     pub fn EnumMethodSpecs(
         &self,

@@ -3,10 +3,18 @@
 //! Enumerations take a pointer to an [`HCORENUM`](crate::types::HCORENUM) that is null at first, fill an array, and answer `S_FALSE` when
 //! nothing was left; `CloseEnum` frees them.
 
+mod assembly_emit;
 mod assembly_import;
+mod dispenser;
+mod emit;
 mod import;
 mod import2;
+mod tables;
 
+pub use assembly_emit::*;
 pub use assembly_import::*;
+pub use dispenser::*;
+pub use emit::*;
 pub use import::*;
 pub use import2::*;
+pub use tables::*;
