@@ -1,1 +1,66 @@
 //! From a clrscope recording to tables and trees: pure and deterministic.
+//!
+//! Nothing here reads files, looks at a clock or prints, nothing fails on odd data, and the same
+//! recording gives the same values in the same order whatever the number of processors.
+//!
+//! # What the columns mean
+//!
+//! A recording holds, per thread, a calling-context tree: a node per distinct path of calls, with the
+//! number of calls along that path and the time in which the path's last function was on top. From
+//! these, for a function in a thread (and, added up over threads, in a process):
+//!
+//! - **calls**: the sum over its nodes.
+//! - **measured exclusive** *X*: the sum of its nodes' own times.
+//! - **suspended** *S*: the time of `[suspended: …]` nodes right below its nodes. The runtime had stopped
+//!   the thread while the function was on top. The suspensions are also rows of their own (kind `runtime`),
+//!   so all rows' exclusive times together are all the time there is.
+//! - **measured inclusive** *I*: the whole subtrees of its outermost nodes: those that have no node of the
+//!   same function above them. A recursion is counted once.
+//! - **profiler** *P*: a call costs an enter hook, on the caller's time, and a leave hook, on the callee's.
+//!   A function's share is `calls × leave + calls it made × enter`, counting functions that have hooks, and
+//!   at most *X*. Time is compared with cost per function and thread, never per node: a sampled tree has
+//!   time on few of its nodes. Low and high take the bounds of the measured pair instead.
+//! - **exclusive**: *X − P*.
+//!
+//! In *raw* rows `inclusive = I`; in *compensated* ones, the default, the modelled cost of all hooks in the
+//! outermost subtrees is taken out of *I*, each function's cost scaled down to fit its *X*. Then
+//!
+//! ```text
+//! raw:          inclusive = exclusive + callee + suspended + profiler
+//! compensated:  inclusive = exclusive + callee + suspended              (profiler: what was taken out)
+//! ```
+//!
+//! hold exactly on every row, all terms at least 0. Callee is what remains: time in calls to *other*
+//! functions. In the recursion A-B-A the inner A's own time is in A's exclusive time, because it is A's, and
+//! not a second time in A's callee; what B does there is.
+//!
+//! CPU time has columns of its own, absent where not measured. In compensated rows the profiler's share is
+//! taken out of CPU time as well: hooks do not wait.
+//!
+//! Nodes of a tree have the same columns for their path alone, callee being all their children
+//! but suspensions. Compensated, a node's inclusive time is shared out among itself and its children in
+//! proportion to their measured time less their hooks' cost, so that every sum holds at every node.
+
+mod catalog;
+mod cost;
+mod parallel;
+mod preorder;
+mod query;
+mod rows;
+mod select;
+mod sums;
+mod times;
+mod views;
+
+pub use query::{Query, QueryProblem, Sort, ThreadSelector};
+pub use rows::{
+    EdgeRow, Finding, FunctionRef, FunctionRow, Functions, LossRow, Losses, ModuleRow, Modules, Neighbours,
+    NeighboursView, Pruned, Summary, ThreadRow, Threads, Times, Totals, Tree, TreeNode, TreeOptions,
+};
+pub use select::process_matches;
+pub use views::conditions::{Conditions, ProcessConditions, conditions};
+pub use views::functions::functions;
+pub use views::losses::losses;
+pub use views::modules::modules;
+pub use views::summary::summary;
+pub use views::threads::threads;

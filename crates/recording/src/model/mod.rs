@@ -10,8 +10,8 @@ mod tree;
 
 pub use facts::{Fact, Loss, LossReason, Problem};
 pub use process::{
-    CallsInfo, Clock, Event, EventArena, Function, FunctionFlags, FunctionKind, HookCost, Module, Process, SourceKind,
-    Thread, ThreadRole,
+    CallsInfo, Clock, Event, EventArena, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module, Process,
+    SourceKind, TRUNCATED_NAME, Thread, ThreadRole,
 };
 pub use run::{Exit, Recording, Run};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

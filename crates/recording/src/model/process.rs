@@ -133,6 +133,11 @@ impl FunctionKind {
     }
 }
 
+/// [`Function::name`] of the time the runtime spent compiling; its kind is [`FunctionKind::Runtime`].
+pub const JIT_NAME: &str = "[JIT]";
+/// [`Function::name`] of calls on paths that found no memory; its kind is [`FunctionKind::Runtime`].
+pub const TRUNCATED_NAME: &str = "(truncated)";
+
 /// How the compiler made a method from the source method that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]

@@ -1,7 +1,8 @@
 //! The calling-context tree of one thread.
 //!
 //! Nodes are numbered in preorder: a parent always has a smaller number than its children, so sums
-//! over subtrees are one backward pass and nothing here recurses.
+//! over subtrees are one backward pass and nothing here recurses. Readers give depth-first preorder,
+//! in which a subtree is a range of numbers; analysis renumbers trees that are not.
 
 use std::fmt;
 use std::sync::Arc;

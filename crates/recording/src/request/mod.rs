@@ -15,7 +15,7 @@
 mod pattern;
 mod syntax;
 
-pub use pattern::{Filter, Pattern, PatternError};
+pub use pattern::{Filter, Glob, Pattern, PatternError};
 pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
 
 /// The environment variable that carries a request to the agent.

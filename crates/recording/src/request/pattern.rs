@@ -108,6 +108,36 @@ impl Filter {
     }
 }
 
+/// A plain text with `*` and `?`, for things that are not functions: modules, threads, processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(String);
+
+impl Glob {
+    /// Any text is a glob; without `*` and `?` it matches itself alone.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    /// Whether the whole of `text` matches, letter case included.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        glob(&self.0, text)
+    }
+
+    /// The glob as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// `*` matches any run of characters, `?` any single one; everything else itself.
 fn glob(pattern: &str, text: &str) -> bool {
     if pattern == "*" {
@@ -193,6 +223,13 @@ mod tests {
             let error = Pattern::parse(bad).expect_err("not a pattern");
             assert!(error.to_string().contains("is not a pattern"), "{error}");
         }
+    }
+
+    #[test]
+    fn globs_match_whole_texts() {
+        assert!(Glob::new("Shop.*").matches("Shop.Core"));
+        assert!(!Glob::new("Shop").matches("Shop.Core"));
+        assert!(Glob::new(" worker ? ").matches("worker 7"));
     }
 
     #[test]

@@ -1,0 +1,125 @@
+//! The functions of one process as rows see them: each instantiation and overload once.
+//!
+//! The runtime gives a function a new id when its module is loaded again, and the recording a new
+//! index; reports know it by what it is, so equal functions share one slot.
+
+use std::sync::LazyLock;
+
+use clrscope_recording::model::{Function, FunctionKind, JIT_NAME, Module, Process, TRUNCATED_NAME};
+use rustc_hash::FxHashMap;
+
+use crate::query::Query;
+use crate::rows::FunctionRef;
+
+/// Index into the dense arrays of a process's functions.
+pub(crate) type Slot = u32;
+
+/// What indices that lead nowhere stand for.
+pub(crate) const UNKNOWN: Slot = 0;
+
+static UNKNOWN_FUNCTION: LazyLock<Function> = LazyLock::new(|| Function {
+    name: "(unknown)".to_owned(),
+    signature: "(unknown)".to_owned(),
+    kind: FunctionKind::Runtime,
+    ..Function::default()
+});
+
+static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
+
+/// What the sums need to know of a function, small enough to stay in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Has hooks.
+    Managed,
+    /// Counts as a call, but has no hooks.
+    Unhooked,
+    /// The runtime compiles.
+    Jit,
+    /// The thread stands suspended.
+    Suspended,
+    /// Paths that found no memory.
+    Truncated,
+}
+
+impl Role {
+    fn of(function: &Function) -> Self {
+        match function.kind {
+            FunctionKind::Managed => Self::Managed,
+            FunctionKind::Native => Self::Unhooked,
+            FunctionKind::Suspended => Self::Suspended,
+            FunctionKind::Runtime => match function.name.as_str() {
+                JIT_NAME => Self::Jit,
+                TRUNCATED_NAME => Self::Truncated,
+                _ => Self::Unhooked,
+            },
+        }
+    }
+
+    /// Whether its calls are calls of functions.
+    pub(crate) fn is_call(self) -> bool {
+        !matches!(self, Self::Jit | Self::Suspended)
+    }
+}
+
+/// The functions of one process by slot.
+pub(crate) struct Catalog<'a> {
+    slots: Vec<Slot>,
+    functions: Vec<FunctionRef<'a>>,
+    roles: Vec<Role>,
+}
+
+impl<'a> Catalog<'a> {
+    /// Gives each distinct function of `process` a slot.
+    pub(crate) fn new(process: &'a Process) -> Self {
+        let unknown = FunctionRef { pid: process.pid, function: &UNKNOWN_FUNCTION, module: &NO_MODULE };
+        let mut catalog = Self { slots: vec![UNKNOWN], functions: vec![unknown], roles: vec![Role::Unhooked] };
+        let mut known = FxHashMap::default();
+        for function in process.functions.iter().skip(1) {
+            let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
+            let identity = (
+                (function.name.as_str(), function.signature.as_str(), function.token, function.kind, function.source),
+                (module.name.as_str(), module.path.as_str()),
+            );
+            let slot = *known.entry(identity).or_insert_with(|| {
+                catalog.functions.push(FunctionRef { pid: process.pid, function, module });
+                catalog.roles.push(Role::of(function));
+                catalog.functions.len() as Slot - 1
+            });
+            catalog.slots.push(slot);
+        }
+        catalog
+    }
+
+    /// The slot of a function index of the recording.
+    #[inline]
+    pub(crate) fn slot(&self, function: u32) -> Slot {
+        self.slots.get(function as usize).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// Number of slots of functions; the next number stands for the thread itself.
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// The slot that stands for the thread itself.
+    pub(crate) fn root(&self) -> Slot {
+        self.functions.len() as Slot
+    }
+
+    /// The function in `slot`.
+    pub(crate) fn function(&self, slot: Slot) -> FunctionRef<'a> {
+        self.functions.get(slot as usize).copied().unwrap_or(self.functions[UNKNOWN as usize])
+    }
+
+    /// What the function in `slot` is to the sums; the thread itself has no hooks.
+    #[inline]
+    pub(crate) fn role(&self, slot: Slot) -> Role {
+        self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)
+    }
+
+    /// Which slots a query's function and module filters keep.
+    pub(crate) fn wanted(&self, query: &Query) -> Vec<bool> {
+        let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.name());
+        self.functions.iter().map(wants).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! What a report asks for: the filters that are the same in every view.
+
+use std::fmt;
+
+use clrscope_recording::model::Thread;
+use clrscope_recording::request::{Glob, Pattern};
+
+/// Which part of a recording a view shows, and how. The default is everything, compensated, in the
+/// view's own order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Only the process with this id.
+    pub pid: Option<u32>,
+    /// Only processes whose command matches; see [`process_matches`](crate::process_matches).
+    pub process: Option<Glob>,
+    /// Only these threads; none means all.
+    pub threads: Vec<ThreadSelector>,
+    /// Only functions that match one of these; none means all.
+    pub functions: Vec<Pattern>,
+    /// Only functions of modules (assembly names) that match one of these; none means all.
+    pub modules: Vec<Glob>,
+    /// Only from this time on, nanoseconds since the start of the run.
+    pub since_ns: Option<u64>,
+    /// Only up to this time, nanoseconds since the start of the run.
+    pub until_ns: Option<u64>,
+    /// At most so many rows; in trees at most so many children of each node.
+    pub limit: Option<usize>,
+    /// Order of the rows, or of the children of a node.
+    pub sort: Option<Sort>,
+    /// One row, or one tree, per thread.
+    pub per_thread: bool,
+    /// Times as measured, the profiler's share left in.
+    pub raw: bool,
+}
+
+/// Selects threads by number or name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadSelector {
+    /// Our own thread number or the operating system's.
+    Number(u32),
+    /// Name or role, with `*` and `?`.
+    Name(Glob),
+}
+
+impl ThreadSelector {
+    /// A number selects by either id, anything else by name or role.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.trim().parse() {
+            Ok(number) => Self::Number(number),
+            Err(_) => Self::Name(Glob::new(text)),
+        }
+    }
+
+    /// Whether `thread` is meant.
+    #[must_use]
+    pub fn matches(&self, thread: &Thread) -> bool {
+        match self {
+            Self::Number(number) => thread.id == *number || thread.os_id == *number,
+            Self::Name(name) => name.matches(&thread.name) || name.matches(thread.role.name()),
+        }
+    }
+}
+
+impl fmt::Display for ThreadSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// What rows are ordered by. Numbers go from the largest down, names from A to Z; whatever is equal
+/// is ordered by name, signature, module, token, process and thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// Exclusive wall time.
+    Exclusive,
+    /// Inclusive wall time.
+    Inclusive,
+    /// Wall time in calls to other functions.
+    Callee,
+    /// Time suspended while on top.
+    Suspended,
+    /// The profiler's share.
+    Profiler,
+    /// Exclusive CPU time.
+    ExclusiveCpu,
+    /// Inclusive CPU time.
+    InclusiveCpu,
+    /// Number of calls.
+    Calls,
+    /// Deepest recursion.
+    Recursion,
+    /// Name, then signature.
+    Name,
+    /// Module, then name.
+    Module,
+}
+
+impl Sort {
+    /// Every key with the name the command line gives it.
+    pub const ALL: [(&'static str, Self); 11] = [
+        ("exclusive", Self::Exclusive),
+        ("inclusive", Self::Inclusive),
+        ("callee", Self::Callee),
+        ("suspended", Self::Suspended),
+        ("profiler", Self::Profiler),
+        ("exclusive-cpu", Self::ExclusiveCpu),
+        ("inclusive-cpu", Self::InclusiveCpu),
+        ("calls", Self::Calls),
+        ("recursion", Self::Recursion),
+        ("name", Self::Name),
+        ("module", Self::Module),
+    ];
+
+    /// The key with this name. Column names of the JSON (`exclusive_ns`) are understood too.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let dashed = text.trim().replace('_', "-");
+        let name = match dashed.as_str() {
+            "max-recursion" => "recursion",
+            other => other.strip_suffix("-ns").unwrap_or(other),
+        };
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, sort)| *sort)
+    }
+}
+
+/// Why a view can't answer a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueryProblem {
+    /// The option has no meaning in this view.
+    NotAvailable {
+        /// The option, as on the command line.
+        option: &'static str,
+        /// The view.
+        view: &'static str,
+        /// Why not, as part of a sentence.
+        why: &'static str,
+    },
+    /// No process of the recording is meant.
+    NoProcess {
+        /// What was asked for.
+        wanted: String,
+        /// The process ids that are there.
+        known: Vec<u32>,
+    },
+    /// No thread is meant.
+    NoThread {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The view is about a function, and none was named.
+    FunctionNeeded {
+        /// The view.
+        view: &'static str,
+    },
+    /// No function with calls matches.
+    NoFunction {
+        /// The patterns.
+        wanted: String,
+    },
+}
+
+impl fmt::Display for QueryProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAvailable { option, view, why } => {
+                write!(f, "{option} is not available for the view {view}: {why}")
+            }
+            Self::NoProcess { wanted, known } => {
+                let known: Vec<String> = known.iter().map(u32::to_string).collect();
+                write!(f, "no process matches {wanted}; the recording has {}", known.join(", "))
+            }
+            Self::NoThread { wanted } => write!(f, "no thread matches {wanted}"),
+            Self::FunctionNeeded { view } => write!(f, "the view {view} needs a function"),
+            Self::NoFunction { wanted } => write!(f, "no recorded function matches {wanted}"),
+        }
+    }
+}
+
+impl std::error::Error for QueryProblem {}
+
+impl Query {
+    /// Refuses what views of sums over the whole run can't do.
+    pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
+        let why = "its numbers are sums over the whole run";
+        for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {
+            if given.is_some() {
+                return Err(QueryProblem::NotAvailable { option, view, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `thread` is wanted.
+    pub(crate) fn wants_thread(&self, thread: &Thread) -> bool {
+        self.threads.is_empty() || self.threads.iter().any(|s| s.matches(thread))
+    }
+
+    /// Whether the function called `name` of `module` is wanted.
+    pub(crate) fn wants_function(&self, module: &str, name: &str) -> bool {
+        (self.functions.is_empty() || self.functions.iter().any(|p| p.matches(module, name)))
+            && (self.modules.is_empty() || self.modules.iter().any(|m| m.matches(module)))
+    }
+
+    /// Whether some functions are not wanted.
+    pub(crate) fn filters_functions(&self) -> bool {
+        !self.functions.is_empty() || !self.modules.is_empty()
+    }
+}

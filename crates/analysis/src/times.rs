@@ -1,0 +1,49 @@
+//! From sums to the columns of a row.
+
+use crate::cost::Cost;
+use crate::rows::Times;
+use crate::sums::Sums;
+
+/// How rows of one process are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) cost: Cost,
+    /// Times as measured.
+    pub(crate) raw: bool,
+    /// CPU columns mean something.
+    pub(crate) cpu: bool,
+}
+
+impl Columns {
+    /// The row of one key in one thread; see the crate's page for the definitions.
+    pub(crate) fn times(&self, sums: &Sums) -> Times {
+        let share = self.cost.share(sums.hooks, sums.own.wall_ns);
+        let exclusive = sums.own.wall_ns - share.likely;
+        let least = exclusive.saturating_add(sums.suspended_ns);
+        // Rounding, and times of odd recordings, must not make anything negative.
+        let inclusive = if self.raw {
+            sums.inclusive.wall_ns.max(least.saturating_add(share.likely))
+        } else {
+            sums.inclusive.wall_ns.saturating_sub(sums.inclusive_cost_ns).max(least)
+        };
+        let inside = if self.raw { least.saturating_add(share.likely) } else { least };
+        let exclusive_cpu = if self.raw { sums.own.cpu_ns } else { sums.own.cpu_ns.saturating_sub(share.likely) };
+        let inclusive_cpu = if self.raw {
+            sums.inclusive.cpu_ns
+        } else {
+            sums.inclusive.cpu_ns.saturating_sub(sums.inclusive_cost_ns).max(exclusive_cpu)
+        };
+        Times {
+            calls: sums.calls,
+            inclusive_ns: inclusive,
+            exclusive_ns: exclusive,
+            callee_ns: inclusive - inside,
+            suspended_ns: sums.suspended_ns,
+            profiler_ns: share.likely,
+            profiler_low_ns: share.low,
+            profiler_high_ns: share.high,
+            inclusive_cpu_ns: self.cpu.then_some(inclusive_cpu),
+            exclusive_cpu_ns: self.cpu.then_some(exclusive_cpu),
+        }
+    }
+}

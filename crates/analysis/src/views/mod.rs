@@ -1,0 +1,8 @@
+//! One module per view.
+
+pub(crate) mod conditions;
+pub(crate) mod functions;
+pub(crate) mod losses;
+pub(crate) mod modules;
+pub(crate) mod summary;
+pub(crate) mod threads;

@@ -1,0 +1,62 @@
+//! The view `modules`.
+
+use clrscope_recording::model::{Module, Recording};
+use rustc_hash::FxHashMap;
+
+use super::conditions::conditions_of;
+use super::functions::{ProcessSums, limit};
+use crate::query::{Query, QueryProblem, Sort};
+use crate::rows::{ModuleRow, Modules, add_known};
+use crate::select;
+
+/// Rows per module of each process: the sums of its functions. What belongs to no module, such as
+/// compilation and suspensions, is one row without a name.
+///
+/// # Errors
+/// When no process or thread is meant, or the query asks for a part of the time.
+pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a>, QueryProblem> {
+    query.whole_run("modules")?;
+    let mut rows = Vec::new();
+    let mut totals = Vec::new();
+    for selected in select::threads(recording, query)? {
+        let sums = ProcessSums::new(&selected, &Query { per_thread: false, ..query.clone() });
+        totals.push((selected.process, sums.totals));
+        rows.extend(of_process(selected.process.pid, &sums, &sums.catalog.wanted(query)));
+    }
+    let sort = query.sort.unwrap_or(Sort::Exclusive);
+    rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| identity(a).cmp(&identity(b))));
+    let left_out = limit(&mut rows, query);
+    Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, &totals) })
+}
+
+fn of_process<'a>(pid: u32, sums: &ProcessSums<'a>, wanted: &[bool]) -> Vec<ModuleRow<'a>> {
+    let mut rows: Vec<ModuleRow<'a>> = Vec::new();
+    let mut known = FxHashMap::default();
+    for function in sums.rows(wanted) {
+        let module = function.function.module;
+        let at = *known.entry((&module.name, &module.path, &module.version)).or_insert_with(|| {
+            rows.push(ModuleRow { pid, module, functions: 0, calls: 0, exclusive_ns: 0, exclusive_cpu_ns: None });
+            rows.len() - 1
+        });
+        let row = &mut rows[at];
+        row.functions += 1;
+        row.calls = row.calls.saturating_add(function.times.calls);
+        row.exclusive_ns = row.exclusive_ns.saturating_add(function.times.exclusive_ns);
+        row.exclusive_cpu_ns = add_known(row.exclusive_cpu_ns, function.times.exclusive_cpu_ns);
+    }
+    rows
+}
+
+fn key(row: &ModuleRow<'_>, sort: Sort) -> u64 {
+    match sort {
+        Sort::Calls => row.calls,
+        Sort::ExclusiveCpu | Sort::InclusiveCpu => row.exclusive_cpu_ns.unwrap_or(0),
+        Sort::Name | Sort::Module => 0,
+        _ => row.exclusive_ns,
+    }
+}
+
+fn identity<'a>(row: &ModuleRow<'a>) -> (&'a str, &'a str, &'a str, u32) {
+    let Module { name, path, version, .. } = row.module;
+    (name, path, version, row.pid)
+}
