@@ -1,0 +1,110 @@
+//! An append-only table that hooks can read without a lock.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::ClientId;
+
+/// The first block has this many entries; each further one doubles the table.
+const FIRST_BLOCK: usize = 64;
+const BLOCKS: usize = 26;
+
+/// Records of functions, found by the [`ClientId`] the table gave out.
+///
+/// [`push`](Self::push) is for the mapper, [`get`](Self::get) for the hooks: two loads, no lock, no allocation. Entries are
+/// never moved or removed, so a hook that runs after `Shutdown` finds its record too. It holds up to about four thousand
+/// million entries; what does not fit gets no identifier.
+pub struct ClientTable<T> {
+    blocks: [OnceLock<Box<[OnceLock<T>]>>; BLOCKS],
+    len: AtomicUsize,
+    grow: Mutex<()>,
+}
+
+impl<T> ClientTable<T> {
+    /// An empty table.
+    pub const fn new() -> Self {
+        Self { blocks: [const { OnceLock::new() }; BLOCKS], len: AtomicUsize::new(0), grow: Mutex::new(()) }
+    }
+
+    /// Adds a record and gives the identifier under which hooks will find it; `None` when the table is full.
+    pub fn push(&self, record: T) -> Option<ClientId> {
+        let _one_at_a_time = self.grow.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = self.len.load(Ordering::Relaxed);
+        let (block, offset) = place(index);
+        let block = self.blocks.get(block)?.get_or_init(|| (0..block_len(block)).map(|_| OnceLock::new()).collect());
+        block.get(offset)?.set(record).ok()?;
+        self.len.store(index + 1, Ordering::Release);
+        ClientId::new(index + 1)
+    }
+
+    /// The record of `id`; `None` for a number this table did not give out.
+    pub fn get(&self, id: ClientId) -> Option<&T> {
+        let (block, offset) = place(id.get() - 1);
+        self.blocks.get(block)?.get()?.get(offset)?.get()
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All records in the order they were added, as many as there are now.
+    pub fn iter(&self) -> impl Iterator<Item = (ClientId, &T)> {
+        (1..=self.len()).filter_map(|n| ClientId::new(n).and_then(|id| self.get(id).map(|record| (id, record))))
+    }
+}
+
+impl<T> Default for ClientTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const fn block_len(block: usize) -> usize {
+    if block == 0 { FIRST_BLOCK } else { FIRST_BLOCK << (block - 1) }
+}
+
+/// Block and offset of an entry: block n holds as many entries as all before it together.
+const fn place(index: usize) -> (usize, usize) {
+    let block = (usize::BITS - (index / FIRST_BLOCK).leading_zeros()) as usize;
+    (block, if block == 0 { index } else { index - block_len(block) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_found_under_the_identifiers_they_were_given() {
+        let table = ClientTable::new();
+        let ids: Vec<_> = (0..5000).map(|n| table.push(n).unwrap()).collect();
+        for (n, id) in ids.iter().enumerate() {
+            assert_eq!(table.get(*id), Some(&n));
+        }
+        assert_eq!(table.len(), 5000);
+        assert_eq!(table.get(ClientId::new(5001).unwrap()), None);
+        assert_eq!(table.get(ClientId::new(usize::MAX).unwrap()), None);
+        assert!(table.iter().map(|(_, n)| *n).eq(0..5000));
+    }
+
+    #[test]
+    fn hooks_may_read_while_the_mapper_adds() {
+        let table = ClientTable::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..2000_usize {
+                        let id = table.push(n).unwrap();
+                        assert_eq!(table.get(id), Some(&n));
+                    }
+                });
+            }
+        });
+        assert_eq!(table.len(), 8000);
+    }
+}

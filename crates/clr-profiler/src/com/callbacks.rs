@@ -1,0 +1,387 @@
+//! The callback object, first interface level. Each method is a panic boundary around the profiler's own.
+
+use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
+
+use clr_profiler_sys::callback::*;
+use clr_profiler_sys::enums::{COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON};
+use windows_core::{BOOL, GUID, HRESULT, implement};
+
+use super::slices::{objects, slice};
+use super::start;
+use crate::boundary::guard;
+use crate::error::check;
+use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
+use crate::{AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, ObjectId, Profiler, Result, ThreadId};
+
+pub(super) const S_OK: HRESULT = HRESULT(0);
+
+/// What the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
+#[implement(ICorProfilerCallback11)]
+pub(super) struct Callbacks {
+    pub(super) profiler: &'static dyn Profiler,
+    pub(super) notification_only: AtomicBool,
+}
+
+impl Callbacks {
+    pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
+        guard((), || tell(self.profiler));
+        S_OK
+    }
+
+    pub(super) fn ask(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
+        guard(HRESULT(HResult::FAIL.0), || match ask(self.profiler) {
+            Ok(()) => S_OK,
+            Err(error) => HRESULT(error.hresult().0),
+        })
+    }
+}
+
+pub(super) fn status(hresult: HRESULT, what: &'static str) -> Result<()> {
+    check(hresult, what)
+}
+
+/// # Safety
+/// `answer` must be null or valid for a write.
+unsafe fn answer(answer: *mut BOOL, value: bool) {
+    if !answer.is_null() {
+        // SAFETY: the caller vouches for it.
+        unsafe { *answer = value.into() };
+    }
+}
+
+impl ICorProfilerCallback_Impl for Callbacks_Impl {
+    unsafe fn Initialize(&self, info: *mut c_void) -> HRESULT {
+        // SAFETY: the runtime passes its information interface.
+        unsafe { start::initialize(self, info, None) }
+    }
+
+    unsafe fn Shutdown(&self) -> HRESULT {
+        self.tell(|p| p.shutdown())
+    }
+
+    unsafe fn AppDomainCreationStarted(&self, app_domain_id: usize) -> HRESULT {
+        self.tell(|p| p.app_domain_creation_started(AppDomainId(app_domain_id)))
+    }
+
+    unsafe fn AppDomainCreationFinished(&self, app_domain_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| {
+            p.app_domain_creation_finished(AppDomainId(app_domain_id), status(hr_status, "application domain creation"))
+        })
+    }
+
+    unsafe fn AppDomainShutdownStarted(&self, app_domain_id: usize) -> HRESULT {
+        self.tell(|p| p.app_domain_shutdown_started(AppDomainId(app_domain_id)))
+    }
+
+    unsafe fn AppDomainShutdownFinished(&self, app_domain_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| {
+            p.app_domain_shutdown_finished(AppDomainId(app_domain_id), status(hr_status, "application domain shutdown"))
+        })
+    }
+
+    unsafe fn AssemblyLoadStarted(&self, assembly_id: usize) -> HRESULT {
+        self.tell(|p| p.assembly_load_started(AssemblyId(assembly_id)))
+    }
+
+    unsafe fn AssemblyLoadFinished(&self, assembly_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.assembly_load_finished(AssemblyId(assembly_id), status(hr_status, "assembly load")))
+    }
+
+    unsafe fn AssemblyUnloadStarted(&self, assembly_id: usize) -> HRESULT {
+        self.tell(|p| p.assembly_unload_started(AssemblyId(assembly_id)))
+    }
+
+    unsafe fn AssemblyUnloadFinished(&self, assembly_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.assembly_unload_finished(AssemblyId(assembly_id), status(hr_status, "assembly unload")))
+    }
+
+    unsafe fn ModuleLoadStarted(&self, module_id: usize) -> HRESULT {
+        self.tell(|p| p.module_load_started(ModuleId(module_id)))
+    }
+
+    unsafe fn ModuleLoadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.module_load_finished(ModuleId(module_id), status(hr_status, "module load")))
+    }
+
+    unsafe fn ModuleUnloadStarted(&self, module_id: usize) -> HRESULT {
+        self.tell(|p| p.module_unload_started(ModuleId(module_id)))
+    }
+
+    unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.module_unload_finished(ModuleId(module_id), status(hr_status, "module unload")))
+    }
+
+    unsafe fn ModuleAttachedToAssembly(&self, module_id: usize, assembly_id: usize) -> HRESULT {
+        self.tell(|p| p.module_attached_to_assembly(ModuleId(module_id), AssemblyId(assembly_id)))
+    }
+
+    unsafe fn ClassLoadStarted(&self, class_id: usize) -> HRESULT {
+        self.tell(|p| p.class_load_started(ClassId(class_id)))
+    }
+
+    unsafe fn ClassLoadFinished(&self, class_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.class_load_finished(ClassId(class_id), status(hr_status, "class load")))
+    }
+
+    unsafe fn ClassUnloadStarted(&self, class_id: usize) -> HRESULT {
+        self.tell(|p| p.class_unload_started(ClassId(class_id)))
+    }
+
+    unsafe fn ClassUnloadFinished(&self, class_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| p.class_unload_finished(ClassId(class_id), status(hr_status, "class unload")))
+    }
+
+    unsafe fn FunctionUnloadStarted(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.function_unload_started(FunctionId(function_id)))
+    }
+
+    unsafe fn JITCompilationStarted(&self, function_id: usize, is_safe_to_block: BOOL) -> HRESULT {
+        self.tell(|p| p.jit_compilation_started(FunctionId(function_id), is_safe_to_block.as_bool()))
+    }
+
+    unsafe fn JITCompilationFinished(&self, function_id: usize, hr_status: HRESULT, is_safe_to_block: BOOL) -> HRESULT {
+        self.tell(|p| {
+            let status = status(hr_status, "compilation");
+            p.jit_compilation_finished(FunctionId(function_id), status, is_safe_to_block.as_bool());
+        })
+    }
+
+    unsafe fn JITCachedFunctionSearchStarted(&self, function_id: usize, use_cached_function: *mut BOOL) -> HRESULT {
+        let use_it = guard(true, || self.profiler.jit_cached_function_search_started(FunctionId(function_id)));
+        // SAFETY: the runtime's out-parameter.
+        unsafe { answer(use_cached_function, use_it) };
+        S_OK
+    }
+
+    unsafe fn JITCachedFunctionSearchFinished(&self, function_id: usize, result: COR_PRF_JIT_CACHE) -> HRESULT {
+        self.tell(|p| {
+            p.jit_cached_function_search_finished(FunctionId(function_id), JitCache::from_raw(result.0));
+        })
+    }
+
+    unsafe fn JITFunctionPitched(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.jit_function_pitched(FunctionId(function_id)))
+    }
+
+    unsafe fn JITInlining(&self, caller_id: usize, callee_id: usize, should_inline: *mut BOOL) -> HRESULT {
+        let decision =
+            guard(Inlining::Allow, || self.profiler.jit_inlining(FunctionId(caller_id), FunctionId(callee_id)));
+        // SAFETY: the runtime's out-parameter.
+        unsafe { answer(should_inline, decision == Inlining::Allow) };
+        S_OK
+    }
+
+    unsafe fn ThreadCreated(&self, thread_id: usize) -> HRESULT {
+        self.tell(|p| p.thread_created(ThreadId(thread_id)))
+    }
+
+    unsafe fn ThreadDestroyed(&self, thread_id: usize) -> HRESULT {
+        self.tell(|p| p.thread_destroyed(ThreadId(thread_id)))
+    }
+
+    unsafe fn ThreadAssignedToOSThread(&self, managed_thread_id: usize, os_thread_id: u32) -> HRESULT {
+        self.tell(|p| p.thread_assigned_to_os_thread(ThreadId(managed_thread_id), os_thread_id))
+    }
+
+    unsafe fn RemotingClientInvocationStarted(&self) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingClientSendingMessage(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingClientReceivingReply(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingClientInvocationFinished(&self) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingServerReceivingMessage(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingServerInvocationStarted(&self) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingServerInvocationReturned(&self) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn RemotingServerSendingReply(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn UnmanagedToManagedTransition(&self, function_id: usize, reason: COR_PRF_TRANSITION_REASON) -> HRESULT {
+        self.tell(|p| {
+            let function = FunctionId(function_id).non_null();
+            p.unmanaged_to_managed_transition(function, TransitionReason::from_raw(reason.0));
+        })
+    }
+
+    unsafe fn ManagedToUnmanagedTransition(&self, function_id: usize, reason: COR_PRF_TRANSITION_REASON) -> HRESULT {
+        self.tell(|p| {
+            let function = FunctionId(function_id).non_null();
+            p.managed_to_unmanaged_transition(function, TransitionReason::from_raw(reason.0));
+        })
+    }
+
+    unsafe fn RuntimeSuspendStarted(&self, suspend_reason: COR_PRF_SUSPEND_REASON) -> HRESULT {
+        self.tell(|p| p.runtime_suspend_started(SuspendReason::from_raw(suspend_reason.0)))
+    }
+
+    unsafe fn RuntimeSuspendFinished(&self) -> HRESULT {
+        self.tell(|p| p.runtime_suspend_finished())
+    }
+
+    unsafe fn RuntimeSuspendAborted(&self) -> HRESULT {
+        self.tell(|p| p.runtime_suspend_aborted())
+    }
+
+    unsafe fn RuntimeResumeStarted(&self) -> HRESULT {
+        self.tell(|p| p.runtime_resume_started())
+    }
+
+    unsafe fn RuntimeResumeFinished(&self) -> HRESULT {
+        self.tell(|p| p.runtime_resume_finished())
+    }
+
+    unsafe fn RuntimeThreadSuspended(&self, thread_id: usize) -> HRESULT {
+        self.tell(|p| p.runtime_thread_suspended(ThreadId(thread_id)))
+    }
+
+    unsafe fn RuntimeThreadResumed(&self, thread_id: usize) -> HRESULT {
+        self.tell(|p| p.runtime_thread_resumed(ThreadId(thread_id)))
+    }
+
+    unsafe fn MovedReferences(
+        &self,
+        _range_count: u32,
+        _old_range_starts: *const usize,
+        _new_range_starts: *const usize,
+        _range_lengths: *const u32,
+    ) -> HRESULT {
+        // `MovedReferences2` says the same with lengths that fit.
+        S_OK
+    }
+
+    unsafe fn ObjectAllocated(&self, object_id: usize, class_id: usize) -> HRESULT {
+        self.tell(|p| p.object_allocated(ObjectId::new(object_id), ClassId(class_id)))
+    }
+
+    unsafe fn ObjectsAllocatedByClass(
+        &self,
+        c_class_count: u32,
+        class_ids: *const usize,
+        c_objects: *const u32,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes two arrays of that length.
+        let (classes, counts) = unsafe { (slice(class_ids, c_class_count), slice(c_objects, c_class_count)) };
+        self.tell(|p| p.objects_allocated_by_class(ObjectsOfClass { classes, counts }))
+    }
+
+    unsafe fn ObjectReferences(
+        &self,
+        object_id: usize,
+        class_id: usize,
+        c_object_refs: u32,
+        object_ref_ids: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes an array of that length.
+        let references = unsafe { objects(object_ref_ids, c_object_refs) };
+        self.ask(|p| p.object_references(ObjectId::new(object_id), ClassId(class_id), references))
+    }
+
+    unsafe fn RootReferences(&self, c_root_refs: u32, root_ref_ids: *const usize) -> HRESULT {
+        // SAFETY: the runtime passes an array of that length.
+        let roots = unsafe { objects(root_ref_ids, c_root_refs) };
+        self.tell(|p| p.root_references(roots))
+    }
+
+    unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_thrown(ObjectId::new(thrown_object_id)))
+    }
+
+    unsafe fn ExceptionSearchFunctionEnter(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_search_function_enter(FunctionId(function_id)))
+    }
+
+    unsafe fn ExceptionSearchFunctionLeave(&self) -> HRESULT {
+        self.tell(|p| p.exception_search_function_leave())
+    }
+
+    unsafe fn ExceptionSearchFilterEnter(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_search_filter_enter(FunctionId(function_id)))
+    }
+
+    unsafe fn ExceptionSearchFilterLeave(&self) -> HRESULT {
+        self.tell(|p| p.exception_search_filter_leave())
+    }
+
+    unsafe fn ExceptionSearchCatcherFound(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_search_catcher_found(FunctionId(function_id)))
+    }
+
+    unsafe fn ExceptionOSHandlerEnter(&self, _unused: usize) -> HRESULT {
+        self.tell(|p| p.exception_os_handler_enter())
+    }
+
+    unsafe fn ExceptionOSHandlerLeave(&self, _unused: usize) -> HRESULT {
+        self.tell(|p| p.exception_os_handler_leave())
+    }
+
+    unsafe fn ExceptionUnwindFunctionEnter(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_unwind_function_enter(FunctionId(function_id)))
+    }
+
+    unsafe fn ExceptionUnwindFunctionLeave(&self) -> HRESULT {
+        self.tell(|p| p.exception_unwind_function_leave())
+    }
+
+    unsafe fn ExceptionUnwindFinallyEnter(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_unwind_finally_enter(FunctionId(function_id)))
+    }
+
+    unsafe fn ExceptionUnwindFinallyLeave(&self) -> HRESULT {
+        self.tell(|p| p.exception_unwind_finally_leave())
+    }
+
+    unsafe fn ExceptionCatcherEnter(&self, function_id: usize, object_id: usize) -> HRESULT {
+        self.tell(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
+    }
+
+    unsafe fn ExceptionCatcherLeave(&self) -> HRESULT {
+        self.tell(|p| p.exception_catcher_leave())
+    }
+
+    unsafe fn COMClassicVTableCreated(
+        &self,
+        _wrapped_class_id: usize,
+        _implemented_iid: *const GUID,
+        _vtable: *mut c_void,
+        _c_slots: u32,
+    ) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn COMClassicVTableDestroyed(
+        &self,
+        _wrapped_class_id: usize,
+        _implemented_iid: *const GUID,
+        _vtable: *mut c_void,
+    ) -> HRESULT {
+        S_OK
+    }
+
+    unsafe fn ExceptionCLRCatcherFound(&self) -> HRESULT {
+        self.tell(|p| p.exception_clr_catcher_found())
+    }
+
+    unsafe fn ExceptionCLRCatcherExecute(&self) -> HRESULT {
+        self.tell(|p| p.exception_clr_catcher_execute())
+    }
+}

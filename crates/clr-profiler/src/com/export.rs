@@ -1,0 +1,214 @@
+//! The library's one entry point, the class factory behind it, and the macro that exports it.
+#![expect(non_snake_case, reason = "COM methods carry the names of the interface definitions")]
+
+use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
+
+use clr_profiler_sys::callback::ICorProfilerCallback11;
+use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface, implement, interface};
+
+use super::callbacks::Callbacks;
+use crate::boundary::{guard, silence_panics};
+use crate::{HResult, Profiler};
+
+/// The interface through which every COM object is made.
+#[interface("00000001-0000-0000-c000-000000000046")]
+unsafe trait IClassFactory: IUnknown {
+    fn CreateInstance(&self, outer: *mut c_void, iid: *const GUID, object: *mut *mut c_void) -> HRESULT;
+    fn LockServer(&self, lock: BOOL) -> HRESULT;
+}
+
+#[implement(IClassFactory)]
+struct Factory {
+    make: fn() -> Box<dyn Profiler>,
+}
+
+impl IClassFactory_Impl for Factory_Impl {
+    unsafe fn CreateInstance(&self, outer: *mut c_void, iid: *const GUID, object: *mut *mut c_void) -> HRESULT {
+        if object.is_null() || iid.is_null() {
+            return HRESULT(HResult::POINTER.0);
+        }
+        if !outer.is_null() {
+            return HRESULT(HResult::NO_AGGREGATION.0);
+        }
+        guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
+            let profiler: &'static dyn Profiler = Box::leak((self.make)());
+            let callbacks = Callbacks { profiler, notification_only: AtomicBool::new(false) };
+            let callbacks: ICorProfilerCallback11 = callbacks.into();
+            // SAFETY: both pointers were checked and are the caller's.
+            let answer = unsafe { callbacks.query(iid, object) };
+            // Hooks and callbacks run on after the runtime's last `Release`.
+            std::mem::forget(callbacks);
+            answer
+        })
+    }
+
+    unsafe fn LockServer(&self, _lock: BOOL) -> HRESULT {
+        HRESULT(0)
+    }
+}
+
+/// What the exported `DllGetClassObject` does; called by [`export_profiler!`](crate::export_profiler) only.
+///
+/// # Safety
+/// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM contract.
+#[doc(hidden)]
+pub unsafe fn get_class_object(
+    ours: GUID,
+    make: fn() -> Box<dyn Profiler>,
+    class: *const GUID,
+    iid: *const GUID,
+    object: *mut *mut c_void,
+) -> HRESULT {
+    if class.is_null() || iid.is_null() || object.is_null() {
+        return HRESULT(HResult::POINTER.0);
+    }
+    silence_panics();
+    // SAFETY: `object` was checked.
+    unsafe { *object = std::ptr::null_mut() };
+    // SAFETY: `class` was checked.
+    if unsafe { *class } != ours {
+        return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
+    }
+    let factory: IClassFactory = Factory { make }.into();
+    // SAFETY: both pointers were checked.
+    unsafe { factory.query(iid, object) }
+}
+
+/// Reads `{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}`, with or without braces, at compile time.
+///
+/// # Panics
+/// When `text` is anything else; in a constant that is a compile error.
+#[doc(hidden)]
+pub const fn parse_guid(text: &str) -> GUID {
+    let bytes = text.as_bytes();
+    let mut digits = [0_u8; 32];
+    let (mut at, mut found) = (0, 0);
+    while at < bytes.len() {
+        let digit = match bytes[at] {
+            digit @ b'0'..=b'9' => digit - b'0',
+            digit @ b'a'..=b'f' => digit - b'a' + 10,
+            digit @ b'A'..=b'F' => digit - b'A' + 10,
+            b'{' | b'}' | b'-' => {
+                at += 1;
+                continue;
+            }
+            _ => panic!("a GUID has hexadecimal digits, dashes and braces only"),
+        };
+        assert!(found < 32, "a GUID has 32 hexadecimal digits, this one has more");
+        digits[found] = digit;
+        found += 1;
+        at += 1;
+    }
+    assert!(found == 32, "a GUID has 32 hexadecimal digits, this one has fewer");
+    let mut value = 0_u128;
+    at = 0;
+    while at < 32 {
+        value = value << 4 | digits[at] as u128;
+        at += 1;
+    }
+    GUID::from_u128(value)
+}
+
+/// Makes a library a profiler: exports the entry point the runtime looks for.
+///
+/// The first argument is a type that implements [`Profiler`] and `Default`, or a closure without captures that makes one.
+/// The second is the class identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
+/// one (`uuidgen`) when you copy an example.
+///
+/// ```
+/// # use clr_profiler::{Profiler, ProfilerInfo, Result, Setup};
+/// #[derive(Default)]
+/// struct Mine;
+///
+/// impl Profiler for Mine {
+///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+///         Ok(Setup::default())
+///     }
+/// }
+///
+/// clr_profiler::export_profiler!(Mine, "{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! export_profiler {
+    (|| $make:expr, $guid:literal) => {
+        /// Entry point for the runtime: hands out the factory that makes the profiler.
+        ///
+        /// # Safety
+        /// The pointers must be null or valid, as COM asks.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn DllGetClassObject(
+            class: *const $crate::sys::GUID,
+            iid: *const $crate::sys::GUID,
+            object: *mut *mut ::core::ffi::c_void,
+        ) -> $crate::sys::HRESULT {
+            const OURS: $crate::sys::GUID = $crate::__export::parse_guid($guid);
+            // SAFETY: the pointers are those of the caller, who keeps the COM contract.
+            unsafe { $crate::__export::get_class_object(OURS, || ::std::boxed::Box::new($make), class, iid, object) }
+        }
+    };
+    ($profiler:ty, $guid:literal) => {
+        $crate::export_profiler!(|| <$profiler as ::core::default::Default>::default(), $guid);
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProfilerInfo, Result, Setup};
+
+    struct Idle;
+    impl Profiler for Idle {
+        fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+            Ok(Setup::default())
+        }
+    }
+
+    const OURS: GUID = parse_guid("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
+
+    fn class_object(class: &GUID, iid: &GUID) -> (HRESULT, *mut c_void) {
+        let mut object = std::ptr::null_mut();
+        // SAFETY: three valid references.
+        let answer = unsafe { get_class_object(OURS, || Box::new(Idle), class, iid, &mut object) };
+        (answer, object)
+    }
+
+    #[test]
+    fn the_runtime_finds_every_callback_level_up_to_11() {
+        use clr_profiler_sys::callback::*;
+        let (answer, factory) = class_object(&OURS, &IClassFactory::IID);
+        assert_eq!(answer, HRESULT(0));
+        // SAFETY: a fresh owned reference.
+        let factory = unsafe { IClassFactory::from_raw(factory) };
+        for iid in [
+            ICorProfilerCallback2::IID,
+            ICorProfilerCallback3::IID,
+            ICorProfilerCallback4::IID,
+            ICorProfilerCallback5::IID,
+            ICorProfilerCallback6::IID,
+            ICorProfilerCallback7::IID,
+            ICorProfilerCallback8::IID,
+            ICorProfilerCallback9::IID,
+            ICorProfilerCallback10::IID,
+            ICorProfilerCallback11::IID,
+        ] {
+            let mut object = std::ptr::null_mut();
+            // SAFETY: valid pointers.
+            let answer = unsafe { factory.CreateInstance(std::ptr::null_mut(), &iid, &mut object) };
+            assert_eq!(answer, HRESULT(0));
+            // SAFETY: a fresh owned reference.
+            let callback = unsafe { ICorProfilerCallback::from_raw(object) };
+            // SAFETY: the object is alive.
+            assert_eq!(unsafe { callback.Shutdown() }, HRESULT(0));
+        }
+    }
+
+    #[test]
+    fn another_class_and_unknown_interfaces_are_refused() {
+        let other = parse_guid("0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F8");
+        assert_eq!(class_object(&other, &IClassFactory::IID).0, HRESULT(HResult::CLASS_NOT_AVAILABLE.0));
+        let (answer, object) = class_object(&OURS, &other);
+        assert_eq!((answer, object.is_null()), (HRESULT(HResult::NO_INTERFACE.0), true));
+    }
+}

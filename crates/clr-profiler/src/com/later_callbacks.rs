@@ -1,0 +1,292 @@
+//! The callback object, interface levels 2 to 11.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use clr_profiler_sys::callback::*;
+use clr_profiler_sys::control::ICorProfilerFunctionControl;
+use clr_profiler_sys::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
+use windows_core::{BOOL, GUID, HRESULT, Interface};
+
+use super::callbacks::{Callbacks_Impl, S_OK, status};
+use super::slices::{slice, text};
+use super::start;
+use crate::boundary::guard;
+use crate::notice::{
+    DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
+    WeakTableElements,
+};
+use crate::{
+    Error, EventPipeProviderId, FunctionId, GcHandleId, HResult, ModuleId, ObjectId, ReJitId, ThreadId, Token,
+};
+
+impl ICorProfilerCallback2_Impl for Callbacks_Impl {
+    unsafe fn ThreadNameChanged(&self, thread_id: usize, cch_name: u32, name: *const u16) -> HRESULT {
+        // SAFETY: the runtime passes a name of that length.
+        self.tell(|p| p.thread_name_changed(ThreadId(thread_id), &unsafe { text(name, cch_name) }))
+    }
+
+    unsafe fn GarbageCollectionStarted(
+        &self,
+        c_generations: i32,
+        generation_collected: *const BOOL,
+        reason: COR_PRF_GC_REASON,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes an array of that length.
+        let generations = unsafe { slice(generation_collected, c_generations.max(0) as u32) };
+        self.tell(|p| p.garbage_collection_started(Generations(generations), GcReason::from_raw(reason.0)))
+    }
+
+    unsafe fn SurvivingReferences(
+        &self,
+        _range_count: u32,
+        _range_starts: *const usize,
+        _range_lengths: *const u32,
+    ) -> HRESULT {
+        // `SurvivingReferences2` says the same with lengths that fit.
+        S_OK
+    }
+
+    unsafe fn GarbageCollectionFinished(&self) -> HRESULT {
+        self.tell(|p| p.garbage_collection_finished())
+    }
+
+    unsafe fn FinalizeableObjectQueued(&self, finalizer_flags: u32, object_id: usize) -> HRESULT {
+        self.tell(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
+    }
+
+    unsafe fn RootReferences2(
+        &self,
+        c_root_refs: u32,
+        root_ref_ids: *const usize,
+        root_kinds: *const COR_PRF_GC_ROOT_KIND,
+        root_flags: *const COR_PRF_GC_ROOT_FLAGS,
+        root_ids: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes four arrays of that length; kinds and flags are 32-bit words.
+        let roots = unsafe {
+            Roots {
+                objects: slice(root_ref_ids, c_root_refs),
+                kinds: slice(root_kinds.cast(), c_root_refs),
+                flags: slice(root_flags.cast(), c_root_refs),
+                ids: slice(root_ids, c_root_refs),
+            }
+        };
+        self.tell(|p| p.root_references2(roots))
+    }
+
+    unsafe fn HandleCreated(&self, handle_id: usize, initial_object_id: usize) -> HRESULT {
+        self.tell(|p| p.handle_created(GcHandleId(handle_id), ObjectId::new(initial_object_id)))
+    }
+
+    unsafe fn HandleDestroyed(&self, handle_id: usize) -> HRESULT {
+        self.tell(|p| p.handle_destroyed(GcHandleId(handle_id)))
+    }
+}
+
+impl ICorProfilerCallback3_Impl for Callbacks_Impl {
+    unsafe fn InitializeForAttach(&self, info: *mut c_void, client_data: *mut c_void, cb_client_data: u32) -> HRESULT {
+        // SAFETY: the runtime passes its information interface and an array of that length.
+        unsafe { start::initialize(self, info, Some(slice(client_data.cast_const().cast(), cb_client_data))) }
+    }
+
+    unsafe fn ProfilerAttachComplete(&self) -> HRESULT {
+        self.tell(|p| p.profiler_attach_complete())
+    }
+
+    unsafe fn ProfilerDetachSucceeded(&self) -> HRESULT {
+        self.tell(|p| p.profiler_detach_succeeded())
+    }
+}
+
+impl ICorProfilerCallback4_Impl for Callbacks_Impl {
+    unsafe fn ReJITCompilationStarted(&self, function_id: usize, rejit_id: usize, is_safe_to_block: BOOL) -> HRESULT {
+        self.tell(|p| {
+            p.rejit_compilation_started(FunctionId(function_id), ReJitId(rejit_id), is_safe_to_block.as_bool());
+        })
+    }
+
+    unsafe fn GetReJITParameters(&self, module_id: usize, method_id: u32, function_control: *mut c_void) -> HRESULT {
+        self.ask(|p| {
+            // SAFETY: the runtime lends the interface for this callback.
+            let control = unsafe { ICorProfilerFunctionControl::from_raw_borrowed(&function_control) }
+                .ok_or(Error::new(HResult::POINTER, "GetReJITParameters"))?;
+            let control = FunctionControl { control, callback: PhantomData };
+            p.get_rejit_parameters(ModuleId(module_id), Token(method_id), &control)
+        })
+    }
+
+    unsafe fn ReJITCompilationFinished(
+        &self,
+        function_id: usize,
+        rejit_id: usize,
+        hr_status: HRESULT,
+        is_safe_to_block: BOOL,
+    ) -> HRESULT {
+        self.tell(|p| {
+            let status = status(hr_status, "ReJIT compilation");
+            p.rejit_compilation_finished(
+                FunctionId(function_id),
+                ReJitId(rejit_id),
+                status,
+                is_safe_to_block.as_bool(),
+            );
+        })
+    }
+
+    unsafe fn ReJITError(&self, module_id: usize, method_id: u32, function_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.tell(|p| {
+            let status = status(hr_status, "ReJIT");
+            p.rejit_error(ModuleId(module_id), Token(method_id), FunctionId(function_id), status);
+        })
+    }
+
+    unsafe fn MovedReferences2(
+        &self,
+        range_count: u32,
+        old_range_starts: *const usize,
+        new_range_starts: *const usize,
+        range_lengths: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes three arrays of that length.
+        let ranges = unsafe {
+            MovedRanges {
+                old: slice(old_range_starts, range_count),
+                new: slice(new_range_starts, range_count),
+                bytes: slice(range_lengths, range_count),
+            }
+        };
+        self.tell(|p| p.moved_references(ranges))
+    }
+
+    unsafe fn SurvivingReferences2(
+        &self,
+        range_count: u32,
+        range_starts: *const usize,
+        range_lengths: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes two arrays of that length.
+        let ranges = unsafe {
+            SurvivingRanges { starts: slice(range_starts, range_count), bytes: slice(range_lengths, range_count) }
+        };
+        self.tell(|p| p.surviving_references(ranges))
+    }
+}
+
+impl ICorProfilerCallback5_Impl for Callbacks_Impl {
+    unsafe fn ConditionalWeakTableElementReferences(
+        &self,
+        c_root_refs: u32,
+        key_ref_ids: *const usize,
+        value_ref_ids: *const usize,
+        root_ids: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes three arrays of that length.
+        let elements = unsafe {
+            WeakTableElements {
+                keys: slice(key_ref_ids, c_root_refs),
+                values: slice(value_ref_ids, c_root_refs),
+                handles: slice(root_ids, c_root_refs),
+            }
+        };
+        self.tell(|p| p.conditional_weak_table_element_references(elements))
+    }
+}
+
+impl ICorProfilerCallback6_Impl for Callbacks_Impl {
+    unsafe fn GetAssemblyReferences(&self, _wsz_assembly_path: *const u16, _asm_ref_provider: *mut c_void) -> HRESULT {
+        // Every profiler is asked, whatever its events; .NET 8 to 10 do not use the answer.
+        S_OK
+    }
+}
+
+impl ICorProfilerCallback7_Impl for Callbacks_Impl {
+    unsafe fn ModuleInMemorySymbolsUpdated(&self, module_id: usize) -> HRESULT {
+        self.tell(|p| p.module_in_memory_symbols_updated(ModuleId(module_id)))
+    }
+}
+
+impl ICorProfilerCallback8_Impl for Callbacks_Impl {
+    unsafe fn DynamicMethodJITCompilationStarted(
+        &self,
+        function_id: usize,
+        is_safe_to_block: BOOL,
+        il_header: *const u8,
+        cb_il_header: u32,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes an array of that length.
+        let il = DynamicIl(unsafe { slice(il_header, cb_il_header) });
+        self.tell(|p| {
+            p.dynamic_method_jit_compilation_started(FunctionId(function_id), is_safe_to_block.as_bool(), il);
+        })
+    }
+
+    unsafe fn DynamicMethodJITCompilationFinished(
+        &self,
+        function_id: usize,
+        hr_status: HRESULT,
+        is_safe_to_block: BOOL,
+    ) -> HRESULT {
+        self.tell(|p| {
+            let status = status(hr_status, "compilation");
+            p.dynamic_method_jit_compilation_finished(FunctionId(function_id), status, is_safe_to_block.as_bool());
+        })
+    }
+}
+
+impl ICorProfilerCallback9_Impl for Callbacks_Impl {
+    unsafe fn DynamicMethodUnloaded(&self, function_id: usize) -> HRESULT {
+        self.tell(|p| p.dynamic_method_unloaded(FunctionId(function_id)))
+    }
+}
+
+impl ICorProfilerCallback10_Impl for Callbacks_Impl {
+    unsafe fn EventPipeEventDelivered(
+        &self,
+        provider: usize,
+        event_id: u32,
+        event_version: u32,
+        cb_metadata_blob: u32,
+        metadata_blob: *const u8,
+        cb_event_data: u32,
+        event_data: *const u8,
+        activity_id: *const GUID,
+        related_activity_id: *const GUID,
+        event_thread: usize,
+        num_stack_frames: u32,
+        stack_frames: *const usize,
+    ) -> HRESULT {
+        // SAFETY: the runtime passes arrays of these lengths and, for the activities, null or a GUID.
+        let event = unsafe {
+            EventPipeEvent {
+                provider: EventPipeProviderId(provider),
+                event_id,
+                event_version,
+                metadata: slice(metadata_blob, cb_metadata_blob),
+                data: slice(event_data, cb_event_data),
+                activity: activity_id.as_ref(),
+                related_activity: related_activity_id.as_ref(),
+                thread: ThreadId(event_thread),
+                stack: slice(stack_frames, num_stack_frames),
+            }
+        };
+        self.tell(|p| p.event_pipe_event_delivered(&event))
+    }
+
+    unsafe fn EventPipeProviderCreated(&self, provider: usize) -> HRESULT {
+        self.tell(|p| p.event_pipe_provider_created(EventPipeProviderId(provider)))
+    }
+}
+
+impl ICorProfilerCallback11_Impl for Callbacks_Impl {
+    unsafe fn LoadAsNotificationOnly(&self, notification_only: *mut BOOL) -> HRESULT {
+        let secondary = guard(false, || self.profiler.load_as_notification_only());
+        self.notification_only.store(secondary, Ordering::Relaxed);
+        if !notification_only.is_null() {
+            // SAFETY: the runtime's out-parameter.
+            unsafe { *notification_only = secondary.into() };
+        }
+        S_OK
+    }
+}

@@ -1,0 +1,9 @@
+//! The edge to the runtime: the COM objects that turn its calls into [`Profiler`](crate::Profiler) calls.
+
+mod callbacks;
+mod export;
+mod later_callbacks;
+mod slices;
+mod start;
+
+pub use export::{get_class_object, parse_guid};

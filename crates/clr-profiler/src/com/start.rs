@@ -1,0 +1,55 @@
+//! Initialization: the profiler answers with a [`Setup`], which is checked and handed to the runtime.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+use windows_core::HRESULT;
+
+use super::callbacks::Callbacks;
+use crate::boundary::guard;
+use crate::{Error, HResult, ProfilerInfo, Result, Setup};
+
+/// Runs `initialize`, or with `client_data` `initialize_for_attach`. Any failure cancels the activation: the program then
+/// runs as if there were no profiler.
+///
+/// # Safety
+/// `info` must be the interface the runtime passes to `Initialize`.
+pub(super) unsafe fn initialize(callbacks: &Callbacks, info: *mut c_void, client_data: Option<&[u8]>) -> HRESULT {
+    let cancelled = Error::refused("Initialize", "the profiler panicked").with_hresult(HResult::CANCEL_ACTIVATION);
+    let outcome = guard(Err(cancelled), || {
+        // SAFETY: the caller vouches for `info`.
+        let info = unsafe { ProfilerInfo::from_runtime(info) }?;
+        let setup = match client_data {
+            None => callbacks.profiler.initialize(&info),
+            Some(data) => callbacks.profiler.initialize_for_attach(&info, data),
+        }?;
+        let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(&info, setup));
+        if let Err(error) = &applied {
+            callbacks.profiler.setup_refused(error);
+        }
+        applied
+    });
+    match outcome {
+        Ok(()) => HRESULT(0),
+        Err(error) if client_data.is_some() => HRESULT(error.hresult().0),
+        Err(_) => HRESULT(HResult::CANCEL_ACTIVATION.0),
+    }
+}
+
+fn check(callbacks: &Callbacks, setup: &Setup, attached: bool) -> Result<()> {
+    if attached {
+        setup.check_for_attach()
+    } else if callbacks.notification_only.load(Ordering::Relaxed) {
+        setup.check_for_notification_only()
+    } else {
+        setup.check()
+    }
+}
+
+fn apply(info: &ProfilerInfo, setup: Setup) -> Result<()> {
+    info.set_events(setup.events())?;
+    match setup.into_hooks() {
+        Some(hooks) => crate::hooks::install(info, hooks),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Errors: the runtime's result code with its name, and the method that gave it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A result code of the runtime.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct HResult(pub i32);
+
+impl HResult {
+    /// Success.
+    pub const OK: Self = Self(0);
+    /// The general failure.
+    pub const FAIL: Self = Self(0x8000_4005_u32 as i32);
+    /// A pointer that must not be null was.
+    pub const POINTER: Self = Self(0x8000_4003_u32 as i32);
+    /// An interface the object does not have.
+    pub const NO_INTERFACE: Self = Self(0x8000_4002_u32 as i32);
+    /// An argument that makes no sense.
+    pub const INVALID_ARGUMENT: Self = Self(0x8007_0057_u32 as i32);
+    /// A method this runtime does not have.
+    pub const NOT_IMPLEMENTED: Self = Self(0x8000_4001_u32 as i32);
+    /// Class factories don't aggregate here.
+    pub const NO_AGGREGATION: Self = Self(0x8004_0110_u32 as i32);
+    /// The class asked for is not the one this library has.
+    pub const CLASS_NOT_AVAILABLE: Self = Self(0x8004_0111_u32 as i32);
+    /// The polite way for a profiler to step aside: the program runs on without it.
+    pub const CANCEL_ACTIVATION: Self = Self(0x8013_1375_u32 as i32);
+    /// What was asked for has not been loaded far enough to answer.
+    pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
+    /// Profiling of a kind that an attached profiler may not do.
+    pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
+
+    /// Whether this is a success (not negative).
+    pub const fn is_ok(self) -> bool {
+        self.0 >= 0
+    }
+
+    /// The name Microsoft's headers give this code, for instance `CORPROF_E_DATAINCOMPLETE`.
+    pub fn name(self) -> Option<&'static str> {
+        clr_profiler_sys::hresult::name(windows_core::HRESULT(self.0))
+    }
+}
+
+impl fmt::Display for HResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name} ({:#010x})", self.0),
+            None => write!(f, "{:#010x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for HResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What went wrong: which call, what the runtime answered, and, where the framework refused, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    hresult: HResult,
+    method: &'static str,
+    reason: Option<Cow<'static, str>>,
+}
+
+/// Result of asking the runtime.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The runtime's answer `hresult` to a call of `method`.
+    pub const fn new(hresult: HResult, method: &'static str) -> Self {
+        Self { hresult, method, reason: None }
+    }
+
+    /// A refusal of the framework or of a profiler, in a sentence.
+    pub fn refused(method: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { hresult: HResult::FAIL, method, reason: Some(reason.into()) }
+    }
+
+    /// The same error with another result code.
+    pub fn with_hresult(mut self, hresult: HResult) -> Self {
+        self.hresult = hresult;
+        self
+    }
+
+    /// The result code.
+    pub const fn hresult(&self) -> HResult {
+        self.hresult
+    }
+
+    /// The name of the result code, where it has one.
+    pub fn name(&self) -> Option<&'static str> {
+        self.hresult.name()
+    }
+
+    /// The method that was called.
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// The sentence of a refusal.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Some(reason) => write!(f, "{}: {reason}", self.method),
+            None => write!(f, "{}: {}", self.method, self.hresult),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Turns the runtime's answer into a result.
+pub(crate) fn check(hresult: windows_core::HRESULT, method: &'static str) -> Result<()> {
+    if hresult.0 >= 0 { Ok(()) } else { Err(Error::new(HResult(hresult.0), method)) }
+}

@@ -1,0 +1,198 @@
+//! What a profiler can ask the runtime to tell it, as typed flags over the two words of the event mask.
+
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign, Sub};
+
+/// A set of events and switches: both words of the runtime's event mask.
+///
+/// Combine with `|`, take away with `-`. The words' layout is the runtime's, so [`bits`](Self::bits) can be compared with
+/// Microsoft's documentation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Events {
+    low: u32,
+    high: u32,
+}
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $low:literal, $high:literal;)*) => {
+        impl Events {
+            $($(#[$doc])* pub const $name: Self = Self { low: $low, high: $high };)*
+
+            /// Each flag with its name, in the order of the bits.
+            pub const ALL: &'static [(&'static str, Self)] = &[$((stringify!($name), Self::$name),)*];
+        }
+    };
+}
+
+flags! {
+    /// Class loads and unloads.
+    CLASS_LOADS = 0x2, 0;
+    /// Module loads and unloads.
+    MODULE_LOADS = 0x4, 0;
+    /// Assembly loads and unloads.
+    ASSEMBLY_LOADS = 0x8, 0;
+    /// Application domain creation and shutdown.
+    APP_DOMAIN_LOADS = 0x10, 0;
+    /// Compilation of methods and dynamic methods, inlining decisions.
+    JIT_COMPILATION = 0x20, 0;
+    /// Exceptions: throw, search, filters, unwind, finally, catch.
+    EXCEPTIONS = 0x40, 0;
+    /// Everything about collections. Switches concurrent collection off for as long as it is set.
+    GC = 0x80, 0;
+    /// Each allocated object; needs [`ENABLE_OBJECT_ALLOCATED`](Self::ENABLE_OBJECT_ALLOCATED).
+    OBJECT_ALLOCATED = 0x100, 0;
+    /// Managed threads: created, destroyed, assigned to a thread of the system, named.
+    THREADS = 0x200, 0;
+    /// Transitions between managed and native code. Makes a cheap P/Invoke 40 to 70 times slower.
+    CODE_TRANSITIONS = 0x800, 0;
+    /// Enter and leave hooks. Set by the framework when a [`Setup`](crate::Setup) has hooks.
+    ENTER_LEAVE = 0x1000, 0;
+    /// Suspensions of the runtime and of each thread.
+    SUSPENSIONS = 0x1_0000, 0;
+    /// Searches for precompiled code.
+    CACHE_SEARCHES = 0x2_0000, 0;
+    /// Allows methods to be compiled again with changed IL.
+    ENABLE_REJIT = 0x4_0000, 0;
+    /// No method is inlined into another.
+    DISABLE_INLINING = 0x20_0000, 0;
+    /// Code is compiled as for debugging.
+    DISABLE_OPTIMIZATIONS = 0x40_0000, 0;
+    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be told.
+    ENABLE_OBJECT_ALLOCATED = 0x80_0000, 0;
+    /// Hooks may ask for arguments (slow hooks only).
+    ENABLE_FUNCTION_ARGS = 0x200_0000, 0;
+    /// Hooks may ask for the return value (slow hooks only).
+    ENABLE_FUNCTION_RETVAL = 0x400_0000, 0;
+    /// Hooks may ask for exact type arguments (slow hooks only).
+    ENABLE_FRAME_INFO = 0x800_0000, 0;
+    /// Allows stack walks by the runtime.
+    ENABLE_STACK_SNAPSHOT = 0x1000_0000, 0;
+    /// Loads precompiled code only where it was made for profiling, which nothing is any more.
+    USE_PROFILE_IMAGES = 0x2000_0000, 0;
+    /// Refuses all precompiled code.
+    DISABLE_ALL_NGEN_IMAGES = 0x8000_0000, 0;
+    /// Symbols of modules in memory have changed.
+    IN_MEMORY_SYMBOLS_UPDATED = 0, 0x2;
+    /// Dynamic methods that were freed.
+    DYNAMIC_FUNCTION_UNLOADS = 0, 0x4;
+    /// No tiers: each method is compiled once, optimised.
+    DISABLE_TIERED_COMPILATION = 0, 0x8;
+    /// Begin and end of collections only; concurrent collection stays on.
+    BASIC_GC = 0, 0x10;
+    /// Objects moved by compacting collections.
+    GC_MOVED_OBJECTS = 0, 0x20;
+    /// Allocations on the large object heap; cheap.
+    LARGE_OBJECT_ALLOCATED = 0, 0x40;
+    /// EventPipe sessions of the profiler.
+    EVENT_PIPE = 0, 0x80;
+    /// Allocations on the pinned object heap.
+    PINNED_OBJECT_ALLOCATED = 0, 0x100;
+}
+
+impl Events {
+    /// Nothing.
+    pub const NONE: Self = Self { low: 0, high: 0 };
+
+    /// What can only be set while the profiler initializes.
+    pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
+
+    /// What a profiler that attaches to a running program may have.
+    pub const ALLOWED_AFTER_ATTACH: Self = Self { low: 0x1005_02fe, high: 0xf6 };
+
+    /// What a profiler beside another one may have
+    /// ([`Profiler::load_as_notification_only`](crate::Profiler::load_as_notification_only)).
+    pub const ALLOWED_FOR_NOTIFICATION: Self = Self { low: 0xb1e3_2b7f, high: 0x1fe };
+
+    /// What makes the runtime refuse precompiled code.
+    pub const REFUSE_PRECOMPILED_CODE: Self = Self { low: 0xa000_1800, high: 0 };
+
+    /// What only the slow hooks, those with information, can use.
+    pub const SLOW_HOOKS: Self = Self { low: 0x0e00_0000, high: 0 };
+
+    /// Both words as the runtime sees them.
+    pub const fn bits(self) -> (u32, u32) {
+        (self.low, self.high)
+    }
+
+    /// The set with these words.
+    pub const fn from_bits(low: u32, high: u32) -> Self {
+        Self { low, high }
+    }
+
+    /// Whether all of `other` is in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.low & other.low == other.low && self.high & other.high == other.high
+    }
+
+    /// Whether anything of `other` is in this set.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.low & other.low != 0 || self.high & other.high != 0
+    }
+
+    /// Whether nothing is.
+    pub const fn is_empty(self) -> bool {
+        self.low == 0 && self.high == 0
+    }
+
+    /// What is in both.
+    pub const fn intersection(self, other: Self) -> Self {
+        Self { low: self.low & other.low, high: self.high & other.high }
+    }
+
+    /// What is in either.
+    pub const fn union(self, other: Self) -> Self {
+        Self { low: self.low | other.low, high: self.high | other.high }
+    }
+
+    /// What is in this set and not in `other`.
+    pub const fn difference(self, other: Self) -> Self {
+        Self { low: self.low & !other.low, high: self.high & !other.high }
+    }
+
+    /// The names of the flags in this set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| *name)
+    }
+}
+
+impl BitOr for Events {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+impl BitOrAssign for Events {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = self.union(other);
+    }
+}
+
+impl Sub for Events {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.difference(other)
+    }
+}
+
+impl fmt::Display for Events {
+    /// The names joined by ` | `, `NONE` for the empty set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("NONE");
+        }
+        for (n, name) in self.names().enumerate() {
+            if n > 0 {
+                f.write_str(" | ")?;
+            }
+            f.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,152 @@
+//! Enter, leave and tail-call hooks, and the mapper that chooses the functions that get them.
+//!
+//! Compiled code calls the hooks directly, in a register convention of its own, on every thread, until the process ends:
+//! after `Shutdown` too. A hook runs in cooperative mode, so a collection waits for it: it must not block, must not
+//! take a lock that a suspended thread may hold, must not call the runtime, and should not allocate.
+
+#[cfg(all(target_arch = "x86_64", unix))]
+mod stubs;
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use windows_core::BOOL;
+
+use crate::boundary::guard;
+use crate::setup::HookKind;
+use crate::{CallerSp, ClientId, Error, FunctionId, Hooks, ProfilerInfo, Result};
+
+/// Hooks in safe Rust, called through the framework's stubs. A panic in one is caught and counted.
+///
+/// Enter and leave need not balance: an exception ends a call without a leave, and a method that was on the stack when it
+/// was replaced by optimised code may leave without an enter. [`ShadowStack`](crate::shadow_stack::ShadowStack) makes
+/// sense of it by the caller's stack pointer.
+pub trait CallHooks: Send + Sync + 'static {
+    /// A function was entered; its arguments are set, its first statement has not run.
+    fn enter(&self, id: ClientId, sp: CallerSp);
+    /// A function is about to return.
+    fn leave(&self, id: ClientId, sp: CallerSp);
+    /// A function is about to be replaced by the one it calls last. That one has the same caller's stack pointer.
+    fn tailcall(&self, id: ClientId, sp: CallerSp);
+}
+
+/// What a mapper decides about a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mapped {
+    /// Call the hooks, with this.
+    Hook(ClientId),
+    /// No hooks: the function runs as without a profiler.
+    Skip,
+}
+
+/// Decides which functions get hooks.
+pub trait FunctionMapper: Send + Sync + 'static {
+    /// Called once for each compilation of a function, so about twice in a long run, from several threads, with loader
+    /// locks held: the place to look names up, not to wait. The answer must be the same each time: code of one tier may
+    /// finish what another began.
+    fn map(&self, function: FunctionId) -> Mapped;
+}
+
+impl<F: Fn(FunctionId) -> Mapped + Send + Sync + 'static> FunctionMapper for F {
+    fn map(&self, function: FunctionId) -> Mapped {
+        self(function)
+    }
+}
+
+/// Entry points in assembly for the compiled code to call. Null pointers are allowed: that event has no hook.
+///
+/// On Linux x64 compiled code calls them like this, with the stack aligned as for any call:
+///
+/// | | identifier | caller's stack pointer | free to use | must be kept |
+/// |---|---|---|---|---|
+/// | enter | `r14` | `r15` | `rax`, `r10`, `r11`, `xmm8` and up, flags | everything else, `r14` and `r15` too |
+/// | leave, tail call | `rdi` | `rsi` | `rdi`, `rsi`, `r8` to `r11`, `xmm2` and up, flags | everything else, above all `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` |
+///
+/// At enter the argument registers still hold the function's arguments.
+#[derive(Clone, Copy)]
+pub struct RawHooks {
+    pub(crate) enter: *const c_void,
+    pub(crate) leave: *const c_void,
+    pub(crate) tailcall: *const c_void,
+}
+
+// SAFETY: the pointers are code addresses, valid from every thread.
+unsafe impl Send for RawHooks {}
+// SAFETY: as above.
+unsafe impl Sync for RawHooks {}
+
+impl RawHooks {
+    /// Three entry points.
+    ///
+    /// # Safety
+    /// Each must be null or code that follows the convention above and stays mapped until the process ends. Link the
+    /// library with `-z nodelete`.
+    pub const unsafe fn new(enter: *const c_void, leave: *const c_void, tailcall: *const c_void) -> Self {
+        Self { enter, leave, tailcall }
+    }
+
+    /// Hooks that return at once: the floor under what hooks cost.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub fn empty() -> Self {
+        let nothing = stubs::nothing as *const c_void;
+        Self { enter: nothing, leave: nothing, tailcall: nothing }
+    }
+}
+
+static SAFE_HOOKS: OnceLock<Arc<dyn CallHooks>> = OnceLock::new();
+
+/// Registers mapper and hooks. Mapper and hooks live as long as the process.
+pub(crate) fn install(info: &ProfilerInfo, hooks: Hooks) -> Result<()> {
+    let entries = match hooks.kind {
+        HookKind::Raw(raw) => raw,
+        HookKind::Safe(safe) => {
+            let first = SAFE_HOOKS.set(safe).is_ok();
+            safe_entries(first)?
+        }
+    };
+    let mapper: &'static Arc<dyn FunctionMapper> = Box::leak(Box::new(hooks.mapper));
+    info.set_function_mapper(map_function, ptr::from_ref(mapper).cast_mut().cast())?;
+    info.set_hooks(entries)
+}
+
+#[cfg(all(target_arch = "x86_64", unix))]
+fn safe_entries(first: bool) -> Result<RawHooks> {
+    if !first {
+        return Err(Error::refused("Hooks", "safe hooks can be installed once per process"));
+    }
+    Ok(RawHooks {
+        enter: stubs::enter as *const c_void,
+        leave: stubs::leave as *const c_void,
+        tailcall: stubs::tailcall as *const c_void,
+    })
+}
+
+#[cfg(not(all(target_arch = "x86_64", unix)))]
+fn safe_entries(_first: bool) -> Result<RawHooks> {
+    Err(Error::refused("Hooks", "hooks exist for x86-64 on Unix only so far"))
+}
+
+/// What the runtime calls for each compilation.
+unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void, hook: *mut BOOL) -> usize {
+    // SAFETY: `install` passed this reference, which lives for ever.
+    let mapper = unsafe { &*client_data.cast_const().cast::<Arc<dyn FunctionMapper>>() };
+    let mapped = guard(Mapped::Skip, || mapper.map(FunctionId(function)));
+    if !hook.is_null() {
+        // SAFETY: the runtime's out-parameter.
+        unsafe { *hook = matches!(mapped, Mapped::Hook(_)).into() };
+    }
+    match mapped {
+        Mapped::Hook(id) => id.get(),
+        Mapped::Skip => function,
+    }
+}
+
+/// What the stubs call: the safe hooks behind a panic boundary.
+#[cfg(all(target_arch = "x86_64", unix))]
+fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, CallerSp)) {
+    // The runtime replaces a client identifier of 0 by the function's own, which is not 0 either.
+    if let (Some(hooks), Some(id)) = (SAFE_HOOKS.get(), ClientId::new(id)) {
+        guard((), || call(&**hooks, id, CallerSp(sp)));
+    }
+}

@@ -1,0 +1,183 @@
+//! Typed identifiers: what the runtime hands out as bare machine words.
+//!
+//! The runtime reuses an identifier as soon as what it named is gone (a collectible module, a dynamic method, a thread),
+//! so never keep one as a key beyond that point. [`ObjectId`] carries a lifetime because objects move: it is good inside
+//! the callback that received it and nowhere else.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub usize);
+
+        impl $name {
+            /// Whether this is the null identifier, which the runtime hands out for "none" or "not known here".
+            pub const fn is_null(self) -> bool {
+                self.0 == 0
+            }
+
+            /// `None` for the null identifier.
+            pub const fn non_null(self) -> Option<Self> {
+                if self.0 == 0 { None } else { Some(self) }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A method body as the runtime knows it: one per method and instantiation that has code of its own.
+    /// Instantiations over reference types share one.
+    FunctionId;
+    /// A loaded type, with its type arguments.
+    ClassId;
+    /// A loaded module (in practice: an assembly's one file).
+    ModuleId;
+    /// A loaded assembly.
+    AssemblyId;
+    /// An application domain. .NET has one for programs and, in older versions, one that is shared.
+    AppDomainId;
+    /// A managed thread: the address of the runtime's own thread object, reused after the thread is gone.
+    ThreadId;
+    /// A GC handle.
+    GcHandleId;
+    /// One version of a method that was compiled again with changed IL; 0 is the original.
+    ReJitId;
+    /// The process, where the runtime names it.
+    ProcessId;
+    /// An EventPipe provider.
+    EventPipeProviderId;
+    /// An EventPipe session.
+    EventPipeSessionId;
+}
+
+/// An object on the managed heap: its address at this moment.
+///
+/// The lifetime is that of the callback that received it; afterwards a collection may have moved or freed the object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct ObjectId<'cb> {
+    address: usize,
+    callback: PhantomData<&'cb ()>,
+}
+
+impl<'cb> ObjectId<'cb> {
+    /// An object known by its address. The caller vouches that `'cb` ends before the runtime may move the object; a wrong
+    /// address makes the runtime read foreign memory as soon as it is asked about it.
+    ///
+    /// # Safety
+    /// `address` must be that of a live managed object, or 0, for all of `'cb`.
+    pub const unsafe fn from_address(address: usize) -> Self {
+        Self { address, callback: PhantomData }
+    }
+
+    pub(crate) const fn new(address: usize) -> Self {
+        Self { address, callback: PhantomData }
+    }
+
+    /// The address, as a number: good as a key until the next collection, not for reading afterwards.
+    pub const fn address(self) -> usize {
+        self.address
+    }
+
+    /// Whether this is the null reference.
+    pub const fn is_null(self) -> bool {
+        self.address == 0
+    }
+}
+
+impl fmt::Debug for ObjectId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectId({:#x})", self.address)
+    }
+}
+
+/// A metadata token: table in the top byte, row below.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Token(pub u32);
+
+impl Token {
+    /// The table number, e.g. [`Token::METHOD_DEF`].
+    pub const fn table(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    /// The row in its table, counted from 1; 0 is the nil token.
+    pub const fn row(self) -> u32 {
+        self.0 & 0x00ff_ffff
+    }
+
+    /// Whether this names nothing.
+    pub const fn is_nil(self) -> bool {
+        self.row() == 0
+    }
+
+    /// Table of references to types of other modules.
+    pub const TYPE_REF: u8 = 0x01;
+    /// Table of the module's own types.
+    pub const TYPE_DEF: u8 = 0x02;
+    /// Table of the module's own fields.
+    pub const FIELD_DEF: u8 = 0x04;
+    /// Table of the module's own methods.
+    pub const METHOD_DEF: u8 = 0x06;
+    /// Table of references to members of other types.
+    pub const MEMBER_REF: u8 = 0x0a;
+    /// Table of references to other modules (native libraries too).
+    pub const MODULE_REF: u8 = 0x1a;
+    /// Table of constructed types.
+    pub const TYPE_SPEC: u8 = 0x1b;
+    /// Table of references to other assemblies.
+    pub const ASSEMBLY_REF: u8 = 0x23;
+    /// Table of instantiated methods.
+    pub const METHOD_SPEC: u8 = 0x2b;
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({:#010x})", self.0)
+    }
+}
+
+/// What a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one function: any number but 0, for
+/// instance an index into a table ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct ClientId(pub NonZeroUsize);
+
+impl ClientId {
+    /// `None` for 0, which the runtime would replace by the function's own identifier.
+    pub const fn new(value: usize) -> Option<Self> {
+        match NonZeroUsize::new(value) {
+            Some(value) => Some(Self(value)),
+            None => None,
+        }
+    }
+
+    /// The number itself.
+    pub const fn get(self) -> usize {
+        self.0.get()
+    }
+}
+
+/// The stack pointer a function's caller had before it pushed the return address: the same at enter, leave and tail call
+/// of one activation, and unique among the live activations of one thread. Callers have higher ones than callees.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct CallerSp(pub usize);
+
+impl fmt::Debug for CallerSp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallerSp({:#x})", self.0)
+    }
+}

@@ -1,0 +1,90 @@
+//! Classes: where they are declared, with which type arguments, and arrays.
+
+use clr_profiler_sys::cor::CorElementType;
+
+use super::{ProfilerInfo, ask_array, ask_word};
+use crate::error::check;
+use crate::{ClassId, ModuleId, ObjectId, Result, Token};
+
+/// What the runtime knows about a class.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassInfo {
+    /// The module it is declared in; null for what has no declaration (function pointers, for instance).
+    pub module: ModuleId,
+    /// Its token there.
+    pub token: Token,
+    /// Its base class.
+    pub parent: Option<ClassId>,
+    /// Its type arguments, those of enclosing types first. Null where the runtime has none to tell.
+    pub type_arguments: Vec<ClassId>,
+}
+
+/// An array type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayClass {
+    /// What kind of elements it has, as the metadata encodes it.
+    pub element_type: u8,
+    /// The elements' class, where it is known.
+    pub element: Option<ClassId>,
+    /// Number of dimensions.
+    pub rank: u32,
+}
+
+impl ProfilerInfo {
+    /// Declaration and type arguments of a class. Not in hooks, nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
+    /// pointers and references `CORPROF_E_CLASSID_IS_COMPOSITE`.
+    pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
+        let (mut module, mut token, mut parent) = (0, 0, 0);
+        let type_arguments = ask_array("GetClassIDInfo2", |capacity, needed, arguments: *mut usize| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.base().GetClassIDInfo2(class.0, &mut module, &mut token, &mut parent, capacity, needed, arguments)
+            }
+        })?;
+        Ok(ClassInfo {
+            module: ModuleId(module),
+            token: Token(token),
+            parent: ClassId(parent).non_null(),
+            type_arguments: type_arguments.into_iter().map(ClassId).collect(),
+        })
+    }
+
+    /// Element and rank of an array type, `None` where `class` is not one. Also during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn array_class(&self, class: ClassId) -> Result<Option<ArrayClass>> {
+        let (mut kind, mut element, mut rank) = (CorElementType::default(), 0, 0);
+        // SAFETY: valid out-parameters.
+        let answer = unsafe { self.base().IsArrayClass(class.0, &mut kind, &mut element, &mut rank) };
+        check(answer, "IsArrayClass")?;
+        // Success of another kind than S_OK means "not an array".
+        if answer.0 != 0 {
+            return Ok(None);
+        }
+        Ok(Some(ArrayClass { element_type: kind.0 as u8, element: ClassId(element).non_null(), rank }))
+    }
+
+    /// The class of a type that is not generic and is loaded. May load types.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
+        // SAFETY: a valid out-parameter.
+        ask_word("GetClassFromToken", |out| unsafe { self.base().GetClassFromToken(module.0, token.0, out) })
+            .map(ClassId)
+    }
+
+    /// The class of an object. Callable where the object may be looked at: in the callback that received it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn class_of_object(&self, object: ObjectId<'_>) -> Result<ClassId> {
+        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
+        let ask = |out| unsafe { self.base().GetClassFromObject(object.address(), out) };
+        ask_word("GetClassFromObject", ask).map(ClassId)
+    }
+}

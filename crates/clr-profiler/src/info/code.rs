@@ -1,0 +1,80 @@
+//! Native code of functions.
+
+use clr_profiler_sys::info::{ICorProfilerInfo8, ICorProfilerInfo9};
+use clr_profiler_sys::structs::COR_PRF_CODE_INFO;
+
+use super::{ProfilerInfo, ask_array};
+use crate::error::check;
+use crate::{FunctionId, ReJitId, Result};
+
+/// A piece of native code; a function may have a hot and a cold one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CodeRange {
+    /// Address of its first byte.
+    pub start: usize,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+impl CodeRange {
+    /// Whether `address` lies in it.
+    pub const fn contains(&self, address: usize) -> bool {
+        address >= self.start && address - self.start < self.bytes
+    }
+}
+
+fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
+    infos.into_iter().map(|info| CodeRange { start: info.start_address, bytes: info.size }).collect()
+}
+
+impl ProfilerInfo {
+    /// The code of a function's first version. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
+    pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
+        // SAFETY: valid out-parameters.
+        ask_array("GetCodeInfo2", |capacity, needed, infos| unsafe {
+            self.base().GetCodeInfo2(function.0, capacity, needed, infos)
+        })
+        .map(ranges)
+    }
+
+    /// Where each version (tier) of a function begins. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<usize>> {
+        let method = "GetNativeCodeStartAddresses";
+        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        // SAFETY: valid out-parameters.
+        ask_array(method, |capacity, needed, starts| unsafe {
+            runtime.GetNativeCodeStartAddresses(function.0, rejit.0, capacity, needed, starts)
+        })
+    }
+
+    /// The code of the version that begins at `start`. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn code_info_at(&self, start: usize) -> Result<Vec<CodeRange>> {
+        let method = "GetCodeInfo4";
+        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        // SAFETY: valid out-parameters.
+        ask_array(method, |capacity, needed, infos| unsafe { runtime.GetCodeInfo4(start, capacity, needed, infos) })
+            .map(ranges)
+    }
+
+    /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
+        let method = "GetFunctionFromIP3";
+        let (mut function, mut rejit) = (0, 0);
+        let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;
+        // SAFETY: valid out-parameters; the address is only compared.
+        check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
+        Ok((FunctionId(function), ReJitId(rejit)))
+    }
+}

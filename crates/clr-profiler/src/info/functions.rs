@@ -1,0 +1,131 @@
+//! Functions: what they are and where they come from.
+
+use clr_profiler_sys::info::ICorProfilerInfo8;
+use windows_core::BOOL;
+
+use super::{ProfilerInfo, ask_array, ask_word, read_text};
+use crate::error::check;
+use crate::{ClassId, FunctionId, ModuleId, Result, Token};
+
+/// What the runtime knows about a function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FunctionInfo {
+    /// Its class; `None` where several instantiations share the code.
+    pub class: Option<ClassId>,
+    /// Its module.
+    pub module: ModuleId,
+    /// Its token there.
+    pub token: Token,
+    /// The type arguments of the method itself (not of its class).
+    pub type_arguments: Vec<ClassId>,
+}
+
+/// What the runtime knows about a function without metadata.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DynamicFunction {
+    /// The module it is attached to.
+    pub module: ModuleId,
+    /// Its name.
+    pub name: String,
+    /// Its signature, in the metadata's encoding.
+    pub signature: Vec<u8>,
+}
+
+impl ProfilerInfo {
+    /// Class, module, token and type arguments of a function. Not in hooks, nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
+    pub fn function_info(&self, function: FunctionId) -> Result<FunctionInfo> {
+        let (mut class, mut module, mut token) = (0, 0, 0);
+        let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
+            // SAFETY: valid out-parameters; no frame.
+            unsafe {
+                self.base().GetFunctionInfo2(
+                    function.0,
+                    0,
+                    &mut class,
+                    &mut module,
+                    &mut token,
+                    capacity,
+                    needed,
+                    arguments,
+                )
+            }
+        })?;
+        Ok(FunctionInfo {
+            class: ClassId(class).non_null(),
+            module: ModuleId(module),
+            token: Token(token),
+            type_arguments: type_arguments.into_iter().map(ClassId).collect(),
+        })
+    }
+
+    /// Whether a function has no metadata. Callable anywhere but in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn is_function_dynamic(&self, function: FunctionId) -> Result<bool> {
+        let method = "IsFunctionDynamic";
+        let mut dynamic = BOOL(0);
+        // SAFETY: a valid out-parameter.
+        let answer =
+            unsafe { self.at_level::<ICorProfilerInfo8>(8, method)?.IsFunctionDynamic(function.0, &mut dynamic) };
+        check(answer, method)?;
+        Ok(dynamic.as_bool())
+    }
+
+    /// Name, signature and module of a function without metadata. Not in hooks, nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers; ordinary functions give `E_INVALIDARG`.
+    pub fn dynamic_function_info(&self, function: FunctionId) -> Result<DynamicFunction> {
+        let method = "GetDynamicFunctionInfo";
+        let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;
+        let (mut module, mut blob, mut size) = (0, std::ptr::null(), 0);
+        let name = read_text(method, |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                runtime.GetDynamicFunctionInfo(function.0, &mut module, &mut blob, &mut size, capacity, needed, buffer)
+            }
+        })?;
+        let signature = if blob.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: the runtime points to that many bytes, which live at least as long as the function.
+            unsafe { std::slice::from_raw_parts(blob, size as usize) }.to_vec()
+        };
+        Ok(DynamicFunction { module: ModuleId(module), name, signature })
+    }
+
+    /// The function of a method that is neither generic nor in a generic class. May load types: not in hooks, nor during a
+    /// collection.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
+        // SAFETY: a valid out-parameter.
+        let ask = |out| unsafe { self.base().GetFunctionFromToken(module.0, method.0, out) };
+        ask_word("GetFunctionFromToken", ask).map(FunctionId)
+    }
+
+    /// The function of a method with these type arguments (of the method itself), in `class`. May load types.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn function_from_token_and_type_args(
+        &self,
+        module: ModuleId,
+        method: Token,
+        class: Option<ClassId>,
+        type_arguments: &[ClassId],
+    ) -> Result<FunctionId> {
+        let class = class.map_or(0, |class| class.0);
+        let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
+        ask_word("GetFunctionFromTokenAndTypeArgs", |out| {
+            // SAFETY: a valid out-parameter and an array of identifiers, each a word.
+            unsafe { self.base().GetFunctionFromTokenAndTypeArgs(module.0, method.0, class, count, arguments, out) }
+        })
+        .map(FunctionId)
+    }
+}

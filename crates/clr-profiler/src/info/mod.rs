@@ -1,0 +1,189 @@
+//! Asking the runtime.
+
+mod classes;
+mod code;
+mod functions;
+mod modules;
+mod text;
+mod threads;
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use clr_profiler_sys::info::*;
+use windows_core::{GUID, HRESULT, IUnknown, Interface};
+
+use crate::error::check;
+use crate::hooks::RawHooks;
+use crate::{Error, Events, HResult, Result};
+
+pub use classes::{ArrayClass, ClassInfo};
+pub use code::CodeRange;
+pub use functions::{DynamicFunction, FunctionInfo};
+pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
+pub use threads::RuntimeVersion;
+
+pub(crate) use text::read_text;
+
+/// The runtime's answers, as safe calls.
+///
+/// One pointer of the newest interface level the running runtime has; a method of a newer one gives `E_NOTIMPL`. Cheap to
+/// clone and usable from every thread, but not from everywhere: each method says where. As a rule nothing may be asked in an
+/// enter, leave or tail-call hook, in a signal handler, or between begin and end of a collection, except where a method says
+/// it can.
+#[derive(Clone)]
+pub struct ProfilerInfo {
+    newest: Arc<Newest>,
+}
+
+struct Newest {
+    interface: ICorProfilerInfo3,
+    level: u8,
+}
+
+// SAFETY: the runtime's information interface is free-threaded.
+unsafe impl Send for Newest {}
+// SAFETY: as above.
+unsafe impl Sync for Newest {}
+
+/// The interface levels from newest to oldest. .NET 8, the oldest runtime supported, has 14.
+const LEVELS: [(u8, GUID); 13] = [
+    (15, ICorProfilerInfo15::IID),
+    (14, ICorProfilerInfo14::IID),
+    (13, ICorProfilerInfo13::IID),
+    (12, ICorProfilerInfo12::IID),
+    (11, ICorProfilerInfo11::IID),
+    (10, ICorProfilerInfo10::IID),
+    (9, ICorProfilerInfo9::IID),
+    (8, ICorProfilerInfo8::IID),
+    (7, ICorProfilerInfo7::IID),
+    (6, ICorProfilerInfo6::IID),
+    (5, ICorProfilerInfo5::IID),
+    (4, ICorProfilerInfo4::IID),
+    (3, ICorProfilerInfo3::IID),
+];
+
+impl ProfilerInfo {
+    /// Asks for the newest level, downwards.
+    ///
+    /// # Safety
+    /// `unknown` must be null or the interface pointer that the runtime passed to `Initialize`.
+    pub(crate) unsafe fn from_runtime(unknown: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller vouches for the pointer; it is only borrowed.
+        let unknown =
+            unsafe { IUnknown::from_raw_borrowed(&unknown) }.ok_or(Error::new(HResult::POINTER, "Initialize"))?;
+        for (level, iid) in LEVELS {
+            let mut found = std::ptr::null_mut();
+            // SAFETY: both pointers are valid.
+            let answer = unsafe { unknown.query(&iid, &mut found) };
+            if answer.is_ok() && !found.is_null() {
+                // SAFETY: an owned reference to an interface that inherits level 3.
+                let interface = unsafe { ICorProfilerInfo3::from_raw(found) };
+                return Ok(Self { newest: Arc::new(Newest { interface, level }) });
+            }
+        }
+        Err(Error::new(HResult::NO_INTERFACE, "QueryInterface"))
+    }
+
+    /// The interface level in use: 14 on .NET 8, 15 on 9 and 10.
+    pub fn level(&self) -> u8 {
+        self.newest.level
+    }
+
+    /// The newest of the levels every supported runtime has.
+    fn base(&self) -> &ICorProfilerInfo3 {
+        &self.newest.interface
+    }
+
+    /// A later level, for calls that older runtimes lack.
+    fn at_level<I: Interface>(&self, level: u8, method: &'static str) -> Result<I> {
+        if self.newest.level < level {
+            return Err(Error::new(HResult::NOT_IMPLEMENTED, method));
+        }
+        let borrowed = self.newest.interface.as_raw();
+        // SAFETY: levels inherit, so the pointer is one of each level up to `self.level`; cloning counts the reference.
+        unsafe { I::from_raw_borrowed(&borrowed) }.cloned().ok_or(Error::new(HResult::POINTER, method))
+    }
+
+    /// The events in force.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn events(&self) -> Result<Events> {
+        let method = "GetEventMask2";
+        let (mut low, mut high) = (0, 0);
+        // SAFETY: two valid out-parameters.
+        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(5, method)?.GetEventMask2(&mut low, &mut high) };
+        check(answer, method)?;
+        Ok(Events::from_bits(low, high))
+    }
+
+    /// Sets all events at once. While the program runs, only those outside [`Events::IMMUTABLE`] can change.
+    ///
+    /// # Errors
+    /// A sentence where an immutable event would change; otherwise what the runtime answers. Nothing changes then.
+    pub fn set_events(&self, events: Events) -> Result<()> {
+        let method = "SetEventMask2";
+        let (low, high) = events.bits();
+        // SAFETY: plain numbers.
+        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(5, method)?.SetEventMask2(low, high) };
+        check(answer, method).map_err(|error| self.explain_refusal(events, error))
+    }
+
+    fn explain_refusal(&self, wanted: Events, error: Error) -> Error {
+        let Ok(now) = self.events() else { return error };
+        let changed = (wanted - now).union(now - wanted).intersection(Events::IMMUTABLE);
+        if changed.is_empty() {
+            return error;
+        }
+        Error::refused("SetEventMask2", format!("{changed} can only be set while the profiler initializes"))
+            .with_hresult(error.hresult())
+    }
+
+    pub(crate) fn set_function_mapper(
+        &self,
+        mapper: clr_profiler_sys::types::FunctionIDMapper2,
+        client_data: *mut c_void,
+    ) -> Result<()> {
+        // SAFETY: the mapper and its data live for ever.
+        check(unsafe { self.base().SetFunctionIDMapper2(Some(mapper), client_data) }, "SetFunctionIDMapper2")
+    }
+
+    pub(crate) fn set_hooks(&self, hooks: RawHooks) -> Result<()> {
+        use clr_profiler_sys::types::FunctionEnter3;
+        // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it has its own convention.
+        let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
+        let (enter, leave, tailcall) = (entry(hooks.enter), entry(hooks.leave), entry(hooks.tailcall));
+        // SAFETY: whoever made the hooks vouched for them.
+        let answer = unsafe { self.base().SetEnterLeaveFunctionHooks3(enter, leave, tailcall) };
+        check(answer, "SetEnterLeaveFunctionHooks3")
+    }
+}
+
+/// One word by an out-parameter.
+fn ask_word(method: &'static str, ask: impl FnOnce(*mut usize) -> HRESULT) -> Result<usize> {
+    let mut word = 0;
+    check(ask(&mut word), method)?;
+    Ok(word)
+}
+
+/// An array of unknown length: asks with a small buffer first, again with what the runtime says it needs.
+fn ask_array<T: Copy + Default>(
+    method: &'static str,
+    mut ask: impl FnMut(u32, *mut u32, *mut T) -> HRESULT,
+) -> Result<Vec<T>> {
+    let mut buffer = vec![T::default(); 8];
+    for _ in 0..4 {
+        let mut needed = 0;
+        let answer = ask(buffer.len() as u32, &mut needed, buffer.as_mut_ptr());
+        let needed = needed as usize;
+        if needed > buffer.len() {
+            buffer.resize(needed + 4, T::default());
+            continue;
+        }
+        check(answer, method)?;
+        buffer.truncate(needed);
+        return Ok(buffer);
+    }
+    Err(Error::new(HResult(0x8007_007a_u32 as i32), method))
+}

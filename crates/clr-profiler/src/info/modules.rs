@@ -1,0 +1,162 @@
+//! Modules, assemblies, application domains, and the metadata of a module.
+
+use clr_profiler_sys::metadata::IMetaDataImport2;
+use windows_core::Interface;
+
+use super::{ProfilerInfo, read_text};
+use crate::error::check;
+use crate::metadata::MetadataImport;
+use crate::{AppDomainId, AssemblyId, ClassId, Error, FunctionId, HResult, ModuleId, ProcessId, Result, Token};
+
+/// What the runtime knows about a module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModuleInfo {
+    /// Address of its image; 0 where it has none.
+    pub base_address: usize,
+    /// Its file, or a name the program gave it; empty for some in-memory modules.
+    pub path: String,
+    /// Its assembly; null before it is attached to one.
+    pub assembly: AssemblyId,
+    /// What kind of module it is.
+    pub flags: ModuleFlags,
+}
+
+/// What kind a module is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ModuleFlags(pub u32);
+
+impl ModuleFlags {
+    /// From a file.
+    pub const fn is_on_disk(self) -> bool {
+        self.0 & 0x1 != 0
+    }
+    /// With precompiled code.
+    pub const fn is_precompiled(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+    /// Made by reflection; its metadata may still grow.
+    pub const fn is_dynamic(self) -> bool {
+        self.0 & 0x4 != 0
+    }
+    /// May be unloaded.
+    pub const fn is_collectible(self) -> bool {
+        self.0 & 0x8 != 0
+    }
+    /// A resource: without metadata.
+    pub const fn is_resource(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+}
+
+/// What the runtime knows about an assembly.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AssemblyInfo {
+    /// Its simple name.
+    pub name: String,
+    /// Its application domain.
+    pub app_domain: AppDomainId,
+    /// Its manifest module.
+    pub module: ModuleId,
+}
+
+/// What the runtime knows about an application domain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppDomainInfo {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub process: ProcessId,
+}
+
+impl ProfilerInfo {
+    /// Path, address, assembly and kind of a module. From `ModuleLoadFinished` on; never in `ModuleUnloadStarted`, where
+    /// some runtimes crash. Not in hooks, nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    pub fn module_info(&self, module: ModuleId) -> Result<ModuleInfo> {
+        let (mut base, mut assembly, mut flags) = (std::ptr::null(), 0, 0);
+        let path = read_text("GetModuleInfo2", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.base().GetModuleInfo2(module.0, &mut base, capacity, needed, buffer, &mut assembly, &mut flags)
+            }
+        })?;
+        Ok(ModuleInfo { base_address: base as usize, path, assembly: AssemblyId(assembly), flags: ModuleFlags(flags) })
+    }
+
+    /// Name, application domain and manifest module of an assembly. From `AssemblyLoadFinished` on; where as
+    /// [`module_info`](Self::module_info).
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
+    pub fn assembly_info(&self, assembly: AssemblyId) -> Result<AssemblyInfo> {
+        let (mut app_domain, mut module) = (0, 0);
+        let name = read_text("GetAssemblyInfo", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe { self.base().GetAssemblyInfo(assembly.0, capacity, needed, buffer, &mut app_domain, &mut module) }
+        })?;
+        Ok(AssemblyInfo { name, app_domain: AppDomainId(app_domain), module: ModuleId(module) })
+    }
+
+    /// Name and process of an application domain. Callable anywhere but in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while it is being made.
+    pub fn app_domain_info(&self, app_domain: AppDomainId) -> Result<AppDomainInfo> {
+        let mut process = 0;
+        let name = read_text("GetAppDomainInfo", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe { self.base().GetAppDomainInfo(app_domain.0, capacity, needed, buffer, &mut process) }
+        })?;
+        Ok(AppDomainInfo { name, process: ProcessId(process) })
+    }
+
+    /// The metadata of a module, for reading. Release it (drop it) when the module unloads: afterwards it points to
+    /// memory that is gone. Where as [`module_info`](Self::module_info).
+    ///
+    /// # Errors
+    /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
+    pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
+        let method = "GetModuleMetaData";
+        let mut found = std::ptr::null_mut();
+        // SAFETY: a valid out-parameter; 0 opens for reading.
+        let answer = unsafe { self.base().GetModuleMetaData(module.0, 0, &IMetaDataImport2::IID, &mut found) };
+        check(answer, method)?;
+        if found.is_null() {
+            return Err(Error::new(HResult::POINTER, method));
+        }
+        // SAFETY: an owned reference of the interface asked for.
+        Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }))
+    }
+
+    /// Header and body of a method's IL, as in the image. Where as [`module_info`](Self::module_info).
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_IL` for methods without.
+    pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<&[u8]> {
+        let name = "GetILFunctionBody";
+        let (mut start, mut size) = (std::ptr::null(), 0);
+        // SAFETY: valid out-parameters.
+        let answer = unsafe { self.base().GetILFunctionBody(module.0, method.0, &mut start, &mut size) };
+        check(answer, name)?;
+        if start.is_null() {
+            return Err(Error::new(HResult::POINTER, name));
+        }
+        // SAFETY: the runtime points into the module's image, which stays as long as the module.
+        Ok(unsafe { std::slice::from_raw_parts(start, size as usize) })
+    }
+
+    /// The function of a class's or module's method; a shorthand over [`function_info`](Self::function_info) for callers
+    /// that need module and token only, without the array of type arguments.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
+        let (mut class, mut module, mut token) = (0, 0, 0);
+        // SAFETY: valid out-parameters.
+        let answer = unsafe { self.base().GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
+        check(answer, "GetFunctionInfo")?;
+        Ok((ClassId(class).non_null(), ModuleId(module), Token(token)))
+    }
+}

@@ -1,0 +1,100 @@
+//! Threads, and the runtime itself.
+
+use std::fmt;
+
+use clr_profiler_sys::enums::COR_PRF_RUNTIME_TYPE;
+
+use super::{ProfilerInfo, ask_word, read_text};
+use crate::error::check;
+use crate::{Result, ThreadId};
+
+/// Which runtime this is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuntimeVersion {
+    /// 8 for .NET 8.
+    pub major: u16,
+    /// Nearly always 0.
+    pub minor: u16,
+    /// The servicing release.
+    pub build: u16,
+    /// Nearly always 0.
+    pub revision: u16,
+    /// The runtime's own words, for instance a commit.
+    pub text: String,
+}
+
+impl fmt::Display for RuntimeVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.build)
+    }
+}
+
+impl ProfilerInfo {
+    /// The managed thread that runs this code. Callable everywhere, also in callbacks during a collection.
+    ///
+    /// # Errors
+    /// `CORPROF_E_NOT_MANAGED_THREAD` on a thread the runtime does not know.
+    pub fn current_thread(&self) -> Result<ThreadId> {
+        // SAFETY: a valid out-parameter.
+        ask_word("GetCurrentThreadID", |out| unsafe { self.base().GetCurrentThreadID(out) }).map(ThreadId)
+    }
+
+    /// The number the system gives a managed thread.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` before the thread has one.
+    pub fn os_thread(&self, thread: ThreadId) -> Result<u32> {
+        let mut os_thread = 0;
+        // SAFETY: a valid out-parameter.
+        check(unsafe { self.base().GetThreadInfo(thread.0, &mut os_thread) }, "GetThreadInfo")?;
+        Ok(os_thread)
+    }
+
+    /// The system's handle of a managed thread. It belongs to the runtime: don't close it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn thread_handle(&self, thread: ThreadId) -> Result<usize> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a valid out-parameter.
+        check(unsafe { self.base().GetHandleFromThread(thread.0, &mut handle) }, "GetHandleFromThread")?;
+        Ok(handle as usize)
+    }
+
+    /// Tells the runtime that this native thread will call it, so that later calls need no set-up.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn initialize_current_thread(&self) -> Result<()> {
+        let method = "InitializeCurrentThread";
+        let runtime = self.at_level::<clr_profiler_sys::info::ICorProfilerInfo4>(4, method)?;
+        // SAFETY: no arguments.
+        check(unsafe { runtime.InitializeCurrentThread() }, method)
+    }
+
+    /// Which runtime this is. Callable everywhere.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn runtime_version(&self) -> Result<RuntimeVersion> {
+        let (mut instance, mut kind) = (0, COR_PRF_RUNTIME_TYPE::default());
+        let (mut major, mut minor, mut build, mut revision) = (0, 0, 0, 0);
+        let text = read_text("GetRuntimeInformation", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.base().GetRuntimeInformation(
+                    &mut instance,
+                    &mut kind,
+                    &mut major,
+                    &mut minor,
+                    &mut build,
+                    &mut revision,
+                    capacity,
+                    needed,
+                    buffer,
+                )
+            }
+        })?;
+        Ok(RuntimeVersion { major, minor, build, revision, text })
+    }
+}

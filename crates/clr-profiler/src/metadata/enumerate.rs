@@ -1,0 +1,128 @@
+//! Lists of tokens.
+
+use clr_profiler_sys::types::HCORENUM;
+use windows_core::HRESULT;
+
+use super::{MetadataImport, wide};
+use crate::error::check;
+use crate::{Result, Token};
+
+/// More members than any type has; a bound for what the metadata claims.
+const LIMIT: usize = 1 << 20;
+
+impl MetadataImport {
+    /// All types the module declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn type_defs(&self) -> Result<Vec<Token>> {
+        // SAFETY: valid out-parameters.
+        self.list("EnumTypeDefs", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumTypeDefs(position, tokens, capacity, count)
+        })
+    }
+
+    /// The methods a type declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn methods(&self, type_def: Token) -> Result<Vec<Token>> {
+        // SAFETY: valid out-parameters.
+        self.list("EnumMethods", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumMethods(position, type_def.0, tokens, capacity, count)
+        })
+    }
+
+    /// The methods of that name a type declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn methods_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
+        let name = wide(name);
+        // SAFETY: valid out-parameters and a zero-terminated name.
+        self.list("EnumMethodsWithName", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumMethodsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
+        })
+    }
+
+    /// The fields a type declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn fields(&self, type_def: Token) -> Result<Vec<Token>> {
+        // SAFETY: valid out-parameters.
+        self.list("EnumFields", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumFields(position, type_def.0, tokens, capacity, count)
+        })
+    }
+
+    /// The fields of that name a type declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn fields_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
+        let name = wide(name);
+        // SAFETY: valid out-parameters and a zero-terminated name.
+        self.list("EnumFieldsWithName", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumFieldsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
+        })
+    }
+
+    /// The entries of a method's parameters; see [`param`](Self::param).
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn params(&self, method: Token) -> Result<Vec<Token>> {
+        // SAFETY: valid out-parameters.
+        self.list("EnumParams", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumParams(position, method.0, tokens, capacity, count)
+        })
+    }
+
+    /// The interfaces a type declares to have, as type tokens.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn interfaces(&self, type_def: Token) -> Result<Vec<Token>> {
+        // SAFETY: valid out-parameters.
+        let entries = self.list("EnumInterfaceImpls", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumInterfaceImpls(position, type_def.0, tokens, capacity, count)
+        })?;
+        entries.into_iter().map(|entry| self.interface_of(entry)).collect()
+    }
+
+    fn interface_of(&self, entry: Token) -> Result<Token> {
+        let (mut class, mut interface) = (0, 0);
+        // SAFETY: valid out-parameters.
+        let answer = unsafe { self.raw().GetInterfaceImplProps(entry.0, &mut class, &mut interface) };
+        check(answer, "GetInterfaceImplProps")?;
+        Ok(Token(interface))
+    }
+
+    /// Fetches a whole enumeration, and closes it on every path.
+    pub(super) fn list(
+        &self,
+        method: &'static str,
+        mut next: impl FnMut(*mut HCORENUM, *mut u32, u32, *mut u32) -> HRESULT,
+    ) -> Result<Vec<Token>> {
+        let mut position: HCORENUM = std::ptr::null_mut();
+        let mut tokens = Vec::new();
+        let outcome = loop {
+            let (mut buffer, mut count) = ([0_u32; 64], 0);
+            let answer = next(&mut position, buffer.as_mut_ptr(), buffer.len() as u32, &mut count);
+            if let Err(error) = check(answer, method) {
+                break Err(error);
+            }
+            let fetched = buffer.get(..count as usize).unwrap_or_default();
+            tokens.extend(fetched.iter().map(|token| Token(*token)));
+            if fetched.len() < buffer.len() || tokens.len() >= LIMIT {
+                break Ok(tokens);
+            }
+        };
+        if !position.is_null() {
+            // SAFETY: an enumeration this interface opened.
+            unsafe { self.raw().CloseEnum(position) };
+        }
+        outcome
+    }
+}

@@ -1,0 +1,277 @@
+//! Methods, fields and parameters in the metadata.
+
+use super::{MetadataImport, found};
+use crate::error::check;
+use crate::info::read_text;
+use crate::{Result, Token};
+
+/// A method the module declares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MethodDef<'m> {
+    /// The type that declares it; nil for global functions.
+    pub class: Token,
+    /// Its name.
+    pub name: String,
+    /// Access, static, virtual and the like.
+    pub attributes: MethodAttributes,
+    /// Its signature, see [`signature`](super::signature).
+    pub signature: &'m [u8],
+    /// Address of its IL in the image, relative to the image's beginning; 0 where it has none.
+    pub rva: u32,
+    /// How it is implemented, as the metadata encodes it.
+    pub impl_flags: u32,
+}
+
+/// Attributes of a method, as the metadata encodes them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MethodAttributes(pub u32);
+
+impl MethodAttributes {
+    /// Without `this`.
+    pub const fn is_static(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+    /// May be overridden.
+    pub const fn is_virtual(self) -> bool {
+        self.0 & 0x40 != 0
+    }
+    /// Without a body.
+    pub const fn is_abstract(self) -> bool {
+        self.0 & 0x400 != 0
+    }
+    /// Its name has a meaning: accessors, operators, constructors.
+    pub const fn is_special_name(self) -> bool {
+        self.0 & 0x800 != 0
+    }
+    /// Native code.
+    pub const fn is_pinvoke(self) -> bool {
+        self.0 & 0x2000 != 0
+    }
+}
+
+/// A field the module declares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldDef<'m> {
+    /// The type that declares it.
+    pub class: Token,
+    /// Its name.
+    pub name: String,
+    /// Access, static, literal and the like, as the metadata encodes them.
+    pub attributes: u32,
+    /// Its signature, see [`signature`](super::signature).
+    pub signature: &'m [u8],
+    /// For a constant, its element type.
+    pub constant_type: u32,
+    /// For a constant, the address of its value; 0 otherwise.
+    pub constant_address: usize,
+    /// For a constant string, its length in characters.
+    pub constant_length: u32,
+}
+
+impl FieldDef<'_> {
+    /// Without an object.
+    pub const fn is_static(&self) -> bool {
+        self.attributes & 0x10 != 0
+    }
+    /// A constant of the compiler's: it has no place in memory.
+    pub const fn is_literal(&self) -> bool {
+        self.attributes & 0x40 != 0
+    }
+}
+
+/// A method or field of another type, as this module refers to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberRef<'m> {
+    /// The type (or module, or method) it is a member of.
+    pub parent: Token,
+    /// Its name.
+    pub name: String,
+    /// Its signature, see [`signature`](super::signature).
+    pub signature: &'m [u8],
+}
+
+/// A generic method with its type arguments.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MethodSpec<'m> {
+    /// The generic method.
+    pub method: Token,
+    /// Its type arguments, see [`signature`](super::signature).
+    pub instantiation: &'m [u8],
+}
+
+/// A parameter of a method.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParamDef {
+    /// 0 is the return value, 1 the first parameter.
+    pub sequence: u32,
+    /// `in`, `out`, optional and the like, as the metadata encodes them.
+    pub attributes: u32,
+    /// Its name; may be empty.
+    pub name: String,
+}
+
+/// The native function behind a method.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinvokeMap {
+    /// Character set, calling convention and the like, as the metadata encodes them.
+    pub flags: u32,
+    /// The function's name in its library.
+    pub entry_point: String,
+    /// The library, as the program names it.
+    pub library: String,
+}
+
+impl MetadataImport {
+    /// A method the module declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn method(&self, token: Token) -> Result<MethodDef<'_>> {
+        let (name, props) = (self.name(token)?.to_owned(), self.method_props(token)?);
+        Ok(MethodDef { name, ..props })
+    }
+
+    /// A method without its name, which costs a copy.
+    pub(crate) fn method_props(&self, token: Token) -> Result<MethodDef<'_>> {
+        let (mut class, mut attributes, mut rva, mut impl_flags) = (0, 0, 0, 0);
+        let (mut start, mut size) = (std::ptr::null(), 0);
+        // SAFETY: valid out-parameters; no buffer for the name.
+        let answer = unsafe {
+            self.raw().GetMethodProps(
+                token.0,
+                &mut class,
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null_mut(),
+                &mut attributes,
+                &mut start,
+                &mut size,
+                &mut rva,
+                &mut impl_flags,
+            )
+        };
+        check(answer, "GetMethodProps")?;
+        // SAFETY: what the runtime gave.
+        let signature = unsafe { self.blob(start, size) };
+        let attributes = MethodAttributes(attributes);
+        Ok(MethodDef { class: Token(class), name: String::new(), attributes, signature, rva, impl_flags })
+    }
+
+    /// A field the module declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn field(&self, token: Token) -> Result<FieldDef<'_>> {
+        let (mut class, mut attributes, mut constant_type, mut constant_length) = (0, 0, 0, 0);
+        let (mut start, mut size, mut constant) = (std::ptr::null(), 0, std::ptr::null());
+        let name = read_text("GetFieldProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.raw().GetFieldProps(
+                    token.0,
+                    &mut class,
+                    buffer,
+                    capacity,
+                    needed,
+                    &mut attributes,
+                    &mut start,
+                    &mut size,
+                    &mut constant_type,
+                    &mut constant,
+                    &mut constant_length,
+                )
+            }
+        })?;
+        // SAFETY: what the runtime gave.
+        let signature = unsafe { self.blob(start, size) };
+        let (class, constant_address) = (Token(class), constant as usize);
+        Ok(FieldDef { class, name, attributes, signature, constant_type, constant_address, constant_length })
+    }
+
+    /// A method or field of another type.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn member_ref(&self, token: Token) -> Result<MemberRef<'_>> {
+        let (mut parent, mut start, mut size) = (0, std::ptr::null(), 0);
+        let name = read_text("GetMemberRefProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.raw().GetMemberRefProps(token.0, &mut parent, buffer, capacity, needed, &mut start, &mut size)
+            }
+        })?;
+        // SAFETY: what the runtime gave.
+        Ok(MemberRef { parent: Token(parent), name, signature: unsafe { self.blob(start, size) } })
+    }
+
+    /// A generic method with its type arguments.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn method_spec(&self, token: Token) -> Result<MethodSpec<'_>> {
+        let (mut method, mut start, mut size) = (0, std::ptr::null(), 0);
+        // SAFETY: valid out-parameters.
+        let answer = unsafe { self.raw().GetMethodSpecProps(token.0, &mut method, &mut start, &mut size) };
+        check(answer, "GetMethodSpecProps")?;
+        // SAFETY: what the runtime gave.
+        Ok(MethodSpec { method: Token(method), instantiation: unsafe { self.blob(start, size) } })
+    }
+
+    /// A parameter, by an entry of [`params`](Self::params).
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn param(&self, token: Token) -> Result<ParamDef> {
+        let (mut method, mut sequence, mut attributes, mut constant_type) = (0, 0, 0, 0);
+        let (mut constant, mut constant_length) = (std::ptr::null(), 0);
+        let name = read_text("GetParamProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.raw().GetParamProps(
+                    token.0,
+                    &mut method,
+                    &mut sequence,
+                    buffer,
+                    capacity,
+                    needed,
+                    &mut attributes,
+                    &mut constant_type,
+                    &mut constant,
+                    &mut constant_length,
+                )
+            }
+        })?;
+        Ok(ParamDef { sequence, attributes, name })
+    }
+
+    /// The native function behind a method, `None` where there is none.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn pinvoke_map(&self, method: Token) -> Result<Option<PinvokeMap>> {
+        let (mut flags, mut module, mut missing) = (0, 0, false);
+        let entry_point = read_text("GetPinvokeMap", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            let answer =
+                unsafe { self.raw().GetPinvokeMap(method.0, &mut flags, buffer, capacity, needed, &mut module) };
+            missing = matches!(found(answer, ""), Ok(false)) && answer.is_err();
+            answer
+        });
+        match entry_point {
+            Err(_) if missing => Ok(None),
+            Err(error) => Err(error),
+            Ok(entry_point) => Ok(Some(PinvokeMap { flags, entry_point, library: self.module_ref(Token(module))? })),
+        }
+    }
+
+    /// The name of another module or native library.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn module_ref(&self, token: Token) -> Result<String> {
+        read_text("GetModuleRefProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe { self.raw().GetModuleRefProps(token.0, buffer, capacity, needed) }
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Reading a module's metadata.
+
+mod enumerate;
+mod members;
+mod types;
+
+pub mod signature;
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use clr_profiler_sys::metadata::IMetaDataImport2;
+use windows_core::HRESULT;
+
+use crate::error::check;
+use crate::{Error, HResult, Result, Token};
+
+pub use members::{FieldDef, MemberRef, MethodAttributes, MethodDef, MethodSpec, ParamDef, PinvokeMap};
+pub use types::{GenericParam, TypeDef, TypeRef};
+
+/// A module's metadata, for reading.
+///
+/// Names come as Rust strings, signatures as bytes (see [`signature`]). Safe to use from several threads. It must be dropped
+/// when its module unloads; the bytes it lends are part of the module's image. Where calls are allowed: as for
+/// [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
+#[derive(Clone)]
+pub struct MetadataImport {
+    interface: Arc<Shared>,
+}
+
+struct Shared(IMetaDataImport2);
+
+// SAFETY: the runtime's metadata interfaces are free-threaded; they take their own lock where the metadata can change.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl MetadataImport {
+    pub(crate) fn new(interface: IMetaDataImport2) -> Self {
+        Self { interface: Arc::new(Shared(interface)) }
+    }
+
+    fn raw(&self) -> &IMetaDataImport2 {
+        &self.interface.0
+    }
+
+    /// The simple name of a type, method, field, parameter or reference: without namespace, and without a copy through
+    /// UTF-16.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn name(&self, token: Token) -> Result<&str> {
+        let method = "GetNameFromToken";
+        let mut name = std::ptr::null();
+        // SAFETY: a valid out-parameter.
+        check(unsafe { self.raw().GetNameFromToken(token.0, &mut name) }, method)?;
+        if name.is_null() {
+            return Err(Error::new(HResult::POINTER, method));
+        }
+        // SAFETY: the runtime points to a zero-terminated string in the metadata.
+        let name = unsafe { CStr::from_ptr(name) };
+        name.to_str().map_err(|_| Error::new(HResult(0x8013_110e_u32 as i32), method))
+    }
+
+    /// The bytes behind a pointer and a length that the runtime gave.
+    ///
+    /// # Safety
+    /// `start` must be null or point to `len` bytes of the metadata.
+    unsafe fn blob(&self, start: *const u8, len: u32) -> &[u8] {
+        if start.is_null() || len == 0 {
+            return &[];
+        }
+        // SAFETY: the caller vouches for it; the borrow keeps the metadata interface alive.
+        unsafe { std::slice::from_raw_parts(start, len as usize) }
+    }
+}
+
+/// UTF-16 with a final zero, for calls that search by name.
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
+}
+
+/// Searches answer "not found" by an error; that is no failure.
+fn found(answer: HRESULT, method: &'static str) -> Result<bool> {
+    const RECORD_NOT_FOUND: i32 = 0x8013_1130_u32 as i32;
+    if answer.0 == RECORD_NOT_FOUND {
+        return Ok(false);
+    }
+    check(answer, method).map(|()| answer.0 == 0)
+}

@@ -1,0 +1,162 @@
+//! Types in the metadata.
+
+use super::{MetadataImport, found, wide};
+use crate::error::check;
+use crate::info::read_text;
+use crate::{Result, Token};
+
+/// A type the module declares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeDef {
+    /// Namespace and name; of a nested type its own name only.
+    pub name: String,
+    /// Visibility, layout and the like, as the metadata encodes them.
+    pub attributes: u32,
+    /// Its base type; nil for interfaces and for `System.Object`.
+    pub extends: Token,
+}
+
+impl TypeDef {
+    /// Whether another type encloses it.
+    pub fn is_nested(&self) -> bool {
+        self.attributes & 7 >= 2
+    }
+
+    /// Whether it is an interface.
+    pub fn is_interface(&self) -> bool {
+        self.attributes & 0x20 != 0
+    }
+}
+
+/// A type of another module, as this one refers to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeRef {
+    /// Namespace and name; of a nested type its own name only.
+    pub name: String,
+    /// The assembly, module or, for a nested type, the type it is found in.
+    pub scope: Token,
+}
+
+/// A generic parameter of a type or method.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GenericParam {
+    /// Its place, from 0.
+    pub index: u32,
+    /// Variance and constraints, as the metadata encodes them.
+    pub attributes: u32,
+    /// Its name.
+    pub name: String,
+}
+
+impl MetadataImport {
+    /// A type the module declares.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn type_def(&self, token: Token) -> Result<TypeDef> {
+        let (mut attributes, mut extends) = (0, 0);
+        let name = read_text("GetTypeDefProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe { self.raw().GetTypeDefProps(token.0, buffer, capacity, needed, &mut attributes, &mut extends) }
+        })?;
+        Ok(TypeDef { name, attributes, extends: Token(extends) })
+    }
+
+    /// A type of another module.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn type_ref(&self, token: Token) -> Result<TypeRef> {
+        let mut scope = 0;
+        let name = read_text("GetTypeRefProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe { self.raw().GetTypeRefProps(token.0, &mut scope, buffer, capacity, needed) }
+        })?;
+        Ok(TypeRef { name, scope: Token(scope) })
+    }
+
+    /// The signature of a constructed type.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn type_spec(&self, token: Token) -> Result<&[u8]> {
+        let (mut start, mut size) = (std::ptr::null(), 0);
+        // SAFETY: valid out-parameters.
+        check(unsafe { self.raw().GetTypeSpecFromToken(token.0, &mut start, &mut size) }, "GetTypeSpecFromToken")?;
+        // SAFETY: what the runtime gave.
+        Ok(unsafe { self.blob(start, size) })
+    }
+
+    /// The type that encloses a nested type, `None` for others.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn enclosing_type(&self, nested: Token) -> Result<Option<Token>> {
+        let mut enclosing = 0;
+        // SAFETY: a valid out-parameter.
+        let answer = unsafe { self.raw().GetNestedClassProps(nested.0, &mut enclosing) };
+        Ok(found(answer, "GetNestedClassProps")?.then_some(Token(enclosing)))
+    }
+
+    /// A type by its name (with namespace) and, for a nested one, the type around it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn find_type_def(&self, name: &str, enclosing: Option<Token>) -> Result<Option<Token>> {
+        let (name, mut token) = (wide(name), 0);
+        let enclosing = enclosing.map_or(0, |token| token.0);
+        // SAFETY: a zero-terminated name and a valid out-parameter.
+        let answer = unsafe { self.raw().FindTypeDefByName(name.as_ptr(), enclosing, &mut token) };
+        Ok(found(answer, "FindTypeDefByName")?.then_some(Token(token)))
+    }
+
+    /// The generic parameters of a type or method, in their order. Those of a nested type begin with those of the types
+    /// around it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn generic_params(&self, owner: Token) -> Result<Vec<GenericParam>> {
+        // SAFETY: valid out-parameters.
+        let tokens = self.list("EnumGenericParams", |position, tokens, capacity, count| unsafe {
+            self.raw().EnumGenericParams(position, owner.0, tokens, capacity, count)
+        })?;
+        let mut params = tokens.into_iter().map(|token| self.generic_param(token)).collect::<Result<Vec<_>>>()?;
+        params.sort_by_key(|param| param.index);
+        Ok(params)
+    }
+
+    fn generic_param(&self, token: Token) -> Result<GenericParam> {
+        let (mut index, mut attributes, mut owner, mut reserved) = (0, 0, 0, 0);
+        let name = read_text("GetGenericParamProps", |capacity, needed, buffer| {
+            // SAFETY: valid out-parameters.
+            unsafe {
+                self.raw().GetGenericParamProps(
+                    token.0,
+                    &mut index,
+                    &mut attributes,
+                    &mut owner,
+                    &mut reserved,
+                    buffer,
+                    capacity,
+                    needed,
+                )
+            }
+        })?;
+        Ok(GenericParam { index, attributes, name })
+    }
+
+    /// The value of the first custom attribute of that type (full name) on `owner`, as the metadata encodes it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn custom_attribute(&self, owner: Token, type_name: &str) -> Result<Option<&[u8]>> {
+        let (name, mut start, mut size) = (wide(type_name), std::ptr::null(), 0);
+        // SAFETY: a zero-terminated name and valid out-parameters.
+        let answer = unsafe { self.raw().GetCustomAttributeByName(owner.0, name.as_ptr(), &mut start, &mut size) };
+        if !found(answer, "GetCustomAttributeByName")? {
+            return Ok(None);
+        }
+        // SAFETY: what the runtime gave.
+        Ok(Some(unsafe { self.blob(start.cast(), size) }))
+    }
+}

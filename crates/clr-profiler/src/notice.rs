@@ -1,0 +1,334 @@
+//! What callbacks bring along: reasons, and the arrays the runtime hands over, as slices that live for the callback.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::check;
+use crate::{ClassId, EventPipeProviderId, GcHandleId, HResult, ObjectId, Result, ThreadId};
+
+/// What to do about a call that the compiler could put into its caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Inlining {
+    /// As the compiler thinks best.
+    #[default]
+    Allow,
+    /// The call stays a call.
+    Forbid,
+}
+
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $value:literal => $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $name {
+            $($(#[$case_doc])* $case,)*
+            /// A value this crate does not know.
+            Unknown(u32),
+        }
+
+        impl $name {
+            pub(crate) const fn from_raw(value: u32) -> Self {
+                match value {
+                    $($value => Self::$case,)*
+                    other => Self::Unknown(other),
+                }
+            }
+
+            /// The number the runtime uses.
+            pub const fn raw(self) -> u32 {
+                match self {
+                    $(Self::$case => $value,)*
+                    Self::Unknown(other) => other,
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$case => f.write_str($word),)*
+                    Self::Unknown(other) => write!(f, "unknown ({other})"),
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why the runtime suspends its threads.
+    SuspendReason {
+        /// None of the others.
+        Other = 0 => "other",
+        /// A collection.
+        Gc = 1 => "GC",
+        /// An application domain goes.
+        AppDomainShutdown = 2 => "application domain shutdown",
+        /// Code is thrown away.
+        CodePitching = 3 => "code pitching",
+        /// The runtime ends.
+        Shutdown = 4 => "shutdown",
+        /// A debugger in the process.
+        InprocDebugger = 6 => "in-process debugger",
+        /// Before a collection.
+        GcPreparation = 7 => "GC preparation",
+        /// A method is replaced.
+        ReJit = 8 => "ReJIT",
+        /// The profiler asked.
+        Profiler = 9 => "profiler",
+    }
+}
+
+reasons! {
+    /// Why a transition between managed and native code happens.
+    TransitionReason {
+        /// A call begins.
+        Call = 0 => "call",
+        /// A call returns.
+        Return = 1 => "return",
+    }
+}
+
+reasons! {
+    /// Why a collection began.
+    GcReason {
+        /// The runtime thought it time.
+        Other = 0 => "other",
+        /// The program asked.
+        Induced = 1 => "induced",
+    }
+}
+
+reasons! {
+    /// Outcome of a search for precompiled code.
+    JitCache {
+        /// It was found and will be used.
+        Found = 0 => "found",
+        /// It was not found or may not be used: the method will be compiled.
+        NotFound = 1 => "not found",
+    }
+}
+
+reasons! {
+    /// What holds an object.
+    RootKind {
+        /// None of the others.
+        Other = 0 => "other",
+        /// A variable on a stack.
+        Stack = 1 => "stack",
+        /// The queue of finalizers.
+        Finalizer = 2 => "finalizer",
+        /// A handle.
+        Handle = 3 => "handle",
+    }
+}
+
+/// How a root holds its object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RootFlags(pub u32);
+
+impl RootFlags {
+    /// The object may not be moved.
+    pub const fn is_pinning(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// The root does not keep the object alive.
+    pub const fn is_weak(self) -> bool {
+        self.0 & 2 != 0
+    }
+    /// The root points into the object.
+    pub const fn is_interior(self) -> bool {
+        self.0 & 4 != 0
+    }
+    /// The root holds the object depending on a count.
+    pub const fn is_ref_counted(self) -> bool {
+        self.0 & 8 != 0
+    }
+}
+
+/// Which generations are collected: 0, 1, 2, 3 for large and 4 for pinned objects.
+#[derive(Clone, Copy)]
+pub struct Generations<'cb>(pub(crate) &'cb [windows_core::BOOL]);
+
+impl Generations<'_> {
+    /// Whether this generation is.
+    pub fn contains(&self, generation: usize) -> bool {
+        self.0.get(generation).is_some_and(|collected| collected.as_bool())
+    }
+
+    /// The oldest of generations 0 to 2 that is.
+    pub fn oldest(&self) -> Option<usize> {
+        (0..3).rev().find(|generation| self.contains(*generation))
+    }
+
+    /// The numbers of all that are.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        (0..self.0.len()).filter(|generation| self.contains(*generation))
+    }
+}
+
+/// Objects that were moved, in ranges that keep their inner order.
+#[derive(Clone, Copy)]
+pub struct MovedRanges<'cb> {
+    pub(crate) old: &'cb [usize],
+    pub(crate) new: &'cb [usize],
+    pub(crate) bytes: &'cb [usize],
+}
+
+/// One range of objects that moved as a block. Addresses are numbers here: nothing may be read from them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MovedRange {
+    /// Where it began before.
+    pub old_start: usize,
+    /// Where it begins now.
+    pub new_start: usize,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+impl MovedRanges<'_> {
+    /// The ranges.
+    pub fn iter(&self) -> impl Iterator<Item = MovedRange> {
+        let starts = self.old.iter().zip(self.new);
+        starts.zip(self.bytes).map(|((old, new), bytes)| MovedRange { old_start: *old, new_start: *new, bytes: *bytes })
+    }
+}
+
+/// Objects that stayed where they are.
+#[derive(Clone, Copy)]
+pub struct SurvivingRanges<'cb> {
+    pub(crate) starts: &'cb [usize],
+    pub(crate) bytes: &'cb [usize],
+}
+
+impl SurvivingRanges<'_> {
+    /// Start and length in bytes of each range.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.starts.iter().copied().zip(self.bytes.iter().copied())
+    }
+}
+
+/// Numbers of objects per class.
+#[derive(Clone, Copy)]
+pub struct ObjectsOfClass<'cb> {
+    pub(crate) classes: &'cb [usize],
+    pub(crate) counts: &'cb [u32],
+}
+
+impl ObjectsOfClass<'_> {
+    /// Class and number of objects.
+    pub fn iter(&self) -> impl Iterator<Item = (ClassId, u32)> {
+        self.classes.iter().map(|class| ClassId(*class)).zip(self.counts.iter().copied())
+    }
+}
+
+/// Roots of the live objects.
+#[derive(Clone, Copy)]
+pub struct Roots<'cb> {
+    pub(crate) objects: &'cb [usize],
+    pub(crate) kinds: &'cb [u32],
+    pub(crate) flags: &'cb [u32],
+    pub(crate) ids: &'cb [usize],
+}
+
+/// One root.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Root<'cb> {
+    /// What it holds; may be null.
+    pub object: ObjectId<'cb>,
+    /// What kind of root it is.
+    pub kind: RootKind,
+    /// How it holds the object.
+    pub flags: RootFlags,
+    /// The function for a stack root (0 where the runtime's own), the handle for a handle, else something opaque.
+    pub id: usize,
+}
+
+impl<'cb> Roots<'cb> {
+    /// The roots.
+    pub fn iter(&self) -> impl Iterator<Item = Root<'cb>> {
+        let this = *self;
+        (0..this.objects.len().min(this.kinds.len()).min(this.flags.len()).min(this.ids.len())).map(move |n| Root {
+            object: ObjectId::new(this.objects[n]),
+            kind: RootKind::from_raw(this.kinds[n]),
+            flags: RootFlags(this.flags[n]),
+            id: this.ids[n],
+        })
+    }
+}
+
+/// Entries of conditional weak tables.
+#[derive(Clone, Copy)]
+pub struct WeakTableElements<'cb> {
+    pub(crate) keys: &'cb [usize],
+    pub(crate) values: &'cb [usize],
+    pub(crate) handles: &'cb [usize],
+}
+
+impl<'cb> WeakTableElements<'cb> {
+    /// Key, value that lives as long as the key, and handle.
+    pub fn iter(&self) -> impl Iterator<Item = (ObjectId<'cb>, ObjectId<'cb>, GcHandleId)> {
+        let pairs = self.keys.iter().zip(self.values).zip(self.handles);
+        pairs.map(|((key, value), handle)| (ObjectId::new(*key), ObjectId::new(*value), GcHandleId(*handle)))
+    }
+}
+
+/// The IL of a method without metadata: header and body.
+#[derive(Clone, Copy)]
+pub struct DynamicIl<'cb>(pub(crate) &'cb [u8]);
+
+impl<'cb> DynamicIl<'cb> {
+    /// The bytes; empty where the runtime has none.
+    pub fn bytes(&self) -> &'cb [u8] {
+        self.0
+    }
+}
+
+/// With which IL and flags a method is compiled again.
+pub struct FunctionControl<'cb> {
+    pub(crate) control: &'cb clr_profiler_sys::control::ICorProfilerFunctionControl,
+    pub(crate) callback: PhantomData<&'cb ()>,
+}
+
+impl FunctionControl<'_> {
+    /// The method is not to be inlined, or not to be optimised.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn set_codegen_flags(&self, flags: u32) -> Result<()> {
+        // SAFETY: the interface is alive during the callback.
+        check(unsafe { self.control.SetCodegenFlags(flags) }, "SetCodegenFlags")
+    }
+
+    /// New IL, header and body; the runtime copies it.
+    ///
+    /// # Errors
+    /// What the runtime answers; `E_INVALIDARG` where the body is over 4 GiB.
+    pub fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
+        let size =
+            u32::try_from(body.len()).map_err(|_| crate::Error::new(HResult::INVALID_ARGUMENT, "SetILFunctionBody"))?;
+        // SAFETY: the interface is alive during the callback, `body` during the call.
+        check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, "SetILFunctionBody")
+    }
+}
+
+/// An event of an EventPipe session, as the runtime hands it over.
+pub struct EventPipeEvent<'cb> {
+    /// Who raised it.
+    pub provider: EventPipeProviderId,
+    /// Its number within the provider.
+    pub event_id: u32,
+    /// Its version.
+    pub event_version: u32,
+    /// Description of its fields.
+    pub metadata: &'cb [u8],
+    /// Its fields, packed.
+    pub data: &'cb [u8],
+    /// The activity it belongs to.
+    pub activity: Option<&'cb windows_core::GUID>,
+    /// The activity that one came from.
+    pub related_activity: Option<&'cb windows_core::GUID>,
+    /// The managed thread; null where there is none.
+    pub thread: ThreadId,
+    /// Instruction pointers of the stack, innermost first.
+    pub stack: &'cb [usize],
+}

@@ -1,0 +1,143 @@
+//! What a profiler wants from the runtime, and which combinations can't be had.
+
+use std::sync::Arc;
+
+use crate::hooks::{CallHooks, FunctionMapper, RawHooks};
+use crate::{Error, Events, Result};
+
+/// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
+///
+/// ```
+/// use clr_profiler::{Events, Setup};
+/// let setup = Setup::new(Events::MODULE_LOADS | Events::EXCEPTIONS).without_tiered_compilation();
+/// assert!(setup.check().is_ok());
+/// ```
+#[derive(Default)]
+pub struct Setup {
+    events: Events,
+    hooks: Option<Hooks>,
+}
+
+impl Setup {
+    /// These events and nothing else.
+    pub fn new(events: Events) -> Self {
+        Self { events, hooks: None }
+    }
+
+    /// Hooks at enter, leave and tail call. The runtime then refuses precompiled code and compiles everything itself.
+    pub fn with_hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = Some(hooks);
+        self
+    }
+
+    /// More events.
+    pub fn with_events(mut self, events: Events) -> Self {
+        self.events |= events;
+        self
+    }
+
+    /// No method is inlined into another, so each call is one.
+    pub fn without_inlining(self) -> Self {
+        self.with_events(Events::DISABLE_INLINING)
+    }
+
+    /// Code as for debugging.
+    pub fn without_optimization(self) -> Self {
+        self.with_events(Events::DISABLE_OPTIMIZATIONS)
+    }
+
+    /// Each method is compiled once.
+    pub fn without_tiered_compilation(self) -> Self {
+        self.with_events(Events::DISABLE_TIERED_COMPILATION)
+    }
+
+    /// The events as the runtime will get them, with those that the hooks need.
+    pub fn events(&self) -> Events {
+        if self.hooks.is_some() { self.events | Events::ENTER_LEAVE } else { self.events }
+    }
+
+    /// The hooks.
+    pub fn hooks(&self) -> Option<&Hooks> {
+        self.hooks.as_ref()
+    }
+
+    pub(crate) fn into_hooks(self) -> Option<Hooks> {
+        self.hooks
+    }
+
+    /// Whether the runtime can do this for a profiler loaded at start.
+    ///
+    /// # Errors
+    /// A sentence that names what can't be combined.
+    pub fn check(&self) -> Result<()> {
+        let events = self.events();
+        let refuse = |reason: String| Err(Error::refused("Setup", reason));
+        if events.intersects(Events::SLOW_HOOKS) {
+            let flags = events.intersection(Events::SLOW_HOOKS);
+            return refuse(format!(
+                "{flags} needs the runtime's slow hooks, which this framework does not install: fast hooks find arguments in the registers"
+            ));
+        }
+        if events.contains(Events::ENTER_LEAVE) && self.hooks.is_none() {
+            return refuse("ENTER_LEAVE is set but there are no hooks to call".into());
+        }
+        if events.contains(Events::OBJECT_ALLOCATED) && !events.contains(Events::ENABLE_OBJECT_ALLOCATED) {
+            return refuse("OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED".into());
+        }
+        if events.contains(Events::GC) && events.contains(Events::BASIC_GC) {
+            return refuse(
+                "GC and BASIC_GC exclude each other: GC switches concurrent collection off, BASIC_GC keeps it on"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the runtime can do this for a profiler that attaches to a running program.
+    ///
+    /// # Errors
+    /// A sentence that names what attach forbids.
+    pub fn check_for_attach(&self) -> Result<()> {
+        self.check_allowed(Events::ALLOWED_AFTER_ATTACH, "a profiler that attaches to a running program")
+    }
+
+    /// Whether the runtime can do this for a profiler beside the main one.
+    ///
+    /// # Errors
+    /// A sentence that names what such a profiler may not have.
+    pub fn check_for_notification_only(&self) -> Result<()> {
+        self.check_allowed(Events::ALLOWED_FOR_NOTIFICATION, "a notification-only profiler")
+    }
+
+    fn check_allowed(&self, allowed: Events, who: &str) -> Result<()> {
+        let refused = self.events() - allowed;
+        if !refused.is_empty() {
+            return Err(Error::refused("Setup", format!("{who} can't have {refused}")));
+        }
+        self.check()
+    }
+}
+
+/// Code that runs at each enter, leave and tail call of the functions a mapper chose.
+pub struct Hooks {
+    pub(crate) kind: HookKind,
+    pub(crate) mapper: Arc<dyn FunctionMapper>,
+}
+
+pub(crate) enum HookKind {
+    Raw(RawHooks),
+    Safe(Arc<dyn CallHooks>),
+}
+
+impl Hooks {
+    /// Hooks in safe Rust: the framework's stubs save the registers and catch panics. A call with its enter and leave
+    /// costs some ten nanoseconds more than with hooks in assembly.
+    pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
+        Self { kind: HookKind::Safe(hooks), mapper }
+    }
+
+    /// The profiler's own entry points, which the compiled code calls directly.
+    pub fn raw(hooks: RawHooks, mapper: Arc<dyn FunctionMapper>) -> Self {
+        Self { kind: HookKind::Raw(hooks), mapper }
+    }
+}
