@@ -1,1 +1,2 @@
+//! The `clrscope` command.
 fn main() {}

@@ -1,1 +1,33 @@
 //! What the tests of clrscope share: runtimes, fixtures, known answers.
+//!
+//! ```no_run
+//! use clrscope_testkit as testkit;
+//!
+//! for runtime in testkit::runtimes() {
+//!     let output = testkit::run(runtime.command(&testkit::fixture("Recursion")));
+//!     let expected = testkit::Expectations::parse(&output.stdout_text());
+//!     assert_eq!(expected.calls("Recursion.Program::Fib"), Some(242_785));
+//! }
+//! ```
+//!
+//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
+//! - [`agent`] and [`cli`] give the agent library and the tool, built once.
+//! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
+//!
+//! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
+
+mod artifacts;
+pub mod compile;
+mod expectations;
+pub mod manifest;
+mod program;
+mod runtimes;
+mod sdk;
+mod workspace;
+
+pub use artifacts::{agent, cli};
+pub use expectations::{Expectations, ThreadCalls};
+pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
+pub use runtimes::{Runtime, each_runtime, runtimes};
+pub use sdk::Sdk;
+pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

@@ -1,0 +1,45 @@
+//! The one shape of error that reaches a user: what, why, hint.
+
+use std::fmt;
+
+/// Why something about .NET could not be done, in three short sentences for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What was to be done.
+    pub what: String,
+    /// Why it could not be.
+    pub why: String,
+    /// What the user can do now.
+    pub hint: String,
+}
+
+impl Failure {
+    /// A failure with these three sentences; none ends in a full stop or holds a line break.
+    pub fn new(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: one_line(what.into()), why: one_line(why.into()), hint: one_line(hint.into()) }
+    }
+}
+
+fn one_line(text: String) -> String {
+    if text.contains(['\n', '\r']) { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text }
+}
+
+/// Three lines: what, why, and `hint:` with what to do.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\nhint: {}", self.what, self.why, self.hint)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_three_lines_whatever_is_put_in() {
+        let failure = Failure::new("cannot fetch .NET", "pip said:\n  no\r\n", "install it");
+        assert_eq!(failure.to_string(), "cannot fetch .NET\npip said: no\nhint: install it");
+    }
+}

@@ -1,0 +1,13 @@
+//! Finds the .NET runtimes of this machine, and fetches one where there is none.
+//!
+//! [`find`] only looks; [`fetch`] downloads .NET 8 into a private cache, for the demo and the tests, never for a program
+//! the user wants profiled.
+
+pub mod find;
+
+mod failure;
+mod version;
+
+pub use failure::Failure;
+pub use find::{Install, Origin};
+pub use version::Version;

@@ -1,0 +1,43 @@
+//! The agent and the tool, built once per state of the sources.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::workspace::{target_folder, workspace_root};
+
+/// The agent as a release build: `libclrscope_agent.so`.
+///
+/// # Panics
+/// With cargo's messages, when it does not build.
+pub fn agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| build("clrscope-agent").join("libclrscope_agent.so"))
+}
+
+/// The tool as a release build: `clrscope`, the agent inside.
+///
+/// # Panics
+/// With cargo's messages, when it does not build.
+pub fn cli() -> &'static Path {
+    static CLI: OnceLock<PathBuf> = OnceLock::new();
+    CLI.get_or_init(|| build("clrscope").join("clrscope"))
+}
+
+/// Builds in a target folder of its own (cargo holds a lock on the usual one while it runs tests) and returns where results lie.
+fn build(package: &str) -> PathBuf {
+    let target = target_folder().join("testkit");
+    fs::create_dir_all(&target).unwrap_or_else(|error| panic!("{}: {error}", target.display()));
+    // Test binaries run at the same time; cargo would wait too, but says so on stderr.
+    let lock = File::create(target.join("lock")).expect("the target folder can be written");
+    lock.lock().expect("a file can be locked");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace_root()).args(["build", "--release", "--quiet", "--package", package]);
+    command.arg("--target-dir").arg(&target);
+    let output = command.output().expect("cargo starts");
+    assert!(output.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    target.join("release")
+}

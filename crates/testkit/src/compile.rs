@@ -1,0 +1,201 @@
+//! Compiles the programs in `dotnet/`: the same bytes wherever the same compiler does it.
+//!
+//! The C# compiler is called directly: no project files, no restore, one second per program. `dotnet/fixtures/NAME/NAME.cs` becomes
+//! `dotnet/fixtures/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/` write libraries
+//! that C# cannot express.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::thread;
+
+use crate::sdk::Sdk;
+use crate::workspace::scratch;
+
+/// What a program without a file of its own runs with.
+const CONFIG: &str = r#"{
+  "runtimeOptions": {
+    "tfm": "net8.0",
+    "rollForward": "Major",
+    "framework": { "name": "Microsoft.NETCore.App", "version": "8.0.0" },
+    "configProperties": { "System.Globalization.Invariant": true }
+  }
+}
+"#;
+
+/// One compilation.
+struct Job {
+    name: String,
+    sources: Vec<PathBuf>,
+    references: Vec<PathBuf>,
+    library: bool,
+    output: PathBuf,
+}
+
+/// Builds every program of the folder `dotnet` into `out`, laid out as `dotnet` itself is; returns the files it wrote, relative to `out`.
+///
+/// # Errors
+/// The compiler's messages, when a program does not compile.
+///
+/// # Panics
+/// When files cannot be read or written.
+pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, String> {
+    let bin = out.join("fixtures/bin");
+    make_folder(&bin);
+    let mut written = Vec::new();
+    for source in files_in(&dotnet.join("il")) {
+        written.push(write_il(sdk, dotnet, &source, &bin)?);
+    }
+    let mut jobs = fixture_jobs(dotnet, &bin, &written);
+    jobs.extend(demo_job(dotnet, &out.join("demo/bin")));
+    compile_all(sdk, dotnet, &jobs)?;
+    for job in &jobs {
+        written.push(job.output.clone());
+        if !job.library {
+            written.push(write_config(dotnet, job));
+        }
+    }
+    written.sort();
+    Ok(written.into_iter().map(|file| file.strip_prefix(out).expect("written there").to_path_buf()).collect())
+}
+
+/// A folder with `NAME.cs` is a program, unless a `library` file stands in it.
+fn fixture_jobs(dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
+    let fixtures = dotnet.join("fixtures");
+    let mut jobs = Vec::new();
+    for folder in folders_in(&fixtures) {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
+        if name == "bin" {
+            continue;
+        }
+        let library = folder.join("library").exists();
+        let mut sources = sources_in(&folder);
+        if !library {
+            sources.push(fixtures.join("Expect.cs"));
+        }
+        let references = il.iter().filter(|dll| stem(dll) == format!("{name}Il")).cloned().collect();
+        let output = bin.join(format!("{name}.dll"));
+        jobs.push(Job { name, sources, references, library, output });
+    }
+    jobs
+}
+
+fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {
+    let folder = dotnet.join("demo");
+    if !folder.is_dir() {
+        return None;
+    }
+    make_folder(bin);
+    let sources = sources_in(&folder);
+    Some(Job { name: "Demo".into(), sources, references: Vec::new(), library: false, output: bin.join("Demo.dll") })
+}
+
+/// Two at a time: the compiler itself uses several threads.
+fn compile_all(sdk: &Sdk, dotnet: &Path, jobs: &[Job]) -> Result<(), String> {
+    let left = Mutex::new(jobs.iter());
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = left.lock().expect("not poisoned").next() else { return };
+                    if let Err(failure) = compile(sdk, dotnet, job) {
+                        failures.lock().expect("not poisoned").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("not poisoned");
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+fn compile(sdk: &Sdk, dotnet: &Path, job: &Job) -> Result<(), String> {
+    let mut command = sdk.compiler();
+    command.current_dir(dotnet);
+    command.args([
+        "-noconfig",
+        "-nologo",
+        "-nostdlib",
+        "-deterministic",
+        "-optimize+",
+        "-debug:embedded",
+        "-unsafe",
+        "-nullable",
+    ]);
+    command.args(["-warnaserror", "-warn:4", "-langversion:12", "-highentropyva+", "-utf8output"]);
+    command.arg(if job.library { "-target:library" } else { "-target:exe" });
+    // No path of the machine that built it may be inside.
+    command.arg(format!("-pathmap:{}=/_", dotnet.display()));
+    command.arg(format!("-out:{}", job.output.display()));
+    for reference in sdk.reference_assemblies().iter().chain(&job.references) {
+        command.arg(format!("-reference:{}", reference.display()));
+    }
+    command.args(&job.sources);
+    check(&job.name, &command.output(), &command)
+}
+
+/// Compiles the generator and lets it write its library into `bin`.
+fn write_il(sdk: &Sdk, dotnet: &Path, source: &Path, bin: &Path) -> Result<PathBuf, String> {
+    let name = stem(source).to_owned();
+    let temp = scratch();
+    let output = temp.path().join("generator.dll");
+    let job =
+        Job { name: name.clone(), sources: vec![source.to_path_buf()], references: Vec::new(), library: false, output };
+    compile(sdk, dotnet, &job)?;
+    fs::write(job.output.with_extension("runtimeconfig.json"), CONFIG).expect("a temporary file can be written");
+    let library = bin.join(format!("{name}.dll"));
+    let mut command = sdk.host();
+    command.arg(&job.output).arg(&library);
+    check(&name, &command.output(), &command)?;
+    Ok(library)
+}
+
+/// A program's own `NAME.runtimeconfig.json` beside its source, else the common one.
+fn write_config(dotnet: &Path, job: &Job) -> PathBuf {
+    let path = job.output.with_extension("runtimeconfig.json");
+    let own = dotnet.join("fixtures").join(&job.name).join(format!("{}.runtimeconfig.json", job.name));
+    let text = fs::read_to_string(own).unwrap_or_else(|_| CONFIG.to_owned());
+    fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
+}
+
+fn check(name: &str, output: &std::io::Result<Output>, command: &Command) -> Result<(), String> {
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!(
+            "{name}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )),
+        Err(error) => Err(format!("{name}: cannot start {}: {error}", command.get_program().display())),
+    }
+}
+
+fn stem(path: &Path) -> &str {
+    path.file_stem().and_then(|stem| stem.to_str()).expect("names are UTF-8")
+}
+
+fn make_folder(path: &Path) {
+    fs::create_dir_all(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+fn sources_in(folder: &Path) -> Vec<PathBuf> {
+    files_in(folder).into_iter().filter(|path| path.extension().is_some_and(|end| end == "cs")).collect()
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    entries_in(folder).into_iter().filter(|path| path.is_file()).collect()
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    entries_in(folder).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+fn entries_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    all.sort();
+    all
+}

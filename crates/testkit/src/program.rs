@@ -1,0 +1,130 @@
+//! Runs a program to its end, never longer than it may take.
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Variables that make the runtime load a profiler, ours or another's.
+pub const PROFILER_VARIABLES: [&str; 6] = [
+    "CORECLR_ENABLE_PROFILING",
+    "CORECLR_PROFILER",
+    "CORECLR_PROFILER_PATH",
+    "CORECLR_PROFILER_PATH_64",
+    "CORECLR_NOTIFICATION_PROFILERS",
+    "CLRSCOPE_AGENT",
+];
+
+/// Long enough for any fixture under any instrument on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A program that has ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// What it wrote to stderr.
+    pub stderr: Vec<u8>,
+    /// Wall time from start to end.
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    /// The exit code, 128 + n for signal n, as a shell has it.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// stdout as text; what is no UTF-8 is replaced.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// stderr as text; what is no UTF-8 is replaced.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// The same value, once it is sure that the program ended with 0.
+    ///
+    /// # Panics
+    /// With all the program wrote, when it did not.
+    pub fn expect_success(self) -> Self {
+        assert!(self.status.success(), "exit code {}\n{}\n{}", self.code(), self.stdout_text(), self.stderr_text());
+        self
+    }
+}
+
+/// Runs the command to its end with no input.
+///
+/// # Panics
+/// When it does not start, or has not ended after three minutes; it is then killed.
+pub fn run(command: Command) -> Finished {
+    run_within(command, PATIENCE)
+}
+
+/// [`run`] with a limit of its own.
+///
+/// # Panics
+/// When it does not start or does not end in time; it and what it started is then killed.
+pub fn run_within(mut command: Command, limit: Duration) -> Finished {
+    let began = Instant::now();
+    // A group of its own, so that children of a program that hangs can be ended too.
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    let status = wait_within(&mut child, limit).unwrap_or_else(|| {
+        kill_group(&mut child);
+        panic!("{command:?} has not ended after {limit:?}")
+    });
+    let collect = |pipe: thread::JoinHandle<Vec<u8>>| pipe.join().expect("reading a pipe does not panic");
+    Finished { status, stdout: collect(stdout), stderr: collect(stderr), elapsed: began.elapsed() }
+}
+
+/// Takes from the command's environment what would change how .NET runs the program.
+pub(crate) fn clean_environment(command: &mut Command) {
+    for name in PROFILER_VARIABLES {
+        command.env_remove(name);
+    }
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+    command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1");
+    command.env("DOTNET_NOLOGO", "1");
+    // A dump of each hostile program would fill the disk.
+    command.env("DOTNET_DbgEnableMiniDump", "0");
+}
+
+fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+    let mut pipe = pipe.expect("the pipe was asked for");
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A pipe that breaks has given all it had.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+fn wait_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return Some(status);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn kill_group(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,115 @@
+//! The runtimes that tests run on.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use clrscope::dotnet::Version;
+use clrscope::dotnet::find::{self, Install, Origin};
+
+use crate::program::clean_environment;
+use crate::workspace::kit;
+
+/// Names the major versions that tests use (`8,10`), for a quick look; without it they use all that are there.
+const CHOICE: &str = "CLRSCOPE_TEST_RUNTIMES";
+
+/// One runtime to test on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runtime {
+    /// The version of `Microsoft.NETCore.App`.
+    pub version: Version,
+    /// The folder of the installation: `DOTNET_ROOT`.
+    pub root: PathBuf,
+}
+
+impl Runtime {
+    /// Starts the program on exactly this runtime, without any profiler that this process's environment may name.
+    pub fn command(&self, dll: &Path) -> Command {
+        let words = self.words(dll);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// The words of [`Runtime::command`], for a launcher that starts the program itself.
+    pub fn words(&self, dll: &Path) -> Vec<OsString> {
+        vec![self.root.join("dotnet").into(), "--fx-version".into(), self.version.to_string().into(), dll.into()]
+    }
+
+    /// Gives any command the environment of [`Runtime::command`].
+    pub fn prepare(&self, command: &mut Command) {
+        clean_environment(command);
+        command.env("DOTNET_ROOT", &self.root);
+    }
+
+    /// `8`, `9`, `10`.
+    pub fn major(&self) -> u32 {
+        self.version.major
+    }
+}
+
+/// Every runtime to test on, one per major version from 8, lowest first; never empty.
+///
+/// They come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is fetched.
+///
+/// # Panics
+/// When there is none and none can be fetched.
+pub fn runtimes() -> &'static [Runtime] {
+    static RUNTIMES: OnceLock<Vec<Runtime>> = OnceLock::new();
+    RUNTIMES.get_or_init(|| {
+        let all = best_of_each(installs());
+        let wanted = env::var(CHOICE).unwrap_or_default();
+        let chosen: Vec<Runtime> = all.iter().filter(|runtime| is_wanted(runtime, &wanted)).cloned().collect();
+        assert!(!chosen.is_empty(), "no runtime to test on: {CHOICE}={wanted} leaves none of {all:?}");
+        chosen
+    })
+}
+
+/// Runs a test on each runtime and says on stderr which it was.
+///
+/// # Panics
+/// As [`runtimes`] and as the test.
+pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
+    for runtime in runtimes() {
+        say(&format!("on .NET {} in {}", runtime.version, runtime.root.display()));
+        test(runtime);
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test says what it ran on")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+fn is_wanted(runtime: &Runtime, wanted: &str) -> bool {
+    wanted.is_empty() || wanted.split(',').any(|major| major.trim() == runtime.major().to_string())
+}
+
+fn installs() -> Vec<Install> {
+    let mut chosen: Vec<Install> =
+        find::installs().into_iter().filter(|install| install.origin == Origin::Variable).collect();
+    chosen.extend(kit().and_then(|root| Install::in_folder(root, Origin::UsualPlace)));
+    if chosen.is_empty() {
+        chosen = find::installs();
+    }
+    chosen
+}
+
+/// The highest patch of each major version from 8.
+fn best_of_each(installs: Vec<Install>) -> Vec<Runtime> {
+    let mut best: BTreeMap<u32, Runtime> = BTreeMap::new();
+    for install in installs {
+        for version in install.runtimes.into_iter().filter(|version| version.major >= 8) {
+            let candidate = Runtime { version, root: install.root.clone() };
+            let known = best.entry(candidate.major()).or_insert_with(|| candidate.clone());
+            if candidate.version > known.version {
+                *known = candidate;
+            }
+        }
+    }
+    best.into_values().collect()
+}

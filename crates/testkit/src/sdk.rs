@@ -1,0 +1,81 @@
+//! The .NET SDK that the committed programs are built with, where one is at hand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope::dotnet::Version;
+use clrscope::dotnet::find;
+
+use crate::program::clean_environment;
+use crate::workspace::kit;
+
+/// A C# compiler and the reference assemblies of .NET 8.
+#[derive(Debug, Clone)]
+pub struct Sdk {
+    /// The installation: `DOTNET_ROOT`.
+    pub root: PathBuf,
+    /// The SDK's version.
+    pub version: Version,
+    /// The version of `Microsoft.NETCore.App.Ref`.
+    pub references: Version,
+}
+
+impl Sdk {
+    /// An SDK that can build for .NET 8: of the kit, or of an installation found on this machine.
+    pub fn find() -> Option<Self> {
+        let found = find::installs().into_iter().map(|install| install.root);
+        kit().map(Path::to_path_buf).into_iter().chain(found).find_map(|root| Self::in_folder(&root))
+    }
+
+    fn in_folder(root: &Path) -> Option<Self> {
+        let version = versions(&root.join("sdk"), "Roslyn/bincore/csc.dll").pop()?;
+        let packs = versions(&root.join("packs/Microsoft.NETCore.App.Ref"), "ref/net8.0/System.Runtime.dll");
+        let references = packs.into_iter().rev().find(|version| version.major == 8)?;
+        Some(Self { root: root.to_path_buf(), version, references })
+    }
+
+    /// `SDK/REFERENCES`: two builds agree byte for byte only where this is the same.
+    pub fn identity(&self) -> String {
+        format!("csc of SDK {}, references {}", self.version, self.references)
+    }
+
+    /// The command that starts the compiler.
+    pub(crate) fn compiler(&self) -> Command {
+        let mut command = self.host();
+        command.arg(self.root.join(format!("sdk/{}/Roslyn/bincore/csc.dll", self.version)));
+        command
+    }
+
+    /// The command that starts `dotnet`.
+    pub(crate) fn host(&self) -> Command {
+        let mut command = Command::new(self.root.join("dotnet"));
+        clean_environment(&mut command);
+        command.env("DOTNET_ROOT", &self.root);
+        command
+    }
+
+    /// The reference assemblies, sorted by name.
+    pub(crate) fn reference_assemblies(&self) -> Vec<PathBuf> {
+        let folder = self.root.join(format!("packs/Microsoft.NETCore.App.Ref/{}/ref/net8.0", self.references));
+        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut all: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "dll"))
+            .collect();
+        all.sort();
+        all
+    }
+}
+
+fn versions(folder: &Path, file: &str) -> Vec<Version> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut all: Vec<Version> = entries
+        .flatten()
+        .filter(|entry| entry.path().join(file).is_file())
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    all.sort();
+    all
+}

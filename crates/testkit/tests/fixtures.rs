@@ -1,0 +1,84 @@
+//! The committed programs are what their sources say, and say the same on every runtime.
+
+use std::fs;
+use std::path::Path;
+
+use clrscope_testkit::{
+    Expectations, Sdk, compile, each_runtime, fixture, manifest, run, scratch, target_folder, workspace_root,
+};
+
+/// Programs that know their own answer.
+const KNOWN_ANSWERS: [&str; 13] = [
+    "Async",
+    "Delegates",
+    "Dispatch",
+    "Dynamic",
+    "Exceptions",
+    "Generics",
+    "Inlining",
+    "Iterators",
+    "Native",
+    "Recursion",
+    "TailCalls",
+    "Threads",
+    "Times",
+];
+
+#[test]
+fn committed_programs_match_their_sources() {
+    let dotnet = workspace_root().join("dotnet");
+    let committed = manifest::committed();
+    let now = manifest::of(&dotnet, manifest::compiler(&committed));
+    let stale: Vec<&str> = now.lines().filter(|line| !committed.lines().any(|known| known == *line)).collect();
+    assert_eq!(now, committed, "run `cargo xtask fixtures`; changed or new: {stale:#?}");
+
+    let Some(sdk) = Sdk::find().filter(|sdk| sdk.identity() == manifest::compiler(&committed)) else { return };
+    rebuild_and_compare(&sdk, &dotnet, &committed);
+}
+
+/// Once per state of `dotnet/`: a stamp named after the manifest remembers that the bytes agreed.
+fn rebuild_and_compare(sdk: &Sdk, dotnet: &Path, committed: &str) {
+    let stamps = target_folder().join("fixtures-verified");
+    let verified = fs::read_to_string(&stamps).is_ok_and(|text| text == committed);
+    if verified {
+        return;
+    }
+    let out = scratch();
+    let written = compile::build_all(sdk, dotnet, out.path()).expect("everything compiles");
+    for file in &written {
+        let same = fs::read(out.path().join(file)).ok() == fs::read(dotnet.join(file)).ok();
+        assert!(same, "{} is not what its source compiles to: run `cargo xtask fixtures`", file.display());
+    }
+    fs::write(&stamps, committed).expect("the target folder can be written");
+}
+
+#[test]
+fn known_answers_are_the_same_on_every_runtime() {
+    let mut answers: Vec<String> = Vec::new();
+    each_runtime(|runtime| {
+        let outputs = KNOWN_ANSWERS.map(|name| {
+            let output = run(runtime.command(&fixture(name))).expect_success();
+            Expectations::parse(&output.stdout_text());
+            assert_eq!(output.stderr_text(), "", "{name}");
+            output.stdout_text()
+        });
+        answers.push(outputs.concat());
+    });
+    for other in &answers {
+        assert_eq!(other, &answers[0]);
+    }
+}
+
+#[test]
+fn no_path_of_a_machine_is_inside() {
+    let root = workspace_root();
+    let needle = root.to_str().expect("UTF-8");
+    for name in KNOWN_ANSWERS {
+        let bytes = fs::read(fixture(name)).expect("readable");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(
+            !text.contains(needle) && !text.contains("/home/") && !text.contains("/root/"),
+            "{name} names a machine's path"
+        );
+    }
+}
