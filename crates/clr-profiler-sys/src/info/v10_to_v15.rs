@@ -47,7 +47,7 @@ pub unsafe trait ICorProfilerInfo10: ICorProfilerInfo9 {
 /// The runtime's environment variables. Source: corprof.idl.
 #[interface("06398876-8987-4154-B621-40A00D6E4D04")]
 pub unsafe trait ICorProfilerInfo11: ICorProfilerInfo10 {
-    /// Reads a variable as the runtime sees it.
+    /// Reads a variable as the runtime sees it. The length that comes back does not count the terminator (seen on 8, 9 and 10).
     pub fn GetEnvironmentVariable(
         &self,
         sz_name: *const u16,
@@ -151,7 +151,7 @@ pub unsafe trait ICorProfilerInfo14: ICorProfilerInfo13 {
     ) -> HRESULT;
 }
 
-/// Heap enumeration, since .NET 9. Source: corprof.idl.
+/// Heap enumeration, since .NET 9 (9.0.22 answers, 8.0.33 doesn't). Source: corprof.idl.
 #[interface("B446462D-BD22-41DD-872D-DC714C49EB56")]
 pub unsafe trait ICorProfilerInfo15: ICorProfilerInfo14 {
     /// Suspends the runtime and calls back with each object of the heap.
