@@ -82,3 +82,14 @@ fn no_path_of_a_machine_is_inside() {
         );
     }
 }
+
+#[test]
+fn the_demo_says_the_same_on_every_runtime() {
+    let dll = workspace_root().join("dotnet/demo/bin/Demo.dll");
+    let mut outputs = Vec::new();
+    each_runtime(|runtime| outputs.push(run(runtime.command(&dll)).expect_success().stdout_text()));
+    for output in &outputs {
+        assert_eq!(output, &outputs[0]);
+        assert!(output.contains("orders paid ") && output.contains("\"total_in_cents\":"), "{output}");
+    }
+}
