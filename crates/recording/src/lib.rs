@@ -3,10 +3,13 @@
 //! - [`layout`] is the specification of the segments, byte by byte.
 //! - [`writer`] runs inside the profiled process.
 //! - [`reader`] turns what was written into the [`model`], whatever state it is in.
+//! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 
 pub mod layout;
 pub mod model;
+pub mod pack;
+pub mod packed;
 pub mod payload;
 pub mod reader;
 pub mod request;

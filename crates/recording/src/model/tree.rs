@@ -178,6 +178,13 @@ impl CallTreeBuilder {
         builder
     }
 
+    /// An empty tree with room for `nodes` nodes, the root included.
+    #[must_use]
+    pub fn with_capacity(nodes: usize) -> Self {
+        let column = || Vec::with_capacity(nodes);
+        Self { tree: CallTree { parents: column(), functions: column(), calls: column(), ..CallTree::default() } }
+    }
+
     /// Adds a node and returns its number. A parent that does not exist yet is replaced by the root,
     /// so that the order always holds.
     pub fn push(&mut self, node: Node) -> u32 {

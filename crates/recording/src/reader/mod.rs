@@ -5,7 +5,8 @@
 
 mod blocks;
 mod directory;
-mod log;
+pub(crate) mod log;
+pub(crate) mod numbers;
 mod process;
 mod segment;
 
@@ -14,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::Recording;
+use crate::packed;
 
 /// Why a recording can't be read at all.
 #[derive(Debug)]
@@ -25,6 +27,15 @@ pub enum OpenError {
     Io(PathBuf, io::Error),
     /// It is there, but it is no recording.
     NotARecording(PathBuf, &'static str),
+    /// It is a recording in a version of the format that this clrscope can't read.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version this clrscope reads.
+        newest: u32,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -33,6 +44,11 @@ impl fmt::Display for OpenError {
             Self::NotFound(path) => write!(f, "{} does not exist", path.display()),
             Self::Io(path, error) => write!(f, "{} can't be read: {error}", path.display()),
             Self::NotARecording(path, why) => write!(f, "{} is not a recording: {why}", path.display()),
+            Self::Version { path, found, newest } => {
+                let which = if found > newest { "a newer" } else { "another" };
+                let path = path.display();
+                write!(f, "{path} was made by {which} clrscope: its format is {found}, this one reads up to {newest}")
+            }
         }
     }
 }
@@ -51,8 +67,17 @@ impl std::error::Error for OpenError {
 /// # Errors
 /// Only when nothing of it can be read; damage is in [`Recording::problems`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
-    let path = locate(path)?;
-    directory::read(&path)
+    open_exactly(&locate(path)?)
+}
+
+/// Opens what is at `path` and nothing else.
+pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => directory::read(path),
+        Ok(_) => packed::open(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
+        Err(error) => Err(OpenError::Io(path.to_owned(), error)),
+    }
 }
 
 /// The file or directory that `path` means.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeRoot, TreeSources, decode};
 use super::log::LogRecords;
+use super::numbers::{self, function_kind, source_kind, thread_role};
 use super::segment::SegmentBytes;
 use crate::layout::{block, function, kind, record, state, thread, u32_at, u64_at};
 use crate::model::{
-    CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Problem, Process, SourceKind,
-    Thread, ThreadRole, TreeSource,
+    CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Problem, Process, Thread,
+    ThreadRole, TreeSource,
 };
 use crate::payload::PayloadReader;
 
@@ -188,7 +189,7 @@ impl Dictionary {
     }
 
     fn take_hook_cost(&mut self, mut p: PayloadReader<'_>) {
-        let mut value = || Some(f64::from_bits(p.u64())).filter(|v| v.is_finite() && *v >= 0.0).unwrap_or(0.0);
+        let mut value = || numbers::cost(p.u64());
         let cost = HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() };
         self.process.calls.get_or_insert_default().hook_cost = cost;
     }
@@ -226,25 +227,6 @@ fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32) -> Option<&mut T> {
         table.resize(index + 1, T::default());
     }
     table.get_mut(index)
-}
-
-fn function_kind(number: u32) -> FunctionKind {
-    match number {
-        1 => FunctionKind::Native,
-        2 => FunctionKind::Runtime,
-        3 => FunctionKind::Suspended,
-        _ => FunctionKind::Managed,
-    }
-}
-
-fn source_kind(number: u32) -> SourceKind {
-    match number {
-        1 => SourceKind::Async,
-        2 => SourceKind::Iterator,
-        3 => SourceKind::Lambda,
-        4 => SourceKind::LocalFunction,
-        _ => SourceKind::Plain,
-    }
 }
 
 /// Gives the indices with a fixed meaning their names.
@@ -301,12 +283,6 @@ fn dictionary_names(log: &[u8]) -> HashMap<u32, (String, Option<ThreadRole>)> {
         }
     }
     names
-}
-
-fn thread_role(number: u32) -> Option<ThreadRole> {
-    [ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering, ThreadRole::Pool]
-        .into_iter()
-        .find(|role| *role as u32 == number)
 }
 
 fn read_threads(

@@ -1,0 +1,103 @@
+//! A file that appears under its name when it is complete, or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Names tried for the temporary file before giving up.
+const TRIES: u32 = 100;
+
+/// A file under a temporary name in the folder where it will stay. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    file: File,
+    temporary: PathBuf,
+    name: PathBuf,
+    kept: bool,
+    /// What `RLIMIT_FSIZE` leaves us: passing it would be a signal that ends the process.
+    room: u64,
+}
+
+impl NewFile {
+    /// Begins a file that is to be called `name`.
+    pub(super) fn create(name: &Path) -> io::Result<Self> {
+        let base = name.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        for attempt in 0..TRIES {
+            let mut temporary = OsString::from(".");
+            temporary.push(base);
+            temporary.push(format!(".{}-{attempt}.part", std::process::id()));
+            let temporary = name.with_file_name(temporary);
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary) {
+                Ok(file) => {
+                    let room = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+                    return Ok(Self {
+                        file,
+                        temporary,
+                        name: name.to_owned(),
+                        kept: false,
+                        room: room.unwrap_or(u64::MAX),
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Brings the file to disk and gives it its name.
+    pub(super) fn keep(mut self, overwrite: bool) -> io::Result<()> {
+        self.file.sync_all()?;
+        if overwrite {
+            fs::rename(&self.temporary, &self.name)?;
+        } else {
+            self.name_anew()?;
+        }
+        self.kept = true;
+        // The name must survive a power cut too; a file system that can't do that is no reason to fail.
+        let folder = self.name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    /// Gives the file its name unless there is one, in one step where the file system can do that.
+    fn name_anew(&self) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, &self.temporary, CWD, &self.name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                if self.name.symlink_metadata().is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                fs::rename(&self.temporary, &self.name)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.room {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let written = self.file.write(bytes)?;
+        self.room -= written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Nothing more can be done about a file that can't be removed.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Packing: a recording directory, or a recording in memory, into one file.
+//!
+//! [`pack`] is what `clrscope run` does at its end and `clrscope pack` at any time: the directory may
+//! still be written to. It is only read; the file appears under its name when it is complete and on
+//! disk, or not at all.
+
+mod file;
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::model::{Problem, Recording};
+use crate::packed::v1;
+use crate::reader::{self, OpenError};
+use file::NewFile;
+
+/// How to pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackOptions {
+    /// Replace a file of that name. Off by default.
+    pub overwrite: bool,
+    /// Level of zstd, 1 (fast) to 19 (small).
+    pub level: i32,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        Self { overwrite: false, level: 3 }
+    }
+}
+
+/// How far packing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackProgress {
+    /// Threads whose trees are packed.
+    pub threads: u64,
+    /// Threads there are.
+    pub threads_total: u64,
+    /// Bytes written so far.
+    pub bytes_written: u64,
+}
+
+/// What was packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackReport {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Processes in it.
+    pub processes: u64,
+    /// Threads in it.
+    pub threads: u64,
+    /// Nodes of all trees.
+    pub nodes: u64,
+    /// What of the directory could not be read. The same is in the file.
+    pub problems: Vec<Problem>,
+}
+
+/// Why there is no packed file. The directory is as it was.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PackError {
+    /// The directory can't be read.
+    Open(OpenError),
+    /// There is a file of that name, and [`PackOptions::overwrite`] is off.
+    Exists(PathBuf),
+    /// The file can't be written: a full disk, a limit, missing permission.
+    Write(PathBuf, io::Error),
+}
+
+impl fmt::Display for PackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Exists(path) => write!(f, "{} exists already", path.display()),
+            Self::Write(path, error) => write!(f, "{} can't be written: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for PackError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open(error) => Some(error),
+            Self::Exists(_) => None,
+            Self::Write(_, error) => Some(error),
+        }
+    }
+}
+
+/// Packs the directory `dir` into the new file `out`; [`pack_with`] with default options.
+///
+/// # Errors
+/// See [`PackError`].
+pub fn pack(dir: &Path, out: &Path, progress: &mut dyn FnMut(PackProgress)) -> Result<PackReport, PackError> {
+    pack_with(dir, out, PackOptions::default(), progress)
+}
+
+/// Packs the directory `dir` (or, to pack it anew, a packed file) into the file `out`. `progress` is
+/// called many times a second. Memory: the tree of one thread at a time.
+///
+/// # Errors
+/// See [`PackError`]. Nothing is left behind under the name `out` or beside it.
+pub fn pack_with(
+    dir: &Path,
+    out: &Path,
+    options: PackOptions,
+    progress: &mut dyn FnMut(PackProgress),
+) -> Result<PackReport, PackError> {
+    if !options.overwrite && out.symlink_metadata().is_ok() {
+        return Err(PackError::Exists(out.to_owned()));
+    }
+    let recording = reader::open_exactly(dir).map_err(PackError::Open)?;
+    let failed = |error| PackError::Write(out.to_owned(), error);
+    let file = NewFile::create(out).map_err(failed)?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, file);
+    let report = write_with(&recording, &mut buffered, options.level, progress).map_err(failed)?;
+    let file = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
+    match file.keep(options.overwrite) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PackError::Exists(out.to_owned())),
+        other => other.map(|()| report).map_err(failed),
+    }
+}
+
+/// Writes a recording that is in memory, in the packed form.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(recording: &Recording, out: &mut impl Write) -> io::Result<PackReport> {
+    write_with(recording, out, PackOptions::default().level, &mut |_| ())
+}
+
+fn write_with(
+    recording: &Recording,
+    out: &mut dyn Write,
+    level: i32,
+    progress: &mut dyn FnMut(PackProgress),
+) -> io::Result<PackReport> {
+    let threads_total = recording.processes.iter().map(|process| process.threads.len() as u64).sum();
+    let written = v1::write(recording, out, level, &mut |v1::Written { threads, bytes, .. }| {
+        progress(PackProgress { threads, threads_total, bytes_written: bytes });
+    })?;
+    Ok(PackReport {
+        bytes: written.bytes,
+        processes: recording.processes.len() as u64,
+        threads: written.threads,
+        nodes: written.nodes,
+        problems: recording.problems.clone(),
+    })
+}

@@ -1,0 +1,52 @@
+//! Where the bytes of a packed recording come from.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// A file that stays open, or bytes at hand. A file is read piece by piece and never mapped: one that
+/// is cut by somebody else while we read gives an error, not a SIGBUS.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// An open file and its length when it was opened.
+    File(File, u64),
+    /// Bytes in memory.
+    Bytes(Arc<[u8]>),
+}
+
+impl Source {
+    /// Number of bytes.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::File(_, length) => *length,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Reads `length` bytes at `at` into `buffer`, replacing what is in it. Allocates nothing for a
+    /// range that is not there.
+    pub(crate) fn read(&self, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let end = at.checked_add(length).filter(|&end| end <= self.len());
+        let (Some(end), Ok(size)) = (end, usize::try_from(length)) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        match self {
+            Self::File(file, _) => {
+                buffer.resize(size, 0);
+                file.read_exact_at(buffer, at)
+            }
+            Self::Bytes(bytes) => {
+                buffer.clear();
+                buffer.extend_from_slice(&bytes[at as usize..end as usize]);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Bytes(Arc::default())
+    }
+}

@@ -1,0 +1,295 @@
+//! From sections to a recording.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::index::{Section, find};
+use super::records::{self, record};
+use super::section::{LAST_PART, kind};
+use super::tree::{Decoder, LEAST_NODE};
+use crate::layout::{u32_at, u64_at};
+use crate::model::{
+    CallTree, Event, EventArena, Function, FunctionKind, Loss, LossReason, Problem, Process, Recording, Thread,
+    TreeSource,
+};
+use crate::packed::Source;
+use crate::payload::PayloadReader;
+use crate::reader::log::LogRecords;
+
+/// More problems than these are counted, not told.
+const MOST_PROBLEMS: usize = 1_000;
+
+/// Reads what can be read. Dictionaries are decoded, trees checked and left where they are.
+pub(crate) fn read(source: Arc<Source>) -> Recording {
+    let found = find(&source);
+    let mut assembly = Assembly { source, ..Assembly::default() };
+    for what in found.problems {
+        assembly.problem("file", what);
+    }
+    for section in &found.sections {
+        assembly.take(section);
+    }
+    assembly.finish()
+}
+
+#[derive(Default)]
+struct Assembly {
+    source: Arc<Source>,
+    buffer: Vec<u8>,
+    recording: Recording,
+    processes: BTreeMap<u32, Parts>,
+    /// Problems of this file, as opposed to those it tells of.
+    problems: Vec<Problem>,
+    untold: usize,
+}
+
+/// What was found of a process.
+#[derive(Default)]
+struct Parts {
+    process: Process,
+    /// Where the last section of functions, modules and threads ended: bounds what may be missing.
+    ends: [u64; 3],
+    trees: BTreeMap<u32, Vec<Section>>,
+    tree_sections: usize,
+    lost: u64,
+}
+
+impl Assembly {
+    fn problem(&mut self, place: &str, what: String) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(Problem { place: place.to_owned(), what });
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    fn take(&mut self, section: &Section) {
+        let head = &section.head;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let outcome = match self.source.read(section.body(), head.stored, &mut buffer) {
+            Err(error) => Err(format!("can't be read: {error}")),
+            Ok(()) if !head.vouches_for(&buffer) => Err("is damaged: its checksum is wrong".to_owned()),
+            Ok(()) if head.kind == kind::TREE => self.take_tree(section),
+            Ok(()) => match head.unpack(&buffer) {
+                Ok(content) => self.take_content(section, &content),
+                Err(what) => Err(what.to_owned()),
+            },
+        };
+        self.buffer = buffer;
+        if let Err(what) = outcome {
+            self.problem(&place(section), format!("{what}; it was left out"));
+            if of_a_process(head.kind) {
+                self.processes.entry(head.process).or_default().lost += 1;
+            }
+        }
+    }
+
+    fn parts(&mut self, section: &Section) -> &mut Parts {
+        self.processes.entry(section.head.process).or_default()
+    }
+
+    fn take_tree(&mut self, section: &Section) -> Result<(), String> {
+        let head = &section.head;
+        let bytes = u64::from(head.count).saturating_mul(LEAST_NODE);
+        if head.plain > head.stored.saturating_mul(super::section::RATIO) || bytes > head.plain {
+            return Err("claims more nodes than its size allows".to_owned());
+        }
+        let parts = self.parts(section);
+        parts.trees.entry(head.item).or_default().push(*section);
+        parts.tree_sections += 1;
+        Ok(())
+    }
+
+    fn take_content(&mut self, section: &Section, content: &[u8]) -> Result<(), String> {
+        let mut log = LogRecords::new(content);
+        match section.head.kind {
+            kind::RUN => {
+                let runs = log.by_ref().filter(|(kind, _)| *kind == record::RUN).map(|(_, p)| records::take_run(p));
+                self.recording.run = runs.last().unwrap_or_default();
+            }
+            kind::PROBLEMS => {
+                let all = log.by_ref().filter(|(kind, _)| *kind == record::PROBLEM);
+                self.recording.problems.extend(all.map(|(_, p)| records::take_problem(p)));
+            }
+            kind::EVENTS => return self.parts(section).take_events(section, content),
+            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::FACTS => {
+                self.parts(section).take_records(section, &mut log)?;
+            }
+            // A later clrscope's.
+            _ => return Ok(()),
+        }
+        if log.was_cut() { Err("ends in the middle of a record".to_owned()) } else { Ok(()) }
+    }
+
+    fn finish(mut self) -> Recording {
+        let source = Arc::clone(&self.source);
+        for (number, parts) in std::mem::take(&mut self.processes) {
+            let (process, problems) = parts.finish(&source);
+            self.recording.processes.push(process);
+            for what in problems {
+                self.problem(&format!("process {number}"), what);
+            }
+        }
+        if self.untold > 0 {
+            let what = format!("{} more problems of this kind", self.untold);
+            self.problems.push(Problem { place: "file".to_owned(), what });
+        }
+        self.recording.problems.append(&mut self.problems);
+        self.recording
+    }
+}
+
+impl Parts {
+    fn take_records(&mut self, section: &Section, log: &mut LogRecords<'_>) -> Result<(), String> {
+        match section.head.kind {
+            kind::PROCESS => log.by_ref().for_each(|(kind, p)| self.take_process_record(kind, p)),
+            kind::FUNCTIONS => {
+                make_room(&mut self.process.functions, section, &mut self.ends[0], lost_function)?;
+                let all = log.by_ref().filter(|(kind, _)| *kind == record::FUNCTION);
+                self.process.functions.extend(all.map(|(_, p)| records::take_function(p)));
+            }
+            kind::MODULES => {
+                make_room(&mut self.process.modules, section, &mut self.ends[1], |_| Default::default())?;
+                let all = log.by_ref().filter(|(kind, _)| *kind == record::MODULE);
+                self.process.modules.extend(all.map(|(_, p)| records::take_module(p)));
+            }
+            kind::THREADS => {
+                make_room(&mut self.process.threads, section, &mut self.ends[2], lost_thread)?;
+                let all = log.by_ref().filter(|(kind, _)| *kind == record::THREAD);
+                self.process.threads.extend(all.map(|(_, p)| records::take_thread(p)));
+            }
+            _ => {
+                let all = log.by_ref().filter(|(kind, _)| *kind == record::FACT);
+                self.process.facts.extend(all.map(|(_, p)| records::take_fact(p)));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_process_record(&mut self, kind: u16, mut p: PayloadReader<'_>) {
+        match kind {
+            record::PROCESS => records::take_process(&mut self.process, p),
+            record::CALLS => self.process.calls = Some(records::take_calls(p)),
+            record::LOSS => self.process.losses.extend(records::take_loss(p)),
+            record::ARENA => self.process.events.push(EventArena { instrument: p.text(), chunks: Vec::new() }),
+            _ => {}
+        }
+    }
+
+    fn take_events(&mut self, section: &Section, content: &[u8]) -> Result<(), String> {
+        const HEAD: usize = 12;
+        let arena = self.process.events.get_mut(section.head.item as usize);
+        let arena = arena.ok_or("belongs to an instrument that can't be read")?;
+        let bytes = content.get(HEAD..).ok_or("is too short")?.to_vec();
+        arena.chunks.push(Event { thread: u32_at(content, 0), sequence: u64_at(content, 4), bytes });
+        Ok(())
+    }
+
+    /// The process, with trees that are decoded when asked for; and what is wrong with them.
+    fn finish(mut self, source: &Arc<Source>) -> (Process, Vec<String>) {
+        let mut problems = Vec::new();
+        for (item, mut parts) in self.trees {
+            let item = item as usize;
+            // Each thread has a tree section, so more threads than those can't be.
+            if item >= self.process.threads.len().max(self.tree_sections) {
+                problems.push(format!("a tree belongs to thread number {item}, which does not exist; it was left out"));
+                self.lost += 1;
+                continue;
+            }
+            while self.process.threads.len() <= item {
+                self.process.threads.push(lost_thread(self.process.threads.len()));
+            }
+            parts.sort_by_key(|section| section.head.part & !LAST_PART);
+            if let Some(what) = gaps(&parts) {
+                problems.push(format!("the tree of thread {} {what}", self.process.threads[item].id));
+                self.lost += 1;
+            }
+            let source = Arc::clone(source);
+            self.process.threads[item].tree = TreeSource::lazy(move || decode(&source, &parts));
+        }
+        if self.lost > 0 {
+            let loss = Loss { reason: LossReason::Unreadable, count: self.lost, first_ns: 0, last_ns: 0 };
+            self.process.losses.push(loss);
+        }
+        (self.process, problems)
+    }
+}
+
+/// Whether something of a process is missing when a section of this kind is.
+fn of_a_process(kind: u16) -> bool {
+    !matches!(kind, kind::RUN | kind::PROBLEMS)
+}
+
+/// Makes the table end where the section begins. What lies between is lost; how much that can be is
+/// bounded by the bytes between the sections, since even lost records take space in a file.
+fn make_room<T>(
+    table: &mut Vec<T>,
+    section: &Section,
+    end: &mut u64,
+    lost: impl Fn(usize) -> T,
+) -> Result<(), &'static str> {
+    let first = section.head.item as usize;
+    let bytes = section.at.saturating_sub(*end);
+    if first < table.len() || (first - table.len()) as u64 > bytes / 2 {
+        return Err("claims a place that can't be its own");
+    }
+    (table.len()..first).for_each(|at| table.push(lost(at)));
+    *end = section.body().saturating_add(section.head.stored);
+    Ok(())
+}
+
+fn lost_function(at: usize) -> Function {
+    let name = format!("(unreadable {at})");
+    Function {
+        signature: name.clone(),
+        raw_name: name.clone(),
+        name,
+        kind: FunctionKind::Managed,
+        ..Function::default()
+    }
+}
+
+fn lost_thread(at: usize) -> Thread {
+    Thread { id: u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1), ..Thread::default() }
+}
+
+/// What is missing of a tree, as the end of a sentence.
+fn gaps(parts: &[Section]) -> Option<&'static str> {
+    let in_order = (0..).zip(parts).all(|(number, part)| part.head.part & !LAST_PART == number);
+    let ends = parts.last().is_some_and(|part| part.head.part & LAST_PART != 0);
+    match (in_order, ends) {
+        (true, true) => None,
+        (true, false) => Some("ends early; what stood before is here"),
+        (false, _) => Some("lacks some parts; the others are here"),
+    }
+}
+
+fn decode(source: &Source, parts: &[Section]) -> CallTree {
+    let nodes: u64 = parts.iter().map(|part| u64::from(part.head.count)).sum();
+    let mut decoder = Decoder::new(usize::try_from(nodes).unwrap_or(0));
+    let mut buffer = Vec::new();
+    for part in parts {
+        let read = source.read(part.body(), part.head.stored, &mut buffer);
+        if let Some(content) = read.ok().and_then(|()| part.head.unpack(&buffer).ok()) {
+            decoder.add(&content, part.head.count);
+        }
+    }
+    decoder.finish()
+}
+
+fn place(section: &Section) -> String {
+    let head = &section.head;
+    let (process, item) = (head.process, head.item);
+    match head.kind {
+        kind::RUN => "run".to_owned(),
+        kind::PROCESS => format!("process {process}"),
+        kind::FUNCTIONS => format!("process {process}, functions from {item}"),
+        kind::MODULES => format!("process {process}, modules from {item}"),
+        kind::THREADS => format!("process {process}, threads from {item}"),
+        kind::FACTS => format!("process {process}, facts from {item}"),
+        kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
+        kind::EVENTS => format!("process {process}, events of instrument {item}, chunk {}", head.part),
+        kind::PROBLEMS => "problems".to_owned(),
+        _ => format!("section at byte {}", section.at),
+    }
+}

@@ -1,0 +1,132 @@
+//! Finding the sections: by the index at the end, or, where that is gone, by walking from head to head.
+
+use super::section::{HEAD, Head, MARKER, kind};
+use super::{START, TRAILER, TRAILER_MAGIC, checksum::checksum};
+use crate::layout::u64_at;
+use crate::packed::Source;
+
+/// Bytes of an entry of the index: the offset of a section, then its head.
+const ENTRY: usize = 8 + HEAD;
+
+/// A section of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Section {
+    /// Offset of its head.
+    pub(super) at: u64,
+    pub(super) head: Head,
+}
+
+impl Section {
+    /// Offset of what is stored.
+    pub(super) fn body(&self) -> u64 {
+        self.at + HEAD as u64
+    }
+}
+
+/// What was found.
+pub(super) struct Found {
+    /// In the order of the file; none overlaps another, all lie within the file.
+    pub(super) sections: Vec<Section>,
+    /// Sentences for the user.
+    pub(super) problems: Vec<String>,
+}
+
+/// Finds all sections.
+pub(super) fn find(source: &Source) -> Found {
+    match by_index(source) {
+        Some(sections) => Found { sections, problems: Vec::new() },
+        None => scan(source),
+    }
+}
+
+fn by_index(source: &Source) -> Option<Vec<Section>> {
+    let end = source.len().checked_sub(TRAILER)?;
+    let mut buffer = Vec::new();
+    source.read(end, TRAILER, &mut buffer).ok()?;
+    if buffer[24..] != TRAILER_MAGIC || u64_at(&buffer, 16) != checksum(&buffer[..16]) {
+        return None;
+    }
+    let (at, length) = (u64_at(&buffer, 0), u64_at(&buffer, 8));
+    if at.checked_add(length)? != end {
+        return None;
+    }
+    source.read(at, length, &mut buffer).ok()?;
+    let head = Head::decode(&buffer).filter(|head| head.kind == kind::INDEX && head.reach() == Some(length))?;
+    let stored = buffer.get(HEAD..HEAD + usize::try_from(head.stored).ok()?)?;
+    let content = head.vouches_for(stored).then(|| head.unpack(stored).ok())??;
+    entries(&content, at)
+}
+
+/// The entries of an index, all of which must lie one behind the other and before `end`.
+fn entries(content: &[u8], end: u64) -> Option<Vec<Section>> {
+    let mut sections = Vec::with_capacity(content.len() / ENTRY);
+    let mut free = START;
+    for entry in content.chunks_exact(ENTRY) {
+        let section = Section { at: u64_at(entry, 0), head: Head::decode(&entry[8..])? };
+        if section.at < free {
+            return None;
+        }
+        free = section.at.checked_add(section.head.reach()?).filter(|&next| next <= end)?;
+        sections.push(section);
+    }
+    Some(sections)
+}
+
+/// Walks from head to head; where one is damaged, on to the next that is not.
+fn scan(source: &Source) -> Found {
+    let mut found = Found { sections: Vec::new(), problems: Vec::new() };
+    let mut at = START;
+    let mut buffer = Vec::new();
+    let mut complete = false;
+    while at < source.len() && !complete {
+        let head = source.read(at, HEAD as u64, &mut buffer).ok().and_then(|()| Head::decode(&buffer));
+        let Some(head) = head else {
+            let next = next_head(source, at);
+            // A cut is told below; this is about a hole.
+            if let Some(next) = next {
+                found.problems.push(format!("bytes {at} to {next} are damaged and were passed over"));
+            }
+            at = next.unwrap_or(source.len());
+            continue;
+        };
+        let reach = head.reach().and_then(|reach| at.checked_add(reach)).filter(|&end| end <= source.len());
+        let Some(next) = reach else {
+            found.problems.push(format!("the section at byte {at} is cut off"));
+            break;
+        };
+        complete = head.kind == kind::INDEX;
+        if !complete {
+            found.sections.push(Section { at, head });
+        }
+        at = next;
+    }
+    found.problems.push(if complete {
+        "its end is damaged; the index was not used".to_owned()
+    } else {
+        format!("it was cut after {} bytes or its end is damaged; everything before is here", source.len())
+    });
+    found
+}
+
+/// The next unharmed head behind `from`. Heads lie at multiples of eight.
+fn next_head(source: &Source, from: u64) -> Option<u64> {
+    const MOST: u64 = 64 << 10;
+    // Small at first: many small holes must not cost a large read each.
+    let mut window = 1 << 10;
+    let mut buffer = Vec::new();
+    let mut at = from + 8;
+    while at + HEAD as u64 <= source.len() {
+        // Windows overlap by a head, so that none is missed on the border.
+        let length = (window + HEAD as u64).min(source.len() - at);
+        source.read(at, length, &mut buffer).ok()?;
+        let hit = (0..buffer.len().min(window as usize))
+            .step_by(8)
+            .find(|&offset| buffer[offset..].starts_with(&MARKER) && Head::decode(&buffer[offset..]).is_some());
+        if let Some(offset) = hit {
+            return Some(at + offset as u64);
+        }
+        at += window;
+        window = (window * 2).min(MOST);
+    }
+    None
+}

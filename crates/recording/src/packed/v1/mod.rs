@@ -1,0 +1,108 @@
+//! Version 1 of the packed file.
+//!
+//! # The file
+//!
+//! Numbers are little endian. The file is: sixteen bytes of start (`MAGIC`, `u32` version, `u32` zero),
+//! sections one behind the other, the last of which is the index, and 32 bytes of trailer (`u64` offset
+//! of the index section, `u64` its length with head and padding, `u64` checksum of these sixteen bytes,
+//! eight bytes `CLRSEND\0`).
+//!
+//! # Sections
+//!
+//! A section is a head of 56 bytes, what is stored, and zeros up to a multiple of eight.
+//!
+//! | offset | type | head |
+//! |---|---|---|
+//! | 0 | 4 bytes | `SECT` |
+//! | 4 | `u16` | kind |
+//! | 6 | `u16` | 0: stored as it is, 1: zstd |
+//! | 8 | `u32` | number of the process, from 0 |
+//! | 12 | `u32` | item: what that is depends on the kind |
+//! | 16 | `u32` | part of the item; the top bit marks the last part of a tree |
+//! | 20 | `u32` | records, nodes or entries in it |
+//! | 24 | `u64` | bytes stored |
+//! | 32 | `u64` | bytes of content, at most sixteen times the bytes stored |
+//! | 40 | `u64` | checksum of what is stored |
+//! | 48 | `u64` | checksum of the 48 bytes before |
+//!
+//! Checksums are XXH64 with seed 0. Content that compresses better than sixteen to one is followed by a
+//! zstd skippable frame that brings the section up to size: whoever opens a file from a stranger knows
+//! what it can make him allocate.
+//!
+//! | kind | item | content |
+//! |---|---|---|
+//! | 1 run | | record `RUN` |
+//! | 2 process | | records `PROCESS`, `CALLS`, `LOSS`, `ARENA` |
+//! | 3 functions | index of the first | records `FUNCTION` |
+//! | 4 modules | index of the first | records `MODULE` |
+//! | 5 threads | index of the first | records `THREAD` |
+//! | 6 facts | index of the first | records `FACT` |
+//! | 7 tree | index of the thread | a part of its tree |
+//! | 8 events | index of the arena | `u32` thread, `u64` sequence, then the instrument's bytes |
+//! | 9 problems | index of the first | records `PROBLEM` |
+//! | 10 index | | per section: `u64` offset, then its head |
+//!
+//! Kinds 1 to 6 and 9 stand before all trees, and those before all events. Sections and records of an
+//! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
+//!
+//! # Records
+//!
+//! `u32` length of the payload (at least 1), `u16` kind, `u16` version, payload, zeros up to a multiple
+//! of four. In a payload a text is a `u32` length and UTF-8, a list a `u32` count and its items, an
+//! option a `u32` (1 when there is a value) and a `u64`, an exit a `u32` (1 code, 2 signal) and an `i32`.
+//! Fields that a shorter payload lacks are zero or empty.
+//!
+//! | kind | payload |
+//! |---|---|
+//! | 1 `RUN` | list of texts command, `u64` start in Unix ns, `u64` duration, exit, text instruments given, text with defaults, text version of clrscope |
+//! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete |
+//! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; `f64` each: enter, leave, pair low, pair high |
+//! | 4 `LOSS` | `u32` reason, `u64` count, first, last |
+//! | 5 `ARENA` | text instrument |
+//! | 6 `FUNCTION` | texts name, signature, raw name; `u32` each: module, token, kind, source, flags (1 dynamic, 2 unloaded) |
+//! | 7 `MODULE` | texts name, path, version; `u32` framework |
+//! | 8 `THREAD` | `u32` id, `u32` OS id, text name, `u32` role, `u64` created, option ended, option CPU time |
+//! | 9 `FACT` | `u64` time, text |
+//! | 10 `PROBLEM` | texts place, what |
+//!
+//! Times are nanoseconds since the start of the run.
+//!
+//! # Trees
+//!
+//! Nodes are numbered in preorder and cut into parts of 2^17. A part is a row of varints (seven bits to
+//! a byte, lowest first, top bit set when more follow): the number of its first node; the length of the
+//! path from the root to the node before that one; how many nodes of that path are repeated here (all,
+//! or none when the path has more than 2^13); for each of those the distance of its number from the one
+//! above it, and its function; then the lengths in bytes of seven columns, then the columns:
+//!
+//! 1. per node, how many nodes of the path end before it begins (0: it is a child of the node before);
+//! 2. per node, its function;
+//! 3. per node, its calls;
+//! 4. per node that has time, the distance of its number from the last such node's (from the part's
+//!    first node at the beginning);
+//! 5. wall nanoseconds of those nodes;
+//! 6. CPU nanoseconds of those nodes;
+//! 7. per node that was entered by a tail call, distances as in 4.
+
+mod assemble;
+mod checksum;
+mod index;
+mod records;
+mod section;
+mod tree;
+mod varint;
+mod writer;
+
+pub(crate) use assemble::read;
+pub(crate) use writer::{Written, write};
+
+use super::MAGIC;
+
+/// This version's number.
+pub const VERSION: u32 = 1;
+/// Bytes before the first section.
+pub(crate) const START: u64 = 16;
+/// Bytes of the trailer.
+const TRAILER: u64 = 32;
+/// Last eight bytes of the file.
+const TRAILER_MAGIC: [u8; 8] = *b"CLRSEND\0";

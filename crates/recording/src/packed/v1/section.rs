@@ -1,0 +1,191 @@
+//! Sections: the head that stands before each, and how their content is compressed within bounds.
+
+use super::checksum::checksum;
+use crate::layout::{u32_at, u64_at};
+
+/// Bytes of a section's head.
+pub(super) const HEAD: usize = 56;
+/// First four bytes of a section's head.
+pub(super) const MARKER: [u8; 4] = *b"SECT";
+/// Content may be at most this many times as large as its stored form. The writer pads what
+/// compresses better, so that a reader knows what a file can make it allocate.
+pub(super) const RATIO: u64 = 16;
+
+/// Kinds of sections.
+pub(super) mod kind {
+    /// The run.
+    pub(in super::super) const RUN: u16 = 1;
+    /// A process: all but its tables.
+    pub(in super::super) const PROCESS: u16 = 2;
+    /// Functions; `item` is the index of the first.
+    pub(in super::super) const FUNCTIONS: u16 = 3;
+    /// Modules; `item` is the index of the first.
+    pub(in super::super) const MODULES: u16 = 4;
+    /// Threads; `item` is the index of the first.
+    pub(in super::super) const THREADS: u16 = 5;
+    /// Remarks.
+    pub(in super::super) const FACTS: u16 = 6;
+    /// Part of a thread's tree; `item` is the thread's index.
+    pub(in super::super) const TREE: u16 = 7;
+    /// A chunk of events; `item` is the index of its arena.
+    pub(in super::super) const EVENTS: u16 = 8;
+    /// Problems met while the recording was packed.
+    pub(in super::super) const PROBLEMS: u16 = 9;
+    /// The index.
+    pub(in super::super) const INDEX: u16 = 10;
+}
+
+/// How content is stored.
+const RAW: u16 = 0;
+const ZSTD: u16 = 1;
+/// Set in `part` on the last part.
+pub(super) const LAST_PART: u32 = 1 << 31;
+
+/// The head of a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Head {
+    pub(super) kind: u16,
+    pub(super) codec: u16,
+    pub(super) process: u32,
+    pub(super) item: u32,
+    pub(super) part: u32,
+    pub(super) count: u32,
+    pub(super) stored: u64,
+    pub(super) plain: u64,
+    pub(super) checksum: u64,
+}
+
+impl Head {
+    pub(super) fn encode(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        bytes[..4].copy_from_slice(&MARKER);
+        bytes[4..6].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.codec.to_le_bytes());
+        for (at, value) in [(8, self.process), (12, self.item), (16, self.part), (20, self.count)] {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        for (at, value) in [(24, self.stored), (32, self.plain), (40, self.checksum)] {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let own = checksum(&bytes[..48]);
+        bytes[48..].copy_from_slice(&own.to_le_bytes());
+        bytes
+    }
+
+    /// The head in `bytes`, if there is one and it is unharmed.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..HEAD)?;
+        if !bytes.starts_with(&MARKER) || u64_at(bytes, 48) != checksum(&bytes[..48]) {
+            return None;
+        }
+        Some(Self {
+            kind: u32_at(bytes, 4) as u16,
+            codec: (u32_at(bytes, 4) >> 16) as u16,
+            process: u32_at(bytes, 8),
+            item: u32_at(bytes, 12),
+            part: u32_at(bytes, 16),
+            count: u32_at(bytes, 20),
+            stored: u64_at(bytes, 24),
+            plain: u64_at(bytes, 32),
+            checksum: u64_at(bytes, 40),
+        })
+    }
+
+    /// Bytes from the head to the next section's head; `None` for a length no file has.
+    pub(super) fn reach(&self) -> Option<u64> {
+        self.stored.checked_next_multiple_of(8)?.checked_add(HEAD as u64)
+    }
+
+    /// Whether `stored` is what was written.
+    pub(super) fn vouches_for(&self, stored: &[u8]) -> bool {
+        stored.len() as u64 == self.stored && checksum(stored) == self.checksum
+    }
+
+    /// The content of `stored`, which is of exactly the size the head states.
+    pub(super) fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>, &'static str> {
+        let too_much = self.plain > self.stored.saturating_mul(RATIO);
+        let (false, Ok(plain)) = (too_much, usize::try_from(self.plain)) else {
+            return Err("claims more content than its size allows");
+        };
+        let content = match self.codec {
+            RAW => stored.to_vec(),
+            ZSTD => zstd::bulk::decompress(stored, plain).map_err(|_| "does not decompress")?,
+            _ => return Err("is compressed in an unknown way"),
+        };
+        if content.len() == plain { Ok(content) } else { Err("is not of the size it claims") }
+    }
+}
+
+/// Compresses content, filling in the fields of `head` that describe it. The result obeys [`RATIO`].
+pub(super) fn pack(head: &mut Head, content: &[u8], compressor: &mut zstd::bulk::Compressor<'_>) -> Vec<u8> {
+    let compressed = compressor.compress(content).ok().map(|found| pad(found, content.len()));
+    let (codec, stored) = match compressed.filter(|found| found.len() < content.len()) {
+        Some(found) => (ZSTD, found),
+        None => (RAW, content.to_vec()),
+    };
+    head.codec = codec;
+    head.plain = content.len() as u64;
+    head.stored = stored.len() as u64;
+    head.checksum = checksum(&stored);
+    stored
+}
+
+/// Appends a frame that decompressors skip, where the content is more than [`RATIO`] times as large.
+fn pad(mut compressed: Vec<u8>, plain: usize) -> Vec<u8> {
+    const SKIPPABLE: u32 = 0x184D_2A50;
+    const FRAME_HEAD: usize = 8;
+    let least = plain.div_ceil(RATIO as usize);
+    if compressed.len() < least {
+        let size = (least - compressed.len()).saturating_sub(FRAME_HEAD);
+        compressed.extend_from_slice(&SKIPPABLE.to_le_bytes());
+        compressed.extend_from_slice(&u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
+        compressed.resize(compressed.len() + size, 0);
+    }
+    compressed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(content: &[u8]) -> Head {
+        let mut head = Head { kind: kind::TREE, count: 7, ..Head::default() };
+        let mut compressor = zstd::bulk::Compressor::new(3).expect("a compressor");
+        let stored = pack(&mut head, content, &mut compressor);
+        assert!(head.vouches_for(&stored));
+        assert_eq!(head.unpack(&stored).as_deref(), Ok(content));
+        assert!(head.plain <= head.stored * RATIO);
+        assert_eq!(Head::decode(&head.encode()), Some(head));
+        head
+    }
+
+    #[test]
+    fn content_comes_back_and_obeys_the_ratio() {
+        round_trip(b"");
+        round_trip(b"x");
+        assert_eq!(round_trip(&[0; 1 << 20]).stored, (1 << 20) / RATIO);
+        for size in 100..400 {
+            round_trip(&vec![7; size]);
+        }
+    }
+
+    #[test]
+    fn a_head_with_any_bit_flipped_is_none() {
+        let bytes = Head { kind: kind::RUN, ..Head::default() }.encode();
+        for bit in 0..HEAD * 8 {
+            let mut bytes = bytes;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Head::decode(&bytes), None, "{bit}");
+        }
+    }
+
+    #[test]
+    fn content_of_another_size_than_claimed_is_refused() {
+        let mut head = Head::default();
+        let mut compressor = zstd::bulk::Compressor::new(3).expect("a compressor");
+        let stored = pack(&mut head, &[1; 200], &mut compressor);
+        for plain in [0, 199, 201, 1 << 20, u64::MAX] {
+            assert!(Head { plain, ..head }.unpack(&stored).is_err(), "{plain}");
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Trees: columns of numbers in preorder, cut into parts that can be read one without the other.
+
+use std::borrow::Cow;
+
+use super::varint::{Varints, put};
+use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
+
+/// Nodes in a part.
+pub(super) const PART_NODES: usize = 1 << 17;
+/// Paths longer than this are not repeated at the start of a part: a part would be mostly path.
+const LONGEST_PATH: usize = 1 << 13;
+/// A node takes at least this many bytes of content: one in each of the three full columns.
+pub(super) const LEAST_NODE: u64 = 3;
+const COLUMNS: usize = 7;
+
+/// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it is
+/// the last.
+pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) -> Result<(), E>) -> Result<(), E> {
+    let tree = in_preorder(tree);
+    let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0 };
+    let mut first = 0;
+    loop {
+        let end = tree.len().min(first + PART_NODES);
+        let content = encoder.part(first, end);
+        emit(&content, (end - first) as u32, end == tree.len())?;
+        if end == tree.len() {
+            return Ok(());
+        }
+        first = end;
+    }
+}
+
+struct Encoder<'a> {
+    tree: &'a CallTree,
+    /// Nodes from the root to the node before.
+    path: Vec<u32>,
+    /// Times already encoded.
+    time: usize,
+}
+
+impl Encoder<'_> {
+    fn part(&mut self, first: usize, end: usize) -> Vec<u8> {
+        let mut columns: [Vec<u8>; COLUMNS] = Default::default();
+        let [up, functions, calls, gaps, walls, cpus, tails] = &mut columns;
+        let head = self.head(first);
+        let (mut timed, mut tailed) = (first as u32, first as u32);
+        for number in first as u32..end as u32 {
+            put(up, self.step(number));
+            put(functions, u64::from(self.tree.functions()[number as usize]));
+            put(calls, self.tree.calls(number));
+            if self.tree.flags(number).by_tail_call {
+                put(tails, u64::from(number - tailed));
+                tailed = number;
+            }
+        }
+        while let Some((number, time)) = self.tree.times().get(self.time).filter(|t| (t.0 as usize) < end) {
+            put(gaps, u64::from(number - timed));
+            put(walls, time.wall_ns);
+            put(cpus, time.cpu_ns);
+            timed = *number;
+            self.time += 1;
+        }
+        let mut content = head;
+        columns.iter().for_each(|column| put(&mut content, column.len() as u64));
+        columns.iter().for_each(|column| content.extend_from_slice(column));
+        content
+    }
+
+    /// The number of the first node and the path above it.
+    fn head(&self, first: usize) -> Vec<u8> {
+        let mut head = Vec::new();
+        put(&mut head, first as u64);
+        put(&mut head, self.path.len() as u64);
+        let repeated = if self.path.len() > LONGEST_PATH { &[] } else { self.path.as_slice() };
+        put(&mut head, repeated.len() as u64);
+        let mut before = 0;
+        for &number in repeated {
+            put(&mut head, u64::from(number - before));
+            put(&mut head, u64::from(self.tree.functions()[number as usize]));
+            before = number;
+        }
+        head
+    }
+
+    /// How many nodes of the path end before `number` begins.
+    fn step(&mut self, number: u32) -> u64 {
+        let parent = self.tree.parents()[number as usize];
+        let length = self.path.len();
+        while self.path.last().is_some_and(|&last| last != parent) {
+            self.path.pop();
+        }
+        let ended = length - self.path.len();
+        self.path.push(number);
+        ended as u64
+    }
+}
+
+/// The tree, or one with its nodes in preorder where a builder was fed in another order.
+fn in_preorder(tree: &CallTree) -> Cow<'_, CallTree> {
+    let parents = tree.parents();
+    let mut path: Vec<u32> = Vec::new();
+    for (number, &parent) in (0_u32..).zip(parents).skip(1) {
+        if number - 1 != parent {
+            while path.last().is_some_and(|&last| last != parent) {
+                path.pop();
+            }
+        } else {
+            path.push(parent);
+        }
+        if path.is_empty() {
+            return Cow::Owned(reorder(tree));
+        }
+    }
+    Cow::Borrowed(tree)
+}
+
+fn reorder(tree: &CallTree) -> CallTree {
+    let parents = tree.parents();
+    // Brothers as lists: the first child of each node, and the next brother.
+    let (mut child, mut brother) = (vec![u32::MAX; parents.len()], vec![u32::MAX; parents.len()]);
+    for number in (1..parents.len()).rev() {
+        let parent = parents[number] as usize;
+        brother[number] = std::mem::replace(&mut child[parent], number as u32);
+    }
+    let mut builder = CallTreeBuilder::default();
+    let mut open = vec![(ROOT, ROOT)];
+    while let Some((number, parent)) = open.pop() {
+        let Some(node) = tree.node(number) else { continue };
+        let at = builder.push(Node { parent, ..node });
+        if let Some(&next) = brother.get(number as usize).filter(|next| **next != u32::MAX) {
+            open.push((next, parent));
+        }
+        if let Some(&first) = child.get(number as usize).filter(|first| **first != u32::MAX) {
+            open.push((first, at));
+        }
+    }
+    builder.finish()
+}
+
+/// Puts parts together. Parts may be missing: the nodes on the path above what follows are made up
+/// again, without calls and times.
+pub(super) struct Decoder {
+    builder: CallTreeBuilder,
+    /// The number the next node has in the file.
+    next: u32,
+    /// Nodes from the root to the last one: number in the file, number in the tree.
+    path: Vec<(u32, u32)>,
+}
+
+impl Decoder {
+    /// `nodes` is how many are to be expected; it must have been checked against the size of the file.
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { builder: CallTreeBuilder::with_capacity(nodes), next: 0, path: Vec::new() }
+    }
+
+    /// Adds a part of `count` nodes, as far as it can be read; whether it could be read to its end.
+    pub(super) fn add(&mut self, content: &[u8], count: u32) -> bool {
+        self.try_add(content, count).is_some()
+    }
+
+    pub(super) fn finish(self) -> CallTree {
+        self.builder.finish()
+    }
+
+    fn try_add(&mut self, content: &[u8], count: u32) -> Option<()> {
+        let mut content = Varints::new(content);
+        let first = content.next_u32()?;
+        let depth = content.next()?;
+        let repeated = content.next_u32()?;
+        let mut path = Vec::new();
+        let mut number = 0_u32;
+        for _ in 0..repeated {
+            number = number.checked_add(content.next_u32()?)?;
+            path.push((number, content.next_u32()?));
+        }
+        if first != self.next {
+            if depth != u64::from(repeated) {
+                return None;
+            }
+            self.find_path(&path);
+        }
+        self.next = first;
+        let mut lengths = [0; COLUMNS];
+        for length in &mut lengths {
+            *length = content.next()?;
+        }
+        let mut column = |at: usize| content.column(lengths[at]);
+        let columns = Columns {
+            up: column(0)?,
+            functions: column(1)?,
+            calls: column(2)?,
+            times: Times { gaps: column(3)?, walls: column(4)?, cpus: column(5)?, next: None },
+            tails: column(6)?,
+        };
+        self.add_columns(columns, first, count)
+    }
+
+    /// Goes to the place in the tree where a part begins whose predecessor is missing.
+    fn find_path(&mut self, path: &[(u32, u32)]) {
+        let same = self.path.iter().zip(path).take_while(|(have, want)| have.0 == want.0).count();
+        self.path.truncate(same);
+        for &(number, function) in &path[same..] {
+            let node = Node {
+                parent: self.path.last().map_or(ROOT, |last| last.1),
+                function,
+                calls: 0,
+                time: NodeTime::default(),
+                flags: NodeFlags::default(),
+            };
+            self.path.push((number, self.builder.push(node)));
+        }
+    }
+
+    fn add_columns(&mut self, mut columns: Columns<'_>, first: u32, count: u32) -> Option<()> {
+        columns.times.advance(first);
+        let mut tail = columns.tails.next_u32().and_then(|gap| first.checked_add(gap));
+        for number in first..first.checked_add(count)? {
+            let up = usize::try_from(columns.up.next()?).ok()?;
+            self.path.truncate(self.path.len().checked_sub(up)?);
+            let by_tail_call = tail == Some(number);
+            if by_tail_call {
+                tail = columns.tails.next_u32().and_then(|gap| number.checked_add(gap));
+            }
+            let node = Node {
+                parent: self.path.last().map_or(ROOT, |last| last.1),
+                function: columns.functions.next_u32()?,
+                calls: columns.calls.next()?,
+                time: columns.times.of(number),
+                flags: NodeFlags { by_tail_call },
+            };
+            self.path.push((number, self.builder.push(node)));
+            self.next = number + 1;
+        }
+        Some(())
+    }
+}
+
+struct Columns<'a> {
+    up: Varints<'a>,
+    functions: Varints<'a>,
+    calls: Varints<'a>,
+    times: Times<'a>,
+    tails: Varints<'a>,
+}
+
+/// The times of a part; `next` is the next node that has one.
+struct Times<'a> {
+    gaps: Varints<'a>,
+    walls: Varints<'a>,
+    cpus: Varints<'a>,
+    next: Option<u32>,
+}
+
+impl Times<'_> {
+    fn advance(&mut self, from: u32) {
+        self.next = self.gaps.next_u32().and_then(|gap| from.checked_add(gap));
+    }
+
+    fn of(&mut self, number: u32) -> NodeTime {
+        if self.next != Some(number) {
+            return NodeTime::default();
+        }
+        let time = NodeTime { wall_ns: self.walls.next().unwrap_or(0), cpu_ns: self.cpus.next().unwrap_or(0) };
+        self.advance(number);
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(parent: u32, function: u32) -> Node {
+        let time = NodeTime { wall_ns: u64::from(function % 7) * 1_000, cpu_ns: u64::from(function % 2) };
+        let flags = NodeFlags { by_tail_call: function.is_multiple_of(5) };
+        Node { parent, function, calls: u64::from(function) << 20, time, flags }
+    }
+
+    /// A tree of several parts whose depth goes up and down.
+    fn tree(nodes: u32) -> CallTree {
+        let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 3, cpu_ns: 0 });
+        let mut path = vec![ROOT];
+        for number in 1..nodes {
+            let depth = (number.wrapping_mul(2_654_435_761) >> 20) as usize % 40;
+            path.truncate(depth.max(1));
+            let at = builder.push(node(path[path.len() - 1], number % 5_000));
+            path.push(at);
+        }
+        builder.finish()
+    }
+
+    fn parts(tree: &CallTree) -> Vec<(Vec<u8>, u32)> {
+        let mut parts = Vec::new();
+        let done: Result<(), ()> = encode(tree, |content, count, _| {
+            parts.push((content.to_vec(), count));
+            Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        parts
+    }
+
+    fn decode<'a>(parts: impl IntoIterator<Item = &'a (Vec<u8>, u32)>) -> CallTree {
+        let mut decoder = Decoder::new(0);
+        for (content, count) in parts {
+            assert!(decoder.add(content, *count));
+        }
+        decoder.finish()
+    }
+
+    #[test]
+    fn a_tree_of_many_parts_comes_back() {
+        let tree = tree(3 * PART_NODES as u32 + 77);
+        let parts = parts(&tree);
+        assert_eq!(parts.len(), 4);
+        assert_eq!(decode(&parts), tree);
+    }
+
+    #[test]
+    fn an_empty_tree_and_a_root_come_back() {
+        for tree in [CallTree::default(), CallTreeBuilder::new(NodeTime::default()).finish()] {
+            assert_eq!(decode(&parts(&tree)), tree);
+        }
+    }
+
+    #[test]
+    fn a_lost_part_loses_only_its_own_nodes() {
+        let tree = tree(3 * PART_NODES as u32);
+        let parts = parts(&tree);
+        let rest = decode([&parts[0], &parts[2]]);
+        let made_up = rest.len() - 2 * PART_NODES;
+        assert!(made_up < 40, "{made_up}");
+        // Every node of the last part has the same path of functions as before.
+        let path = |tree: &CallTree, number: usize| {
+            let mut path = vec![tree.functions()[number]];
+            let mut at = number;
+            while at != 0 {
+                at = tree.parents()[at] as usize;
+                path.push(tree.functions()[at]);
+            }
+            path
+        };
+        for back in (1..PART_NODES).step_by(97) {
+            assert_eq!(path(&rest, rest.len() - back), path(&tree, tree.len() - back));
+        }
+    }
+
+    #[test]
+    fn nodes_in_another_order_are_put_in_preorder() {
+        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        let (a, b) = (builder.push(node(ROOT, 1)), builder.push(node(ROOT, 2)));
+        builder.push(node(a, 3));
+        builder.push(node(b, 4));
+        let read = decode(&parts(&builder.finish()));
+        assert_eq!(read.functions(), [0, 1, 3, 2, 4]);
+        assert_eq!(read.parents(), [0, 0, 1, 0, 3]);
+        assert_eq!(read.calls(4), 4 << 20);
+    }
+
+    #[test]
+    fn a_part_that_ends_early_gives_what_stood_before() {
+        let tree = tree(100);
+        let (content, count) = parts(&tree).remove(0);
+        let mut decoder = Decoder::new(0);
+        assert!(!decoder.add(&content, count + 1));
+        assert_eq!(decoder.finish(), tree);
+    }
+}

@@ -1,0 +1,161 @@
+//! Arbitrary recordings.
+
+use clrscope_recording::model::{
+    CallTree, CallTreeBuilder, CallsInfo, Clock, Event, EventArena, Exit, Fact, Function, FunctionFlags, FunctionKind,
+    HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, Problem, Process, ROOT, Recording, Run, SourceKind,
+    Thread, ThreadRole, TreeSource,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Any recording.
+pub(crate) fn recording() -> impl Strategy<Value = Recording> {
+    (run(), vec(process(), 0..3), vec(problem(), 0..3)).prop_map(|(run, processes, problems)| Recording {
+        run,
+        processes,
+        problems,
+    })
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![4 => "\\PC{0,12}", 1 => Just(String::new()), 1 => any::<String>(), 1 => "[a-c.:]{200,300}"]
+}
+
+fn exit() -> impl Strategy<Value = Option<Exit>> {
+    option::of(prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)])
+}
+
+prop_compose! {
+    fn run()(
+        command in vec(text(), 0..4), started_unix_ns: u64, duration_ns: u64, exit in exit(),
+        instruments_given in text(), instruments in text(), clrscope_version in text(),
+    ) -> Run {
+        Run { command, started_unix_ns, duration_ns, exit, instruments_given, instruments, clrscope_version }
+    }
+}
+
+prop_compose! {
+    fn problem()(place in text(), what in text()) -> Problem { Problem { place, what } }
+}
+
+prop_compose! {
+    fn process()(
+        ids: (u32, u32), command in vec(text(), 0..4), runtime in text(), times: (u64, u64),
+        cpu_ns: Option<u64>, exit in exit(), complete: bool, calls in option::of(calls()),
+        tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
+        losses in vec(loss(), 0..4), facts in vec(fact(), 0..4), events in vec(arena(), 0..3),
+    ) -> Process {
+        let (functions, modules, threads) = tables;
+        Process {
+            pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
+            complete, calls, functions, modules, threads, losses, facts, events,
+        }
+    }
+}
+
+fn cost() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..100.0, 0.0..f64::MAX]
+}
+
+prop_compose! {
+    fn calls()(
+        tsc: bool, switches: [bool; 5], costs in [cost(), cost(), cost(), cost()], interval_ns: u64,
+    ) -> CallsInfo {
+        let [noinline, native, helpers, trivial, cpu_measured] = switches;
+        let [enter_ns, leave_ns, pair_low_ns, pair_high_ns] = costs;
+        CallsInfo {
+            clock: if tsc { Clock::Tsc } else { Clock::Sampled },
+            noinline, native, helpers, trivial, cpu_measured, interval_ns,
+            hook_cost: HookCost { enter_ns, leave_ns, pair_low_ns, pair_high_ns },
+        }
+    }
+}
+
+prop_compose! {
+    fn function()(
+        names in [text(), text(), text()], module: u32, token: u32,
+        kind in select(vec![
+            FunctionKind::Managed, FunctionKind::Native, FunctionKind::Runtime, FunctionKind::Suspended,
+        ]),
+        source in select(vec![
+            SourceKind::Plain, SourceKind::Async, SourceKind::Iterator, SourceKind::Lambda, SourceKind::LocalFunction,
+        ]),
+        flags: (bool, bool),
+    ) -> Function {
+        let [name, signature, raw_name] = names;
+        let flags = FunctionFlags { dynamic: flags.0, unloaded: flags.1 };
+        Function { name, signature, raw_name, module, token, kind, source, flags }
+    }
+}
+
+prop_compose! {
+    fn module()(name in text(), path in text(), version in text(), framework: bool) -> Module {
+        Module { name, path, version, framework }
+    }
+}
+
+prop_compose! {
+    fn thread()(
+        ids: (u32, u32), name in text(),
+        role in select(vec![
+            ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering,
+            ThreadRole::Pool,
+        ]),
+        created_ns: u64, ended_ns: Option<u64>, cpu_ns: Option<u64>, tree in tree(),
+    ) -> Thread {
+        Thread { id: ids.0, os_id: ids.1, name, role, created_ns, ended_ns, cpu_ns, tree: TreeSource::ready(tree) }
+    }
+}
+
+prop_compose! {
+    fn loss()(reason in select(LossReason::ALL.to_vec()), count: u64, first_ns: u64, last_ns: u64) -> Loss {
+        Loss { reason, count, first_ns, last_ns }
+    }
+}
+
+prop_compose! {
+    fn fact()(time_ns: u64, text in text()) -> Fact { Fact { time_ns, text } }
+}
+
+prop_compose! {
+    fn arena()(instrument in text(), chunks in vec(event(), 0..3)) -> EventArena { EventArena { instrument, chunks } }
+}
+
+prop_compose! {
+    fn event()(thread: u32, sequence: u64, bytes in vec(any::<u8>(), 0..200)) -> Event {
+        Event { thread, sequence, bytes }
+    }
+}
+
+fn time() -> impl Strategy<Value = NodeTime> {
+    let any_time = (any::<u64>(), any::<u64>()).prop_map(|(wall_ns, cpu_ns)| NodeTime { wall_ns, cpu_ns });
+    prop_oneof![3 => Just(NodeTime::default()), 1 => any_time]
+}
+
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..300_u64, 1 => any::<u64>()]
+}
+
+fn function_index() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 0..40_u32, 1 => any::<u32>()]
+}
+
+/// Any tree in preorder; sometimes one without even a root.
+pub(crate) fn tree() -> impl Strategy<Value = CallTree> {
+    let nodes = vec((any::<usize>(), function_index(), count(), time(), any::<bool>()), 0..60);
+    (time(), nodes, 0..8_u8).prop_map(|(root, nodes, rare)| {
+        if rare == 0 {
+            return CallTree::default();
+        }
+        let mut builder = CallTreeBuilder::new(root);
+        let mut path = vec![ROOT];
+        for (depth, function, calls, time, by_tail_call) in nodes {
+            path.truncate(1 + depth % path.len());
+            let parent = path[path.len() - 1];
+            path.push(builder.push(Node { parent, function, calls, time, flags: NodeFlags { by_tail_call } }));
+        }
+        builder.finish()
+    })
+}

@@ -1,0 +1,105 @@
+//! Everything in the model survives packing; a packed file appears whole or not at all.
+
+mod common;
+
+use std::path::Path;
+
+use clrscope_recording::OpenError;
+use clrscope_recording::model::Recording;
+use clrscope_recording::pack::{PackError, PackOptions, pack, pack_with};
+use common::{assert_same, packed, unpacked};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_recording_comes_back(recording in common::arbitrary::recording()) {
+        assert_same(&unpacked(&packed(&recording)).expect("it was just written"), &recording);
+    }
+}
+
+/// A recording directory made from nothing, with one process.
+fn directory(folder: &Path) -> std::path::PathBuf {
+    use clrscope_recording::writer::{ProcessRecord, ProcessWriter, RunWriter};
+    let name = folder.join("x.clrs.d");
+    RunWriter::create(&name, &["app".into()], "calls", 42).expect("a run");
+    let process = ProcessRecord { pid: 7, mono_ns: 1_000, ..ProcessRecord::default() };
+    let writer = ProcessWriter::create(&name, &process).expect("a process");
+    writer.fact(1_001, "a remark");
+    name
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_directory_is_packed_and_reads_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (directory(folder.path()), folder.path().join("x.clrs"));
+    let mut calls = 0;
+    let report = pack(&from, &to, &mut |_| calls += 1).expect("a packed file");
+    assert_eq!(report.bytes, to.metadata().expect("a file").len());
+    assert_eq!((report.processes, report.problems.len()), (1, 0));
+    assert!(calls > 0);
+    let read = |path: &Path| clrscope_recording::open(path).expect("a recording");
+    assert_same(&read(&to), &read(&from));
+    assert_eq!(read(&to).processes[0].facts[0].text, "a remark");
+    assert_eq!(names(folder.path()), ["x.clrs", "x.clrs.d"]);
+}
+
+#[test]
+fn a_file_is_only_replaced_when_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (directory(folder.path()), folder.path().join("x.clrs"));
+    std::fs::write(&to, "precious").expect("a file");
+    let refused = pack(&from, &to, &mut |_| ()).expect_err("there is one");
+    assert!(matches!(refused, PackError::Exists(_)), "{refused}");
+    assert_eq!(std::fs::read(&to).expect("a file"), b"precious");
+    let options = PackOptions { overwrite: true, ..PackOptions::default() };
+    pack_with(&from, &to, options, &mut |_| ()).expect("a packed file");
+    assert_same(&clrscope_recording::open(&to).expect("a recording"), &clrscope_recording::open(&from).expect("one"));
+    assert_eq!(names(folder.path()), ["x.clrs", "x.clrs.d"]);
+}
+
+#[test]
+fn a_file_that_appears_while_packing_is_not_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (directory(folder.path()), folder.path().join("x.clrs"));
+    let refused = pack(&from, &to, &mut |_| std::fs::write(&to, "precious").expect("a file"));
+    assert!(matches!(refused, Err(PackError::Exists(_))), "{refused:?}");
+    assert_eq!(std::fs::read(&to).expect("a file"), b"precious");
+    assert_eq!(names(folder.path()), ["x.clrs", "x.clrs.d"]);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device");
+    let error = clrscope_recording::pack::write(&Recording::default(), &mut full).expect_err("it is full");
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = directory(folder.path());
+    let error = pack(&from, &folder.path().join("none/x.clrs"), &mut |_| ()).expect_err("no such folder");
+    assert!(matches!(error, PackError::Write(..)), "{error}");
+    assert_eq!(names(folder.path()), ["x.clrs.d"]);
+}
+
+#[test]
+fn another_version_is_told_apart_from_rubbish() {
+    let mut bytes = packed(&Recording::default());
+    bytes[8] = 2;
+    let newer = unpacked(&bytes).expect_err("from the future");
+    assert!(matches!(newer, OpenError::Version { found: 2, newest: 1, .. }), "{newer}");
+    assert!(newer.to_string().contains("made by a newer clrscope"), "{newer}");
+    bytes[0] = b'X';
+    let rubbish = unpacked(&bytes).expect_err("rubbish");
+    assert!(rubbish.to_string().contains("is not a recording"), "{rubbish}");
+}
