@@ -37,12 +37,13 @@
 //! CPU time has columns of its own, absent where not measured. In compensated rows the profiler's share is
 //! taken out of CPU time as well: hooks do not wait.
 //!
-//! Nodes of a tree have the same columns for their path alone, callee being all their children
+//! Nodes of a [tree](Forest) have the same columns for their path alone, callee being all their children
 //! but suspensions. Compensated, a node's inclusive time is shared out among itself and its children in
 //! proportion to their measured time less their hooks' cost, so that every sum holds at every node.
 
 mod catalog;
 mod cost;
+mod forest;
 mod parallel;
 mod preorder;
 mod query;
@@ -52,6 +53,7 @@ mod sums;
 mod times;
 mod views;
 
+pub use forest::{Forest, tree};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{
     EdgeRow, Finding, FunctionRef, FunctionRow, Functions, LossRow, Losses, ModuleRow, Modules, Neighbours,

@@ -200,11 +200,11 @@ fn count(totals: &mut Totals, catalog: &Catalog<'_>, slot: u32, times: &Times, r
     let sums = Totals {
         calls: if role.is_call() { times.calls } else { 0 },
         functions_ns: own,
-        jit_ns: if role == Role::Jit { own } else { 0 },
-        suspended_ns: if role == Role::Suspended { own } else { 0 },
+        jit_ns: if role == Role::Jit { times.exclusive_ns } else { 0 },
+        suspended_ns: if role == Role::Suspended { times.exclusive_ns } else { 0 },
         cpu_ns: times.exclusive_cpu_ns,
         truncated_calls: if role == Role::Truncated { times.calls } else { 0 },
-        truncated_ns: if role == Role::Truncated { own } else { 0 },
+        truncated_ns: if role == Role::Truncated { times.exclusive_ns } else { 0 },
         ..Totals::default()
     };
     totals.add(&sums);

@@ -1,0 +1,148 @@
+//! One thread's tree with what is needed to ask for the sums of any subtree.
+//!
+//! In depth-first order a subtree is a range of numbers. Sums over ranges come from running sums kept
+//! at every 64th node only, so that they cost a fraction of a byte per node.
+
+use clrscope_recording::model::{CallTree, NodeTime, ROOT};
+
+use crate::catalog::{Catalog, Role, Slot};
+
+/// Nodes between two checkpoints.
+const BLOCK: u32 = 64;
+
+/// What hooks cost on each function's time, by slot, scaled to fit it.
+pub(super) struct FittedCosts {
+    pub(super) leave_ns: Vec<f64>,
+    pub(super) enter_ns: Vec<f64>,
+}
+
+/// Sums over a subtree or over everything before a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RangeSums {
+    pub(super) time: NodeTime,
+    pub(super) cost_ns: f64,
+}
+
+impl RangeSums {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.time = add_times(self.time, other.time);
+        self.cost_ns += other.cost_ns;
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            time: NodeTime {
+                wall_ns: self.time.wall_ns.saturating_sub(before.time.wall_ns),
+                cpu_ns: self.time.cpu_ns.saturating_sub(before.time.cpu_ns),
+            },
+            cost_ns: self.cost_ns - before.cost_ns,
+        }
+    }
+}
+
+/// Sums before a node.
+#[derive(Debug, Clone, Copy, Default)]
+struct Checkpoint {
+    before: RangeSums,
+    /// First entry of the tree's times at or after the node.
+    next_time: usize,
+}
+
+/// A decoded tree in depth-first preorder.
+pub(super) struct Loaded {
+    tree: CallTree,
+    /// One past the last node of each subtree.
+    ends: Vec<u32>,
+    checkpoints: Vec<Checkpoint>,
+}
+
+impl Loaded {
+    /// Prepares a tree that is in depth-first preorder.
+    pub(super) fn new(tree: CallTree) -> Self {
+        let mut ends: Vec<u32> = (1..=tree.len() as u32).collect();
+        for node in (1..tree.len()).rev() {
+            let parent = tree.parents()[node] as usize;
+            ends[parent] = ends[parent].max(ends[node]);
+        }
+        Self { tree, ends, checkpoints: Vec::new() }
+    }
+
+    pub(super) fn tree(&self) -> &CallTree {
+        &self.tree
+    }
+
+    /// Sums up to each checkpoint. Must have been called before [`Loaded::subtree`].
+    pub(super) fn set_costs(&mut self, catalog: &Catalog<'_>, costs: &FittedCosts) {
+        let mut checkpoints = Vec::with_capacity(self.tree.len() / BLOCK as usize + 1);
+        let mut at = Checkpoint::default();
+        for node in 0..self.tree.len() as u32 {
+            if node % BLOCK == 0 {
+                checkpoints.push(at);
+            }
+            self.pass(&mut at, node, catalog, costs);
+        }
+        self.checkpoints = checkpoints;
+    }
+
+    /// Adds one node to the running sums.
+    #[inline]
+    fn pass(&self, at: &mut Checkpoint, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) {
+        if let Some(&(_, time)) = self.tree.times().get(at.next_time).filter(|t| t.0 == node) {
+            at.before.time = add_times(at.before.time, time);
+            at.next_time += 1;
+        }
+        let slot = self.slot(node, catalog);
+        if catalog.role(slot) == Role::Managed {
+            let calls = self.tree.calls(node) as f64;
+            at.before.cost_ns += calls * costs.leave_ns[slot as usize] + self.enter_cost(node, calls, catalog, costs);
+        }
+    }
+
+    /// Cost of entering a managed node, which is its parent's.
+    #[inline]
+    fn enter_cost(&self, node: u32, calls: f64, catalog: &Catalog<'_>, costs: &FittedCosts) -> f64 {
+        let parent = self.slot(self.tree.parents()[node as usize], catalog);
+        calls * costs.enter_ns[parent as usize]
+    }
+
+    /// The slot of a node; the thread's own for the root.
+    #[inline]
+    pub(super) fn slot(&self, node: u32, catalog: &Catalog<'_>) -> Slot {
+        if node == ROOT { catalog.root() } else { catalog.slot(self.tree.functions()[node as usize]) }
+    }
+
+    /// One past the last node below `node`.
+    #[inline]
+    pub(super) fn end(&self, node: u32) -> u32 {
+        self.ends[node as usize]
+    }
+
+    /// Sums over the subtree of `node`, the cost of entering it left out.
+    pub(super) fn subtree(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> RangeSums {
+        let (start, end) = (node, self.end(node));
+        let before = self.before(start, catalog, costs);
+        let mut sums = if end - start <= BLOCK {
+            let mut at = before;
+            (start..end).for_each(|n| self.pass(&mut at, n, catalog, costs));
+            at.before.since(&before.before)
+        } else {
+            self.before(end, catalog, costs).before.since(&before.before)
+        };
+        if node != ROOT && catalog.role(self.slot(node, catalog)) == Role::Managed {
+            sums.cost_ns -= self.enter_cost(node, self.tree.calls(node) as f64, catalog, costs);
+        }
+        sums
+    }
+
+    fn before(&self, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) -> Checkpoint {
+        // A tree that ends with a full block has no checkpoint after it.
+        let block = (node / BLOCK).min(self.checkpoints.len().saturating_sub(1) as u32);
+        let mut at = self.checkpoints.get(block as usize).copied().unwrap_or_default();
+        (block * BLOCK..node).for_each(|n| self.pass(&mut at, n, catalog, costs));
+        at
+    }
+}
+
+pub(super) fn add_times(a: NodeTime, b: NodeTime) -> NodeTime {
+    NodeTime { wall_ns: a.wall_ns.saturating_add(b.wall_ns), cpu_ns: a.cpu_ns.saturating_add(b.cpu_ns) }
+}

@@ -1,0 +1,108 @@
+//! The view `tree`: the trees of threads merged top-down, walked node by node.
+//!
+//! Nothing is merged ahead of its visit: a node of the merged tree is the set of the threads' nodes on
+//! the same path, and its children are found by sorting their children. So memory is the decoded trees
+//! and the path with its siblings, and a pruned tree costs what is shown of it.
+
+mod loaded;
+mod share;
+mod walk;
+
+use clrscope_recording::model::{Recording, Thread};
+
+use crate::query::{Query, QueryProblem, Sort};
+use crate::rows::{Pruned, Tree, TreeNode, TreeOptions};
+use crate::select::{self, Selected};
+use crate::views::conditions::{Conditions, conditions_of};
+use crate::views::functions::{ProcessSums, columns};
+use walk::{Names, Walk};
+
+/// The merged trees of the selected part of a recording, ready to be walked.
+pub struct Forest<'a> {
+    selected: Vec<Selected<'a>>,
+    query: Query,
+    sort: Sort,
+    conditions: Conditions<'a>,
+}
+
+/// What a tree can be ordered by: the rest is known only once the children are.
+const SORTS: [Sort; 6] = [Sort::Inclusive, Sort::InclusiveCpu, Sort::Exclusive, Sort::Calls, Sort::Name, Sort::Module];
+
+impl<'a> Forest<'a> {
+    /// Selects trees. With function or module filters the roots are the outermost nodes that match.
+    ///
+    /// # Errors
+    /// When no process or thread is meant, the query asks for a part of the time, or for an order that
+    /// trees do not have (children are ordered by inclusive time unless it says `calls`, `exclusive`
+    /// (as measured), `inclusive-cpu`, `name` or `module`).
+    pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
+        query.whole_run("tree")?;
+        let sort = query.sort.unwrap_or(Sort::Inclusive);
+        if !SORTS.contains(&sort) {
+            let why = "its nodes are ordered by inclusive, inclusive-cpu, exclusive, calls, name or module";
+            return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
+        }
+        let selected = select::threads(recording, query)?;
+        let plain = Query { per_thread: false, ..query.clone() };
+        let totals: Vec<_> = selected.iter().map(|s| (s.process, ProcessSums::new(s, &plain).totals)).collect();
+        let conditions = conditions_of(recording, query, &totals);
+        Ok(Self { selected, query: query.clone(), sort, conditions })
+    }
+
+    /// How the selected part came about, with its sums.
+    #[must_use]
+    pub fn conditions(&self) -> &Conditions<'a> {
+        &self.conditions
+    }
+
+    /// Shows every node to `visit` in preorder, process by process and, in per-thread queries, thread
+    /// by thread, until it fails.
+    ///
+    /// # Errors
+    /// Only those of `visit`.
+    pub fn walk<E>(
+        &self,
+        options: &TreeOptions,
+        mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
+    ) -> Result<Pruned, E> {
+        let mut pruned = Pruned::default();
+        for selected in &self.selected {
+            let names = Names::new(selected, &self.query);
+            let columns = columns(selected, &self.query);
+            for (threads, shown) in self.sets(selected) {
+                let mut walk = Walk::new(self, &names, columns, threads, shown, options);
+                walk.run(&mut visit)?;
+                pruned.subtrees = pruned.subtrees.saturating_add(walk.pruned.subtrees);
+                pruned.inclusive_ns = pruned.inclusive_ns.saturating_add(walk.pruned.inclusive_ns);
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// The threads that are merged with one another, and the thread that their nodes name.
+    fn sets<'s>(&self, selected: &'s Selected<'a>) -> Vec<(&'s [&'a Thread], Option<&'a Thread>)> {
+        if self.query.per_thread {
+            selected.threads.iter().map(|t| (std::slice::from_ref(t), Some(*t))).collect()
+        } else {
+            vec![(&selected.threads, None)]
+        }
+    }
+}
+
+/// The merged tree as a list of nodes.
+///
+/// # Errors
+/// As [`Forest::open`].
+pub fn tree<'a>(recording: &'a Recording, query: &Query, options: &TreeOptions) -> Result<Tree<'a>, QueryProblem> {
+    let forest = Forest::open(recording, query)?;
+    let mut nodes = Vec::new();
+    let keep = |node: &TreeNode<'a>| -> Result<(), std::convert::Infallible> {
+        nodes.push(*node);
+        Ok(())
+    };
+    let pruned = match forest.walk(options, keep) {
+        Ok(pruned) => pruned,
+        Err(never) => match never {},
+    };
+    Ok(Tree { nodes, pruned, conditions: forest.conditions })
+}

@@ -1,0 +1,356 @@
+//! Walking one merged tree with a path of its own, never by recursion.
+
+use std::ops::Range;
+
+use clrscope_recording::model::{NodeTime, ROOT, Thread};
+
+use super::loaded::{FittedCosts, Loaded, RangeSums, add_times};
+use super::share::{Claim, share_out};
+use super::{Forest, TreeNode, TreeOptions};
+use crate::catalog::{Catalog, Role, Slot};
+use crate::cost::Hooks;
+use crate::parallel::fold;
+use crate::preorder::in_preorder;
+use crate::query::{Query, Sort};
+use crate::rows::{Pruned, Times};
+use crate::select::Selected;
+use crate::sums::{ByFunction, Summer};
+use crate::times::Columns;
+
+/// A node of some thread's tree: which tree, which node.
+type Member = (u32, u32);
+
+/// One node of the merged tree.
+#[derive(Debug, Clone)]
+struct Group {
+    slot: Slot,
+    /// Where its members lie in the arena.
+    members: Range<usize>,
+    calls: u64,
+    sums: RangeSums,
+    /// Its inclusive time as shown.
+    inclusive_ns: u64,
+    /// What it is ordered by.
+    key: u64,
+}
+
+/// The children of a node on the path that are still to be visited.
+struct Level {
+    groups: Range<usize>,
+    /// Where the arena ends once they are done.
+    members: usize,
+}
+
+/// What the walks through one process share.
+pub(super) struct Names<'a> {
+    catalog: Catalog<'a>,
+    /// Which functions the query wants, where it does not want all.
+    wanted: Option<Vec<bool>>,
+    /// Place of each slot in the order of names.
+    ranks: Vec<u32>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(selected: &Selected<'a>, query: &Query) -> Self {
+        let catalog = Catalog::new(selected.process);
+        let wanted = query.filters_functions().then(|| catalog.wanted(query));
+        let ranks = ranks(&catalog);
+        Self { catalog, wanted, ranks }
+    }
+}
+
+/// A walk through the merged tree of some threads of a process.
+pub(super) struct Walk<'f, 'a> {
+    forest: &'f Forest<'a>,
+    options: &'f TreeOptions,
+    thread: Option<&'a Thread>,
+    names: &'f Names<'a>,
+    columns: Columns,
+    costs: FittedCosts,
+    trees: Vec<Loaded>,
+    members: Vec<Member>,
+    groups: Vec<Group>,
+    path: Vec<Level>,
+    scratch: Vec<(Slot, u32, u32)>,
+    pub(super) pruned: Pruned,
+}
+
+impl<'f, 'a> Walk<'f, 'a> {
+    pub(super) fn new(
+        forest: &'f Forest<'a>,
+        names: &'f Names<'a>,
+        columns: Columns,
+        threads: &[&'a Thread],
+        thread: Option<&'a Thread>,
+        options: &'f TreeOptions,
+    ) -> Self {
+        let (trees, costs) = load(threads, &names.catalog, &columns);
+        Self {
+            forest,
+            options,
+            thread,
+            names,
+            columns,
+            costs,
+            trees,
+            members: Vec::new(),
+            groups: Vec::new(),
+            path: Vec::new(),
+            scratch: Vec::new(),
+            pruned: Pruned::default(),
+        }
+    }
+
+    pub(super) fn run<E>(&mut self, visit: &mut impl FnMut(&TreeNode<'a>) -> Result<(), E>) -> Result<(), E> {
+        self.start();
+        while let Some(level) = self.path.last_mut() {
+            let Some(at) = level.groups.next() else {
+                self.members.truncate(level.members);
+                self.path.pop();
+                self.groups.truncate(self.path.last().map_or(0, |l| l.groups.end));
+                continue;
+            };
+            let node = self.expand(at);
+            visit(&node)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the roots on the path: the children of the threads, or the outermost nodes wanted.
+    fn start(&mut self) {
+        let live = (0..self.trees.len() as u32).filter(|&t| !self.trees[t as usize].tree().is_empty());
+        if let Some(wanted) = &self.names.wanted {
+            for tree in live {
+                let loaded = &self.trees[tree as usize];
+                let mut node = 1;
+                while (node as usize) < loaded.tree().len() {
+                    let slot = loaded.slot(node, &self.names.catalog);
+                    let hit = wanted.get(slot as usize) == Some(&true);
+                    if hit {
+                        self.scratch.push((slot, tree, node));
+                    }
+                    node = if hit { loaded.end(node) } else { node + 1 };
+                }
+            }
+            let groups = self.group_scratch(0);
+            self.push_level(groups, 0);
+            return;
+        }
+        self.members = live.map(|tree| (tree, ROOT)).collect();
+        let members = 0..self.members.len();
+        let mut root = Group {
+            slot: self.names.catalog.root(),
+            members,
+            calls: 0,
+            sums: RangeSums::default(),
+            inclusive_ns: 0,
+            key: 0,
+        };
+        self.measure(&mut root);
+        self.groups.push(root);
+        self.expand(0);
+    }
+
+    /// Finds the children of a group, shares its time out, puts them on the path, and gives the node.
+    fn expand(&mut self, at: usize) -> TreeNode<'a> {
+        let group = self.groups[at].clone();
+        let members_before = self.members.len();
+        self.gather_children(group.members.clone());
+        let children = self.group_scratch(members_before);
+        let own = self.own_time(group.members.clone());
+        let hooks = Hooks {
+            leaves: if self.names.catalog.role(group.slot) == Role::Managed { group.calls } else { 0 },
+            enters: self.managed_calls(children.clone()),
+        };
+        let times = self.share(&group, own, hooks, children.clone());
+        let by_tail_call =
+            self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].tree().flags(n).by_tail_call);
+        let depth = self.path.len() as u32;
+        let kept = self.push_level(children, members_before);
+        TreeNode {
+            // The threads themselves are below depth 0 and never shown.
+            depth: depth.wrapping_sub(1),
+            children: kept,
+            function: self.names.catalog.function(group.slot),
+            thread: self.thread,
+            times,
+            by_tail_call,
+        }
+    }
+
+    fn gather_children(&mut self, members: Range<usize>) {
+        for &(tree, node) in &self.members[members] {
+            let loaded = &self.trees[tree as usize];
+            let end = loaded.end(node);
+            let mut child = node + 1;
+            while child < end {
+                self.scratch.push((loaded.slot(child, &self.names.catalog), tree, child));
+                child = loaded.end(child);
+            }
+        }
+    }
+
+    /// Makes a group of each run of equal functions in the scratch list, which it empties.
+    fn group_scratch(&mut self, members_before: usize) -> Range<usize> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.sort_unstable();
+        debug_assert_eq!(self.members.len(), members_before);
+        let first = self.groups.len();
+        for run in scratch.chunk_by(|a, b| a.0 == b.0) {
+            let start = self.members.len();
+            self.members.extend(run.iter().map(|&(_, tree, node)| (tree, node)));
+            let members = start..self.members.len();
+            let mut group =
+                Group { slot: run[0].0, members, calls: 0, sums: RangeSums::default(), inclusive_ns: 0, key: 0 };
+            self.measure(&mut group);
+            self.groups.push(group);
+        }
+        scratch.clear();
+        self.scratch = scratch;
+        first..self.groups.len()
+    }
+
+    /// Sums a group's members; its inclusive time is what it may claim.
+    fn measure(&self, group: &mut Group) {
+        for &(tree, node) in &self.members[group.members.clone()] {
+            let loaded = &self.trees[tree as usize];
+            group.calls = group.calls.saturating_add(loaded.tree().calls(node));
+            group.sums.add(&loaded.subtree(node, &self.names.catalog, &self.costs));
+        }
+        let cost = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
+        group.inclusive_ns = group.sums.time.wall_ns.saturating_sub(cost);
+    }
+
+    fn own_time(&self, members: Range<usize>) -> NodeTime {
+        let times = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].tree().time(n));
+        times.fold(NodeTime::default(), add_times)
+    }
+
+    fn managed_calls(&self, groups: Range<usize>) -> u64 {
+        let managed = self.groups[groups].iter().filter(|g| self.names.catalog.role(g.slot) == Role::Managed);
+        managed.fold(0, |sum, g| sum.saturating_add(g.calls))
+    }
+
+    /// The columns of a node; its children's inclusive times become their shares.
+    fn share(&mut self, group: &Group, own: NodeTime, hooks: Hooks, children: Range<usize>) -> Times {
+        let share = self.columns.cost.share(hooks, own.wall_ns);
+        let within_suspension = self.names.catalog.role(group.slot) == Role::Suspended;
+        let is_suspension = |slot| !within_suspension && self.names.catalog.role(slot) == Role::Suspended;
+        let mut claims: Vec<Claim> = self.groups[children.clone()]
+            .iter()
+            .map(|g| Claim { ns: g.inclusive_ns, suspension: is_suspension(g.slot) })
+            .collect();
+        let own_cost = hooks.leaves as f64 * self.costs.leave_ns[group.slot as usize]
+            + hooks.enters as f64 * self.costs.enter_ns[group.slot as usize];
+        let claim = if self.columns.raw { own.wall_ns } else { own.wall_ns.saturating_sub(own_cost.round() as u64) };
+        let shared = share_out(group.inclusive_ns, claim, &mut claims);
+        for (child, claim) in self.groups[children].iter_mut().zip(&claims) {
+            child.inclusive_ns = claim.ns;
+        }
+        let profiler = share.likely.min(shared.exclusive_ns);
+        let exclusive_cpu = if self.columns.raw { own.cpu_ns } else { own.cpu_ns.saturating_sub(share.likely) };
+        let cost_cpu = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
+        let inclusive_cpu = group.sums.time.cpu_ns.saturating_sub(cost_cpu).max(exclusive_cpu);
+        Times {
+            calls: group.calls,
+            inclusive_ns: group.inclusive_ns,
+            exclusive_ns: shared.exclusive_ns - if self.columns.raw { profiler } else { 0 },
+            callee_ns: shared.callee_ns,
+            suspended_ns: shared.suspended_ns,
+            profiler_ns: if self.columns.raw { profiler } else { share.likely },
+            profiler_low_ns: share.low,
+            profiler_high_ns: share.high,
+            inclusive_cpu_ns: self.columns.cpu.then_some(inclusive_cpu),
+            exclusive_cpu_ns: self.columns.cpu.then_some(exclusive_cpu),
+        }
+    }
+
+    /// Orders and prunes the groups of a level, puts it on the path, and returns how many are kept.
+    fn push_level(&mut self, groups: Range<usize>, members_before: usize) -> u32 {
+        for at in groups.clone() {
+            self.groups[at].key = self.key(&self.groups[at]);
+        }
+        let by_module = self.forest.sort == Sort::Module;
+        let (catalog, ranks) = (&self.names.catalog, &self.names.ranks);
+        let module = |slot: Slot| if by_module { catalog.function(slot).module() } else { "" };
+        self.groups[groups.start..].sort_unstable_by(|a, b| {
+            let by_key = b.key.cmp(&a.key).then_with(|| module(a.slot).cmp(module(b.slot)));
+            by_key.then_with(|| ranks[a.slot as usize].cmp(&ranks[b.slot as usize]))
+        });
+        let too_deep = self.options.max_depth.is_some_and(|max| self.path.len() as u64 >= u64::from(max));
+        let limit = if too_deep { 0 } else { self.forest.query.limit.unwrap_or(usize::MAX) };
+        let total = self.forest.conditions.totals;
+        let least = self.options.min_share;
+        let mut kept = groups.start;
+        for at in groups.clone() {
+            let inclusive_ns = self.groups[at].inclusive_ns;
+            if kept - groups.start < limit && (least <= 0.0 || total.share(inclusive_ns) >= least) {
+                self.groups.swap(kept, at);
+                kept += 1;
+            } else {
+                self.pruned.subtrees += 1;
+                self.pruned.inclusive_ns = self.pruned.inclusive_ns.saturating_add(inclusive_ns);
+            }
+        }
+        self.groups.truncate(kept);
+        self.path.push(Level { groups: groups.start..kept, members: members_before });
+        (kept - groups.start) as u32
+    }
+
+    fn key(&self, group: &Group) -> u64 {
+        match self.forest.sort {
+            Sort::Calls => group.calls,
+            Sort::Exclusive => self.own_time(group.members.clone()).wall_ns,
+            Sort::InclusiveCpu => group.sums.time.cpu_ns,
+            Sort::Name | Sort::Module => 0,
+            _ => group.inclusive_ns,
+        }
+    }
+}
+
+/// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
+fn load(threads: &[&Thread], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<Loaded>, FittedCosts) {
+    let slots = catalog.len() + 1;
+    let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
+    let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
+        let tree = in_preorder(threads[at].tree.load());
+        let summed = summer.sum(&tree, catalog, &columns.cost, &mut ByFunction { root: catalog.root() });
+        for (slot, sums) in summed.entries() {
+            let (hooks, taken) = &mut fits[slot as usize];
+            hooks.add_leaves(sums.hooks.leaves);
+            hooks.add_enters(sums.hooks.enters);
+            *taken = taken.saturating_add(columns.cost.share(sums.hooks, sums.own.wall_ns).likely);
+        }
+        trees.push((at, Loaded::new(tree)));
+    });
+    let mut trees = Vec::new();
+    let mut fits = vec![(Hooks::default(), 0u64); slots];
+    for (_, part, part_fits) in parts {
+        trees.extend(part);
+        for ((hooks, taken), (more, took)) in fits.iter_mut().zip(part_fits) {
+            hooks.add_leaves(more.leaves);
+            hooks.add_enters(more.enters);
+            *taken = taken.saturating_add(took);
+        }
+    }
+    trees.sort_by_key(|(at, _)| *at);
+    let fit = |&(hooks, taken): &(Hooks, u64)| columns.cost.fit(hooks, taken);
+    let costs = FittedCosts {
+        leave_ns: fits.iter().map(|f| fit(f) * columns.cost.leave_ns()).collect(),
+        enter_ns: fits.iter().map(|f| fit(f) * columns.cost.enter_ns()).collect(),
+    };
+    let mut trees: Vec<Loaded> = trees.into_iter().map(|(_, tree)| tree).collect();
+    trees.iter_mut().for_each(|tree| tree.set_costs(catalog, &costs));
+    (trees, costs)
+}
+
+/// The place of each slot in the order of names.
+fn ranks(catalog: &Catalog<'_>) -> Vec<u32> {
+    let mut order: Vec<Slot> = (0..catalog.len() as Slot).collect();
+    order.sort_by(|&a, &b| catalog.function(a).compare(&catalog.function(b)));
+    let mut ranks = vec![0; catalog.len() + 1];
+    for (rank, slot) in order.into_iter().enumerate() {
+        ranks[slot as usize] = rank as u32;
+    }
+    ranks
+}

@@ -1,0 +1,203 @@
+//! What must hold on every row of every recording.
+
+mod common;
+
+use clrscope_analysis::{Forest, Query, Times, Totals, TreeNode, TreeOptions, functions, threads, tree};
+use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
+use proptest::prelude::*;
+
+/// Function indices 1 to 5 are managed, 6 is `[JIT]`, 7 a suspension, 8 unmanaged, 9 leads nowhere.
+const FUNCTIONS: &str = "thread 1\n  A 1\n  B 1\n  C 1\n  D 1\n  E 1\n  [JIT] 1\n  [suspended: GC] 1\n  libc!read 1\n";
+
+#[derive(Debug, Clone)]
+struct Step {
+    /// How many levels up from the node before: any order of numbers occurs.
+    up: usize,
+    function: u32,
+    calls: u64,
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let wall = prop_oneof![3 => Just(0u64), 1 => 0..2000u64];
+    (0..6usize, 0..10u32, 0..50u64, wall, 0..300u64).prop_map(|(up, function, calls, wall_ns, cpu_ns)| Step {
+        up,
+        function,
+        calls,
+        wall_ns,
+        cpu_ns,
+    })
+}
+
+fn hook_cost() -> impl Strategy<Value = HookCost> {
+    let ns = prop_oneof![Just(0.0), 0.0..8.0f64];
+    (ns.clone(), ns.clone(), ns.clone(), ns).prop_map(|(enter_ns, leave_ns, pair_low_ns, pair_high_ns)| HookCost {
+        enter_ns,
+        leave_ns,
+        pair_low_ns,
+        pair_high_ns,
+    })
+}
+
+fn thread(id: u32, steps: &[Step]) -> Thread {
+    let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 100, cpu_ns: 10 });
+    for (at, step) in steps.iter().enumerate() {
+        builder.push(Node {
+            parent: at.saturating_sub(step.up) as u32,
+            function: step.function,
+            calls: step.calls,
+            time: NodeTime { wall_ns: step.wall_ns, cpu_ns: step.cpu_ns },
+            flags: NodeFlags::default(),
+        });
+    }
+    Thread { id, tree: TreeSource::ready(builder.finish()), ..Thread::default() }
+}
+
+fn any_recording() -> impl Strategy<Value = Recording> {
+    (prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4), hook_cost()).prop_map(|(trees, cost)| {
+        let mut r = common::recording_with(FUNCTIONS, cost);
+        r.processes[0].threads = trees.iter().zip(1..).map(|(steps, id)| thread(id, steps)).collect();
+        r
+    })
+}
+
+/// All measured wall time, and that outside functions.
+fn measured(r: &Recording) -> (u64, u64) {
+    let trees = r.processes[0].threads.iter().map(|t| t.tree.load());
+    trees.fold((0, 0), |(all, outside), tree| {
+        (all + tree.times().iter().map(|t| t.1.wall_ns).sum::<u64>(), outside + tree.time(0).wall_ns)
+    })
+}
+
+fn identity(t: &Times, raw: bool) -> Result<(), TestCaseError> {
+    let profiler = if raw { t.profiler_ns } else { 0 };
+    prop_assert_eq!(t.inclusive_ns, t.exclusive_ns + t.callee_ns + t.suspended_ns + profiler);
+    prop_assert!(t.profiler_low_ns <= t.profiler_ns && t.profiler_ns <= t.profiler_high_ns);
+    Ok(())
+}
+
+fn per_thread(raw: bool) -> Query {
+    Query { per_thread: true, raw, ..Query::default() }
+}
+
+/// Children of each node together with its own columns, and roots with the total.
+fn tree_adds_up(nodes: &[TreeNode<'_>], raw: bool) -> Result<(), TestCaseError> {
+    for (at, node) in nodes.iter().enumerate() {
+        identity(&node.times, raw)?;
+        let below = nodes[at + 1..].iter().take_while(|n| n.depth > node.depth);
+        let children: Vec<_> = below.filter(|n| n.depth == node.depth + 1).collect();
+        prop_assert_eq!(children.len(), node.children as usize);
+        let sum: u64 = children.iter().map(|n| n.times.inclusive_ns).sum();
+        prop_assert_eq!(sum, node.times.callee_ns + node.times.suspended_ns);
+    }
+    Ok(())
+}
+
+fn whole(r: &Recording, query: &Query) -> (u64, Totals, Vec<u64>) {
+    let view = functions(r, query).expect("rows");
+    let exclusive = view.rows.iter().map(|row| row.times.exclusive_ns).sum();
+    (exclusive, view.conditions.totals, view.rows.iter().map(|row| row.times.inclusive_ns).collect())
+}
+
+proptest! {
+    #[test]
+    fn rows_add_up(r in any_recording(), raw: bool) {
+        let (all, outside) = measured(&r);
+        for query in [Query { raw, ..Query::default() }, per_thread(raw)] {
+            let view = functions(&r, &query).expect("rows");
+            for row in &view.rows {
+                identity(&row.times, raw)?;
+            }
+            let totals = view.conditions.totals;
+            let exclusive: u64 = view.rows.iter().map(|row| row.times.exclusive_ns).sum();
+            let profiler: u64 = view.rows.iter().map(|row| row.times.profiler_ns).sum();
+            prop_assert_eq!(totals.functions_ns, exclusive + if raw { profiler } else { 0 });
+            prop_assert_eq!(exclusive + profiler, all - outside);
+            let taken_out = if raw { 0 } else { totals.profiler_ns };
+            prop_assert_eq!(totals.functions_ns + totals.outside_ns + taken_out, all);
+        }
+    }
+
+    #[test]
+    fn rows_per_thread_add_up_to_the_merged(r in any_recording(), raw: bool) {
+        let merged = functions(&r, &Query { raw, ..Query::default() }).expect("rows");
+        let apart = functions(&r, &per_thread(raw)).expect("rows");
+        for row in &merged.rows {
+            let mine: Vec<_> = apart.rows.iter().filter(|p| p.function.name() == row.function.name()).collect();
+            prop_assert_eq!(mine.len(), row.threads as usize);
+            prop_assert_eq!(mine.iter().map(|p| p.times.inclusive_ns).sum::<u64>(), row.times.inclusive_ns);
+            prop_assert_eq!(mine.iter().map(|p| p.times.calls).sum::<u64>(), row.times.calls);
+            prop_assert_eq!(mine.iter().map(|p| p.max_recursion).max(), Some(row.max_recursion));
+        }
+    }
+
+    #[test]
+    fn threads_add_up_to_the_measured_time(r in any_recording(), raw: bool) {
+        let view = threads(&r, &Query { raw, ..Query::default() }).expect("rows");
+        let sum: u64 = view.rows.iter().map(|t| t.running_ns + t.outside_ns + t.suspended_ns + t.profiler_ns).sum();
+        prop_assert_eq!(sum, measured(&r).0);
+    }
+
+    #[test]
+    fn trees_add_up(r in any_recording(), raw: bool) {
+        for query in [Query { raw, ..Query::default() }, per_thread(raw)] {
+            let view = tree(&r, &query, &TreeOptions::default()).expect("a tree");
+            tree_adds_up(&view.nodes, raw)?;
+            let roots: u64 = view.nodes.iter().filter(|n| n.depth == 0).map(|n| n.times.inclusive_ns).sum();
+            let totals = view.conditions.totals;
+            if raw {
+                prop_assert_eq!(roots, totals.functions_ns);
+            } else {
+                prop_assert!(roots <= totals.functions_ns + totals.outside_ns + 100);
+            }
+        }
+    }
+
+    #[test]
+    fn tree_and_functions_agree_on_what_was_measured(mut r in any_recording()) {
+        r.processes[0].calls.as_mut().expect("calls").hook_cost = HookCost::default();
+        let rows = functions(&r, &Query::default()).expect("rows").rows;
+        let nodes = tree(&r, &Query::default(), &TreeOptions::default()).expect("a tree").nodes;
+        for row in &rows {
+            let mut inclusive = 0;
+            let mut inside = None;
+            let (mut exclusive, mut calls) = (0, 0);
+            for node in &nodes {
+                if inside.is_some_and(|depth| node.depth <= depth) {
+                    inside = None;
+                }
+                if node.function.name() != row.function.name() {
+                    continue;
+                }
+                exclusive += node.times.exclusive_ns;
+                calls += node.times.calls;
+                if inside.is_none() {
+                    inclusive += node.times.inclusive_ns;
+                    inside = Some(node.depth);
+                }
+            }
+            prop_assert_eq!((inclusive, exclusive, calls), (row.times.inclusive_ns, row.times.exclusive_ns, row.times.calls));
+        }
+    }
+
+    #[test]
+    fn without_cost_raw_and_compensated_are_equal(mut r in any_recording()) {
+        r.processes[0].calls.as_mut().expect("calls").hook_cost = HookCost::default();
+        prop_assert_eq!(whole(&r, &Query::default()), whole(&r, &Query { raw: true, ..Query::default() }));
+    }
+
+    #[test]
+    fn the_number_of_processors_changes_nothing(r in any_recording()) {
+        let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("a pool");
+        let text = |n| pool(n).install(|| {
+            let rows = functions(&r, &per_thread(false)).expect("rows");
+            let mut text = format!("{rows:?}");
+            let forest = Forest::open(&r, &Query::default()).expect("a forest");
+            let walked: Result<_, ()> = forest.walk(&TreeOptions::default(), |n| { text += &format!("{n:?}"); Ok(()) });
+            walked.expect("a walk");
+            text
+        });
+        prop_assert_eq!(text(1), text(3));
+    }
+}
