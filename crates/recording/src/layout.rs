@@ -127,6 +127,8 @@ pub mod thread {
     pub const FRAMES: usize = 32;
     /// `u64`: address past the last usable frame.
     pub const FRAMES_END: usize = 40;
+    /// `u32`: bytes of the thread's last piece of the arena.
+    pub const PIECE_BYTES: usize = 48;
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.

@@ -1,0 +1,18 @@
+//! The edge that no panic crosses, for entry points that the framework does not already guard.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static CAUGHT: AtomicU64 = AtomicU64::new(0);
+
+/// Runs `body`; a panic ends it quietly and is counted.
+pub(crate) fn guard(body: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
+        CAUGHT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Panics caught here so far; the helper thread turns them into a counted loss.
+pub(crate) fn caught() -> u64 {
+    CAUGHT.load(Ordering::Relaxed)
+}

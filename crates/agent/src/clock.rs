@@ -1,0 +1,63 @@
+//! The clocks. All functions are async-signal-safe.
+
+/// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.
+#[inline]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: every x64 has it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// CPU time of the calling thread in nanoseconds.
+pub(crate) fn own_cpu_ns() -> Option<u64> {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of the process in nanoseconds.
+pub(crate) fn process_cpu_ns() -> Option<u64> {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time of a thread of this process in nanoseconds; `None` once it is gone.
+pub(crate) fn thread_cpu_ns(os_id: u32) -> Option<u64> {
+    // The kernel's encoding of "scheduler clock of this thread" (linux/posix-timers_types.h:
+    // CPUCLOCK_PERTHREAD_MASK 4, CPUCLOCK_SCHED 2).
+    read((!(os_id as libc::clockid_t) << 3) | 6)
+}
+
+/// Unix time in nanoseconds.
+pub(crate) fn unix_ns() -> u64 {
+    read(libc::CLOCK_REALTIME).unwrap_or(0)
+}
+
+fn read(clock: libc::clockid_t) -> Option<u64> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    let failed = unsafe { libc::clock_gettime(clock, &mut now) } != 0;
+    (!failed).then(|| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_clock_is_the_threads_own() {
+        let mut sum = 0_u64;
+        let before = own_cpu_ns().expect("a clock");
+        while own_cpu_ns().expect("a clock") < before + 2_000_000 {
+            sum = sum.wrapping_add(ticks());
+        }
+        // SAFETY: no arguments.
+        let me = unsafe { libc::gettid() } as u32;
+        let seen = thread_cpu_ns(me).expect("alive");
+        assert!(seen >= before + 2_000_000, "{seen} {before} {sum}");
+        let gone = std::thread::spawn(|| {
+            // SAFETY: no arguments.
+            unsafe { libc::gettid() as u32 }
+        });
+        let gone = gone.join().expect("a thread");
+        // Joining returns a moment before the kernel forgets the thread.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(thread_cpu_ns(gone), None);
+    }
+}

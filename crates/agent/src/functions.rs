@@ -1,0 +1,286 @@
+//! The dictionary of functions: which index a function has, whether it gets hooks, and its names in
+//! the recording.
+//!
+//! Everything here runs when the runtime compiles a method, before its first hook: names are never
+//! asked for in a hook. No lock is held while the runtime is asked.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo};
+use clrscope_recording::layout;
+use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
+use clrscope_recording::request::Filter;
+use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
+
+use crate::il;
+
+/// Which functions are wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Choice {
+    pub(crate) filter: Filter,
+    pub(crate) just_my_code: bool,
+    pub(crate) helpers: bool,
+    pub(crate) trivial: bool,
+}
+
+/// A function as the hooks know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) index: u32,
+    pub(crate) wanted: bool,
+    /// Named by an include, so that calls to it are never to be inlined.
+    pub(crate) named: bool,
+}
+
+/// The dictionary.
+pub(crate) struct Functions {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    names: NameCache,
+    choice: Choice,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    by_id: HashMap<FunctionId, Entry>,
+    modules: HashMap<ModuleId, Module>,
+    native: HashMap<String, u32>,
+    functions: u32,
+    module_count: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    known: Known,
+    module: ModuleId,
+}
+
+#[derive(Clone, Copy)]
+struct Module {
+    index: u32,
+    framework: bool,
+}
+
+impl Functions {
+    pub(crate) fn new(info: &ProfilerInfo, writer: &'static ProcessWriter, choice: Choice) -> Self {
+        let tables = Tables { functions: layout::function::FIRST, ..Tables::default() };
+        Self { info: info.clone(), writer, names: NameCache::new(), choice, tables: Mutex::new(tables) }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The function, noted in the recording when it is new.
+    pub(crate) fn get(&self, function: FunctionId) -> Known {
+        if let Some(entry) = self.tables().by_id.get(&function) {
+            return entry.known;
+        }
+        let name = self.names.function(&self.info, function);
+        let module = self.module(name.module_id, &name.module);
+        let wanted = self.is_wanted(&name, module);
+        let named = !self.choice.filter.include.is_empty() && self.choice.filter.includes(&name.module, &name.name);
+        if name.signature.is_empty() || name.token.0 == 0 {
+            self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
+        }
+        self.insert(function, &name, module, wanted, named)
+    }
+
+    /// The function if it was compiled before; never asks the runtime.
+    pub(crate) fn known(&self, function: FunctionId) -> Option<Known> {
+        self.tables().by_id.get(&function).map(|entry| entry.known)
+    }
+
+    fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, wanted: bool, named: bool) -> Known {
+        let (known, is_new) = {
+            let mut tables = self.tables();
+            match tables.by_id.get(&function) {
+                // Another thread compiled the same function meanwhile.
+                Some(entry) => (entry.known, false),
+                None => {
+                    let known = Known { index: tables.functions, wanted, named };
+                    tables.functions += 1;
+                    tables.by_id.insert(function, Entry { known, module: name.module_id });
+                    (known, true)
+                }
+            }
+        };
+        if is_new && wanted {
+            self.note(known.index, name, module.index);
+        }
+        known
+    }
+
+    fn note(&self, index: u32, name: &FunctionName, module: u32) {
+        self.writer.function(
+            index,
+            &FunctionRecord {
+                name: &name.name,
+                signature: &name.signature,
+                raw_name: &name.raw_name,
+                module,
+                token: name.token.0,
+                kind: FunctionKind::Managed,
+                source: source_kind(name),
+                dynamic: name.token.0 == 0,
+            },
+        );
+    }
+
+    fn is_wanted(&self, name: &FunctionName, module: Module) -> bool {
+        let choice = &self.choice;
+        if choice.just_my_code && module.framework {
+            return false;
+        }
+        if !choice.filter.passes(&name.module, &name.name) {
+            return false;
+        }
+        if !choice.helpers && is_runtime_helper(name) {
+            return false;
+        }
+        choice.trivial || !self.is_trivial(name)
+    }
+
+    fn is_trivial(&self, name: &FunctionName) -> bool {
+        self.info.il_function_body(name.module_id, name.token).is_ok_and(il::is_trivial)
+    }
+
+    fn module(&self, id: ModuleId, name: &str) -> Module {
+        if let Some(found) = self.tables().modules.get(&id) {
+            return *found;
+        }
+        let info = self.info.module_info(id).ok();
+        let path = info.as_ref().map(|info| info.path.clone()).unwrap_or_default();
+        let framework = is_framework(&path, name);
+        let (module, is_new) = {
+            let mut tables = self.tables();
+            match tables.modules.get(&id) {
+                Some(found) => (*found, false),
+                None => {
+                    tables.module_count += 1;
+                    let module = Module { index: tables.module_count, framework };
+                    tables.modules.insert(id, module);
+                    (module, true)
+                }
+            }
+        };
+        if is_new {
+            let version = info.map(|info| self.version_of(&info)).unwrap_or_default();
+            self.writer.module(module.index, &ModuleRecord { name, path: &path, version: &version, framework });
+        }
+        module
+    }
+
+    fn version_of(&self, module: &clr_profiler::ModuleInfo) -> String {
+        let _ = module;
+        String::new()
+    }
+
+    /// An unmanaged function, by the names in the P/Invoke map of `function`.
+    pub(crate) fn native(&self, function: Option<FunctionId>) -> u32 {
+        let (library, entry) = function.and_then(|f| self.import_of(f)).unwrap_or_default();
+        let name = match (library.is_empty(), entry.is_empty()) {
+            (_, true) => "[native]".to_owned(),
+            (true, false) => format!("[native]{entry}"),
+            (false, false) => format!("[{library}]{entry}"),
+        };
+        let (index, is_new) = {
+            let mut tables = self.tables();
+            match tables.native.get(&name) {
+                Some(index) => (*index, false),
+                None => {
+                    let index = tables.functions;
+                    tables.functions += 1;
+                    tables.native.insert(name.clone(), index);
+                    (index, true)
+                }
+            }
+        };
+        if is_new {
+            let record =
+                FunctionRecord { name: &name, signature: &name, raw_name: &name, kind: FunctionKind::Native, ..Default::default() };
+            self.writer.function(index, &record);
+        }
+        index
+    }
+
+    fn import_of(&self, function: FunctionId) -> Option<(String, String)> {
+        let name = self.names.function(&self.info, function);
+        let metadata = self.info.module_metadata(name.module_id).ok()?;
+        let import = metadata.pinvoke_map(name.token).ok()??;
+        let file = Path::new(&import.module).file_name()?.to_string_lossy().into_owned();
+        let entry = if import.name.is_empty() { name.name.rsplit("::").next()?.to_owned() } else { import.name };
+        Some((file, entry))
+    }
+
+    /// Forgets the ids of a module that is gone: the runtime reuses them.
+    pub(crate) fn module_unloaded(&self, module: ModuleId) {
+        self.names.module_unloaded(module);
+        let gone: Vec<u32> = {
+            let mut tables = self.tables();
+            tables.modules.remove(&module);
+            let gone = tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
+            tables.by_id.retain(|_, entry| entry.module != module);
+            gone
+        };
+        for index in gone {
+            self.writer.function_unloaded(index);
+        }
+    }
+
+    /// Forgets the id of a dynamic method that was freed.
+    pub(crate) fn function_unloaded(&self, function: FunctionId) {
+        self.names.function_unloaded(function);
+        self.tables().by_id.remove(&function);
+    }
+}
+
+fn source_kind(name: &FunctionName) -> SourceKind {
+    use clr_profiler::names::{Closure, StateMachine};
+    match (name.source_kind.state_machine, name.source_kind.closure) {
+        (Some(StateMachine::Async), _) => SourceKind::Async,
+        (Some(StateMachine::Iterator | StateMachine::AsyncIterator), _) => SourceKind::Iterator,
+        (None, Some(Closure::Lambda)) => SourceKind::Lambda,
+        (None, Some(Closure::LocalFunction { .. })) => SourceKind::LocalFunction,
+        (None, None) => SourceKind::Plain,
+    }
+}
+
+/// Functions of CoreLib that compiled code calls by itself: casts, statics, exception handling,
+/// dispatch of tail calls, stubs. Not the user's calls, and on .NET 10 they are 7 % of a compiler's.
+fn is_runtime_helper(name: &FunctionName) -> bool {
+    const TYPES: [&str; 14] = [
+        "System.Runtime.CompilerServices.CastHelpers",
+        "System.Runtime.CompilerServices.StaticsHelpers",
+        "System.Runtime.CompilerServices.InitHelpers",
+        "System.Runtime.CompilerServices.ThreadStaticsHelpers",
+        "System.Runtime.CompilerServices.VirtualDispatchHelpers",
+        "System.Runtime.CompilerServices.GenericsHelpers",
+        "System.Runtime.CompilerServices.BoxingHelpers",
+        "System.Runtime.EH",
+        "System.Runtime.InternalCalls",
+        "System.Runtime.StackFrameIterator",
+        "System.Runtime.ExceptionServices.InternalCalls",
+        "System.Runtime.CompilerServices.TailCallArgBuffer",
+        "System.StubHelpers.StubHelpers",
+        "System.Math+Helpers",
+    ];
+    if name.module != "System.Private.CoreLib" {
+        return false;
+    }
+    let (type_name, method) = name.name.split_once("::").unwrap_or_default();
+    TYPES.contains(&type_name)
+        || (type_name == "System.Runtime.CompilerServices.RuntimeHelpers" && method.contains("TailCall"))
+}
+
+/// Whether an assembly belongs to the framework: it lies in a shared framework's folder, or, in a
+/// self-contained program, its name says so.
+fn is_framework(path: &str, name: &str) -> bool {
+    path.contains("/shared/Microsoft.")
+        || name.starts_with("System.")
+        || name.starts_with("Microsoft.")
+        || matches!(name, "System" | "mscorlib" | "netstandard" | "WindowsBase")
+}

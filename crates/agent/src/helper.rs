@@ -1,0 +1,235 @@
+//! The agent's own thread: keeps space ahead of need, gives signs of life, and runs what the
+//! instruments want done regularly.
+//!
+//! It blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file size
+//! limit stays pending instead of killing somebody's process.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use crate::clock;
+
+/// Between two signs of life.
+const SLOW_NS: u64 = 20_000_000;
+/// Between two rounds of writing out what the file system could not promise space for.
+const WRITE_OUT_NS: u64 = 200_000_000;
+
+/// Something to be done regularly. Runs on the helper thread: may allocate and wait for the disk,
+/// must not call the runtime.
+pub(crate) trait Task: Send {
+    /// At each interval.
+    fn tick(&mut self, now_ns: u64);
+    /// About fifty times a second.
+    fn slow_tick(&mut self, now_ns: u64);
+    /// Write out what lies in private memory.
+    fn write_out(&mut self);
+    /// Recording ends while the process goes on; called until it answers true.
+    fn stop(&mut self) -> bool;
+}
+
+/// How others reach the helper thread.
+#[derive(Clone)]
+pub(crate) struct HelperHandle(Arc<Link>);
+
+#[derive(Default)]
+struct Link {
+    thread: OnceLock<Thread>,
+    gone: AtomicBool,
+    rounds: AtomicU64,
+}
+
+impl HelperHandle {
+    /// A handle for a thread that is started later with [`start`](Self::start).
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Wakes the thread before its interval is over. Safe in a hook.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = self.0.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Whether the thread does not run (any more).
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.gone.load(Ordering::Acquire)
+    }
+
+    /// Waits until the thread has made one more whole round, but not longer than `most`.
+    pub(crate) fn wait_for_round(&self, most: Duration) {
+        let target = self.0.rounds.load(Ordering::Acquire) + 2;
+        let deadline = monotonic_ns() + most.as_nanos() as u64;
+        while self.0.rounds.load(Ordering::Acquire) < target && monotonic_ns() < deadline && !self.is_gone() {
+            self.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub(crate) fn start(
+        &self,
+        writer: &'static ProcessWriter,
+        interval: Duration,
+        duration: Option<Duration>,
+        tasks: Vec<Box<dyn Task>>,
+    ) -> std::io::Result<()> {
+        let link = Arc::clone(&self.0);
+        let started = monotonic_ns();
+        let mut helper = Helper {
+            writer,
+            tasks,
+            link,
+            ends: duration.map(|d| started + d.as_nanos() as u64),
+            next_slow: 0,
+            next_write_out: 0,
+            panics_told: 0,
+        };
+        let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
+        // Signals are blocked before the thread exists, so that not even its first instruction gets one.
+        let mask = block_signals();
+        let spawned = builder.spawn(move || helper.run(interval));
+        restore_signals(&mask);
+        let thread = spawned?.thread().clone();
+        let _ = self.0.thread.set(thread);
+        Ok(())
+    }
+}
+
+struct Helper {
+    writer: &'static ProcessWriter,
+    tasks: Vec<Box<dyn Task>>,
+    link: Arc<Link>,
+    ends: Option<u64>,
+    next_slow: u64,
+    next_write_out: u64,
+    panics_told: u64,
+}
+
+impl Helper {
+    fn run(&mut self, interval: Duration) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            while !self.is_over(monotonic_ns()) {
+                self.round();
+                std::thread::park_timeout(interval);
+            }
+            self.stop();
+        }));
+        if outcome.is_err() {
+            self.writer.state().lose(clrscope_recording::model::LossReason::PanicCaught, 1, monotonic_ns());
+        }
+        self.link.gone.store(true, Ordering::Release);
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        self.writer.state().stop_requested() || self.ends.is_some_and(|ends| now >= ends)
+    }
+
+    fn round(&mut self) {
+        let now = monotonic_ns();
+        self.writer.threads().keep_ahead();
+        for task in &mut self.tasks {
+            task.tick(now);
+        }
+        if now >= self.next_slow {
+            self.next_slow = now + SLOW_NS;
+            self.slow_round(now);
+        }
+        self.link.rounds.fetch_add(1, Ordering::Release);
+    }
+
+    fn slow_round(&mut self, now: u64) {
+        for task in &mut self.tasks {
+            task.slow_tick(now);
+        }
+        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        self.tell_panics(now);
+        if now >= self.next_write_out {
+            self.next_write_out = now + WRITE_OUT_NS;
+            self.write_out();
+        }
+    }
+
+    fn tell_panics(&mut self, now: u64) {
+        let caught = crate::boundary::caught() + clr_profiler::panics_caught();
+        if caught > self.panics_told {
+            let more = caught - self.panics_told;
+            self.writer.state().lose(clrscope_recording::model::LossReason::PanicCaught, more, now);
+            self.panics_told = caught;
+        }
+    }
+
+    fn write_out(&mut self) {
+        for task in &mut self.tasks {
+            task.write_out();
+        }
+        // What fails now is tried again at the next round; what never succeeds shows as missing.
+        let _ = self.writer.log().segment().write_out();
+        let _ = self.writer.state().segment().write_out();
+        let _ = self.writer.threads().segment().write_out();
+    }
+
+    /// Ends the recording while the process goes on: until every thread's hooks are off.
+    fn stop(&mut self) {
+        self.round();
+        self.slow_round(monotonic_ns());
+        self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());
+        self.write_out();
+        loop {
+            let mut done = true;
+            for task in &mut self.tasks {
+                done &= task.stop();
+            }
+            if done {
+                self.writer.state().stopped();
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: both sets are initialised by the calls.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+fn restore_signals(mask: &libc::sigset_t) {
+    // SAFETY: a mask that `block_signals` filled in.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}
+
+/// Runs `body` with all signals blocked on this thread, so that a file size limit is an error and
+/// not a deadly signal.
+pub(crate) fn with_signals_blocked<R>(body: impl FnOnce() -> R) -> R {
+    let mask = block_signals();
+    let result = body();
+    discard_file_size_signal();
+    restore_signals(&mask);
+    result
+}
+
+/// Takes a pending SIGXFSZ that we caused off this thread before signals are let through again.
+fn discard_file_size_signal() {
+    // SAFETY: a set with one signal and a wait that does not wait.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGXFSZ);
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        libc::sigtimedwait(&set, std::ptr::null_mut(), &now);
+    }
+}

@@ -1,0 +1,85 @@
+//! A look into a method's IL: is it a tiny leaf?
+
+/// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
+const TRIVIAL_BYTES: usize = 16;
+
+/// Whether a method body (header and code, ECMA-335 II.25.4) is a leaf of at most 16 bytes without
+/// calls. A body that can't be understood is not trivial.
+pub(crate) fn is_trivial(body: &[u8]) -> bool {
+    code_of(body).is_some_and(|code| code.len() <= TRIVIAL_BYTES && !calls_something(code))
+}
+
+fn code_of(body: &[u8]) -> Option<&[u8]> {
+    let first = *body.first()?;
+    if first & 3 == 2 {
+        return body.get(1..1 + usize::from(first >> 2));
+    }
+    let header = usize::from(*body.get(1)? >> 4) * 4;
+    let size = u32::from_le_bytes(body.get(4..8)?.try_into().ok()?) as usize;
+    body.get(header..header.checked_add(size)?)
+}
+
+/// Walks the instructions; anything unknown counts as a call.
+fn calls_something(code: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(&opcode) = code.get(at) {
+        let step = match opcode {
+            // jmp, call, calli, callvirt, newobj
+            0x27 | 0x28 | 0x29 | 0x6F | 0x73 => return true,
+            0xFE => match code.get(at + 1) {
+                // two-byte opcodes with a token: ldftn, ldvirtftn, initobj, constrained., sizeof
+                Some(0x06 | 0x07 | 0x15 | 0x16 | 0x1C) => 6,
+                // with a two-byte variable number
+                Some(0x09..=0x0E) => 4,
+                // unaligned., no.
+                Some(0x12 | 0x19) => 3,
+                Some(_) => 2,
+                None => return true,
+            },
+            // ldarg.s to stloc.s, ldc.i4.s, short branches, leave.s
+            0x0E..=0x13 | 0x1F | 0x2B..=0x37 | 0xDE => 2,
+            // ldc.i4, ldc.r4, branches, leave, and everything with a token
+            0x20 | 0x22 | 0x38..=0x44 | 0x70..=0x72 | 0x74 | 0x75 | 0x79 | 0x7B..=0x81 | 0x8C | 0x8D | 0x8F | 0xA3..=0xA5
+            | 0xC2 | 0xC6 | 0xD0 | 0xDD => 5,
+            // ldc.i8, ldc.r8
+            0x21 | 0x23 => 9,
+            // switch: too much for a trivial method
+            0x45 => return true,
+            _ => 1,
+        };
+        at += step;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiny(code: &[u8]) -> Vec<u8> {
+        let mut body = vec![(code.len() as u8) << 2 | 2];
+        body.extend_from_slice(code);
+        body
+    }
+
+    #[test]
+    fn a_getter_is_trivial_and_a_call_is_not() {
+        // ldarg.0, ldfld, ret
+        assert!(is_trivial(&tiny(&[0x02, 0x7B, 1, 0, 0, 4, 0x2A])));
+        // A token whose bytes look like a call.
+        assert!(is_trivial(&tiny(&[0x02, 0x7B, 0x28, 0x28, 0, 4, 0x2A])));
+        // ldarg.0, call, ret
+        assert!(!is_trivial(&tiny(&[0x02, 0x28, 1, 0, 0, 6, 0x2A])));
+    }
+
+    #[test]
+    fn size_counts_and_nonsense_is_not_trivial() {
+        assert!(is_trivial(&tiny(&[0x00; 16])));
+        assert!(!is_trivial(&tiny(&[0x00; 17])));
+        assert!(!is_trivial(&[]));
+        assert!(!is_trivial(&[0x0A]));
+        let fat = [0x03, 0x30, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0x17, 0x2A];
+        assert!(is_trivial(&fat));
+        assert!(!is_trivial(&fat[..13]));
+    }
+}

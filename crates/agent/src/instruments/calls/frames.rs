@@ -1,0 +1,122 @@
+//! The shadow stack of one thread, as the assembly lays it out.
+
+use std::sync::atomic::Ordering;
+
+use clrscope_recording::layout::thread;
+use clrscope_recording::writer::ThreadRecord;
+
+/// One frame: the caller's stack pointer, which names the activation, and the edge it runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Frame {
+    /// The caller's stack pointer; of the lowest frame the highest address there is.
+    pub(crate) sp: usize,
+    /// Address of the edge's child field. The lowest bit is set once the frame has ended by a tail call.
+    pub(crate) edge: *mut u32,
+}
+
+impl Frame {
+    /// The edge without its mark.
+    pub(crate) fn edge(self) -> *mut u32 {
+        self.edge.map_addr(|address| address & !1)
+    }
+}
+
+/// A thread's shadow stack. Only the thread itself changes it.
+pub(crate) struct Stack {
+    record: ThreadRecord,
+}
+
+impl Stack {
+    /// The calling thread's stack; `record` must be the calling thread's.
+    pub(crate) fn of(record: ThreadRecord) -> Self {
+        Self { record }
+    }
+
+    fn top_address(&self) -> *mut Frame {
+        self.record.u64(thread::TOP).load(Ordering::Relaxed) as *mut Frame
+    }
+
+    fn bottom_address(&self) -> *mut Frame {
+        self.record.u64(thread::FRAMES).load(Ordering::Relaxed) as *mut Frame
+    }
+
+    fn set_top(&mut self, frame: *mut Frame) {
+        self.record.u64(thread::TOP).store(frame as u64, Ordering::Release);
+    }
+
+    /// The frame on top; there is always one.
+    pub(crate) fn top(&self) -> Frame {
+        // SAFETY: the top lies within the thread's frames.
+        unsafe { self.top_address().read() }
+    }
+
+    /// Whether no frame but the thread's own is there.
+    pub(crate) fn is_at_bottom(&self) -> bool {
+        self.top_address() <= self.bottom_address()
+    }
+
+    /// Whether there is no room for one more frame.
+    pub(crate) fn is_full(&self) -> bool {
+        self.top_address() as u64 + 16 >= self.record.u64(thread::FRAMES_END).load(Ordering::Relaxed)
+    }
+
+    /// Ends the frame on top, but never the lowest.
+    pub(crate) fn pop(&mut self) {
+        if !self.is_at_bottom() {
+            self.set_top(self.top_address().wrapping_sub(1));
+        }
+    }
+
+    /// Ends all frames whose stack pointer is below `sp`: they were left behind by an exception.
+    pub(crate) fn drop_below(&mut self, sp: usize) {
+        while !self.is_at_bottom() && self.top().sp < sp {
+            self.pop();
+        }
+    }
+
+    /// Marks the frame on top as ended by a tail call.
+    pub(crate) fn mark_top(&mut self) {
+        let top = self.top_address();
+        // SAFETY: the top lies within the thread's frames, which only this thread changes.
+        unsafe { (*top).edge = (*top).edge.map_addr(|address| address | 1) };
+    }
+
+    /// Pushes a frame. The caller has checked that there is room, or came from the fast path, where
+    /// frames have as much room as the thread's stack.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        let next = self.top_address().wrapping_add(1);
+        // SAFETY: within the thread's frames; the frame is whole before the top moves.
+        unsafe { next.write(frame) };
+        self.set_top(next);
+    }
+
+    /// Whether the last frame at the depth of the next push ended by a tail call and nothing was
+    /// pushed there since.
+    pub(crate) fn next_is_after_tail_call(&self) -> bool {
+        !self.is_full() && {
+            // SAFETY: the slot above the top lies within the thread's frames.
+            let above = unsafe { self.top_address().wrapping_add(1).read() };
+            above.edge.addr() & 1 == 1
+        }
+    }
+
+    /// The topmost frame that `wanted` accepts, without the lowest.
+    pub(crate) fn find(&self, wanted: impl Fn(Frame) -> bool) -> Option<*mut Frame> {
+        let bottom = self.bottom_address();
+        let mut at = self.top_address();
+        while at > bottom {
+            // SAFETY: between bottom and top.
+            if wanted(unsafe { at.read() }) {
+                return Some(at);
+            }
+            at = at.wrapping_sub(1);
+        }
+        None
+    }
+
+    /// Ends `frame` (from [`find`](Self::find)) and everything above it.
+    pub(crate) fn end_from(&mut self, frame: *mut Frame) {
+        self.set_top(frame.wrapping_sub(1));
+    }
+}

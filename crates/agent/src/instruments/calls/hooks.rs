@@ -1,0 +1,359 @@
+//! The fast paths of enter, leave and tail call, in assembly.
+//!
+//! Convention of the runtime (Linux x64; measured on .NET 8, 9 and 10): at enter `r14` holds our
+//! index of the function and `r15` the caller's stack pointer, both to be kept; `rax`, `r10` and `r11`
+//! are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to `r11`;
+//! `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
+//!
+//! What the fast paths touch: the thread's record (found through one thread-local word, see
+//! [`layout::thread`](clrscope_recording::layout::thread)), the frame on top of the thread's shadow
+//! stack (`{caller's stack pointer, address of the edge's child field}`), and the block of edges of
+//! the function on top (see [`layout::block`](clrscope_recording::layout::block)). A thread's
+//! position moves with the very last store, so whoever looks at it from outside sees whole frames.
+//!
+//! No fast path allocates, blocks, makes a system call or touches a vector register. Everything else
+//! happens in [`slow`](super::slow), behind stubs that save all argument registers.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+/// The five ways an edge can lie in its block: the count goes up, the frame is pushed, and the
+/// block of the callee's own calls is asked for, as it is the next thing a caller needs.
+macro_rules! push_edge {
+    ($label:literal, $slot:literal) => {
+        concat!(
+            $label, ":\n",
+            "add dword ptr [rax + 40 + ", $slot, " * 4], 1\n",
+            "lea rax, [rax + 20 + ", $slot, " * 4]\n",
+            "jc 8f\n",
+            "mov [r11 + 16], r15\n",
+            "mov [r11 + 24], rax\n",
+            "add r11, 16\n",
+            "mov [r10], r11\n",
+            "mov eax, [rax]\n",
+            "add rax, [r10 + 8]\n",
+            "prefetcht0 [rax]\n",
+            "ret\n",
+        )
+    };
+}
+
+/// Finds the edge of function `r14` among the calls of the frame in `r11` and pushes its frame.
+macro_rules! find_edge {
+    () => {
+        concat!(
+            "mov rax, [r11 + 8]\n",
+            "mov eax, [rax]\n",
+            "2:\n",
+            "add rax, [r10 + 8]\n",
+            "cmp [rax], r14d\n",
+            "je 3f\n",
+            "cmp [rax + 4], r14d\n",
+            "je 4f\n",
+            "cmp [rax + 8], r14d\n",
+            "je 5f\n",
+            "cmp [rax + 12], r14d\n",
+            "je 6f\n",
+            "cmp [rax + 16], r14d\n",
+            "je 7f\n",
+            // The next block of the same caller; block 0 is empty and has none.
+            "mov eax, [rax + 60]\n",
+            "and eax, -32\n",
+            "jnz 2b\n",
+            "jmp 9f\n",
+            push_edge!("3", "0"),
+            push_edge!("4", "1"),
+            push_edge!("5", "2"),
+            push_edge!("6", "3"),
+            push_edge!("7", "4"),
+        )
+    };
+}
+
+/// Saves everything a call may hold in registers at enter: 192 bytes with the return address.
+macro_rules! save_arguments {
+    () => {
+        concat!(
+            "push rcx\npush rdx\npush rsi\npush rdi\npush r8\npush r9\n",
+            "sub rsp, 136\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\nmovdqu [rsp + 32], xmm2\nmovdqu [rsp + 48], xmm3\n",
+            "movdqu [rsp + 64], xmm4\nmovdqu [rsp + 80], xmm5\nmovdqu [rsp + 96], xmm6\nmovdqu [rsp + 112], xmm7\n",
+        )
+    };
+}
+
+macro_rules! restore_arguments {
+    () => {
+        concat!(
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\nmovdqu xmm2, [rsp + 32]\nmovdqu xmm3, [rsp + 48]\n",
+            "movdqu xmm4, [rsp + 64]\nmovdqu xmm5, [rsp + 80]\nmovdqu xmm6, [rsp + 96]\nmovdqu xmm7, [rsp + 112]\n",
+            "add rsp, 136\n",
+            "pop r9\npop r8\npop rdi\npop rsi\npop rdx\npop rcx\n",
+        )
+    };
+}
+
+/// The way out of an enter hook: 8 an overflown count, 9 everything else.
+macro_rules! enter_slow {
+    () => {
+        concat!(
+            "8:\n",
+            save_arguments!(),
+            "mov rdi, rax\n",
+            "mov rsi, r15\n",
+            "call {carry}\n",
+            restore_arguments!(),
+            "ret\n",
+            "9:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 10f\n",
+            save_arguments!(),
+            "mov rdi, r14\n",
+            "mov rsi, r15\n",
+            "call {enter}\n",
+            restore_arguments!(),
+            "10:\n",
+            "ret\n",
+        )
+    };
+}
+
+/// The way out of a leave or tail call hook. Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
+macro_rules! leave_slow {
+    ($function:literal) => {
+        concat!(
+            "9:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 10f\n",
+            "push rax\npush rdx\npush rcx\n",
+            "sub rsp, 32\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            "mov rdi, rsi\n",
+            "call ", $function, "\n",
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
+            "add rsp, 32\n",
+            "pop rcx\npop rdx\npop rax\n",
+            "10:\n",
+            "ret\n",
+        )
+    };
+}
+
+/// Loads the thread's record and its frame on top.
+macro_rules! load_top {
+    () => {
+        concat!(
+            "mov r10, [rip + clrscope_thread@GOTTPOFF]\n",
+            "mov r10, fs:[r10]\n",
+            "test r10, r10\n",
+            "jz 9f\n",
+            "mov r11, [r10]\n",
+        )
+    };
+}
+
+/// Charges the ticks since the thread's last event to the edge of the frame in `r11`. Uses `rax`, `rdx` and `r11`.
+macro_rules! charge_at_enter {
+    () => {
+        concat!(
+            "rdtsc\n",
+            "shl rdx, 32\n",
+            "or rax, rdx\n",
+            "mov rdx, [r10 + 16]\n",
+            "mov [r10 + 16], rax\n",
+            "sub rax, rdx\n",
+            // The ticks of the edge whose child field is at p lie at p + p % 128 + 24: 64 + 8 * slot
+            // within the block where the child field lies at 20 + 4 * slot.
+            "mov r11, [r11 + 8]\n",
+            "mov edx, r11d\n",
+            "and edx, 127\n",
+            "add [r11 + rdx + 24], rax\n",
+            "mov r11, [r10]\n",
+        )
+    };
+}
+
+/// The same at leave, where `r8`, `r9` and `rsi` are free to keep the result.
+macro_rules! charge_at_leave {
+    () => {
+        concat!(
+            "mov r8, rax\n",
+            "mov r9, rdx\n",
+            "rdtsc\n",
+            "shl rdx, 32\n",
+            "or rax, rdx\n",
+            "mov rdx, [r10 + 16]\n",
+            "mov [r10 + 16], rax\n",
+            "sub rax, rdx\n",
+            "mov rdx, [r11 + 8]\n",
+            "mov esi, edx\n",
+            "and esi, 127\n",
+            "add [rdx + rsi + 24], rax\n",
+            "mov rax, r8\n",
+            "mov rdx, r9\n",
+        )
+    };
+}
+
+global_asm!(
+    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
+    ".section .tbss,\"awT\",@nobits",
+    ".p2align 3",
+    ".hidden clrscope_thread",
+    ".globl clrscope_thread",
+    ".type clrscope_thread, @object",
+    ".size clrscope_thread, 8",
+    "clrscope_thread: .zero 8",
+    ".section .bss.clrscope_stopped,\"aw\",@nobits",
+    ".hidden clrscope_stopped",
+    ".globl clrscope_stopped",
+    ".type clrscope_stopped, @object",
+    ".size clrscope_stopped, 1",
+    "clrscope_stopped: .zero 1",
+    ".text",
+
+    ".p2align 6",
+    "clrscope_enter_sampled:",
+    load_top!(),
+    // A frame that lies at or below the caller's stack pointer is dead.
+    "cmp [r11], r15",
+    "jbe 9f",
+    find_edge!(),
+    enter_slow!(),
+
+    ".p2align 6",
+    "clrscope_leave_sampled:",
+    load_top!(),
+    "cmp [r11], rsi",
+    "jne 9f",
+    "sub r11, 16",
+    "mov [r10], r11",
+    "ret",
+    leave_slow!("{leave}"),
+
+    // A tail call ends its caller. The dead frame keeps a mark, by which a path that is made next
+    // at this depth is known to begin with a tail call.
+    ".p2align 6",
+    "clrscope_tailcall_sampled:",
+    load_top!(),
+    "cmp [r11], rsi",
+    "jne 9f",
+    "or qword ptr [r11 + 8], 1",
+    "sub r11, 16",
+    "mov [r10], r11",
+    "ret",
+    leave_slow!("{tailcall}"),
+
+    ".p2align 6",
+    "clrscope_enter_tsc:",
+    load_top!(),
+    "cmp [r11], r15",
+    "jbe 9f",
+    "push rdx",
+    charge_at_enter!(),
+    "pop rdx",
+    find_edge!(),
+    enter_slow!(),
+
+    ".p2align 6",
+    "clrscope_leave_tsc:",
+    load_top!(),
+    "cmp [r11], rsi",
+    "jne 9f",
+    charge_at_leave!(),
+    "sub r11, 16",
+    "mov [r10], r11",
+    "ret",
+    leave_slow!("{leave}"),
+
+    ".p2align 6",
+    "clrscope_tailcall_tsc:",
+    load_top!(),
+    "cmp [r11], rsi",
+    "jne 9f",
+    charge_at_leave!(),
+    "or qword ptr [r11 + 8], 1",
+    "sub r11, 16",
+    "mov [r10], r11",
+    "ret",
+    leave_slow!("{tailcall}"),
+
+    enter = sym super::slow::enter,
+    carry = sym super::slow::carry,
+    leave = sym super::slow::leave,
+    tailcall = sym super::slow::tailcall,
+);
+
+unsafe extern "C" {
+    fn clrscope_enter_sampled();
+    fn clrscope_leave_sampled();
+    fn clrscope_tailcall_sampled();
+    fn clrscope_enter_tsc();
+    fn clrscope_leave_tsc();
+    fn clrscope_tailcall_tsc();
+    static clrscope_stopped: std::sync::atomic::AtomicU8;
+}
+
+/// The three entry points of one clock.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryPoints {
+    pub(crate) enter: *const c_void,
+    pub(crate) leave: *const c_void,
+    pub(crate) tailcall: *const c_void,
+}
+
+/// Hooks that count.
+pub(crate) fn sampled() -> EntryPoints {
+    EntryPoints {
+        enter: clrscope_enter_sampled as *const c_void,
+        leave: clrscope_leave_sampled as *const c_void,
+        tailcall: clrscope_tailcall_sampled as *const c_void,
+    }
+}
+
+/// Hooks that count and read the clock.
+pub(crate) fn tsc() -> EntryPoints {
+    EntryPoints {
+        enter: clrscope_enter_tsc as *const c_void,
+        leave: clrscope_leave_tsc as *const c_void,
+        tailcall: clrscope_tailcall_tsc as *const c_void,
+    }
+}
+
+/// The flag that turns the slow paths off: with every thread's top at a frame that matches nothing,
+/// hooks then record nothing.
+pub(crate) fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
+    // SAFETY: defined above, one byte, only ever used as an atomic.
+    unsafe { &clrscope_stopped }
+}
+
+/// The calling thread's record, or null.
+#[inline]
+pub(crate) fn current_record() -> *mut u8 {
+    let record: *mut u8;
+    // SAFETY: reads the thread-local word defined above.
+    unsafe {
+        std::arch::asm!(
+            "mov {0}, [rip + clrscope_thread@GOTTPOFF]",
+            "mov {0}, fs:[{0}]",
+            out(reg) record,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    record
+}
+
+/// Sets the calling thread's record.
+#[inline]
+pub(crate) fn set_current_record(record: *mut u8) {
+    // SAFETY: writes the thread-local word defined above.
+    unsafe {
+        std::arch::asm!(
+            "mov {1}, [rip + clrscope_thread@GOTTPOFF]",
+            "mov fs:[{1}], {0}",
+            in(reg) record,
+            out(reg) _,
+            options(nostack, preserves_flags)
+        );
+    }
+}

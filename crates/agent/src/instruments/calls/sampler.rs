@@ -1,0 +1,254 @@
+//! The helper thread's part of `calls`: charges wall and CPU time to the edge each thread stands on.
+//!
+//! A thread's record says which frame is on top, the frame says which edge. Reading both costs
+//! nothing to the thread. A thread that stood still since the last look, position and CPU clock, is
+//! looked at ever more rarely; when the CPU clock of the process says that time is missing, all are
+//! looked at.
+
+use std::sync::atomic::Ordering;
+
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::{LossReason, ThreadRole};
+use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
+
+use super::frames::Frame;
+use super::hooks;
+use super::shared::Shared;
+use super::slow::stopped_top;
+use crate::clock;
+use crate::helper::Task;
+
+/// A thread that stands still is looked at this often at least.
+const LONGEST_NS: u64 = 100_000_000;
+/// Looks at all threads are at least this far apart, however much time is missing.
+const ROUND_GAP_NS: u64 = 10_000_000;
+/// With more threads than this even the process's CPU clock is dear: the kernel adds up all threads.
+const MANY: usize = 256;
+
+/// One thread, as last seen.
+struct Look {
+    record: ThreadRecord,
+    last_ns: u64,
+    last_cpu_ns: u64,
+    edge: u64,
+    due_ns: u64,
+    pause_ns: u64,
+    /// When to ask the system for the thread's name again, 0 for never.
+    name_due_ns: u64,
+    name_asked: u32,
+}
+
+pub(super) struct Sampler {
+    shared: &'static Shared,
+    times: TimeTable,
+    /// The clock that gives wall time: this thread or the hooks.
+    charges_wall: bool,
+    interval_ns: u64,
+    seen: usize,
+    live: Vec<Look>,
+    balance: Balance,
+    ticks: u64,
+    stop_rounds: u32,
+}
+
+/// Compares the CPU time of the process with what was charged.
+#[derive(Default)]
+struct Balance {
+    process_ns: u64,
+    charged_ns: u64,
+    next_round_ns: u64,
+}
+
+impl Sampler {
+    pub(super) fn new(shared: &'static Shared, times: TimeTable, charges_wall: bool, interval_ns: u64) -> Self {
+        Self {
+            shared,
+            times,
+            charges_wall,
+            interval_ns,
+            seen: 0,
+            live: Vec::new(),
+            balance: Balance::default(),
+            ticks: 0,
+            stop_rounds: 0,
+        }
+    }
+
+    fn meet_new_threads(&mut self) {
+        while let Some(record) = self.shared.writer.threads().record(self.seen) {
+            if record.u32(thread::ROOT).load(Ordering::Acquire) == 0 {
+                // Still beginning. Threads begin in order, except that one that failed stays empty.
+                if record.u32(thread::OS_ID).load(Ordering::Relaxed) == 0 && self.seen + 1 < self.shared.writer.threads().len()
+                {
+                    self.seen += 1;
+                    continue;
+                }
+                return;
+            }
+            self.seen += 1;
+            let created = record.u64(thread::CREATED).load(Ordering::Relaxed);
+            self.live.push(Look {
+                record,
+                last_ns: created,
+                last_cpu_ns: 0,
+                edge: 0,
+                due_ns: 0,
+                pause_ns: self.interval_ns,
+                name_due_ns: created + 1,
+                name_asked: 0,
+            });
+        }
+    }
+
+    fn look_at_all(&mut self, now: u64, forced: bool) {
+        let mut at = 0;
+        while at < self.live.len() {
+            if !forced && self.live[at].due_ns > now {
+                at += 1;
+            } else if self.look(at, now) {
+                self.live.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Looks at one thread; whether it has ended.
+    fn look(&mut self, at: usize, now: u64) -> bool {
+        let look = &mut self.live[at];
+        let record = look.record;
+        let ended = record.u64(thread::ENDED).load(Ordering::Acquire);
+        let cpu = if ended != 0 {
+            Some(record.u64(thread::CPU).load(Ordering::Relaxed))
+        } else {
+            clock::thread_cpu_ns(record.u32(thread::OS_ID).load(Ordering::Relaxed))
+        };
+        // A frame of an ended thread may belong to somebody else by now.
+        let edge = if ended != 0 { look.edge } else { position(record) };
+        let cpu_ns = cpu.unwrap_or(look.last_cpu_ns).max(look.last_cpu_ns);
+        let until = if ended != 0 { ended } else { now };
+        let (wall_delta, cpu_delta) = (until.saturating_sub(look.last_ns), cpu_ns - look.last_cpu_ns);
+        let still = edge == look.edge && cpu_delta == 0;
+        look.pause_ns = if still { (look.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
+        (look.last_ns, look.last_cpu_ns, look.edge) = (until.max(look.last_ns), cpu_ns, edge);
+        look.due_ns = now + look.pause_ns;
+        record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
+        record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
+        self.balance.charged_ns += cpu_delta;
+        self.charge(record, edge, wall_delta, cpu_delta);
+        ended != 0
+    }
+
+    fn charge(&mut self, record: ThreadRecord, edge: u64, wall: u64, cpu: u64) {
+        let wall = if self.charges_wall { wall } else { 0 };
+        if wall == 0 && cpu == 0 {
+            return;
+        }
+        let edge = match edge {
+            0 => self.shared.edge(record.u32(thread::ROOT).load(Ordering::Relaxed), 0),
+            edge => edge as *mut u32,
+        };
+        if !self.times.charge(self.shared.edge_id(edge), wall, cpu) {
+            self.shared.writer.state().lose(LossReason::TimesFull, 1, monotonic_ns());
+        }
+    }
+
+    /// Looks at everybody when the process used more CPU time than was charged.
+    fn check_balance(&mut self, now: u64) {
+        if self.live.len() > MANY && !self.ticks.is_multiple_of(8) {
+            return;
+        }
+        let Some(process_ns) = clock::process_cpu_ns() else { return };
+        let missing = process_ns.saturating_sub(self.balance.process_ns).saturating_sub(self.balance.charged_ns);
+        if missing > self.interval_ns / 2 && now >= self.balance.next_round_ns {
+            self.look_at_all(now, true);
+            let cost = monotonic_ns().saturating_sub(now);
+            self.balance =
+                Balance { process_ns, charged_ns: 0, next_round_ns: now + ROUND_GAP_NS.max(cost.saturating_mul(50)) };
+        }
+    }
+
+    /// Asks the system for names: the runtime names its own threads only there, and only after they run.
+    fn ask_for_names(&mut self, now: u64) {
+        for look in &mut self.live {
+            if look.name_due_ns == 0 || look.name_due_ns > now {
+                continue;
+            }
+            look.name_asked += 1;
+            let os_id = look.record.u32(thread::OS_ID).load(Ordering::Relaxed);
+            let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
+            let name = name.trim_end();
+            let role = role_of(name).filter(|_| look.record.serial() != 1);
+            if let Some(role) = role {
+                look.record.set_role(role);
+                self.shared.writer.thread_name(look.record.serial(), name, Some(role));
+            }
+            look.name_due_ns = if role.is_some() || look.name_asked > 3 { 0 } else { now + 300_000_000 };
+        }
+    }
+
+    fn keep_arena_ahead(&mut self) {
+        // A refusal is counted where a path finds no memory.
+        let _ = self.shared.arena.keep_ahead();
+    }
+
+    fn tell_lost_carries(&self, now: u64) {
+        let lost = self.shared.lost_carries.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            self.shared.writer.state().lose(LossReason::DictionaryFull, lost, now);
+        }
+    }
+}
+
+impl Task for Sampler {
+    fn tick(&mut self, now: u64) {
+        self.ticks += 1;
+        self.keep_arena_ahead();
+        self.meet_new_threads();
+        self.look_at_all(now, false);
+        self.check_balance(now);
+    }
+
+    fn slow_tick(&mut self, now: u64) {
+        self.ask_for_names(now);
+        self.tell_lost_carries(now);
+    }
+
+    fn write_out(&mut self) {
+        // Tried again at the next round.
+        let _ = self.shared.arena.segment().write_out();
+        let _ = self.times.segment().write_out();
+    }
+
+    fn stop(&mut self) -> bool {
+        hooks::stopped_flag().store(1, Ordering::SeqCst);
+        // A hook that was under way may still store the top it had computed: repeat until none is.
+        for index in 0..self.shared.writer.threads().len() {
+            if let Some(record) = self.shared.writer.threads().record(index) {
+                record.u64(thread::TOP).store(stopped_top(), Ordering::SeqCst);
+            }
+        }
+        self.stop_rounds += 1;
+        self.stop_rounds > 10
+    }
+}
+
+/// The edge the thread stands on right now.
+fn position(record: ThreadRecord) -> u64 {
+    let top = record.u64(thread::TOP).load(Ordering::Acquire) as *const Frame;
+    // SAFETY: the top of a thread that has not ended points into its shadow stack, which is never
+    // unmapped; the field is one aligned word.
+    let edge = unsafe { (&raw const (*top).edge).read_volatile() };
+    edge.addr() as u64 & !3
+}
+
+fn role_of(name: &str) -> Option<ThreadRole> {
+    let rest = name.strip_prefix(".NET ")?;
+    Some(match rest {
+        _ if rest.starts_with("Finalizer") => ThreadRole::Finalizer,
+        _ if rest.starts_with("Tiered") => ThreadRole::Tiering,
+        _ if rest.starts_with("TP") || rest.starts_with("ThreadPool") || rest.starts_with("Timer") => ThreadRole::Pool,
+        _ if rest.contains("GC") => ThreadRole::Gc,
+        _ => ThreadRole::User,
+    })
+}

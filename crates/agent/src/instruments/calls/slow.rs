@@ -1,0 +1,224 @@
+//! What the hooks do out of line: threads seen for the first time, new paths, frames left behind by
+//! exceptions, counts past 32 bits.
+//!
+//! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks
+//! longer than [`PATIENCE`], nothing takes a lock that somebody could hold across a call to the
+//! runtime, and nothing calls the runtime.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
+
+use super::frames::{Frame, Stack};
+use super::shared::{Shared, shared};
+use super::threads;
+use crate::boundary::guard;
+
+/// How long a hook waits for memory that the helper thread is about to provide. Only a burst of new
+/// paths faster than the disk ever waits.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
+/// and the slow path is off.
+static STOPPED: [u64; 2] = [0, 0];
+
+/// The address of the frame on top of a stopped thread.
+pub(crate) fn stopped_top() -> u64 {
+    STOPPED.as_ptr() as u64
+}
+
+/// Out of line part of enter: does everything that the fast path would have done.
+pub(super) extern "C" fn enter(function: u32, sp: usize) {
+    guard(|| {
+        let Some(shared) = shared() else { return };
+        let Some(record) = threads::current(shared) else { return };
+        let mut stack = Stack::of(record);
+        charge(shared, record, &stack);
+        stack.drop_below(sp + 1);
+        push(shared, record, &mut stack, function, sp, true);
+    });
+}
+
+/// Out of line part of leave.
+pub(super) extern "C" fn leave(sp: usize) {
+    guard(|| end_frame(sp, false));
+}
+
+/// Out of line part of tail call.
+pub(super) extern "C" fn tailcall(sp: usize) {
+    guard(|| end_frame(sp, true));
+}
+
+fn end_frame(sp: usize, by_tail_call: bool) {
+    let Some(shared) = shared() else { return };
+    // A thread that is new to us leaves functions that it entered before we looked.
+    let Some(record) = threads::known() else { return };
+    let mut stack = Stack::of(record);
+    charge(shared, record, &stack);
+    stack.drop_below(sp);
+    if stack.top().sp == sp {
+        if by_tail_call {
+            stack.mark_top();
+        }
+        stack.pop();
+    } else {
+        shared.writer.state().lose(LossReason::UnmatchedLeave, 1, monotonic_ns());
+    }
+}
+
+/// An edge's count has just passed 2^32: the carry goes into the log, the frame is pushed as usual.
+pub(super) extern "C" fn carry(edge: *mut u32, sp: usize) {
+    guard(|| {
+        let Some(shared) = shared() else { return };
+        let Some(record) = threads::known() else { return };
+        if !shared.writer.carry_in_hook(shared.edge_id(edge)) {
+            shared.lost_carries.fetch_add(1, Ordering::Relaxed);
+        }
+        Stack::of(record).push(Frame { sp, edge });
+    });
+}
+
+/// Enters a part of the runtime or an unmanaged function: an ordinary edge, with a frame that lies
+/// just below the frame on top and above whatever is called later.
+pub(crate) fn enter_pseudo(shared: &Shared, record: ThreadRecord, function: u32) {
+    let mut stack = Stack::of(record);
+    charge(shared, record, &stack);
+    let sp = stack.top().sp - 1;
+    push(shared, record, &mut stack, function, sp, true);
+}
+
+/// Leaves what [`enter_pseudo`] entered, with everything above it; whether it was there.
+pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32) -> bool {
+    let mut stack = Stack::of(record);
+    charge(shared, record, &stack);
+    let found = stack.find(|frame| shared.key_of(frame.edge) == function);
+    if let Some(frame) = found {
+        stack.end_from(frame);
+    }
+    found.is_some()
+}
+
+/// With `clock=tsc`: charges the ticks since the thread's last event to the edge on top.
+pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
+    if shared.stride as usize != block::STRIDE_TSC {
+        return;
+    }
+    let now = crate::clock::ticks();
+    let last = record.u64(thread::LAST_TICKS).swap(now, Ordering::Relaxed);
+    shared.add_ticks(stack.top().edge(), now.wrapping_sub(last));
+}
+
+/// Finds or makes the edge of `function` under the frame on top, counts the call, pushes the frame.
+fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32, sp: usize, may_wait: bool) {
+    if stack.is_full() {
+        shared.writer.state().lose(LossReason::StackFull, 1, monotonic_ns());
+        return;
+    }
+    let caller = stack.top().edge();
+    let edge = find_or_make(shared, record, stack, caller, function, may_wait)
+        .or_else(|| truncated(shared, record, stack, caller));
+    let Some(edge) = edge else {
+        // Not even the one edge for truncated paths has a place: the call is the caller's.
+        stack.push(Frame { sp, edge: caller });
+        return;
+    };
+    if shared.count(edge) && !shared.writer.carry_in_hook(shared.edge_id(edge)) {
+        shared.lost_carries.fetch_add(1, Ordering::Relaxed);
+    }
+    stack.push(Frame { sp, edge });
+}
+
+/// The edge that stands for all paths below `caller` that found no memory. What such a path calls
+/// stays in the same edge.
+fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut u32) -> Option<*mut u32> {
+    let reason = if shared.arena.is_full() {
+        LossReason::TreeFull
+    } else if shared.arena.is_refused() {
+        LossReason::DiskFull
+    } else {
+        LossReason::ArenaBehind
+    };
+    shared.writer.state().lose(reason, 1, monotonic_ns());
+    if shared.key_of(caller) == function::TRUNCATED {
+        return Some(caller);
+    }
+    find_or_make(shared, record, stack, caller, function::TRUNCATED, false)
+}
+
+fn find_or_make(
+    shared: &Shared,
+    record: ThreadRecord,
+    stack: &Stack,
+    caller: *mut u32,
+    function: u32,
+    may_wait: bool,
+) -> Option<*mut u32> {
+    // SAFETY: an edge's child field, written by this thread alone.
+    let mut at = unsafe { caller.read() };
+    if at == 0 {
+        at = take_block(shared, record, may_wait)?;
+        shared.set_key(at, 0, function, stack.next_is_after_tail_call());
+        // SAFETY: as above. Last, so that a reader finds a whole block.
+        unsafe { caller.write_volatile(at) };
+        return Some(shared.edge(at, 0));
+    }
+    loop {
+        for slot in 0..block::EDGES {
+            match shared.key(at, slot) {
+                0 => {
+                    shared.set_key(at, slot, function, stack.next_is_after_tail_call());
+                    return Some(shared.edge(at, slot));
+                }
+                key if key == function => return Some(shared.edge(at, slot)),
+                _ => {}
+            }
+        }
+        let next = shared.next(at);
+        if next == 0 {
+            let new = take_block(shared, record, may_wait)?;
+            shared.set_key(new, 0, function, stack.next_is_after_tail_call());
+            shared.set_next(at, new);
+            return Some(shared.edge(new, 0));
+        }
+        at = next;
+    }
+}
+
+/// A fresh block of zeros.
+fn take_block(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<u32> {
+    let next = record.u32(thread::FREE_NEXT).load(Ordering::Relaxed);
+    let end = record.u32(thread::FREE_END).load(Ordering::Relaxed);
+    let at = if next + shared.stride <= end { next } else { refill(shared, record, may_wait)?.next };
+    record.u32(thread::FREE_NEXT).store(at + shared.stride, Ordering::Relaxed);
+    record.u32(thread::BLOCKS).fetch_add(1, Ordering::Relaxed);
+    Some(at)
+}
+
+fn refill(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<Piece> {
+    let last = record.u32(thread::PIECE_BYTES).load(Ordering::Relaxed);
+    let piece = match shared.arena.take(last) {
+        Some(piece) => piece,
+        None if may_wait && !shared.arena.is_full() && !shared.arena.is_refused() => wait_for_piece(shared, last)?,
+        None => return None,
+    };
+    record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
+    record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
+    Some(piece)
+}
+
+/// Yields until the helper thread has backed more of the arena, for a bounded time.
+fn wait_for_piece(shared: &Shared, last: u32) -> Option<Piece> {
+    let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    shared.helper.wake();
+    while monotonic_ns() < deadline && !shared.arena.is_refused() && !shared.helper.is_gone() {
+        // SAFETY: no arguments, no memory.
+        unsafe { libc::sched_yield() };
+        if let Some(piece) = shared.arena.take(last) {
+            return Some(piece);
+        }
+    }
+    None
+}

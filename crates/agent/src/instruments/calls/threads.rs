@@ -1,0 +1,202 @@
+//! Threads: a record and a shadow stack for each, from the first event until the thread's end.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_recording::layout::{block, thread};
+use clrscope_recording::model::{LossReason, ThreadRole};
+use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
+
+use super::frames::Frame;
+use super::hooks;
+use super::shared::{Shared, shared};
+use crate::boundary::guard;
+use crate::clock;
+
+/// The process-wide key whose destructor tells us of a thread's end.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
+const SPARE_BYTES: usize = 64 << 10;
+/// What a thread gets whose stack can't be measured or is unlimited.
+const LARGE_STACK: usize = 256 << 20;
+/// Shadow stacks of ended threads that are kept for new ones.
+const KEPT_STACKS: usize = 256;
+
+/// A shadow stack's memory.
+#[derive(Clone, Copy)]
+struct Frames {
+    start: usize,
+    bytes: usize,
+}
+
+static KEPT: Mutex<Vec<Frames>> = Mutex::new(Vec::new());
+
+/// Makes the key. Called once before any hook.
+pub(crate) fn prepare() -> bool {
+    let mut key = 0;
+    // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
+    if made {
+        KEY.store(key, Ordering::Release);
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
+    }
+    made
+}
+
+/// The calling thread's record if it has one.
+pub(crate) fn known() -> Option<ThreadRecord> {
+    let address = hooks::current_record();
+    // SAFETY: only `begin` sets it.
+    (!address.is_null()).then(|| unsafe { ThreadRecord::from_address(address) })
+}
+
+/// The calling thread's record; begins the thread when it is new.
+pub(crate) fn current(shared: &Shared) -> Option<ThreadRecord> {
+    if hooks::stopped_flag().load(Ordering::Relaxed) != 0 {
+        return None;
+    }
+    known().or_else(|| begin(shared))
+}
+
+#[cold]
+fn begin(shared: &Shared) -> Option<ThreadRecord> {
+    let begun = try_begin(shared);
+    if begun.is_none() {
+        shared.writer.state().lose(LossReason::ThreadTableFull, 1, monotonic_ns());
+    }
+    begun
+}
+
+fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
+    let frames = take_frames()?;
+    let Some((record, piece)) = take_record(shared) else {
+        keep_frames(frames);
+        return None;
+    };
+    let root = shared.edge(piece.next, 0);
+    shared.set_key(piece.next, 0, block::ROOT_KEY, false);
+    let lowest = frames.start as *mut Frame;
+    // SAFETY: fresh memory of at least one page.
+    unsafe { lowest.write(Frame { sp: usize::MAX, edge: root }) };
+
+    // SAFETY: no arguments.
+    let os_id = unsafe { libc::gettid() } as u32;
+    let first = record.serial() == 1;
+    record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+    record.u32(thread::BLOCKS).store(1, Ordering::Relaxed);
+    record.u32(thread::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
+    record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
+    record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
+    record.u64(thread::BASE).store(shared.arena.base() as u64, Ordering::Relaxed);
+    record.u64(thread::FRAMES).store(frames.start as u64, Ordering::Relaxed);
+    record.u64(thread::FRAMES_END).store((frames.start + frames.bytes) as u64, Ordering::Relaxed);
+    record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
+    record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
+    record.u64(thread::TOP).store(frames.start as u64, Ordering::Release);
+    // Last: from here on the reader and the helper thread believe the record.
+    record.u32(thread::ROOT).store(piece.next, Ordering::Release);
+
+    hooks::set_current_record(record.address());
+    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
+    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
+    Some(record)
+}
+
+fn take_record(shared: &Shared) -> Option<(ThreadRecord, Piece)> {
+    let piece = shared.arena.take(0)?;
+    match shared.writer.threads().take() {
+        Some(record) => Some((record, piece)),
+        None => {
+            shared.arena.give_back(piece);
+            None
+        }
+    }
+}
+
+/// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at least
+/// 16 bytes apart, so the fast path needs no check of the limit; a guard page lies behind.
+fn take_frames() -> Option<Frames> {
+    let bytes = (stack_bytes() + SPARE_BYTES).next_multiple_of(4096);
+    let kept = KEPT.try_lock().ok().and_then(|mut kept| {
+        let found = kept.iter().position(|frames| frames.bytes == bytes)?;
+        Some(kept.swap_remove(found))
+    });
+    kept.or_else(|| map_frames(bytes))
+}
+
+fn map_frames(bytes: usize) -> Option<Frames> {
+    // SAFETY: a new private mapping; the page behind it is made inaccessible.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let start = libc::mmap(ptr::null_mut(), bytes + 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        if start == libc::MAP_FAILED || libc::mprotect(start.byte_add(bytes), 4096, libc::PROT_NONE) != 0 {
+            return None;
+        }
+        Some(Frames { start: start as usize, bytes })
+    }
+}
+
+/// Keeps a shadow stack for the next thread. It is never unmapped: the helper thread may be reading it.
+fn keep_frames(frames: Frames) {
+    // SAFETY: our own mapping; what was touched deep down is given back to the system.
+    unsafe {
+        if frames.bytes > 4096 {
+            libc::madvise((frames.start + 4096) as *mut c_void, frames.bytes - 4096, libc::MADV_DONTNEED);
+        }
+        (frames.start as *mut u8).write_bytes(0, 4096);
+    }
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() < KEPT_STACKS {
+        kept.push(frames);
+    }
+}
+
+/// The size of the calling thread's stack. The first thread's is what it may grow to.
+fn stack_bytes() -> usize {
+    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return LARGE_STACK;
+        }
+        let (mut start, mut bytes) = (ptr::null_mut(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        if known && bytes > 0 { bytes.min(LARGE_STACK) } else { LARGE_STACK }
+    }
+}
+
+/// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
+/// finds no record, begins a new one, and this runs again.
+extern "C" fn thread_ended(record: *mut c_void) {
+    guard(|| {
+        let Some(shared) = shared() else { return };
+        // SAFETY: the key only ever holds a record's address.
+        let record = unsafe { ThreadRecord::from_address(record.cast()) };
+        hooks::set_current_record(ptr::null_mut());
+        if let Some(cpu) = clock::own_cpu_ns() {
+            record.u64(thread::CPU).store(cpu, Ordering::Relaxed);
+        }
+        record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
+        give_back(shared, record);
+        ENDED.fetch_add(1, Ordering::Release);
+    });
+}
+
+/// Threads that ended so far.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+fn give_back(shared: &Shared, record: ThreadRecord) {
+    let next = record.u32(thread::FREE_NEXT).load(Ordering::Relaxed);
+    let end = record.u32(thread::FREE_END).swap(next, Ordering::Relaxed);
+    if end.saturating_sub(next) >= shared.stride {
+        shared.arena.give_back(Piece { next, end });
+    }
+    let start = record.u64(thread::FRAMES).load(Ordering::Relaxed) as usize;
+    let bytes = record.u64(thread::FRAMES_END).load(Ordering::Relaxed) as usize - start;
+    keep_frames(Frames { start, bytes });
+}
