@@ -211,8 +211,8 @@ impl Functions {
         let name = self.names.function(&self.info, function);
         let metadata = self.info.module_metadata(name.module_id).ok()?;
         let import = metadata.pinvoke_map(name.token).ok()??;
-        let file = Path::new(&import.module).file_name()?.to_string_lossy().into_owned();
-        let entry = if import.name.is_empty() { name.name.rsplit("::").next()?.to_owned() } else { import.name };
+        let file = Path::new(&import.library).file_name()?.to_string_lossy().into_owned();
+        let entry = if import.entry_point.is_empty() { name.name.rsplit("::").next()?.to_owned() } else { import.entry_point };
         Some((file, entry))
     }
 
@@ -240,12 +240,12 @@ impl Functions {
 
 fn source_kind(name: &FunctionName) -> SourceKind {
     use clr_profiler::names::{Closure, StateMachine};
-    match (name.source_kind.state_machine, name.source_kind.closure) {
-        (Some(StateMachine::Async), _) => SourceKind::Async,
-        (Some(StateMachine::Iterator | StateMachine::AsyncIterator), _) => SourceKind::Iterator,
-        (None, Some(Closure::Lambda)) => SourceKind::Lambda,
-        (None, Some(Closure::LocalFunction { .. })) => SourceKind::LocalFunction,
-        (None, None) => SourceKind::Plain,
+    match (&name.source_kind.state_machine, &name.source_kind.closure) {
+        (StateMachine::Async, _) => SourceKind::Async,
+        (StateMachine::Iterator | StateMachine::AsyncIterator, _) => SourceKind::Iterator,
+        (StateMachine::None, Closure::Lambda) => SourceKind::Lambda,
+        (StateMachine::None, Closure::LocalFunction(_)) => SourceKind::LocalFunction,
+        (StateMachine::None, Closure::None) => SourceKind::Plain,
     }
 }
 

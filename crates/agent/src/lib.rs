@@ -1,1 +1,21 @@
 //! The library that the .NET runtime loads: hooks and instruments.
+//!
+//! ```text
+//! agent ---- startup ---- trust, functions, helper
+//!   |
+//!   +-- instruments/calls: hooks -> slow -> frames, threads, shared; sampler on the helper thread
+//! ```
+
+mod agent;
+mod boundary;
+mod clock;
+mod fork;
+mod functions;
+mod helper;
+mod il;
+mod instrument;
+mod instruments;
+mod startup;
+mod trust;
+
+clr_profiler::export_profiler!(agent::Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");

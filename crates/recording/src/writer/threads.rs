@@ -67,6 +67,15 @@ impl ThreadTable {
         (index < self.len()).then(|| ThreadRecord(unsafe { self.segment.content().add(index * thread::BYTES) }))
     }
 
+    /// The living thread with this id of the operating system.
+    #[must_use]
+    pub fn find(&self, os_id: u32) -> Option<ThreadRecord> {
+        let lives = |record: &ThreadRecord| {
+            record.u32(thread::OS_ID).load(Ordering::Relaxed) == os_id && record.u64(thread::ENDED).load(Ordering::Relaxed) == 0
+        };
+        (0..self.len()).rev().filter_map(|index| self.record(index)).find(lives)
+    }
+
     /// Keeps room ahead of need. Blocks: for the helper thread.
     pub fn keep_ahead(&self) {
         let wanted = (self.len() + STEP / 2).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;

@@ -101,6 +101,19 @@ pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32)
     found.is_some()
 }
 
+/// Leaves the topmost suspension, whatever its reason, if there is one.
+pub(crate) fn leave_suspension(shared: &Shared, record: ThreadRecord) {
+    let mut stack = Stack::of(record);
+    charge(shared, record, &stack);
+    let is_suspension = |frame: Frame| {
+        let key = shared.key_of(frame.edge);
+        (function::SUSPENDED..function::SUSPENDED + 10).contains(&key)
+    };
+    if let Some(frame) = stack.find(is_suspension) {
+        stack.end_from(frame);
+    }
+}
+
 /// With `clock=tsc`: charges the ticks since the thread's last event to the edge on top.
 pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
     if shared.stride as usize != block::STRIDE_TSC {

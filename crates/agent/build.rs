@@ -1,0 +1,6 @@
+//! Links the agent so that it is never unloaded: hooks run on after `Shutdown`.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

@@ -1,0 +1,70 @@
+//! What every instrument is: a name, needs, callbacks.
+//!
+//! Callbacks run on the program's threads behind the framework's panic boundary. None may write to
+//! the program's streams, and none is called before [`Instrument::start`] has run.
+
+use clr_profiler::notice::{SuspendReason, TransitionReason};
+use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks};
+
+use crate::helper::Task;
+
+/// One instrument.
+#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+pub(crate) trait Instrument: Send + Sync {
+    /// The events it wants from the runtime.
+    fn events(&self) -> Events;
+    /// The hooks it wants, if any.
+    fn hooks(&self) -> Option<RawHooks> {
+        None
+    }
+    /// What it wants done regularly on the helper thread; asked once.
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        Vec::new()
+    }
+    /// In a forked child: let go of everything that is mapped. Async-signal-safe.
+    fn detach_in_child(&self) {}
+
+    /// Compilation of a method begins on this thread.
+    fn jit_started(&self, function: FunctionId) {}
+    /// It has ended.
+    fn jit_finished(&self, function: FunctionId) {}
+    /// May `callee` be inlined into `caller`?
+    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
+        Inlining::Allow
+    }
+    /// A dynamic method is gone.
+    fn dynamic_method_unloaded(&self, function: FunctionId) {}
+    /// A module is gone.
+    fn module_unloaded(&self, module: ModuleId) {}
+    /// The runtime begins to suspend all threads, on the thread that asks for it.
+    fn suspend_started(&self, reason: SuspendReason) {}
+    /// All threads run again, or the suspension was given up.
+    fn resume_finished(&self) {}
+    /// This thread stands still from here on.
+    fn thread_suspended(&self) {}
+    /// This thread goes on.
+    fn thread_resumed(&self) {}
+    /// The thread got a name.
+    fn thread_named(&self, os_id: u32, name: &str) {}
+    /// Managed code calls unmanaged code, or returns to it.
+    fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {}
+    /// Unmanaged code returns to managed code, or calls it.
+    fn to_managed(&self, function: Option<FunctionId>, reason: TransitionReason) {}
+
+    /// The search for a catcher runs a filter of `function`.
+    fn filter_enter(&self, function: FunctionId) {}
+    /// The filter has answered.
+    fn filter_leave(&self) {}
+    /// The unwind reaches `function`.
+    fn unwind_function_enter(&self, function: FunctionId) {}
+    /// Its frame is gone.
+    fn unwind_function_leave(&self) {}
+    /// Its finally or fault block runs.
+    fn unwind_finally_enter(&self, function: FunctionId) {}
+    /// The block has ended.
+    fn unwind_finally_leave(&self) {}
+    /// The catch block of `function` runs.
+    fn catcher_enter(&self, function: FunctionId) {}
+    /// The block has ended.
+    fn catcher_leave(&self) {}
+}

@@ -1,0 +1,258 @@
+//! `calls`: the exact calling-context tree of every thread.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`hooks`] | the fast paths in assembly |
+//! | [`slow`] | what they do out of line |
+//! | [`frames`] | a thread's shadow stack |
+//! | [`threads`] | a thread's begin and end |
+//! | [`shared`] | what all threads share; the fields of an edge |
+//! | [`sampler`] | the helper thread's looks |
+//! | [`unwind`] | exceptions |
+
+mod frames;
+pub(crate) mod hooks;
+mod options;
+mod sampler;
+pub(crate) mod shared;
+pub(crate) mod slow;
+pub(crate) mod threads;
+mod unwind;
+
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clr_profiler::notice::{SuspendReason, TransitionReason};
+use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks};
+use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::model::{Clock, LossReason};
+use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
+
+use crate::functions::Functions;
+use crate::helper::Task;
+use crate::instrument::Instrument;
+use crate::startup::Context;
+
+pub(crate) use options::Options;
+use shared::Shared;
+
+/// The running instrument.
+pub(crate) struct Calls {
+    shared: &'static Shared,
+    functions: Arc<Functions>,
+    options: Options,
+    sampler: Mutex<Option<sampler::Sampler>>,
+    /// Pseudo function of the suspension under way.
+    suspension: AtomicU32,
+    /// OS id of the thread that asked for it, 0 for none.
+    suspender: AtomicI64,
+}
+
+impl Calls {
+    /// Makes the tree's memory and everything the hooks need.
+    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
+        let writer = context.writer;
+        let arena = writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
+        let times = writer.create_times().map_err(|error| format!("no memory for times: {error}"))?;
+        if !threads::prepare() {
+            return Err("the C library has no thread key left".into());
+        }
+        let tsc = options.clock == Clock::Tsc;
+        writer.calls(&Settings {
+            clock: options.clock,
+            noinline: options.noinline,
+            native: options.native,
+            helpers: options.helpers,
+            trivial: options.trivial,
+            interval_ns: context.interval_ns,
+        });
+        let shared = shared::publish(Shared {
+            writer,
+            arena,
+            stride: if tsc { block::STRIDE_TSC } else { block::STRIDE_SAMPLED } as u32,
+            helper: context.helper.clone(),
+            lost_carries: 0.into(),
+        });
+        let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
+        Ok(Self {
+            shared,
+            functions: Arc::clone(&context.functions),
+            options: options.clone(),
+            sampler: Mutex::new(Some(sampler)),
+            suspension: AtomicU32::new(function::SUSPENDED),
+            suspender: AtomicI64::new(0),
+        })
+    }
+
+    fn here(&self) -> Option<ThreadRecord> {
+        threads::current(self.shared)
+    }
+
+    fn enter_runtime(&self, function: u32) {
+        if let Some(record) = self.here() {
+            slow::enter_pseudo(self.shared, record, function);
+        }
+    }
+
+    fn leave_runtime(&self, function: u32) -> bool {
+        self.here().is_some_and(|record| slow::leave_pseudo(self.shared, record, function))
+    }
+
+    fn odd(&self) {
+        self.shared.writer.state().lose(LossReason::OddCallback, 1, monotonic_ns());
+    }
+
+    /// The index of a function that has frames, or `None` for one that has none: not hooked.
+    fn hooked(&self, function: FunctionId) -> Option<u32> {
+        self.functions.known(function).filter(|known| known.wanted).map(|known| known.index)
+    }
+}
+
+impl Instrument for Calls {
+    fn events(&self) -> Events {
+        let mut events =
+            Events::JIT_COMPILATION | Events::SUSPENSIONS | Events::EXCEPTIONS | Events::THREADS | Events::MODULE_LOADS;
+        events |= Events::DYNAMIC_FUNCTION_UNLOADS;
+        if self.options.noinline {
+            events |= Events::DISABLE_INLINING;
+        }
+        if self.options.native {
+            events |= Events::CODE_TRANSITIONS;
+        }
+        events
+    }
+
+    fn hooks(&self) -> Option<RawHooks> {
+        let points = if self.options.clock == Clock::Tsc { hooks::tsc() } else { hooks::sampled() };
+        // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
+        // linked so that it is never unloaded.
+        Some(unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) })
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sampler.into_iter().map(|sampler| Box::new(sampler) as Box<dyn Task>).collect()
+    }
+
+    fn detach_in_child(&self) {
+        shared::withdraw();
+        hooks::set_current_record(std::ptr::null_mut());
+        self.shared.arena.segment().detach_in_child();
+    }
+
+    fn jit_started(&self, _function: FunctionId) {
+        self.enter_runtime(function::JIT);
+    }
+
+    fn jit_finished(&self, _function: FunctionId) {
+        if !self.leave_runtime(function::JIT) && hooks::stopped_flag().load(Ordering::Relaxed) == 0 {
+            self.odd();
+        }
+    }
+
+    fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
+        if self.functions.get(callee).named { Inlining::Forbid } else { Inlining::Allow }
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.functions.function_unloaded(function);
+    }
+
+    fn module_unloaded(&self, module: ModuleId) {
+        self.functions.module_unloaded(module);
+    }
+
+    fn suspend_started(&self, reason: SuspendReason) {
+        let number = function::SUSPENDED + reason.raw().min(9);
+        self.suspension.store(number, Ordering::Release);
+        let Some(record) = self.here() else { return };
+        self.suspender.store(i64::from(record.u32(thread::OS_ID).load(Ordering::Relaxed)), Ordering::Release);
+        slow::enter_pseudo(self.shared, record, number);
+    }
+
+    fn resume_finished(&self) {
+        self.suspender.store(0, Ordering::Release);
+        self.leave_suspension();
+    }
+
+    fn thread_suspended(&self) {
+        self.enter_runtime(self.suspension.load(Ordering::Acquire));
+    }
+
+    fn thread_resumed(&self) {
+        // The runtime may resume a thread that it never suspended, once per thread (measured).
+        self.leave_suspension();
+    }
+
+    fn thread_named(&self, os_id: u32, name: &str) {
+        if let Some(record) = self.shared.writer.threads().find(os_id) {
+            self.shared.writer.thread_name(record.serial(), name, None);
+        }
+    }
+
+    fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {
+        // A return to unmanaged code ends a callback, whose frames have left by themselves.
+        if reason == TransitionReason::Call {
+            let index = self.functions.native(function);
+            self.enter_runtime(index);
+        }
+    }
+
+    fn to_managed(&self, function: Option<FunctionId>, reason: TransitionReason) {
+        if reason == TransitionReason::Return {
+            let index = self.functions.native(function);
+            if !self.leave_runtime(index) {
+                self.odd();
+            }
+        }
+    }
+
+    fn filter_enter(&self, function: FunctionId) {
+        self.with_stack(|calls, record| unwind::filter_enter(calls.shared, record, calls.hooked(function)));
+    }
+
+    fn filter_leave(&self) {
+        self.with_stack(|calls, record| unwind::filter_leave(calls.shared, record));
+    }
+
+    fn unwind_function_enter(&self, function: FunctionId) {
+        self.with_stack(|calls, record| unwind::function_enter(calls.shared, record, calls.hooked(function)));
+    }
+
+    fn unwind_function_leave(&self) {
+        self.with_stack(|calls, record| unwind::function_leave(calls.shared, record));
+    }
+
+    fn unwind_finally_enter(&self, function: FunctionId) {
+        self.with_stack(|calls, record| unwind::finally_enter(calls.shared, record, calls.hooked(function)));
+    }
+
+    fn unwind_finally_leave(&self) {
+        self.with_stack(|calls, record| unwind::finally_leave(calls.shared, record));
+    }
+
+    fn catcher_enter(&self, function: FunctionId) {
+        self.with_stack(|calls, record| unwind::catcher_enter(calls.shared, record, calls.hooked(function)));
+    }
+
+    fn catcher_leave(&self) {
+        self.with_stack(|calls, record| unwind::catcher_leave(calls.shared, record));
+    }
+}
+
+impl Calls {
+    /// Leaves whatever suspension is on this thread's stack.
+    fn leave_suspension(&self) {
+        let Some(record) = threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0) else { return };
+        slow::leave_suspension(self.shared, record);
+    }
+
+    /// Exceptions only matter to threads that have frames.
+    fn with_stack(&self, act: impl FnOnce(&Self, ThreadRecord)) {
+        if hooks::stopped_flag().load(Ordering::Relaxed) == 0
+            && let Some(record) = threads::known()
+        {
+            act(self, record);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The instruments, one module each.
+
+pub(crate) mod calls;
+
+use std::sync::Arc;
+
+use clrscope_recording::request::InstrumentRequest;
+
+use crate::instrument::Instrument;
+use crate::startup::Context;
+
+/// Makes the instrument that was asked for.
+///
+/// # Errors
+/// In words, when there is none of that name, an option is not understood, or it can't start.
+pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<(Arc<dyn Instrument>, String), String> {
+    match request.name.as_str() {
+        "calls" => {
+            let options = calls::Options::parse(request)?;
+            let filled = options.to_string();
+            Ok((Arc::new(calls::Calls::start(&options, context)?), filled))
+        }
+        name => Err(format!("there is no instrument '{name}'; known: calls")),
+    }
+}

@@ -1,0 +1,144 @@
+//! From the environment to a running agent, or a polite refusal.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clr_profiler::ProfilerInfo;
+use clrscope_recording::request::{AGENT_VARIABLE, InstrumentRequest, Request};
+use clrscope_recording::writer::{ProcessRecord, ProcessWriter, monotonic_ns};
+
+use crate::functions::{Choice, Functions};
+use crate::helper::{HelperHandle, with_signals_blocked};
+use crate::instrument::Instrument;
+use crate::instruments::{self, calls};
+use crate::{clock, trust};
+
+/// What an instrument finds when it starts.
+pub(crate) struct Context {
+    pub(crate) writer: &'static ProcessWriter,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) helper: HelperHandle,
+    pub(crate) interval_ns: u64,
+}
+
+/// A running agent.
+pub(crate) struct Running {
+    pub(crate) writer: &'static ProcessWriter,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) helper: HelperHandle,
+    pub(crate) instruments: Vec<Arc<dyn Instrument>>,
+    pub(crate) named_only_matter: bool,
+}
+
+/// Starts everything; the error is a sentence for the recording directory.
+pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
+    let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
+    let mut request = Request::parse(&given).map_err(|error| error.0)?;
+    if request.instruments.is_empty() {
+        request.instruments.push(InstrumentRequest { name: "calls".into(), options: Vec::new() });
+    }
+    let folder = recording_folder(&request)?;
+    // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
+    // not the end of the program.
+    with_signals_blocked(|| start_in(info, &given, &request, &folder)).inspect_err(|why| leave_word(&folder, why))
+}
+
+fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) -> Result<Running, String> {
+    if !request.trust_writable {
+        trust::check_own_file()?;
+    }
+    trust::check_folder(folder)?;
+    if !request.children && is_child(folder) {
+        return Err("this process is a child, and children are not to be recorded".into());
+    }
+    let writer = ProcessWriter::create(folder, &describe(info)).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let writer: &'static ProcessWriter = Box::leak(Box::new(writer));
+    let helper = HelperHandle::new();
+    let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
+    let functions = Arc::new(Functions::new(info, writer, choice(request)?));
+    let context = Context {
+        writer,
+        functions: Arc::clone(&functions),
+        helper: helper.clone(),
+        interval_ns: interval.as_nanos() as u64,
+    };
+    let mut started = Vec::new();
+    let mut filled = request.clone();
+    let mut words = Vec::new();
+    for instrument in &request.instruments {
+        let (instrument, word) = instruments::make(instrument, &context)?;
+        started.push(instrument);
+        words.push(word);
+    }
+    filled.instruments.clear();
+    filled.out = None;
+    words.extend(Some(filled.to_string()).filter(|rest| !rest.is_empty()));
+    writer.instruments(given, &words.join(";"));
+    let tasks = started.iter().flat_map(|instrument| instrument.tasks()).collect();
+    let duration = request.duration_ms.map(Duration::from_millis);
+    helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
+    Ok(Running {
+        writer,
+        functions,
+        helper,
+        instruments: started,
+        named_only_matter: !request.filter.include.is_empty(),
+    })
+}
+
+/// What the functions' dictionary has to decide, from the request and from the options of `calls`.
+fn choice(request: &Request) -> Result<Choice, String> {
+    let mut choice =
+        Choice { filter: request.filter.clone(), just_my_code: request.just_my_code, helpers: false, trivial: true };
+    for instrument in request.instruments.iter().filter(|i| i.name == "calls") {
+        let options = calls::Options::parse(instrument)?;
+        choice.helpers = options.helpers;
+        choice.trivial = options.trivial;
+    }
+    Ok(choice)
+}
+
+fn describe(info: &ProfilerInfo) -> ProcessRecord {
+    let runtime = match info.runtime_version() {
+        Ok(version) => format!(".NET {}.{}.{}", version.major, version.minor, version.build),
+        Err(_) => ".NET".to_owned(),
+    };
+    ProcessRecord {
+        pid: std::process::id(),
+        parent_pid: std::os::unix::process::parent_id(),
+        command: command_line(),
+        runtime,
+        mono_ns: monotonic_ns(),
+        unix_ns: clock::unix_ns(),
+        ticks: clock::ticks(),
+    }
+}
+
+fn command_line() -> Vec<String> {
+    let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    text.split(|&b| b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Where to record. Without a word about it: beside the program's working directory.
+fn recording_folder(request: &Request) -> Result<PathBuf, String> {
+    let path = match &request.out {
+        Some(out) => PathBuf::from(out),
+        None => PathBuf::from(format!("clrscope-{}.clrs.d", std::process::id())),
+    };
+    std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Whether another process of this recording was first.
+fn is_child(folder: &Path) -> bool {
+    let first = folder.join("only-one");
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(first);
+    made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
+}
+
+/// Says in the recording directory why the agent stepped aside; the launcher prints it.
+fn leave_word(folder: &Path, why: &str) {
+    // Where even this can't be written there is nobody to tell.
+    let _ = std::fs::write(folder.join(format!("refused-{}.txt", std::process::id())), format!("{why}\n"));
+}
