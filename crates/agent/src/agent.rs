@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
 use clr_profiler::{
-    ClientId, Error, Events, FunctionId, Hooks, Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, Result, Setup, ThreadId,
+    ClientId, Error, Events, FunctionId, Hooks, Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, Result,
+    Setup, ThreadId,
 };
 
 use crate::instrument::Instrument;
@@ -66,7 +67,9 @@ impl Profiler for Agent {
 
     fn setup_refused(&self, error: &Error) {
         if let Some(running) = self.running.get() {
-            running.writer.fact(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
+            running
+                .writer
+                .fact(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
         }
     }
 
@@ -103,7 +106,12 @@ impl Profiler for Agent {
         self.each(|i| i.jit_started(function));
     }
 
-    fn dynamic_method_jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+    fn dynamic_method_jit_compilation_finished(
+        &self,
+        function: FunctionId,
+        _status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
         self.each(|i| i.jit_finished(function));
     }
 

@@ -200,8 +200,13 @@ impl Functions {
             }
         };
         if is_new {
-            let record =
-                FunctionRecord { name: &name, signature: &name, raw_name: &name, kind: FunctionKind::Native, ..Default::default() };
+            let record = FunctionRecord {
+                name: &name,
+                signature: &name,
+                raw_name: &name,
+                kind: FunctionKind::Native,
+                ..Default::default()
+            };
             self.writer.function(index, &record);
         }
         index
@@ -212,7 +217,8 @@ impl Functions {
         let metadata = self.info.module_metadata(name.module_id).ok()?;
         let import = metadata.pinvoke_map(name.token).ok()??;
         let file = Path::new(&import.library).file_name()?.to_string_lossy().into_owned();
-        let entry = if import.entry_point.is_empty() { name.name.rsplit("::").next()?.to_owned() } else { import.entry_point };
+        let entry =
+            if import.entry_point.is_empty() { name.name.rsplit("::").next()?.to_owned() } else { import.entry_point };
         Some((file, entry))
     }
 
@@ -222,7 +228,8 @@ impl Functions {
         let gone: Vec<u32> = {
             let mut tables = self.tables();
             tables.modules.remove(&module);
-            let gone = tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
+            let gone =
+                tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
             tables.by_id.retain(|_, entry| entry.module != module);
             gone
         };

@@ -52,7 +52,8 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     if !request.children && is_child(folder) {
         return Err("this process is a child, and children are not to be recorded".into());
     }
-    let writer = ProcessWriter::create(folder, &describe(info)).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let writer =
+        ProcessWriter::create(folder, &describe(info)).map_err(|error| format!("{}: {error}", folder.display()))?;
     let writer: &'static ProcessWriter = Box::leak(Box::new(writer));
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));

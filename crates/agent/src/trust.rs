@@ -39,7 +39,7 @@ fn check(path: &Path) -> Result<(), String> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
     // SAFETY: no arguments.
     let me = unsafe { libc::geteuid() };
-    let sticky = meta.is_dir() && meta.mode() & libc::S_ISVTX as u32 != 0;
+    let sticky = meta.is_dir() && meta.mode() & libc::S_ISVTX != 0;
     if meta.uid() != me && meta.uid() != 0 && !sticky {
         return Err(format!("{} belongs to another user", path.display()));
     }

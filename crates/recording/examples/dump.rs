@@ -9,13 +9,23 @@ fn main() {
     };
     println!("{:?}\n{:?}", recording.run, recording.problems);
     for process in &recording.processes {
-        println!("{} {:?} {} complete={} {:?}", process.pid, process.command, process.runtime, process.complete, process.losses);
+        println!(
+            "{} {:?} {} complete={} {:?}",
+            process.pid, process.command, process.runtime, process.complete, process.losses
+        );
         println!("{:?} {:?}", process.calls, process.facts);
         for thread in &process.threads {
             let tree = thread.tree.load();
             let calls: u64 = (0..tree.len() as u32).map(|n| tree.calls(n)).sum();
             let time: u64 = tree.times().iter().map(|t| t.1.wall_ns).sum();
-            println!("thread {} {} {:?} {}: {} nodes {calls} calls {time} ns", thread.id, thread.os_id, thread.role, thread.name, tree.len());
+            println!(
+                "thread {} {} {:?} {}: {} nodes {calls} calls {time} ns",
+                thread.id,
+                thread.os_id,
+                thread.role,
+                thread.name,
+                tree.len()
+            );
             let mut depth = vec![0_u32; tree.len()];
             for node in 0..tree.len() as u32 {
                 let parent = tree.parents()[node as usize];
@@ -23,7 +33,13 @@ fn main() {
                 let function = tree.functions()[node as usize] as usize;
                 let name = process.functions.get(function).map_or("?", |f| f.signature.as_str());
                 if std::env::args().nth(2).is_some() {
-                    println!("{:w$}{name} {} {:?}", "", tree.calls(node), tree.time(node).wall_ns, w = depth[node as usize] as usize);
+                    println!(
+                        "{:w$}{name} {} {:?}",
+                        "",
+                        tree.calls(node),
+                        tree.time(node).wall_ns,
+                        w = depth[node as usize] as usize
+                    );
                 }
             }
         }

@@ -71,7 +71,8 @@ impl ThreadTable {
     #[must_use]
     pub fn find(&self, os_id: u32) -> Option<ThreadRecord> {
         let lives = |record: &ThreadRecord| {
-            record.u32(thread::OS_ID).load(Ordering::Relaxed) == os_id && record.u64(thread::ENDED).load(Ordering::Relaxed) == 0
+            record.u32(thread::OS_ID).load(Ordering::Relaxed) == os_id
+                && record.u64(thread::ENDED).load(Ordering::Relaxed) == 0
         };
         (0..self.len()).rev().filter_map(|index| self.record(index)).find(lives)
     }

@@ -22,9 +22,14 @@ use std::ffi::c_void;
 macro_rules! push_edge {
     ($label:literal, $slot:literal) => {
         concat!(
-            $label, ":\n",
-            "add dword ptr [rax + 40 + ", $slot, " * 4], 1\n",
-            "lea rax, [rax + 20 + ", $slot, " * 4]\n",
+            $label,
+            ":\n",
+            "add dword ptr [rax + 40 + ",
+            $slot,
+            " * 4], 1\n",
+            "lea rax, [rax + 20 + ",
+            $slot,
+            " * 4]\n",
             "jc 8f\n",
             "mov [r11 + 16], r15\n",
             "mov [r11 + 24], rax\n",
@@ -129,7 +134,9 @@ macro_rules! leave_slow {
             "sub rsp, 32\n",
             "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
             "mov rdi, rsi\n",
-            "call ", $function, "\n",
+            "call ",
+            $function,
+            "\n",
             "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
             "add rsp, 32\n",
             "pop rcx\npop rdx\npop rax\n",

@@ -52,7 +52,8 @@ impl Calls {
     /// Makes the tree's memory and everything the hooks need.
     pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
         let writer = context.writer;
-        let arena = writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
+        let arena =
+            writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
         let times = writer.create_times().map_err(|error| format!("no memory for times: {error}"))?;
         if !threads::prepare() {
             return Err("the C library has no thread key left".into());
@@ -243,7 +244,9 @@ impl Instrument for Calls {
 impl Calls {
     /// Leaves whatever suspension is on this thread's stack.
     fn leave_suspension(&self) {
-        let Some(record) = threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0) else { return };
+        let Some(record) = threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0) else {
+            return;
+        };
         slow::leave_suspension(self.shared, record);
     }
 

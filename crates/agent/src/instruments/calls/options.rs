@@ -18,7 +18,14 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Clock::Sampled, noinline: false, native: false, helpers: false, trivial: true, max_bytes: 1 << 30 }
+        Self {
+            clock: Clock::Sampled,
+            noinline: false,
+            native: false,
+            helpers: false,
+            trivial: true,
+            max_bytes: 1 << 30,
+        }
     }
 }
 

@@ -78,7 +78,8 @@ impl Sampler {
         while let Some(record) = self.shared.writer.threads().record(self.seen) {
             if record.u32(thread::ROOT).load(Ordering::Acquire) == 0 {
                 // Still beginning. Threads begin in order, except that one that failed stays empty.
-                if record.u32(thread::OS_ID).load(Ordering::Relaxed) == 0 && self.seen + 1 < self.shared.writer.threads().len()
+                if record.u32(thread::OS_ID).load(Ordering::Relaxed) == 0
+                    && self.seen + 1 < self.shared.writer.threads().len()
                 {
                     self.seen += 1;
                     continue;

@@ -1,0 +1,122 @@
+//! Every fixture knows how often its methods are called and by whom; the tree must say the same, on
+//! every runtime at hand and with both clocks.
+
+mod support;
+
+use std::fmt::Debug;
+
+use clrscope_testkit::{Expectations, each_runtime, run};
+use support::{Sums, record};
+
+/// Clocks, each with the whole set of fixtures.
+const REQUESTS: [&str; 2] = ["calls", "calls:clock=tsc"];
+
+fn check(name: &str) {
+    check_as(name, &REQUESTS);
+}
+
+fn check_as(name: &str, requests: &[&str]) {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&clrscope_testkit::fixture(name))).expect_success();
+        for request in requests {
+            let run = record(runtime, name, request);
+            let place = format!("{name} on {} with {request}", runtime.version);
+            assert_eq!(run.finished.stdout_text(), bare.stdout_text(), "{place}: stdout");
+            assert_eq!(run.finished.stderr_text(), bare.stderr_text(), "{place}: stderr");
+            assert_eq!(run.finished.code(), bare.code(), "{place}: exit code");
+            assert_eq!(run.recording.problems, [], "{place}");
+            let process = &run.recording.processes[0];
+            assert!(process.complete, "{place}: the end was not seen");
+            let lost: Vec<_> = process.losses.iter().filter(|loss| !loss.reason.is_benign()).collect();
+            let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &Sums::of(process, name));
+            assert!(wrong.is_empty(), "{place}:\n{}\nlosses: {lost:?}", wrong.join("\n"));
+            assert!(lost.is_empty(), "{place}: {lost:?}");
+        }
+    });
+}
+
+fn compare(expected: &Expectations, sums: &Sums) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut differ = |what: &str, subject: &dyn Debug, truth: u64, found: Option<&u64>| {
+        if found.copied().unwrap_or(0) != truth {
+            wrong.push(format!("{what} {subject:?}: {truth} in truth, {found:?} recorded"));
+        }
+    };
+    for (name, truth) in &expected.calls {
+        differ("calls", name, *truth, sums.calls.get(name));
+    }
+    for (edge, truth) in &expected.edges {
+        differ("edge", edge, *truth, sums.edges.get(edge));
+    }
+    for (edge, truth) in &expected.under {
+        differ("under", edge, *truth, sums.under.get(edge));
+    }
+    for row in &expected.thread_calls {
+        let key = (row.thread.clone(), row.name.clone());
+        differ("thread calls", &key, row.count, sums.thread_calls.get(&key));
+    }
+    for (name, truth) in &expected.max_recursion {
+        differ("recursion", name, *truth, sums.max_recursion.get(name));
+    }
+    wrong
+}
+
+#[test]
+fn recursion() {
+    check("Recursion");
+}
+
+#[test]
+fn generics() {
+    check("Generics");
+}
+
+#[test]
+fn virtual_and_interface_calls() {
+    check("Dispatch");
+}
+
+#[test]
+fn delegates_lambdas_and_local_functions() {
+    check("Delegates");
+}
+
+#[test]
+fn iterators() {
+    check("Iterators");
+}
+
+#[test]
+fn async_methods() {
+    check("Async");
+}
+
+#[test]
+fn exceptions_through_finally_catch_and_filters() {
+    check("Exceptions");
+}
+
+#[test]
+fn tail_calls() {
+    check("TailCalls");
+}
+
+#[test]
+fn native_calls_with_callbacks() {
+    check("Native");
+}
+
+#[test]
+fn dynamic_methods() {
+    check("Dynamic");
+}
+
+#[test]
+fn eight_threads_and_the_pool() {
+    check("Threads");
+}
+
+#[test]
+fn inlined_methods_without_inlining() {
+    check_as("Inlining", &["calls:noinline", "calls:noinline,clock=tsc"]);
+}

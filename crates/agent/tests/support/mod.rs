@@ -1,0 +1,90 @@
+//! Runs a program under the agent without the launcher, and asks the recording.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope_recording::model::{CallTree, Process, Recording};
+use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
+use clrscope_testkit::{Finished, Runtime, agent, fixture, run, scratch};
+
+/// One finished run: what the program did and what was recorded.
+pub struct Run {
+    pub finished: Finished,
+    pub recording: Recording,
+    _folder: tempfile::TempDir,
+}
+
+/// Sets the variables that load the agent into whatever `command` starts.
+pub fn under_agent(command: &mut Command, request: &str, out: &Path) {
+    let library = agent();
+    command.env("CORECLR_ENABLE_PROFILING", "1");
+    command.env("CORECLR_PROFILER", AGENT_CLSID);
+    command.env("CORECLR_PROFILER_PATH", library);
+    // Test folders may lie where others can write; what that means has tests of its own.
+    command.env(AGENT_VARIABLE, format!("{request};trust-writable;out={}", out.display()));
+}
+
+/// Runs a fixture under the agent.
+pub fn record(runtime: &Runtime, name: &str, request: &str) -> Run {
+    record_with(runtime, name, request, &[])
+}
+
+/// Runs a fixture with arguments under the agent.
+pub fn record_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&str]) -> Run {
+    let folder = scratch();
+    let out: PathBuf = folder.path().join("run.clrs.d");
+    let mut command = runtime.command(&fixture(name));
+    command.args(arguments);
+    under_agent(&mut command, request, &out);
+    let finished = run(command);
+    let recording = clrscope_recording::open(&out)
+        .unwrap_or_else(|error| panic!("{name} on {}: {error}\n{}", runtime.version, finished.stderr_text()));
+    Run { finished, recording, _folder: folder }
+}
+
+/// Sums over all threads of a process, by name.
+#[derive(Default)]
+pub struct Sums {
+    pub calls: BTreeMap<String, u64>,
+    pub edges: BTreeMap<(String, String), u64>,
+    pub under: BTreeMap<(String, String), u64>,
+    pub thread_calls: BTreeMap<(String, String), u64>,
+    pub max_recursion: BTreeMap<String, u64>,
+}
+
+impl Sums {
+    /// Adds up a process; `module` is the fixture's own assembly.
+    pub fn of(process: &Process, module: &str) -> Self {
+        let mut sums = Self::default();
+        for thread in &process.threads {
+            sums.add(process, module, &thread.name, &thread.tree.load());
+        }
+        sums
+    }
+
+    fn add(&mut self, process: &Process, module: &str, thread: &str, tree: &CallTree) {
+        let name = |node: u32| process.functions[tree.functions()[node as usize] as usize].name.clone();
+        let own = |node: u32| {
+            let function = &process.functions[tree.functions()[node as usize] as usize];
+            process.modules.get(function.module as usize).is_some_and(|m| m.name == module)
+        };
+        for node in 1..tree.len() as u32 {
+            let (calls, parent) = (tree.calls(node), tree.parents()[node as usize]);
+            *self.calls.entry(name(node)).or_default() += calls;
+            *self.edges.entry((name(parent), name(node))).or_default() += calls;
+            *self.thread_calls.entry((thread.to_owned(), name(node))).or_default() += calls;
+            let (mut at, mut nearest, mut depth) = (parent, None, 1);
+            while at != 0 {
+                nearest = nearest.or_else(|| own(at).then_some(at));
+                depth += u64::from(name(at) == name(node));
+                at = tree.parents()[at as usize];
+            }
+            if let Some(nearest) = nearest {
+                *self.under.entry((name(nearest), name(node))).or_default() += calls;
+            }
+            let deepest = self.max_recursion.entry(name(node)).or_default();
+            *deepest = depth.max(*deepest);
+        }
+    }
+}
