@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::{Clock, Exit, FunctionKind, LossReason, Recording, ThreadRole};
 use clrscope_recording::writer::{
-    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord,
+    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord, monotonic_ns,
 };
 
 fn process(pid: u32) -> ProcessRecord {
@@ -15,8 +15,9 @@ fn process(pid: u32) -> ProcessRecord {
         parent_pid: 1,
         command: vec!["dotnet".into(), "app.dll".into()],
         runtime: ".NET 8.0.33".into(),
-        mono_ns: 1_000,
-        unix_ns: 5_000,
+        // A process that gave its last sign of life long ago would count as killed.
+        mono_ns: monotonic_ns(),
+        unix_ns: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
         ticks: 100,
     }
 }
@@ -61,8 +62,8 @@ fn write(folder: &Path) -> (ProcessWriter, Arena) {
     let arena = writer.create_arena(1 << 20).expect("an arena");
     let record = writer.threads().take().expect("a record");
     store_tree(&writer, &arena, record);
-    writer.state().lose(LossReason::NameUnknown, 2, 1_500);
-    writer.state().alive(9_000, 900, 123);
+    writer.state().lose(LossReason::NameUnknown, 2, monotonic_ns());
+    writer.state().alive(monotonic_ns(), 900, 123);
     (writer, arena)
 }
 

@@ -3,22 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
+use super::ending::{End, Ends, Now, settle};
 use super::log::LogRecords;
 use super::process::{ReadProcess, read as read_process};
 use super::segment::SegmentBytes;
 use crate::layout::{kind, record};
 use crate::model::{Exit, Problem, Recording, Run};
+use crate::payload::PayloadReader;
 
 /// What `run.log` says.
 #[derive(Default)]
 struct RunLog {
     run: Run,
     mono_start: Option<u64>,
-    end: Option<(u64, u32, Exit)>,
+    ends: Ends,
 }
 
 /// Reads the directory as far as it goes.
-pub(super) fn read(folder: &Path) -> Result<Recording, OpenError> {
+pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     let mut problems = Vec::new();
     let log = read_run_log(folder, &mut problems);
     let folders = process_folders(folder).map_err(|error| OpenError::Io(folder.to_owned(), error))?;
@@ -28,7 +30,7 @@ pub(super) fn read(folder: &Path) -> Result<Recording, OpenError> {
     let mut processes: Vec<ReadProcess> =
         folders.iter().filter_map(|folder| read_process(folder, &mut problems)).collect();
     processes.sort_by_key(|p| (p.mono_start, p.process.pid));
-    Ok(assemble(log.unwrap_or_default(), processes, problems))
+    Ok(assemble(log.unwrap_or_default(), processes, problems, now))
 }
 
 fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -67,17 +69,20 @@ fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
                 log.run.instruments_given = p.text();
                 log.run.clrscope_version = p.text();
             }
-            record::RUN_END => {
-                let (time, pid, kind, number) = (p.u64(), p.u32(), p.u32(), p.u32() as i32);
-                log.end = Some((time, pid, if kind == 0 { Exit::Code(number) } else { Exit::Signal(number) }));
-            }
+            record::RUN_END => log.ends.root = Some(take_end(p)),
+            record::PROCESS_END => log.ends.others.push(take_end(p)),
             _ => {}
         }
     }
     Some(log)
 }
 
-fn assemble(log: RunLog, processes: Vec<ReadProcess>, problems: Vec<Problem>) -> Recording {
+fn take_end(mut p: PayloadReader<'_>) -> End {
+    let (mono_ns, pid, kind, number) = (p.u64(), p.u32(), p.u32(), p.u32() as i32);
+    End { mono_ns, pid, exit: if kind == 0 { Exit::Code(number) } else { Exit::Signal(number) } }
+}
+
+fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>, now: Now) -> Recording {
     let mut run = log.run;
     let first = processes.first();
     let start = log.mono_start.or(first.map(|p| p.mono_start)).unwrap_or(0);
@@ -89,20 +94,12 @@ fn assemble(log: RunLog, processes: Vec<ReadProcess>, problems: Vec<Problem>) ->
         }
         run.instruments.clone_from(&first.instruments);
     }
-    let mut recording = Recording { run, processes: Vec::new(), problems };
-    for read in processes {
-        recording.processes.push(place(read, start));
-    }
-    if let Some((_, pid, exit)) = log.end {
-        recording.run.exit = Some(exit);
-        if let Some(root) = recording.processes.iter_mut().find(|p| p.pid == pid) {
-            root.exit = Some(exit);
-            root.complete = true;
-        }
-    }
-    let last_sign = recording.processes.iter().map(|p| p.started_ns + p.duration_ns).max().unwrap_or(0);
-    recording.run.duration_ns = log.end.map_or(last_sign, |(time, ..)| time.saturating_sub(start));
-    recording
+    settle(&mut processes, &log.ends, now);
+    run.exit = log.ends.root.as_ref().map(|end| end.exit);
+    let processes: Vec<_> = processes.into_iter().map(|read| place(read, start)).collect();
+    let last_sign = processes.iter().map(|p| p.started_ns.saturating_add(p.duration_ns)).max().unwrap_or(0);
+    run.duration_ns = log.ends.root.map_or(last_sign, |end| end.mono_ns.saturating_sub(start));
+    Recording { run, processes, problems }
 }
 
 /// Moves a process's times from "since its own start" to "since the start of the run".
@@ -111,15 +108,15 @@ fn place(read: ReadProcess, start: u64) -> crate::model::Process {
     let offset = read.mono_start.saturating_sub(start);
     process.started_ns = offset;
     for thread in &mut process.threads {
-        thread.created_ns += offset;
-        thread.ended_ns = thread.ended_ns.map(|ns| ns + offset);
+        thread.created_ns = thread.created_ns.saturating_add(offset);
+        thread.ended_ns = thread.ended_ns.map(|ns| ns.saturating_add(offset));
     }
     for loss in &mut process.losses {
-        loss.first_ns += offset;
-        loss.last_ns += offset;
+        loss.first_ns = loss.first_ns.saturating_add(offset);
+        loss.last_ns = loss.last_ns.saturating_add(offset);
     }
     for fact in &mut process.facts {
-        fact.time_ns += offset;
+        fact.time_ns = fact.time_ns.saturating_add(offset);
     }
     process
 }

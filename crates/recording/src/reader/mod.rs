@@ -5,6 +5,7 @@
 
 mod blocks;
 mod directory;
+mod ending;
 pub(crate) mod log;
 pub(crate) mod numbers;
 mod process;
@@ -73,7 +74,7 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 /// Opens what is at `path` and nothing else.
 pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     match path.metadata() {
-        Ok(found) if found.is_dir() => directory::read(path),
+        Ok(found) if found.is_dir() => directory::read(path, ending::Now::read()),
         Ok(_) => packed::open(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
         Err(error) => Err(OpenError::Io(path.to_owned(), error)),

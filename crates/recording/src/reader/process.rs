@@ -15,14 +15,20 @@ use crate::model::{
 };
 use crate::payload::PayloadReader;
 
-/// Functions beyond this index are not believed: the dictionary could not hold them.
-const MOST_FUNCTIONS: u32 = 1 << 24;
+/// The least a log record of a function or module takes.
+const LEAST_RECORD: usize = 16;
+/// Indices are given out before records are written, so that a record may come early.
+const EARLY_RECORDS: usize = 64;
 
 /// A process with the absolute times that place it within the run.
 pub(super) struct ReadProcess {
     pub(super) process: Process,
     pub(super) mono_start: u64,
+    /// Monotonic nanoseconds of the last sign of life; `None` when the state could not be read.
+    pub(super) mono_last: Option<u64>,
     pub(super) unix_start: u64,
+    /// The agent said that it no longer records.
+    pub(super) stopped: bool,
     pub(super) instruments_given: String,
     pub(super) instruments: String,
 }
@@ -43,8 +49,8 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     if log.is_none() && state.is_none() && threads.is_none() {
         return None;
     }
-    let mut dictionary = Dictionary::default();
     let log = log.unwrap_or_else(SegmentBytes::empty);
+    let mut dictionary = Dictionary::new(log.len());
     let mut records = LogRecords::new(&log);
     for (kind, payload) in &mut records {
         dictionary.take(kind, payload);
@@ -54,8 +60,14 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         Some(_) => (open("tree.seg", kind::TREE), open("times.seg", kind::TIMES)),
         None => (None, None),
     };
+    let mut problem = |file: &str, what: &str| {
+        problems.push(Problem { place: format!("{place}/{file}"), what: what.to_owned() });
+    };
     if cut {
-        problems.push(Problem { place: format!("{place}/process.log"), what: "ends in the middle of a record".into() });
+        problem("process.log", "ends in the middle of a record; what stood before is here");
+    }
+    if dictionary.process.calls.is_none() && folder.join("tree.seg").exists() {
+        problem("process.log", "does not say how calls were recorded; the trees can't be read");
     }
     let state = state.unwrap_or_else(SegmentBytes::empty);
     let clocks = Clocks::read(&state);
@@ -80,7 +92,9 @@ struct Clocks {
     unix_start: u64,
     ns_per_tick: f64,
     cpu_ns: u64,
+    pid: u32,
     ended: bool,
+    stopped: bool,
 }
 
 impl Clocks {
@@ -94,7 +108,9 @@ impl Clocks {
             unix_start: u64_at(state, state::UNIX_START),
             ns_per_tick: if ticks == 0 { 0.0 } else { elapsed as f64 / ticks as f64 },
             cpu_ns: u64_at(state, state::CPU),
+            pid: u32_at(state, state::PID),
             ended: u32_at(state, state::FLAGS) & state::FLAG_ENDED != 0,
+            stopped: u32_at(state, state::STOPPED) != 0,
         }
     }
 }
@@ -118,9 +134,16 @@ struct Dictionary {
     process: Process,
     instruments_given: String,
     instruments: String,
+    /// Indices from here on are not believed: the log could not hold as many records.
+    most: usize,
 }
 
 impl Dictionary {
+    fn new(log_bytes: usize) -> Self {
+        let most = function::FIRST as usize + EARLY_RECORDS + log_bytes / LEAST_RECORD;
+        Self { most, ..Self::default() }
+    }
+
     fn take(&mut self, kind: u16, mut p: PayloadReader<'_>) {
         match kind {
             record::PROCESS => {
@@ -153,14 +176,14 @@ impl Dictionary {
 
     fn take_module(&mut self, mut p: PayloadReader<'_>) {
         let index = p.u32();
-        if let Some(slot) = slot(&mut self.process.modules, index) {
+        if let Some(slot) = slot(&mut self.process.modules, index, self.most) {
             *slot = Module { name: p.text(), path: p.text(), version: p.text(), framework: p.u32() != 0 };
         }
     }
 
     fn take_function(&mut self, mut p: PayloadReader<'_>) {
         let index = p.u32();
-        let Some(slot) = slot(&mut self.process.functions, index) else { return };
+        let Some(slot) = slot(&mut self.process.functions, index, self.most) else { return };
         slot.name = p.text();
         slot.signature = p.text();
         slot.raw_name = p.text();
@@ -200,13 +223,18 @@ impl Dictionary {
         process.duration_ns = clocks.mono_last - clocks.mono_start;
         process.cpu_ns = Some(clocks.cpu_ns).filter(|&ns| ns > 0);
         process.complete = clocks.ended;
+        if process.pid == 0 {
+            process.pid = clocks.pid;
+        }
         for fact in &mut process.facts {
             fact.time_ns = fact.time_ns.saturating_sub(clocks.mono_start);
         }
         ReadProcess {
             process,
             mono_start: clocks.mono_start,
+            mono_last: (clocks.mono_start > 0).then_some(clocks.mono_last),
             unix_start: clocks.unix_start,
+            stopped: clocks.stopped,
             instruments_given: self.instruments_given,
             instruments: self.instruments,
         }
@@ -214,13 +242,9 @@ impl Dictionary {
 }
 
 /// The entry at `index`, making room for it; `None` for an index no writer would use.
-fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32) -> Option<&mut T> {
-    if index >= MOST_FUNCTIONS {
-        return None;
-    }
+fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32, most: usize) -> Option<&mut T> {
     let index = index as usize;
-    // A lying index may skip ahead, but not by more than the entries already believed plus a constant.
-    if index > table.len() * 2 + 65_536 {
+    if index >= most {
         return None;
     }
     if table.len() <= index {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,11 +54,17 @@ impl Deref for SegmentBytes {
 }
 
 fn map(path: &Path) -> io::Result<Option<Mmap>> {
-    let file = File::open(path)?;
-    if file.metadata()?.len() == 0 {
+    // Not blocking: a pipe under the name of a segment would keep us for ever.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    if metadata.len() == 0 {
         return Ok(None);
     }
     // SAFETY: the bytes may change under us while the program still records; they are only ever
-    // read as numbers that are checked after reading, never as references to typed data.
+    // read as numbers that are checked after reading, never as references to typed data. Nothing of
+    // ours ever makes a segment shorter.
     unsafe { Mmap::map(&file) }.map(Some)
 }

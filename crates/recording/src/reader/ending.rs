@@ -1,0 +1,159 @@
+//! How each process ended: what it said itself, what others saw, and what its silence means.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::process::ReadProcess;
+use crate::model::{Exit, Loss, LossReason};
+use crate::writer::monotonic_ns;
+
+/// Silence of this long means death: the helper thread gives a sign of life ten times a second, unless
+/// the machine is badly overloaded.
+const SILENCE_NS: u64 = 10_000_000_000;
+/// Silence of this long before the launcher saw the end of the root program, by the same clock.
+const SILENCE_AT_END_NS: u64 = 2_000_000_000;
+
+/// The end of a process as somebody else saw it.
+pub(super) struct End {
+    pub(super) mono_ns: u64,
+    pub(super) pid: u32,
+    pub(super) exit: Exit,
+}
+
+/// What the launcher's log says about ends.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub(super) root: Option<End>,
+    pub(super) others: Vec<End>,
+}
+
+/// The clocks of whoever reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) mono_ns: u64,
+    pub(super) unix_ns: u64,
+}
+
+impl Now {
+    /// The time now.
+    pub(super) fn read() -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_nanos()).unwrap_or(0);
+        Self { mono_ns: monotonic_ns(), unix_ns: u64::try_from(unix).unwrap_or(u64::MAX) }
+    }
+}
+
+/// Enters the ends that were seen, and marks the processes that ended without a word.
+pub(super) fn settle(processes: &mut [ReadProcess], ends: &Ends, now: Now) {
+    for end in ends.others.iter().chain(&ends.root) {
+        // A process that replaced itself (`exec`) kept its id: the last one ended.
+        let same = processes.iter_mut().filter(|read| read.process.pid == end.pid && read.mono_start <= end.mono_ns);
+        if let Some(ended) = same.last() {
+            ended.process.exit = Some(end.exit);
+        }
+    }
+    let root_end = ends.root.as_ref().map(|end| end.mono_ns);
+    for read in processes {
+        if ended_silently(read, root_end, now) {
+            mark(read);
+        }
+    }
+}
+
+/// Whether the process ended without telling its agent. One that no longer records says nothing more,
+/// so its silence means nothing.
+fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
+    let Some(last) = read.mono_last else { return false };
+    if read.process.complete || read.stopped {
+        return false;
+    }
+    let seen_to_end = read.process.exit.is_some();
+    let silent_before_end = root_end.is_some_and(|end| end.saturating_sub(last) > SILENCE_AT_END_NS);
+    seen_to_end || silent_before_end || silent_until_now(read, last, now)
+}
+
+/// Both clocks must say so: the monotonic one means nothing on another machine or after a restart, and
+/// the other may be set while the program runs.
+fn silent_until_now(read: &ReadProcess, last: u64, now: Now) -> bool {
+    let last_unix = read.unix_start.saturating_add(last.saturating_sub(read.mono_start));
+    now.unix_ns.saturating_sub(last_unix) > SILENCE_NS && now.mono_ns.abs_diff(last) > SILENCE_NS
+}
+
+fn mark(read: &mut ReadProcess) {
+    let at = read.process.duration_ns;
+    if read.process.losses.iter().all(|loss| loss.reason != LossReason::AbruptEnd) {
+        read.process.losses.push(Loss { reason: LossReason::AbruptEnd, count: 1, first_ns: at, last_ns: at });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Process;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Process 7, from 100 s to a last sign of life at 160 s.
+    fn process() -> ReadProcess {
+        ReadProcess {
+            process: Process { pid: 7, duration_ns: 60 * SECOND, ..Process::default() },
+            mono_start: 100 * SECOND,
+            mono_last: Some(160 * SECOND),
+            unix_start: 5_000 * SECOND,
+            stopped: false,
+            instruments_given: String::new(),
+            instruments: String::new(),
+        }
+    }
+
+    fn end(pid: u32, seconds: u64) -> End {
+        End { mono_ns: seconds * SECOND, pid, exit: Exit::Signal(9) }
+    }
+
+    /// Whether `read` is marked, when read `seconds` after its last sign of life.
+    fn marked(read: ReadProcess, ends: Ends, seconds: u64) -> bool {
+        let mut processes = [read];
+        let now = Now { mono_ns: (160 + seconds) * SECOND, unix_ns: (5_060 + seconds) * SECOND };
+        settle(&mut processes, &ends, now);
+        processes[0].process.losses.iter().any(|loss| loss.reason == LossReason::AbruptEnd)
+    }
+
+    #[test]
+    fn a_killed_root_is_marked_though_the_launcher_saw_it() {
+        assert!(marked(process(), Ends { root: Some(end(7, 160)), others: Vec::new() }, 0));
+    }
+
+    #[test]
+    fn a_killed_program_whose_launcher_was_killed_too_is_marked_after_a_while() {
+        assert!(!marked(process(), Ends::default(), 9));
+        assert!(marked(process(), Ends::default(), 11));
+    }
+
+    #[test]
+    fn a_child_that_was_silent_before_the_root_ended_is_marked() {
+        assert!(marked(process(), Ends { root: Some(end(1, 163)), others: Vec::new() }, 3));
+        assert!(!marked(process(), Ends { root: Some(end(1, 161)), others: Vec::new() }, 3));
+    }
+
+    #[test]
+    fn silence_after_a_word_is_no_sign() {
+        let mut ended = process();
+        ended.process.complete = true;
+        assert!(!marked(ended, Ends::default(), 1_000));
+        assert!(!marked(ReadProcess { stopped: true, ..process() }, Ends::default(), 1_000));
+        assert!(!marked(ReadProcess { mono_last: None, ..process() }, Ends::default(), 1_000));
+    }
+
+    #[test]
+    fn one_clock_that_was_set_is_no_sign() {
+        let mut processes = [process()];
+        settle(&mut processes, &Ends::default(), Now { mono_ns: 161 * SECOND, unix_ns: 9_000 * SECOND });
+        assert_eq!(processes[0].process.losses, []);
+    }
+
+    #[test]
+    fn of_two_processes_with_one_id_the_later_one_ended() {
+        let mut processes = [process(), ReadProcess { mono_start: 120 * SECOND, ..process() }];
+        let ends = Ends { root: Some(end(7, 160)), others: Vec::new() };
+        settle(&mut processes, &ends, Now { mono_ns: 160 * SECOND, unix_ns: 5_060 * SECOND });
+        assert_eq!(processes.map(|read| read.process.exit), [None, Some(Exit::Signal(9))]);
+    }
+}
