@@ -43,6 +43,7 @@
 
 mod catalog;
 mod cost;
+mod edges;
 mod forest;
 mod parallel;
 mod preorder;
@@ -56,13 +57,14 @@ mod views;
 pub use forest::{Forest, tree};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{
-    EdgeRow, Finding, FunctionRef, FunctionRow, Functions, LossRow, Losses, ModuleRow, Modules, Neighbours,
-    NeighboursView, Pruned, Summary, ThreadRow, Threads, Times, Totals, Tree, TreeNode, TreeOptions,
+    CallGraph, EdgeRow, Finding, FunctionRef, FunctionRow, Functions, GraphEdge, LossRow, Losses, ModuleRow, Modules,
+    Neighbours, NeighboursView, Pruned, Summary, ThreadRow, Threads, Times, Totals, Tree, TreeNode, TreeOptions,
 };
 pub use select::process_matches;
 pub use views::conditions::{Conditions, ProcessConditions, conditions};
 pub use views::functions::functions;
 pub use views::losses::losses;
 pub use views::modules::modules;
+pub use views::neighbours::{call_graph, callees, callers};
 pub use views::summary::summary;
 pub use views::threads::threads;

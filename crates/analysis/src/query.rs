@@ -195,6 +195,12 @@ impl Query {
         Ok(())
     }
 
+    /// Refuses threads apart where rows are sums over threads.
+    pub(crate) fn merged_threads(&self, view: &'static str) -> Result<(), QueryProblem> {
+        let why = "it adds up all threads; choose one with --thread";
+        if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
+    }
+
     /// Whether `thread` is wanted.
     pub(crate) fn wants_thread(&self, thread: &Thread) -> bool {
         self.threads.is_empty() || self.threads.iter().any(|s| s.matches(thread))

@@ -319,6 +319,46 @@ pub struct Neighbours<'a> {
     pub left_out: usize,
 }
 
+impl EdgeRow<'_> {
+    /// Order of two rows under `sort`; a thread comes before functions that are otherwise equal.
+    #[must_use]
+    pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+        let module = |row: &Self| row.function.map_or("", |f| f.module());
+        let by_key = match sort {
+            Sort::Module => module(self).cmp(module(other)),
+            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+        };
+        by_key.then_with(|| match (&self.function, &other.function) {
+            (Some(a), Some(b)) => a.compare(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        })
+    }
+}
+
+/// The call graph.
+#[derive(Debug, Clone, Default)]
+pub struct CallGraph<'a> {
+    /// The nodes.
+    pub functions: Vec<FunctionRow<'a>>,
+    /// The edges, ordered by caller and callee.
+    pub edges: Vec<GraphEdge>,
+    /// Functions that the limit left out, with their edges.
+    pub left_out: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// An edge of the call graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphEdge {
+    /// Index into [`CallGraph::functions`].
+    pub caller: usize,
+    /// Index into [`CallGraph::functions`].
+    pub callee: usize,
+    /// Calls and times of the callee along this edge.
+    pub times: Times,
+}
+
 /// One row of `threads`.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadRow<'a> {

@@ -4,7 +4,7 @@ use clrscope_recording::model::{Recording, Thread};
 
 use super::conditions::conditions_of;
 use super::threads::{ThreadOwn, thread_row};
-use crate::catalog::{Catalog, Role};
+use crate::catalog::{Catalog, Role, Slot};
 use crate::cost::Cost;
 use crate::parallel::fold;
 use crate::preorder::in_preorder;
@@ -97,6 +97,12 @@ impl<'a> ProcessSums<'a> {
     pub(crate) fn rows(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
         let seen = self.merged.iter().enumerate().filter(|(slot, m)| m.threads > 0 && wanted.get(*slot) == Some(&true));
         seen.map(|(slot, merged)| self.row(slot as u32, merged, None))
+    }
+
+    /// The row of one function over all threads, if it was called or has time.
+    pub(crate) fn row_of(&self, slot: Slot) -> Option<FunctionRow<'a>> {
+        let merged = self.merged.get(slot as usize).filter(|m| m.threads > 0)?;
+        Some(self.row(slot, merged, None))
     }
 
     fn rows_per_thread(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {

@@ -4,5 +4,6 @@ pub(crate) mod conditions;
 pub(crate) mod functions;
 pub(crate) mod losses;
 pub(crate) mod modules;
+pub(crate) mod neighbours;
 pub(crate) mod summary;
 pub(crate) mod threads;

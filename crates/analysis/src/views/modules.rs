@@ -13,13 +13,15 @@ use crate::select;
 /// compilation and suspensions, is one row without a name.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time.
+/// When no process or thread is meant, or the query asks for a part of the time or for
+/// threads apart.
 pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a>, QueryProblem> {
     query.whole_run("modules")?;
+    query.merged_threads("modules")?;
     let mut rows = Vec::new();
     let mut totals = Vec::new();
     for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, &Query { per_thread: false, ..query.clone() });
+        let sums = ProcessSums::new(&selected, query);
         totals.push((selected.process, sums.totals));
         rows.extend(of_process(selected.process.pid, &sums, &sums.catalog.wanted(query)));
     }

@@ -13,10 +13,12 @@ const TOP: usize = 10;
 /// What stands out in the selected part of a recording.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time.
+/// When no process or thread is meant, or the query asks for a part of the time or for
+/// threads apart.
 pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a>, QueryProblem> {
     query.whole_run("summary")?;
-    let all = Query { limit: None, per_thread: false, sort: Some(Sort::Exclusive), ..query.clone() };
+    query.merged_threads("summary")?;
+    let all = Query { limit: None, sort: Some(Sort::Exclusive), ..query.clone() };
     let functions = functions(recording, &all)?;
     let findings = findings(&functions, query.filters_functions());
     let Functions { mut rows, conditions, .. } = functions;

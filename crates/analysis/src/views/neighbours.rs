@@ -1,0 +1,139 @@
+//! The views `callers` and `callees`, and the whole call graph.
+
+use clrscope_recording::model::Recording;
+
+use super::conditions::conditions_of;
+use super::functions::{ProcessSums, columns, limit};
+use crate::catalog::{Catalog, Slot};
+use crate::edges::{Edge, edges};
+use crate::query::{Query, QueryProblem, Sort};
+use crate::rows::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, Times};
+use crate::select;
+
+/// Which end of an edge a view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Callers,
+    Callees,
+}
+
+impl Side {
+    const fn view(self) -> &'static str {
+        match self {
+            Self::Callers => "callers",
+            Self::Callees => "callees",
+        }
+    }
+
+    /// The end the view is about, and the end it shows.
+    const fn ends(self, (caller, callee): Edge) -> (Slot, Slot) {
+        match self {
+            Self::Callers => (callee, caller),
+            Self::Callees => (caller, callee),
+        }
+    }
+}
+
+/// Who called the functions that match the query.
+///
+/// # Errors
+/// When no function is named or none that was called matches, no process or thread is meant, or the
+/// query asks for a part of the time or for threads apart.
+pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
+    neighbours(recording, query, Side::Callers)
+}
+
+/// Whom the functions that match the query called.
+///
+/// # Errors
+/// As [`callers`].
+pub fn callees<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
+    neighbours(recording, query, Side::Callees)
+}
+
+fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result<NeighboursView<'a>, QueryProblem> {
+    query.whole_run(side.view())?;
+    query.merged_threads(side.view())?;
+    if query.functions.is_empty() {
+        return Err(QueryProblem::FunctionNeeded { view: side.view() });
+    }
+    let mut items = Vec::new();
+    let mut totals = Vec::new();
+    for selected in select::threads(recording, query)? {
+        let sums = ProcessSums::new(&selected, query);
+        totals.push((selected.process, sums.totals));
+        let wanted = sums.catalog.wanted(query);
+        let is_wanted = |slot: Slot| wanted.get(slot as usize) == Some(&true);
+        let edges = edges(&selected, &sums.catalog, &columns(&selected, query), |edge| is_wanted(side.ends(edge).0));
+        let about = (0..sums.catalog.len() as Slot).filter(|&slot| is_wanted(slot));
+        for (slot, function) in about.filter_map(|slot| Some((slot, sums.row_of(slot)?))) {
+            let (rows, left_out) = rows(&edges, slot, side, &sums.catalog, query);
+            items.push(Neighbours { function, rows, left_out });
+        }
+    }
+    if items.is_empty() {
+        let wanted: Vec<_> = query.functions.iter().map(|p| format!("'{p}'")).collect();
+        return Err(QueryProblem::NoFunction { wanted: wanted.join(" or ") });
+    }
+    items.sort_by(|a, b| a.function.compare(&b.function, Sort::Exclusive));
+    Ok(NeighboursView { items, conditions: conditions_of(recording, query, &totals) })
+}
+
+/// The other ends of the edges of the function in `slot`.
+fn rows<'a>(
+    edges: &[(Edge, Times)],
+    slot: Slot,
+    side: Side,
+    catalog: &Catalog<'a>,
+    query: &Query,
+) -> (Vec<EdgeRow<'a>>, usize) {
+    let mine = edges.iter().filter(|(edge, _)| side.ends(*edge).0 == slot);
+    let row = |(edge, times): &(Edge, Times)| {
+        let other = side.ends(*edge).1;
+        EdgeRow { function: (other != catalog.root()).then(|| catalog.function(other)), times: *times }
+    };
+    let mut rows: Vec<_> = mine.map(row).collect();
+    let sort = query.sort.unwrap_or(Sort::Inclusive);
+    rows.sort_by(|a, b| a.compare(b, sort));
+    let left_out = limit(&mut rows, query);
+    (rows, left_out)
+}
+
+/// Every function and every edge between them: what the call graph is drawn from. Filters of functions
+/// keep the edges whose both ends match. The query's order and limit are for the functions.
+///
+/// # Errors
+/// When no process or thread is meant, or the query asks for a part of the time or for threads apart.
+pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
+    query.whole_run("graph")?;
+    query.merged_threads("graph")?;
+    let mut graph = CallGraph::default();
+    let mut totals = Vec::new();
+    for selected in select::threads(recording, query)? {
+        let sums = ProcessSums::new(&selected, query);
+        totals.push((selected.process, sums.totals));
+        let mut wanted = sums.catalog.wanted(query);
+        // Threads call nothing that calls them, and are drawn by nobody.
+        wanted.push(false);
+        let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
+        let edges = edges(&selected, &sums.catalog, &columns(&selected, query), both);
+        let mut kept: Vec<_> = (0..sums.catalog.len() as Slot)
+            .filter(|&s| wanted[s as usize])
+            .filter_map(|s| Some((s, sums.row_of(s)?)))
+            .collect();
+        kept.sort_by(|a, b| a.1.compare(&b.1, query.sort.unwrap_or(Sort::Exclusive)));
+        graph.left_out += limit(&mut kept, query);
+        let mut numbers = vec![None; sums.catalog.len()];
+        for (slot, row) in kept {
+            numbers[slot as usize] = Some(graph.functions.len());
+            graph.functions.push(row);
+        }
+        let drawn = edges.iter().filter_map(|((caller, callee), times)| {
+            Some(GraphEdge { caller: numbers[*caller as usize]?, callee: numbers[*callee as usize]?, times: *times })
+        });
+        graph.edges.extend(drawn);
+    }
+    graph.edges.sort_by_key(|e| (e.caller, e.callee));
+    graph.conditions = conditions_of(recording, query, &totals);
+    Ok(graph)
+}
