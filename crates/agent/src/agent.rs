@@ -120,9 +120,16 @@ impl Profiler for Agent {
     }
 
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
-        if let Some(Ok(os_id)) = self.info.get().map(|info| info.os_thread(thread)) {
-            self.each(|i| i.thread_named(os_id, name));
-        }
+        let os_id = self.info.get().and_then(|info| info.os_thread(thread).ok());
+        self.each(|i| i.thread_named(thread, os_id, name));
+    }
+
+    fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
+        self.each(|i| i.thread_assigned(thread, os_thread));
+    }
+
+    fn thread_destroyed(&self, thread: ThreadId) {
+        self.each(|i| i.thread_destroyed(thread));
     }
 
     fn unmanaged_to_managed_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {

@@ -4,7 +4,7 @@
 //! the program's streams, and none is called before [`Instrument::start`] has run.
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks};
+use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks, ThreadId};
 
 use crate::helper::Task;
 
@@ -44,8 +44,12 @@ pub(crate) trait Instrument: Send + Sync {
     fn thread_suspended(&self) {}
     /// This thread goes on.
     fn thread_resumed(&self) {}
-    /// The thread got a name.
-    fn thread_named(&self, os_id: u32, name: &str) {}
+    /// A managed thread got a name, often before it has a thread of the system.
+    fn thread_named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {}
+    /// A managed thread got a thread of the system.
+    fn thread_assigned(&self, thread: ThreadId, os_id: u32) {}
+    /// A managed thread is gone, and its id may be used again.
+    fn thread_destroyed(&self, thread: ThreadId) {}
     /// Managed code calls unmanaged code, or returns to it.
     fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {}
     /// Unmanaged code returns to managed code, or calls it.

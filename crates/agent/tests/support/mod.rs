@@ -9,14 +9,14 @@ use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_testkit::{Finished, Runtime, agent, fixture, run, scratch};
 
 /// One finished run: what the program did and what was recorded.
-pub struct Run {
-    pub finished: Finished,
-    pub recording: Recording,
+pub(crate) struct Run {
+    pub(crate) finished: Finished,
+    pub(crate) recording: Recording,
     _folder: tempfile::TempDir,
 }
 
 /// Sets the variables that load the agent into whatever `command` starts.
-pub fn under_agent(command: &mut Command, request: &str, out: &Path) {
+pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
     let library = agent();
     command.env("CORECLR_ENABLE_PROFILING", "1");
     command.env("CORECLR_PROFILER", AGENT_CLSID);
@@ -26,12 +26,12 @@ pub fn under_agent(command: &mut Command, request: &str, out: &Path) {
 }
 
 /// Runs a fixture under the agent.
-pub fn record(runtime: &Runtime, name: &str, request: &str) -> Run {
+pub(crate) fn record(runtime: &Runtime, name: &str, request: &str) -> Run {
     record_with(runtime, name, request, &[])
 }
 
 /// Runs a fixture with arguments under the agent.
-pub fn record_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&str]) -> Run {
+pub(crate) fn record_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&str]) -> Run {
     let folder = scratch();
     let out: PathBuf = folder.path().join("run.clrs.d");
     let mut command = runtime.command(&fixture(name));
@@ -45,17 +45,17 @@ pub fn record_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&s
 
 /// Sums over all threads of a process, by name.
 #[derive(Default)]
-pub struct Sums {
-    pub calls: BTreeMap<String, u64>,
-    pub edges: BTreeMap<(String, String), u64>,
-    pub under: BTreeMap<(String, String), u64>,
-    pub thread_calls: BTreeMap<(String, String), u64>,
-    pub max_recursion: BTreeMap<String, u64>,
+pub(crate) struct Sums {
+    pub(crate) calls: BTreeMap<String, u64>,
+    pub(crate) edges: BTreeMap<(String, String), u64>,
+    pub(crate) under: BTreeMap<(String, String), u64>,
+    pub(crate) thread_calls: BTreeMap<(String, String), u64>,
+    pub(crate) max_recursion: BTreeMap<String, u64>,
 }
 
 impl Sums {
     /// Adds up a process; `module` is the fixture's own assembly.
-    pub fn of(process: &Process, module: &str) -> Self {
+    pub(crate) fn of(process: &Process, module: &str) -> Self {
         let mut sums = Self::default();
         for thread in &process.threads {
             sums.add(process, module, &thread.name, &thread.tree.load());

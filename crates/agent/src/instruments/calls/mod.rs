@@ -19,11 +19,12 @@ pub(crate) mod slow;
 pub(crate) mod threads;
 mod unwind;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks};
+use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks, ThreadId};
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::{Clock, LossReason};
 use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
@@ -42,6 +43,8 @@ pub(crate) struct Calls {
     functions: Arc<Functions>,
     options: Options,
     sampler: Mutex<Option<sampler::Sampler>>,
+    /// Names by managed thread: most are given before the thread runs.
+    names: Mutex<HashMap<ThreadId, String>>,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
     /// OS id of the thread that asked for it, 0 for none.
@@ -80,6 +83,7 @@ impl Calls {
             functions: Arc::clone(&context.functions),
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
+            names: Mutex::default(),
             suspension: AtomicU32::new(function::SUSPENDED),
             suspender: AtomicI64::new(0),
         })
@@ -185,10 +189,25 @@ impl Instrument for Calls {
         self.leave_suspension();
     }
 
-    fn thread_named(&self, os_id: u32, name: &str) {
-        if let Some(record) = self.shared.writer.threads().find(os_id) {
+    fn thread_named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(thread, name.to_owned());
+        if let Some(record) = os_id.filter(|&id| id != 0).and_then(|id| self.shared.writer.threads().find(id)) {
             self.shared.writer.thread_name(record.serial(), name, None);
         }
+    }
+
+    fn thread_assigned(&self, thread: ThreadId, os_id: u32) {
+        // SAFETY: no arguments.
+        let here = unsafe { libc::gettid() } as u32 == os_id;
+        let record = if here { self.here() } else { self.shared.writer.threads().find(os_id) };
+        let name = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(&thread).cloned();
+        if let (Some(record), Some(name)) = (record, name) {
+            self.shared.writer.thread_name(record.serial(), &name, None);
+        }
+    }
+
+    fn thread_destroyed(&self, thread: ThreadId) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&thread);
     }
 
     fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {
