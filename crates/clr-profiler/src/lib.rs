@@ -26,8 +26,8 @@ pub use ids::{
     GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
 };
 pub use info::{
-    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, CodeRange, DynamicFunction, FunctionInfo, ModuleFlags,
-    ModuleInfo, ProfilerInfo, RuntimeVersion,
+    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClauseKind, CodeRange, DynamicFunction, ExceptionClause,
+    FunctionInfo, ModuleFlags, ModuleInfo, ProfilerInfo, RuntimeVersion,
 };
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache};

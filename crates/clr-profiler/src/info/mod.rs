@@ -2,6 +2,7 @@
 
 mod classes;
 mod code;
+mod exceptions;
 mod functions;
 mod modules;
 mod text;
@@ -19,6 +20,7 @@ use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo};
 pub use code::CodeRange;
+pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
 pub use threads::RuntimeVersion;

@@ -244,6 +244,15 @@ impl MetadataImport {
         Ok(ParamDef { sequence, attributes, name })
     }
 
+    /// Attributes of a method's parameter, by its number from 1; `None` where the metadata has no entry for it.
+    pub(crate) fn param_attributes(&self, method: Token, sequence: u32) -> Option<u32> {
+        let mut token = 0;
+        // SAFETY: a valid out-parameter.
+        let answer = unsafe { self.raw().GetParamForMethodIndex(method.0, sequence, &mut token) };
+        found(answer, "GetParamForMethodIndex").ok()?.then_some(())?;
+        self.param(Token(token)).ok().map(|param| param.attributes)
+    }
+
     /// The native function behind a method, `None` where there is none.
     ///
     /// # Errors

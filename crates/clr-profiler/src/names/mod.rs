@@ -1,11 +1,18 @@
 //! Names of functions and types, as a C# programmer would write them.
+//!
+//! Names are looked up when a function is mapped or compiled, never in a hook; see [`NameCache`].
 
+mod csharp;
+mod function;
 mod source;
+mod types;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{FunctionId, ModuleId, ProfilerInfo, Result, Token};
+use crate::{ClassId, FunctionId, ModuleId, ProfilerInfo, Result, Token};
+use types::ModuleNames;
 
 pub use source::{Closure, SourceKind, StateMachine};
 
@@ -15,13 +22,16 @@ pub struct FunctionName {
     /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined by `+`; state machines,
     /// lambdas and local functions as the method they were written in.
     pub name: String,
-    /// As C# would write it, with type arguments and parameter types, and at the end what kind of code it is where it is
-    /// not the method itself: `Shop.Checkout.Pay(Shop.Order) (async)`.
+    /// As C# would write it, with type arguments and parameter types (constructors by their type's name, accessors as
+    /// `Total.get`), and at the end what kind of code it is where it is not the method itself:
+    /// `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source method can't be told from its overloads, `(...)`. Type
+    /// parameters stand for themselves where the runtime does not tell the arguments, `__Canon` for all reference types
+    /// that share code.
     pub signature: String,
     /// As the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
     /// The simple name of the assembly it is declared in; empty where there is none.
-    pub module: String,
+    pub module: Arc<str>,
     /// Its token; nil for functions without metadata.
     pub token: Token,
     /// Its module.
@@ -31,40 +41,155 @@ pub struct FunctionName {
 }
 
 /// Names of functions and types, looked up once.
+///
+/// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types; when it is full it begins
+/// anew. Tell it what the runtime unloads ([`module_unloaded`](Self::module_unloaded),
+/// [`function_unloaded`](Self::function_unloaded)): identifiers are used again, and the metadata of a module that is gone must
+/// not be touched.
+///
+/// Where it may be used: in callbacks about functions, classes and modules and in the mapper; not in hooks, nor while a
+/// collection runs.
+#[derive(Default)]
 pub struct NameCache {
-    functions: Mutex<HashMap<FunctionId, Arc<FunctionName>>>,
+    known: Mutex<Known>,
 }
+
+#[derive(Default)]
+struct Known {
+    functions: HashMap<FunctionId, Arc<FunctionName>>,
+    classes: HashMap<ClassId, Arc<str>>,
+    modules: HashMap<ModuleId, Arc<ModuleNames>>,
+    /// Counts unloads: what was looked up before one is not stored after it.
+    unloads: u64,
+}
+
+/// Type arguments nested deeper than this are cut.
+const DEPTH: u32 = 16;
 
 impl NameCache {
+    /// How many functions and how many types are kept.
+    pub const LIMIT: usize = 1 << 16;
+
     /// An empty cache.
     pub fn new() -> Self {
-        Self { functions: Mutex::default() }
+        Self::default()
     }
 
-    /// The names of a function.
+    /// The names of a function. One the runtime says nothing about is `[unknown]::0x1234`.
     pub fn function(&self, info: &ProfilerInfo, function: FunctionId) -> Arc<FunctionName> {
-        if let Some(name) = self.functions.lock().unwrap_or_else(PoisonError::into_inner).get(&function) {
-            return Arc::clone(name);
+        let (known, unloads) = {
+            let known = self.lock();
+            (known.functions.get(&function).cloned(), known.unloads)
+        };
+        if let Some(name) = known {
+            return name;
         }
-        let name = Arc::new(resolve(info, function).unwrap_or_else(|_| unknown(function)));
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner).insert(function, Arc::clone(&name));
-        name
+        // No lock is held while the runtime is asked: it takes locks of its own and may be slow.
+        match self.resolve(info, function) {
+            Ok(name) => {
+                let name = Arc::new(name);
+                self.store(unloads, |known| &mut known.functions, function, &name);
+                name
+            }
+            Err(_) => Arc::new(unknown(function)),
+        }
     }
 
-    /// Forgets what belongs to a module that is unloading.
+    /// The names of a function, straight from the runtime.
+    ///
+    /// # Errors
+    /// What the runtime answers, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    pub fn resolve(&self, info: &ProfilerInfo, function: FunctionId) -> Result<FunctionName> {
+        function::resolve(self, info, function)
+    }
+
+    /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`, `int[,]`. One the runtime
+    /// says nothing about is `?`.
+    pub fn class(&self, info: &ProfilerInfo, class: ClassId) -> Arc<str> {
+        self.class_within(info, class, DEPTH)
+    }
+
+    fn class_within(&self, info: &ProfilerInfo, class: ClassId, depth: u32) -> Arc<str> {
+        let (known, unloads) = {
+            let known = self.lock();
+            (known.classes.get(&class).cloned(), known.unloads)
+        };
+        if let Some(name) = known {
+            return name;
+        }
+        let Some(inner) = depth.checked_sub(1).filter(|_| !class.is_null()) else { return "?".into() };
+        match function::resolve_class(self, info, class, inner) {
+            Ok(name) => {
+                let name: Arc<str> = name.into();
+                self.store(unloads, |known| &mut known.classes, class, &name);
+                name
+            }
+            Err(_) => "?".into(),
+        }
+    }
+
+    /// The simple name of a module's assembly.
+    ///
+    /// # Errors
+    /// What the runtime answers, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    pub fn assembly(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<str>> {
+        Ok(Arc::clone(&self.module(info, module)?.assembly))
+    }
+
+    fn module(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<ModuleNames>> {
+        let (known, unloads) = {
+            let known = self.lock();
+            (known.modules.get(&module).cloned(), known.unloads)
+        };
+        if let Some(names) = known {
+            return Ok(names);
+        }
+        let metadata = info.module_metadata(module)?;
+        let assembly = info.assembly_info(info.module_info(module)?.assembly)?.name;
+        let names = Arc::new(ModuleNames::new(metadata, assembly.into()));
+        self.store(unloads, |known| &mut known.modules, module, &names);
+        Ok(names)
+    }
+
+    /// Forgets all that a module's unloading makes wrong. Call it in `module_unload_started` or `module_unload_finished`.
     pub fn module_unloaded(&self, module: ModuleId) {
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, name| name.module_id != module);
+        let mut known = self.lock();
+        known.unloads += 1;
+        known.modules.remove(&module);
+        // Type arguments from the module may be anywhere: in a `List<Mine>.Add` of another module too.
+        known.classes.clear();
+        known.functions.retain(|_, name| name.module_id != module && !name.signature.contains('<'));
     }
 
-    /// Forgets a dynamic method that was freed.
+    /// Forgets a dynamic method that was freed. Call it in `dynamic_method_unloaded`.
     pub fn function_unloaded(&self, function: FunctionId) {
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner).remove(&function);
+        let mut known = self.lock();
+        known.unloads += 1;
+        known.functions.remove(&function);
     }
-}
 
-impl Default for NameCache {
-    fn default() -> Self {
-        Self::new()
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store<K: Eq + Hash, V>(
+        &self,
+        unloads: u64,
+        table: impl FnOnce(&mut Known) -> &mut HashMap<K, Arc<V>>,
+        key: K,
+        value: &Arc<V>,
+    ) where
+        V: ?Sized,
+    {
+        let mut known = self.lock();
+        if known.unloads != unloads {
+            return;
+        }
+        let table = table(&mut known);
+        if table.len() >= Self::LIMIT {
+            table.clear();
+        }
+        table.insert(key, Arc::clone(value));
     }
 }
 
@@ -74,27 +199,9 @@ fn unknown(function: FunctionId) -> FunctionName {
         signature: name.clone(),
         raw_name: name.clone(),
         name,
-        module: String::new(),
+        module: "".into(),
         token: Token(0),
         module_id: ModuleId(0),
         source_kind: SourceKind::default(),
     }
-}
-
-fn resolve(info: &ProfilerInfo, function: FunctionId) -> Result<FunctionName> {
-    let place = info.function_info(function)?;
-    let metadata = info.module_metadata(place.module)?;
-    let assembly = info.assembly_info(info.module_info(place.module)?.assembly)?;
-    let method = metadata.method(place.token)?;
-    let class = metadata.type_def(method.class)?;
-    let name = format!("{}::{}", class.name, method.name);
-    Ok(FunctionName {
-        signature: name.clone(),
-        raw_name: name.clone(),
-        name,
-        module: assembly.name,
-        token: place.token,
-        module_id: place.module,
-        source_kind: SourceKind::default(),
-    })
 }

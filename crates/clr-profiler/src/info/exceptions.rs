@@ -1,0 +1,53 @@
+//! The exception clause a callback is about.
+
+use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
+
+use super::ProfilerInfo;
+use crate::Result;
+use crate::error::check;
+
+/// A block that the runtime runs because of an exception.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExceptionClause {
+    /// What kind of block.
+    pub kind: ClauseKind,
+    /// Where its code begins.
+    pub code: usize,
+    /// The frame pointer of the activation the block belongs to: between the caller's stack pointers of that activation
+    /// (above) and of its callees (at or below).
+    pub frame_pointer: usize,
+}
+
+/// What kind a block is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClauseKind {
+    /// None is running.
+    None,
+    /// A filter, in the first pass.
+    Filter,
+    /// A catch block.
+    Catch,
+    /// A finally or fault block, in the second pass.
+    Finally,
+}
+
+impl ProfilerInfo {
+    /// The block that is about to run, or has just run. Only in the callbacks that say so: filter enter and leave, finally
+    /// enter and leave, catcher enter and leave.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn exception_clause(&self) -> Result<ExceptionClause> {
+        let mut clause = COR_PRF_EX_CLAUSE_INFO::default();
+        // SAFETY: a valid out-parameter.
+        let answer = unsafe { self.base().GetNotifiedExceptionClauseInfo(&mut clause) };
+        check(answer, "GetNotifiedExceptionClauseInfo")?;
+        let kind = match clause.clause_type.0 {
+            1 => ClauseKind::Filter,
+            2 => ClauseKind::Catch,
+            3 => ClauseKind::Finally,
+            _ => ClauseKind::None,
+        };
+        Ok(ExceptionClause { kind, code: clause.program_counter, frame_pointer: clause.frame_pointer })
+    }
+}
