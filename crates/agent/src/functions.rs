@@ -275,7 +275,7 @@ fn is_runtime_helper(name: &FunctionName) -> bool {
         "System.StubHelpers.StubHelpers",
         "System.Math+Helpers",
     ];
-    if name.module != "System.Private.CoreLib" {
+    if &*name.module != "System.Private.CoreLib" {
         return false;
     }
     let (type_name, method) = name.name.split_once("::").unwrap_or_default();
