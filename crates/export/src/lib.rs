@@ -1,1 +1,157 @@
-//! From clrscope analysis to foreign formats.
+//! From clrscope analysis to the formats of other programs.
+//!
+//! One module per format behind the trait [`Exporter`]; [`exporters`] lists them. All of them write
+//! as they go: what can be large, the paths of a call tree, is never held as text.
+//!
+//! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature of that name
+//! neither is there.
+
+mod collapsed;
+mod csv;
+mod delimited;
+mod dot;
+#[cfg(feature = "flamegraph")]
+mod flamegraph;
+mod hst;
+mod stacks;
+
+use std::fmt;
+use std::io::{self, Write};
+
+use clrscope_analysis::{Query, QueryProblem};
+use clrscope_recording::model::Recording;
+
+/// What an export contains.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExportOptions {
+    /// Processes, threads and functions; order, limit and compensation as in reports.
+    pub query: Query,
+    /// What stacks are weighed by (`collapsed`, `flamegraph`).
+    pub weight: Weight,
+    /// Smallest share of the time that is drawn, 0 to 1 (`dot`, `flamegraph`, `collapsed`); each
+    /// format has its own default, which `collapsed` sets to 0.
+    pub min_share: Option<f64>,
+}
+
+/// What a stack counts for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Weight {
+    /// Wall time, nanoseconds.
+    #[default]
+    Wall,
+    /// CPU time, nanoseconds.
+    Cpu,
+    /// Calls of the last function along this path.
+    Calls,
+}
+
+impl Weight {
+    /// Every weight with its name on the command line.
+    pub const ALL: [(&'static str, Self); 3] = [("wall", Self::Wall), ("cpu", Self::Cpu), ("calls", Self::Calls)];
+
+    /// The weight with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, weight)| *weight)
+    }
+}
+
+/// Why an export failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The output could not be written.
+    Io(io::Error),
+    /// The query can't be answered.
+    Query(QueryProblem),
+    /// The format has nothing to show.
+    Empty(&'static str),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Query(problem) => problem.fmt(f),
+            Self::Empty(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::Query(problem) => Some(problem),
+            Self::Empty(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<QueryProblem> for ExportError {
+    fn from(problem: QueryProblem) -> Self {
+        Self::Query(problem)
+    }
+}
+
+/// One foreign format.
+pub trait Exporter: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line.
+    fn description(&self) -> &'static str;
+
+    /// Usual ending of its files, without the point.
+    fn extension(&self) -> &'static str;
+
+    /// Writes a recording. `out` should be buffered; it is not flushed.
+    ///
+    /// # Errors
+    /// When the output can't be written, the query can't be answered, or there is nothing to show.
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError>;
+}
+
+/// Every format, in the order of the help text.
+#[must_use]
+pub fn exporters() -> &'static [&'static dyn Exporter] {
+    &[
+        #[cfg(feature = "flamegraph")]
+        &flamegraph::FlameGraph,
+        &hst::Hst,
+        &dot::Dot,
+        &collapsed::Collapsed,
+        &csv::Csv,
+    ]
+}
+
+/// No format has this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownFormat {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = exporters().iter().map(|e| e.name()).collect();
+        write!(f, "no format is called '{}'; there are {}", self.name, known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+/// The format with this name.
+///
+/// # Errors
+/// When there is none; the error lists the known ones.
+pub fn exporter(name: &str) -> Result<&'static dyn Exporter, UnknownFormat> {
+    let found = exporters().iter().find(|e| e.name() == name);
+    found.copied().ok_or_else(|| UnknownFormat { name: name.to_owned() })
+}

@@ -1,0 +1,44 @@
+//! Lines of fields with a delimiter between them.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Writes one line; fields that hold the delimiter, a quote or a line break are quoted, quotes within
+/// them doubled (RFC 4180).
+pub(crate) fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>]) -> io::Result<()> {
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            write!(out, "{delimiter}")?;
+        }
+        if field.contains([delimiter, '"', '\n', '\r']) {
+            write!(out, "\"{}\"", field.replace('"', "\"\""))?;
+        } else {
+            out.write_all(field.as_bytes())?;
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// Nanoseconds as seconds with a point and all nine digits, whatever the locale.
+pub(crate) fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_quotes_has_them() {
+        let mut out = Vec::new();
+        let fields = ["a;b", "c,d", "say \"x\"", "two\nlines", ""].map(Cow::from);
+        write_line(&mut out, ';', &fields).expect("written");
+        assert_eq!(String::from_utf8_lossy(&out), "\"a;b\";c,d;\"say \"\"x\"\"\";\"two\nlines\";\n");
+    }
+
+    #[test]
+    fn seconds_are_exact() {
+        assert_eq!(seconds(1), "0.000000001");
+        assert_eq!(seconds(12_000_000_034), "12.000000034");
+    }
+}

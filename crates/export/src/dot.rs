@@ -1,0 +1,145 @@
+//! `dot`: the call graph for Graphviz.
+//!
+//! A node per function with its shares of the time, an edge per caller and callee with its calls.
+//! Functions and edges below half a per cent of the time are left out, and the graph says how many.
+
+use std::io::{self, Write};
+
+use clrscope_analysis::{CallGraph, FunctionRow, GraphEdge, call_graph};
+use clrscope_recording::model::{FunctionKind, Recording};
+
+use crate::{ExportError, ExportOptions, Exporter};
+
+const MIN_SHARE: f64 = 0.005;
+
+/// See the module's page.
+pub(crate) struct Dot;
+
+impl Exporter for Dot {
+    fn name(&self) -> &'static str {
+        "dot"
+    }
+
+    fn description(&self) -> &'static str {
+        "call graph for Graphviz, functions with shares, edges with calls"
+    }
+
+    fn extension(&self) -> &'static str {
+        "dot"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let graph = call_graph(recording, &options.query)?;
+        let min_share = options.min_share.unwrap_or(MIN_SHARE);
+        Drawing::new(&graph, min_share).write(recording, out)?;
+        Ok(())
+    }
+}
+
+/// A graph with what of it is drawn.
+struct Drawing<'g, 'a> {
+    graph: &'g CallGraph<'a>,
+    min_share: f64,
+    drawn: Vec<bool>,
+}
+
+impl<'g, 'a> Drawing<'g, 'a> {
+    fn new(graph: &'g CallGraph<'a>, min_share: f64) -> Self {
+        let mut drawing = Self { graph, min_share, drawn: Vec::new() };
+        drawing.drawn = graph.functions.iter().map(|f| drawing.is_large(f.times.inclusive_ns)).collect();
+        drawing
+    }
+
+    /// Without any time nothing is small.
+    fn is_large(&self, ns: u64) -> bool {
+        let totals = &self.graph.conditions.totals;
+        totals.functions_ns == 0 || totals.share(ns) >= self.min_share
+    }
+
+    fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "digraph calls {{")?;
+        writeln!(out, "  label={};", quoted(&self.caption(recording)))?;
+        writeln!(out, "  labelloc=b;")?;
+        writeln!(out, "  node [shape=box, style=filled, fontname=\"sans-serif\"];")?;
+        writeln!(out, "  edge [fontname=\"sans-serif\"];")?;
+        self.write_nodes(out)?;
+        for edge in self.graph.edges.iter().filter(|e| self.is_drawn(e)) {
+            self.write_edge(out, edge)?;
+        }
+        writeln!(out, "}}")
+    }
+
+    fn is_drawn(&self, edge: &GraphEdge) -> bool {
+        self.drawn[edge.caller] && self.drawn[edge.callee] && self.is_large(edge.times.inclusive_ns)
+    }
+
+    fn caption(&self, recording: &Recording) -> String {
+        let run = &recording.run.command;
+        let command = if run.is_empty() { recording.processes.first().map(|p| &p.command) } else { Some(run) };
+        let mut caption = command.map_or(String::new(), |c| c.join(" "));
+        let hidden = self.drawn.iter().filter(|drawn| !**drawn).count() + self.graph.left_out;
+        let edges = self.graph.edges.iter().filter(|e| !self.is_drawn(e)).count();
+        if hidden + edges > 0 {
+            let percent = (self.min_share * 10_000.0).round() / 100.0;
+            caption += &format!("\nleft out below {percent} % of the time or past the limit: ");
+            caption += &format!("functions {hidden}, edges {edges}");
+        }
+        caption
+    }
+
+    /// Nodes process by process, in a box each when there are several.
+    fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
+        let processes = &self.graph.conditions.processes;
+        for (number, process) in processes.iter().enumerate() {
+            let several = processes.len() > 1;
+            if several {
+                let label = format!("{} {}", process.process.pid, process.process.command.join(" "));
+                writeln!(out, "  subgraph cluster_{number} {{\n  label={};", quoted(&label))?;
+            }
+            let drawn = self.graph.functions.iter().enumerate().filter(|(at, _)| self.drawn[*at]);
+            for (at, function) in drawn.filter(|(_, f)| f.function.pid == process.process.pid) {
+                self.write_node(out, at, function)?;
+            }
+            if several {
+                writeln!(out, "  }}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_node(&self, out: &mut dyn Write, at: usize, row: &FunctionRow<'_>) -> io::Result<()> {
+        let totals = &self.graph.conditions.totals;
+        let (own, all) = (totals.share(row.times.exclusive_ns), totals.share(row.times.inclusive_ns));
+        let label = format!("{}\n{:.1} % own, {:.1} % in all", row.function.name(), own * 100.0, all * 100.0);
+        let hue = match row.function.kind() {
+            FunctionKind::Managed => 0.33,
+            FunctionKind::Native => 0.1,
+            FunctionKind::Runtime | FunctionKind::Suspended => 0.0,
+        };
+        let (label, tooltip) = (quoted(&label), quoted(row.function.signature()));
+        let saturation = 0.1 + 0.7 * own.sqrt();
+        writeln!(out, "  n{at} [label={label}, tooltip={tooltip}, fillcolor=\"{hue:.3} {saturation:.3} 0.950\"];")
+    }
+
+    fn write_edge(&self, out: &mut dyn Write, edge: &GraphEdge) -> io::Result<()> {
+        let width = 1.0 + 4.0 * self.graph.conditions.totals.share(edge.times.inclusive_ns);
+        let (caller, callee, calls) = (edge.caller, edge.callee, edge.times.calls);
+        writeln!(out, "  n{caller} -> n{callee} [label=\"{calls}\", penwidth={width:.2}];")
+    }
+}
+
+/// A quoted string of the DOT language; line breaks become line breaks of the label.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,100 @@
+//! `flamegraph`: one SVG that can be searched and zoomed in a browser.
+//!
+//! Width is time (or calls); colour tells user code, framework, unmanaged code and the runtime apart,
+//! with a shade per module.
+
+use std::io::Write;
+
+use clrscope_analysis::{FunctionRef, TreeNode};
+use clrscope_recording::model::{FunctionKind, Recording};
+use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::{Options, from_lines};
+
+use crate::stacks::stacks;
+use crate::{ExportError, ExportOptions, Exporter, Weight};
+
+/// Narrower frames would be a fraction of a pixel; their time stays in the frame below.
+const MIN_SHARE: f64 = 0.0002;
+
+/// See the module's page.
+pub(crate) struct FlameGraph;
+
+impl Exporter for FlameGraph {
+    fn name(&self) -> &'static str {
+        "flamegraph"
+    }
+
+    fn description(&self) -> &'static str {
+        "flame graph of all call paths, one SVG file"
+    }
+
+    fn extension(&self) -> &'static str {
+        "svg"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let mut palette = PaletteMap::default();
+        let mut lines = Vec::new();
+        let colour = |node: &TreeNode<'_>, frame: &str| {
+            palette.insert(frame, colour_of(&node.function));
+        };
+        stacks(recording, options, options.min_share.unwrap_or(MIN_SHARE), colour, |stack, weight| {
+            lines.push(format!("{stack} {weight}"));
+            Ok(())
+        })?;
+        if lines.is_empty() {
+            return Err(ExportError::Empty("nothing was recorded that a flame graph could show"));
+        }
+        let (unit, factor) = unit(options.weight);
+        let mut drawing = Options::default();
+        drawing.title = "clrscope".to_owned();
+        drawing.subtitle = Some(subtitle(recording, options.weight));
+        drawing.notes = "The wider a frame, the more of the total it and what it called have.".to_owned();
+        drawing.count_name = unit.to_owned();
+        drawing.factor = factor;
+        drawing.name_type = "Function:".to_owned();
+        drawing.deterministic = true;
+        drawing.palette_map = Some(&mut palette);
+        from_lines(&mut drawing, lines.iter().map(String::as_str), out)?;
+        Ok(())
+    }
+}
+
+/// What a unit of weight is shown as, and how many of it a weight of one is.
+const fn unit(weight: Weight) -> (&'static str, f64) {
+    match weight {
+        Weight::Wall | Weight::Cpu => ("\u{b5}s", 1e-3),
+        Weight::Calls => ("calls", 1.0),
+    }
+}
+
+fn subtitle(recording: &Recording, weight: Weight) -> String {
+    let command = match recording.processes.first() {
+        _ if !recording.run.command.is_empty() => recording.run.command.join(" "),
+        Some(process) => process.command.join(" "),
+        None => String::new(),
+    };
+    let shown = match weight {
+        Weight::Wall => "wall time",
+        Weight::Cpu => "CPU time",
+        Weight::Calls => "calls",
+    };
+    format!("{shown}: {command}")
+}
+
+fn colour_of(function: &FunctionRef<'_>) -> Color {
+    let shade = (shade_of(function.module()) % 50) as u8;
+    let [r, g, b] = match function.kind() {
+        FunctionKind::Managed if function.module.framework => [100 + shade, 150 + shade, 220],
+        FunctionKind::Managed => [110 + shade, 200 - shade / 2, 100 + shade / 2],
+        FunctionKind::Native => [230, 160 + shade, 80],
+        FunctionKind::Runtime => [225, 110 + shade / 2, 100 + shade / 2],
+        FunctionKind::Suspended => [170 + shade / 2, 170 + shade / 2, 170 + shade / 2],
+    };
+    Color { r, g, b }
+}
+
+/// The same number for the same name on every machine (FNV-1a).
+fn shade_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
