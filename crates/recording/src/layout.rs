@@ -13,6 +13,7 @@
 //! | `threads.seg` | 3 | a [`thread`] record per thread |
 //! | `tree.seg` | 4 | the [`block`]s of all calling-context trees |
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
+//! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
 //!
 //! A file of an unknown kind, or a log record of an unknown kind, is passed over: later instruments
 //! add their own without breaking older readers.
@@ -30,6 +31,14 @@
 //! Blocks are addressed by their byte offset from the end of the header; offset 0 is a block that
 //! stays empty, so that "no block" needs no test. With `clock=tsc` blocks are 128 bytes apart and
 //! the second half holds the time of each edge in ticks of the time stamp counter.
+//!
+//! # Events
+//!
+//! A segment of events is a row of [`chunk`]s, each a multiple of [`chunk::GRAIN`] bytes and filled by
+//! one thread. A chunk says how long it is, so the row can be walked; where a chunk was handed out but
+//! its head not written yet there are zeros, and the reader tries again a grain further on. A ring
+//! reuses chunks as they are, with a new sequence number: the order of a segment's chunks is that of
+//! their numbers, and gaps in the numbers are chunks that were overwritten.
 
 /// Bytes before the content of every segment.
 pub const HEADER_BYTES: usize = 4096;
@@ -93,6 +102,30 @@ pub mod block {
     pub const fn edge_id(offset: u32, slot: u32) -> u32 {
         (offset / 64) * 8 + slot
     }
+}
+
+/// A chunk of events: a head of [`chunk::HEAD`] bytes, then the instrument's bytes.
+pub mod chunk {
+    /// Chunks begin at and are multiples of this.
+    pub const GRAIN: usize = 4096;
+    /// Bytes of the head.
+    pub const HEAD: usize = 64;
+    /// `u32`: [`VERSION`] once the head is written, 0 before.
+    pub const FORMAT: usize = 0;
+    /// `u32`: serial number of the thread, 0 when no thread is meant.
+    pub const THREAD: usize = 4;
+    /// `u64`: number of the chunk within its segment, from 1; 0 while a chunk is being reused.
+    pub const SEQUENCE: usize = 8;
+    /// `u32`: bytes of events there are; stored after the bytes.
+    pub const USED: usize = 16;
+    /// `u32`: bytes of the chunk, head included.
+    pub const BYTES: usize = 20;
+    /// `u64`: monotonic nanoseconds when the chunk was taken.
+    pub const FIRST: usize = 24;
+    /// `u64`: monotonic nanoseconds when the chunk was last published.
+    pub const LAST: usize = 32;
+    /// Version of this layout.
+    pub const VERSION: u32 = 1;
 }
 
 /// Function indices with a fixed meaning; ordinary functions start at [`function::FIRST`].

@@ -6,6 +6,7 @@
 mod blocks;
 mod directory;
 mod ending;
+mod events;
 pub(crate) mod log;
 pub(crate) mod numbers;
 mod process;

@@ -82,6 +82,7 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         dictionary_carries(&log),
         dictionary_names(&log),
     );
+    read.process.events = super::events::read(folder, &place, read.process.threads.len(), problems);
     Some(read)
 }
 

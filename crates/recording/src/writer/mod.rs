@@ -6,6 +6,7 @@
 //! open: programs close descriptors that are not theirs.
 
 mod arena;
+mod events;
 mod log;
 mod mapping;
 mod process;
@@ -15,6 +16,7 @@ mod threads;
 mod times;
 
 pub use arena::{Arena, Piece};
+pub use events::{Chunk, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment};
 pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};

@@ -141,6 +141,14 @@ impl ProcessWriter {
         Arena::create(&self.folder.join("tree.seg"), limit)
     }
 
+    /// Makes the store for the events of `instrument` (a word of letters and digits), at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Those of making the file.
+    pub fn create_events(&self, instrument: &str, limit: u64, keep: super::Keep) -> io::Result<super::EventStore> {
+        super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
+    }
+
     /// Makes the table of sampled times.
     ///
     /// # Errors

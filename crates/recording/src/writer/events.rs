@@ -1,0 +1,243 @@
+//! Chunks of events: one mapped file per instrument, handed out to threads in pieces that each thread
+//! fills alone.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::mapping::{CommitError, Segment};
+use crate::layout::{chunk, kind};
+
+/// Backed at the start, and kept ready at least.
+const AHEAD_LEAST: usize = 2 << 20;
+/// Kept ready at most.
+const AHEAD_MOST: usize = 64 << 20;
+
+/// What becomes of events when the limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The first ones stay: [`EventStore::take`] gives nothing more.
+    First,
+    /// The last ones stay: the oldest finished chunk is used again.
+    Last,
+}
+
+/// The store. [`take`](Self::take) and the methods of [`Chunk`] neither wait for the disk nor allocate:
+/// they are safe in hooks and in callbacks during a collection.
+#[derive(Debug)]
+pub struct EventStore {
+    segment: Segment,
+    limit: usize,
+    keep: Keep,
+    used: AtomicUsize,
+    used_at_last_look: AtomicUsize,
+    sequence: AtomicU64,
+    reused: AtomicU64,
+    disk_refused: AtomicBool,
+    /// Chunks that may be used again, oldest first.
+    finished: Mutex<VecDeque<Chunk>>,
+}
+
+impl EventStore {
+    /// Creates the file with room for `limit` bytes of chunks.
+    ///
+    /// # Errors
+    /// Those of [`Segment::create`].
+    pub fn create(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
+        let segment = Segment::create(path, kind::EVENTS, limit, AHEAD_LEAST.min(limit))?;
+        let limit = limit.min(segment.capacity());
+        // A ring never has more chunks than this, so finishing one never allocates.
+        let most = if keep == Keep::Last { limit / chunk::GRAIN } else { 0 };
+        Ok(Self {
+            segment,
+            limit,
+            keep,
+            used: AtomicUsize::new(0),
+            used_at_last_look: AtomicUsize::new(0),
+            sequence: AtomicU64::new(1),
+            reused: AtomicU64::new(0),
+            disk_refused: AtomicBool::new(false),
+            finished: Mutex::new(VecDeque::with_capacity(most)),
+        })
+    }
+
+    /// The mapped file.
+    #[must_use]
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Bytes handed out, each chunk counted once.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// How often a chunk was used again, its old events lost.
+    #[must_use]
+    pub fn reused(&self) -> u64 {
+        self.reused.load(Ordering::Relaxed)
+    }
+
+    /// Whether the limit is reached.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.used() + chunk::GRAIN > self.limit
+    }
+
+    /// Whether the disk refused the last request for space.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.disk_refused.load(Ordering::Relaxed)
+    }
+
+    /// An empty chunk for the thread with this serial number (0 for none), of about `bytes` bytes, head
+    /// included; one that is used again has the size it always had. `mono_ns` is now. `None` when
+    /// nothing is backed yet or the limit is reached: the caller counts what it drops.
+    #[must_use]
+    pub fn take(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+        let bytes = bytes.clamp(chunk::GRAIN, self.limit.min(64 << 20)).next_multiple_of(chunk::GRAIN);
+        let fresh = self.bump(bytes);
+        let chunk = fresh.or_else(|| self.reuse())?;
+        chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
+        Some(chunk)
+    }
+
+    fn bump(&self, bytes: usize) -> Option<Chunk> {
+        let end = self.segment.committed().min(self.limit);
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| (used + bytes <= end).then_some(used + bytes));
+        let chunk = Chunk(self.segment.content().wrapping_add(taken.ok()?));
+        chunk.u32(chunk::BYTES).store(bytes as u32, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    fn reuse(&self) -> Option<Chunk> {
+        if self.keep == Keep::First {
+            return None;
+        }
+        let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+        self.reused.fetch_add(1, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it may be
+    /// used again from now on.
+    pub fn finish(&self, chunk: Chunk) {
+        if self.keep == Keep::Last {
+            self.finished.lock().unwrap_or_else(PoisonError::into_inner).push_back(chunk);
+        }
+    }
+
+    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the helper
+    /// thread.
+    ///
+    /// # Errors
+    /// When the disk refused; the next call tries again.
+    pub fn keep_ahead(&self) -> Result<(), CommitError> {
+        let used = self.used();
+        let grown = used.saturating_sub(self.used_at_last_look.swap(used, Ordering::Relaxed));
+        let ahead = (grown * 16).clamp(AHEAD_LEAST, AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
+        if self.segment.committed() >= (used + ahead / 2).min(self.limit) {
+            return Ok(());
+        }
+        let outcome = self.segment.commit((used + ahead).min(self.limit));
+        self.disk_refused.store(outcome == Err(CommitError::Refused), Ordering::Relaxed);
+        outcome
+    }
+}
+
+/// A chunk that one thread fills. Its memory stays mapped for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk(*mut u8);
+
+// SAFETY: the head is only used through atomics; the bytes are written by the thread that took the chunk.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    /// The address, to be kept in thread-local memory.
+    #[must_use]
+    pub fn address(self) -> *mut u8 {
+        self.0
+    }
+
+    /// The chunk at an address that [`address`](Self::address) gave.
+    ///
+    /// # Safety
+    /// `address` must come from `address()` of a chunk of this process.
+    #[must_use]
+    pub unsafe fn from_address(address: *mut u8) -> Self {
+        Self(address)
+    }
+
+    /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
+    #[must_use]
+    pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
+        debug_assert!(at + 4 <= chunk::HEAD && at.is_multiple_of(4));
+        // SAFETY: within the head, aligned, mapped for ever.
+        unsafe { AtomicU32::from_ptr(self.0.add(at).cast()) }
+    }
+
+    /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
+    #[must_use]
+    pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
+        debug_assert!(at + 8 <= chunk::HEAD && at.is_multiple_of(8));
+        // SAFETY: within the head, aligned, mapped for ever.
+        unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
+    }
+
+    fn begin(self, thread: u32, sequence: u64, mono_ns: u64) {
+        // In this order, so that a reader that meets a chunk used again sees either number or none.
+        self.u64(chunk::SEQUENCE).store(0, Ordering::SeqCst);
+        self.u32(chunk::USED).store(0, Ordering::SeqCst);
+        self.u32(chunk::THREAD).store(thread, Ordering::Relaxed);
+        self.u64(chunk::FIRST).store(mono_ns, Ordering::Relaxed);
+        self.u64(chunk::LAST).store(mono_ns, Ordering::Relaxed);
+        self.u32(chunk::FORMAT).store(chunk::VERSION, Ordering::Relaxed);
+        self.u64(chunk::SEQUENCE).store(sequence, Ordering::SeqCst);
+    }
+
+    /// Where the events begin. Only the thread that took the chunk may write there, and no more than
+    /// [`room`](Self::room) bytes.
+    #[must_use]
+    pub fn payload(self) -> *mut u8 {
+        self.0.wrapping_add(chunk::HEAD)
+    }
+
+    /// Bytes of events that fit in.
+    #[must_use]
+    pub fn room(self) -> usize {
+        (self.u32(chunk::BYTES).load(Ordering::Relaxed) as usize).saturating_sub(chunk::HEAD)
+    }
+
+    /// Bytes of events that are there.
+    #[must_use]
+    pub fn used(self) -> usize {
+        self.u32(chunk::USED).load(Ordering::Relaxed) as usize
+    }
+
+    /// Makes the first `used` bytes of events known to readers. `mono_ns` is now.
+    pub fn publish(self, used: usize, mono_ns: u64) {
+        debug_assert!(used <= self.room());
+        self.u64(chunk::LAST).store(mono_ns, Ordering::Relaxed);
+        self.u32(chunk::USED).store(used as u32, Ordering::Release);
+    }
+
+    /// Appends bytes and publishes them; whether they fit. Only for the thread that took the chunk.
+    pub fn append(self, bytes: &[u8], mono_ns: u64) -> bool {
+        let used = self.used();
+        if bytes.len() > self.room().saturating_sub(used) {
+            return false;
+        }
+        // SAFETY: the range lies in the chunk, which is backed, and only its thread writes it.
+        unsafe { self.payload().add(used).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self.publish(used + bytes.len(), mono_ns);
+        true
+    }
+}
