@@ -1,3 +1,42 @@
 //! What the `clrscope` binary is made of, as a library: the binary is glue around it, and the tests use the same code.
 
+mod agent_file;
+mod args;
+mod commands;
+mod csv;
 pub mod dotnet;
+mod embedded;
+mod errors;
+mod instruments;
+mod json;
+mod launch;
+mod output;
+mod pack;
+mod recording_file;
+mod runtime;
+mod session;
+mod summary;
+mod terminal;
+mod text;
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The command line tool: reads the arguments of this process, does what they ask for and returns
+/// the exit code. Results go to stdout, everything else to stderr.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let outcome = args::parse(&arguments).and_then(|parsed| match parsed {
+        args::Parsed::Task(task) => task.perform(),
+        args::Parsed::Text(text) => commands::print(&text).map(|()| 0),
+    });
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            terminal::say(failure.to_string().trim_end());
+            ExitCode::from(failure.code())
+        }
+    }
+}

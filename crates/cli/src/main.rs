@@ -1,2 +1,7 @@
-//! The `clrscope` command.
-fn main() {}
+//! A profiler for .NET programs: exact call trees with one command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    clrscope::main()
+}

@@ -1,0 +1,66 @@
+//! Builds the agent and hands it to the tool as bytes, so that one installed file works alone.
+//!
+//! The agent is a library of its own (a `cdylib`), which Cargo can't give to another crate's build as
+//! a file; so it is built here, in release, into a target directory of its own: sharing the outer
+//! one would wait for ever on its lock.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+const LIBRARY: &str = "libclrscope_agent.so";
+/// The crates that make up the agent: a change in one of them is a change of the agent.
+const CRATES: [&str; 4] = ["agent", "clr-profiler", "clr-profiler-sys", "recording"];
+
+fn main() {
+    let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    for name in CRATES {
+        println!("cargo::rerun-if-changed={}", crates.join(name).join("src").display());
+        println!("cargo::rerun-if-changed={}", crates.join(name).join("Cargo.toml").display());
+    }
+    let built = build(&crates.join("agent/Cargo.toml"), &out.join("agent-target"));
+    let bytes = fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()));
+    let hash: String = Sha256::digest(&bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    fs::write(out.join(LIBRARY), bytes).unwrap_or_else(|e| panic!("cannot write {LIBRARY}: {e}"));
+    println!("cargo::rustc-env=CLRSCOPE_AGENT_FILE={}", out.join(LIBRARY).display());
+    println!("cargo::rustc-env=CLRSCOPE_AGENT_HASH={hash}");
+}
+
+/// Builds the agent for the target of the outer build and returns the library.
+fn build(manifest: &Path, target_dir: &Path) -> PathBuf {
+    let (host, target) = (variable("HOST"), variable("TARGET"));
+    let mut command = Command::new(variable("CARGO"));
+    command.args(["build", "--release", "--quiet", "--manifest-path"]).arg(manifest);
+    command.arg("--target-dir").arg(target_dir);
+    let mut folder = target_dir.to_owned();
+    if host != target {
+        command.arg("--target").arg(&target);
+        folder.push(&target);
+    }
+    for (name, _) in env::vars_os().filter(|(name, _)| disturbs(name)) {
+        command.env_remove(name);
+    }
+    // Line tables are for people who debug the agent; inside the tool they would only be weight.
+    command.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+    let status = command.status().unwrap_or_else(|e| panic!("cannot start cargo: {e}"));
+    assert!(status.success(), "the agent could not be built: {status}");
+    folder.join("release").join(LIBRARY)
+}
+
+/// What the outer build says about itself must not reach the inner one: flags meant for the tool
+/// (coverage, sanitizers, clippy as the compiler) would make another agent of it.
+fn disturbs(name: &OsString) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_"];
+    let cargo = name.starts_with("CARGO_") && !kept.iter().any(|k| name.starts_with(k));
+    cargo || name.ends_with("RUSTFLAGS") || name == "RUSTC_WORKSPACE_WRAPPER" || name == "LD_LIBRARY_PATH"
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("Cargo sets {name} for build scripts"))
+}

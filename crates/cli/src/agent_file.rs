@@ -1,0 +1,206 @@
+//! The agent as a file: written from inside the tool into a private cache folder, and checked.
+//!
+//! The runtime loads this file into the user's program, so nobody else may be able to change it: the
+//! folders above it must belong to the user or to root and be closed to others (a sticky one such as
+//! `/tmp` is fine), and its bytes are compared with ours at every use.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::errors::{Failure, reason, shown};
+
+/// The agent, as the build made it.
+static BYTES: &[u8] = include_bytes!(env!("CLRSCOPE_AGENT_FILE"));
+const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
+const LIBRARY: &str = "libclrscope_agent.so";
+const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Puts the agent where the runtime can load it and returns its path. Fast when it is there already.
+///
+/// With `trust_writable` folders that others can write are taken as they are.
+///
+/// # Errors
+/// When no folder can be used, or when others could change the file.
+pub(crate) fn install(trust_writable: bool) -> Result<PathBuf, Failure> {
+    let check = if trust_writable { trust } else { check_folders };
+    match cache_root().map(|root| install_in(&root, check)) {
+        Some(Ok(path)) => Ok(path),
+        Some(Err(Refused::Unsafe(failure))) => Err(failure),
+        Some(Err(Refused::Unusable(_))) | None => install_in_temp(check),
+    }
+}
+
+/// How the folders above the agent are checked.
+type Check = fn(&Path) -> Result<(), Failure>;
+
+fn trust(_path: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+enum Refused {
+    /// Nothing can be written or loaded there: another folder may do.
+    Unusable(Failure),
+    /// Others can write there: going elsewhere silently would hide a danger.
+    Unsafe(Failure),
+}
+
+fn cache_root() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("clrscope"))
+}
+
+/// A folder named after the user: a second run finds the first one's file.
+fn install_in_temp(check: Check) -> Result<PathBuf, Failure> {
+    let name = format!("clrscope-{}", rustix::process::geteuid().as_raw());
+    install_in(&std::env::temp_dir().join(name), check)
+        .map_err(|(Refused::Unusable(failure) | Refused::Unsafe(failure))| failure)
+}
+
+fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
+    let folder = root.join(format!("agent-{HASH}"));
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;
+    let folder = fs::canonicalize(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;
+    check(&folder).map_err(Refused::Unsafe)?;
+    if statvfs(&folder).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        return Err(unusable(&folder, "its file system does not allow programs (mounted noexec)"));
+    }
+    let file = folder.join(LIBRARY);
+    if !is_ours(&file) {
+        write_atomically(&folder, &file).map_err(|e| unusable(&folder, &reason(&e)))?;
+    }
+    Ok(file)
+}
+
+fn unusable(folder: &Path, why: &str) -> Refused {
+    Refused::Unusable(Failure::new(
+        format!("cannot put the agent into {}", shown(folder)),
+        why,
+        "set XDG_CACHE_HOME to a folder of yours on a disk with space",
+    ))
+}
+
+/// Whether the file is there with our bytes and closed to everybody else.
+fn is_ours(file: &Path) -> bool {
+    let closed = fs::symlink_metadata(file).is_ok_and(|m| m.is_file() && owned(&m) && m.mode() & 0o777 == 0o500);
+    closed && fs::read(file).is_ok_and(|bytes| bytes == BYTES)
+}
+
+/// Whoever loads the file sees either nothing or all of it, also when two runs start at once.
+fn write_atomically(folder: &Path, file: &Path) -> io::Result<()> {
+    let draft = folder.join(format!(".{LIBRARY}.{}", std::process::id()));
+    let written = write_draft(&draft).and_then(|()| fs::rename(&draft, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+fn write_draft(draft: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(draft);
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
+    out.write_all(BYTES)?;
+    out.set_permissions(fs::Permissions::from_mode(0o500))
+}
+
+fn owned(metadata: &fs::Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Refuses a path of which others could change a part. `path` must be canonical.
+///
+/// # Errors
+/// Names the folder, who can change it, and the command that cures it.
+pub(crate) fn check_folders(path: &Path) -> Result<(), Failure> {
+    path.ancestors().try_for_each(|folder| match fs::symlink_metadata(folder) {
+        Ok(metadata) if metadata.uid() != 0 && !owned(&metadata) => {
+            Err(unsafe_folder(path, folder, "it belongs to another user", ""))
+        }
+        Ok(metadata) if is_open(&metadata) => {
+            Err(unsafe_folder(path, folder, "others can write into it", &format!("chmod go-w {}, or ", shown(folder))))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(unsafe_folder(path, folder, &format!("it cannot be examined: {}", reason(&error)), "")),
+    })
+}
+
+/// In a sticky folder others can add, but neither change nor rename what is there.
+fn is_open(metadata: &fs::Metadata) -> bool {
+    metadata.mode() & GROUP_OR_OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0
+}
+
+fn unsafe_folder(path: &Path, folder: &Path, why: &str, cure: &str) -> Failure {
+    Failure::new(
+        format!("will not load the agent from {}", shown(path)),
+        format!("{}: {why}", shown(folder)),
+        format!("{cure}set XDG_CACHE_HOME to a folder that only you can write"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(parent: &Path, name: &str, mode: u32) -> PathBuf {
+        let path = parent.join(name);
+        fs::create_dir(&path).expect("a folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
+        path
+    }
+
+    fn installed(root: &Path) -> PathBuf {
+        match install_in(root, check_folders) {
+            Ok(path) => path,
+            Err(Refused::Unusable(failure) | Refused::Unsafe(failure)) => panic!("{failure}"),
+        }
+    }
+
+    #[test]
+    fn the_file_is_ours_and_private() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let file = installed(&temp.path().join("deep/cache"));
+        assert_eq!(fs::read(&file).expect("the agent"), BYTES);
+        assert_eq!(&BYTES[..4], b"\x7fELF");
+        assert_eq!(fs::metadata(&file).expect("the agent").mode() & 0o777, 0o500);
+        let parent = file.parent().expect("a folder");
+        assert_eq!(fs::metadata(parent).expect("its folder").mode() & 0o777, 0o700);
+        assert!(parent.ends_with(format!("agent-{HASH}")));
+    }
+
+    #[test]
+    fn a_changed_file_is_replaced_and_a_good_one_is_kept() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let file = installed(temp.path());
+        let first = fs::metadata(&file).expect("the agent").ino();
+        assert_eq!(fs::metadata(installed(temp.path())).expect("the agent").ino(), first);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("its mode");
+        fs::write(&file, b"something else").expect("a write");
+        assert_eq!(fs::read(installed(temp.path())).expect("the agent"), BYTES);
+        let files = fs::read_dir(file.parent().expect("a folder")).expect("a listing").count();
+        assert_eq!(files, 1, "no draft stays behind");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let open = folder(temp.path(), "open", 0o777);
+        match install_in(&open, check_folders) {
+            Err(Refused::Unsafe(failure)) => {
+                let text = failure.to_string();
+                assert!(text.contains("others can write into it") && text.contains("hint: chmod go-w"), "{text}");
+            }
+            _ => panic!("an open folder was accepted"),
+        }
+    }
+
+    #[test]
+    fn a_sticky_folder_above_is_fine() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let sticky = folder(temp.path(), "sticky", 0o1777);
+        installed(&sticky.join("mine"));
+    }
+}

@@ -1,0 +1,27 @@
+//! `clrscope doctor`.
+
+use clap::Args;
+
+use crate::commands::doctor::Options;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope doctor
+  clrscope doctor --json
+
+The exit code is 1 when something keeps clrscope from recording here.";
+
+/// Say what works here, what does not, and what would cure it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Doctor {
+    /// One JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Doctor {
+    pub(super) fn into_options(self) -> Options {
+        Options { json: self.json }
+    }
+}

@@ -1,0 +1,59 @@
+//! `clrscope env`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::run::RecordingArgs;
+use crate::commands::env::{Form, Options};
+use crate::errors::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  eval \"$(clrscope env --shell -o /tmp/web.clrs.d)\"; dotnet web.dll
+  clrscope env --systemd -i calls:clock=tsc -o /var/lib/web/web.clrs.d
+  clrscope report /tmp/web.clrs.d          works while the program runs, too";
+
+/// Print the variables that load the agent without the launcher
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Env {
+    /// As export commands for a shell (the default)
+    #[arg(long, group = "form")]
+    shell: bool,
+
+    /// As ENV lines of a Dockerfile
+    #[arg(long, group = "form")]
+    dockerfile: bool,
+
+    /// As Environment= lines of a systemd unit
+    #[arg(long, group = "form")]
+    systemd: bool,
+
+    /// As one JSON object
+    #[arg(long, group = "form")]
+    json: bool,
+
+    /// Recording directory that the program writes [default: clrscope-PID.clrs.d in the program's folder]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Path of the agent where the program runs, such as in a container [default: the agent in the cache]
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+impl Env {
+    pub(super) fn into_options(self) -> Result<Options, Failure> {
+        let form = match (self.dockerfile, self.systemd, self.json) {
+            (true, _, _) => Form::Dockerfile,
+            (_, true, _) => Form::Systemd,
+            (_, _, true) => Form::Json,
+            _ => Form::Shell,
+        };
+        Ok(Options { form, request: self.recording.into_request()?, output: self.output, agent: self.agent })
+    }
+}

@@ -1,0 +1,91 @@
+//! The filters that are the same for every command that reads a recording.
+
+use clap::Args;
+use clrscope_analysis::{Query, Sort, ThreadSelector};
+use clrscope_recording::request::{Glob, RequestError, parse_duration};
+
+use super::run::patterns;
+use crate::errors::{Failure, quoted};
+
+const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
+
+/// Which part of a recording is meant.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters")]
+pub(super) struct Filters {
+    /// Only the process with this id
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Only processes whose command matches, such as '*MyApp.dll*'
+    #[arg(long, value_name = "PATTERN")]
+    process: Option<String>,
+
+    /// Only threads with this id (ours or the system's), name or role; can be repeated
+    #[arg(long, value_name = "ID|NAME")]
+    thread: Vec<String>,
+
+    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    function: Vec<String>,
+
+    /// Only functions of assemblies that match; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    module: Vec<String>,
+
+    /// Only from this time after the start on, such as 500ms or 10s
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Only up to this time after the start
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+
+    /// At most so many rows; in trees so many children of a node
+    #[arg(long, value_name = "ROWS")]
+    limit: Option<usize>,
+
+    /// Order of the rows: exclusive, inclusive, callee, suspended, profiler, exclusive-cpu, inclusive-cpu, calls,
+    /// recursion, name or module
+    #[arg(long, value_name = "KEY", value_parser = sort)]
+    sort: Option<Sort>,
+
+    /// Times as measured, without taking the profiler's own share out
+    #[arg(long)]
+    raw: bool,
+}
+
+impl Filters {
+    pub(super) fn into_query(self) -> Result<Query, Failure> {
+        Ok(Query {
+            pid: self.pid,
+            process: self.process.as_deref().map(Glob::new),
+            threads: self.thread.iter().map(|text| ThreadSelector::parse(text)).collect(),
+            functions: patterns("--function", &self.function)?,
+            modules: self.module.iter().map(|text| Glob::new(text)).collect(),
+            since_ns: self.since.as_deref().map(|text| time("--since", text)).transpose()?,
+            until_ns: self.until.as_deref().map(|text| time("--until", text)).transpose()?,
+            limit: self.limit,
+            sort: self.sort,
+            per_thread: false,
+            raw: self.raw,
+        })
+    }
+}
+
+fn time(option: &str, text: &str) -> Result<u64, Failure> {
+    let refuse =
+        |why: String| Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, "write 500ms or 10s");
+    if text == "0" {
+        return Ok(0);
+    }
+    let milliseconds = parse_duration(text).map_err(|RequestError(why)| refuse(why))?;
+    milliseconds.checked_mul(NANOSECONDS_PER_MILLISECOND).ok_or_else(|| refuse("it is too long".to_owned()))
+}
+
+fn sort(text: &str) -> Result<Sort, String> {
+    Sort::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = Sort::ALL.iter().map(|(name, _)| *name).collect();
+        format!("it takes one of: {}", known.join(", "))
+    })
+}

@@ -1,0 +1,102 @@
+//! The command line as clap reads it. Its types stay in here: each command gets plain options.
+
+mod completions;
+mod demo;
+mod env;
+mod filters;
+mod man;
+mod pack;
+mod report;
+mod run;
+mod usage;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::commands::Task;
+use crate::errors::Failure;
+
+const OVERVIEW: &str = "\
+Examples:
+  clrscope run -- dotnet app.dll        profile a program
+  clrscope report app.clrs              read the recording
+  clrscope demo                         see it at work on a built-in program
+
+'clrscope COMMAND --help' explains a command and shows an example.";
+
+/// A profiler for .NET programs: exact call trees with one command
+#[derive(Debug, Parser)]
+#[command(name = "clrscope", version, after_help = OVERVIEW, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Report(Box<report::Report>),
+    Pack(pack::Pack),
+    Demo(demo::Demo),
+    Env(env::Env),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// Do this.
+    Task(Task),
+    /// Print this, which was asked for (`--help`, `--version`), and succeed.
+    Text(String),
+}
+
+/// Reads a command line, the program's own name included.
+///
+/// # Errors
+/// In the three lines of every failure, with the exit code of usage errors: 125 under `run`, else 2.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
+    let under_run = arguments.get(1).is_some_and(|word| word == "run");
+    let result = match CommandLine::try_parse_from(arguments) {
+        Ok(line) => line.command.into_task().map(Parsed::Task),
+        Err(error) => usage::explain(&error, known_command(arguments.get(1))).map(Parsed::Text),
+    };
+    result.map_err(|failure| if under_run { failure.under_run() } else { failure })
+}
+
+/// The word after the program's name, if it is a command.
+fn known_command(word: Option<&OsString>) -> Option<&str> {
+    let word = word?.to_str()?;
+    description().get_subcommands().any(|command| command.get_name() == word).then_some(word)
+}
+
+/// The whole command line as a description, for completions and the man page.
+pub(crate) fn description() -> clap::Command {
+    CommandLine::command()
+}
+
+impl Command {
+    fn into_task(self) -> Result<Task, Failure> {
+        Ok(match self {
+            Self::Run(args) => Task::Run(args.into_options()?),
+            Self::Report(args) => Task::Report(Box::new(args.into_options()?)),
+            Self::Pack(args) => Task::Pack(args.into_options()),
+            Self::Demo(args) => Task::Demo(args.into_options()),
+            Self::Env(args) => Task::Env(args.into_options()?),
+            Self::Completions(args) => Task::Completions(args.into_shell()),
+            Self::Man(args) => Task::Man(args.into_options()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_finds_no_fault_with_the_description() {
+        description().debug_assert();
+    }
+}

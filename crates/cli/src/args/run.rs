@@ -1,0 +1,174 @@
+//! `clrscope run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clrscope_recording::request::{Filter, InstrumentRequest, Pattern, Request, RequestError, parse_duration};
+
+use crate::commands::run::Options;
+use crate::errors::{Failure, quoted};
+use crate::instruments;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope run -- dotnet app.dll --port 8080
+  clrscope run app.dll                           the same as: clrscope run -- dotnet app.dll
+  clrscope run -i calls:clock=tsc,noinline -o slow.clrs -- ./app
+  clrscope run --include '[Shop]*' --exclude '*::get_*' -- ./app
+
+The exit code is the program's (128+n when signal n ended it); 125 when clrscope itself failed,
+126 when the program can't be executed, 127 when it is not found.";
+
+/// Start a program under the agent and record it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = long_help())]
+pub(super) struct Run {
+    #[command(flatten)]
+    recording: RecordingArgs,
+
+    /// Recording to write [default: ./PROGRAM-YYYYMMDD-HHMMSS.clrs]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the recording if it exists
+    #[arg(long)]
+    force: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The program and its arguments; 'app.dll' means 'dotnet app.dll'
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// What to record: the same for every command that makes a recording or prepares one.
+#[derive(Debug, Args)]
+pub(super) struct RecordingArgs {
+    /// What to record; can be repeated [default: calls]
+    #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]")]
+    instruments: Vec<String>,
+
+    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+
+    /// No functions that match; wins over --include; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+
+    /// Leave out the framework's assemblies
+    #[arg(long)]
+    just_my_code: bool,
+
+    /// End the recording, not the program, after this time, such as 500ms, 10s or 2m
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
+
+    /// Looks per second of the sampling clock
+    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = rate)]
+    rate: u32,
+
+    /// Record the program alone, not the .NET programs it starts
+    #[arg(long)]
+    no_children: bool,
+
+    /// Load the agent although others can write its file or a folder above it
+    #[arg(long)]
+    trust_writable: bool,
+}
+
+impl Run {
+    pub(super) fn into_options(self) -> Result<Options, Failure> {
+        let instruments_given = self.recording.instruments_given();
+        Ok(Options {
+            request: self.recording.into_request()?,
+            instruments_given,
+            output: self.output,
+            force: self.force,
+            quiet: self.quiet,
+            command: self.command,
+        })
+    }
+}
+
+impl RecordingArgs {
+    fn instruments_given(&self) -> String {
+        match self.instruments.is_empty() {
+            true => instruments::DEFAULT.to_owned(),
+            false => self.instruments.join(";"),
+        }
+    }
+
+    /// The request without an output place.
+    pub(super) fn into_request(self) -> Result<Request, Failure> {
+        let given = self.instruments_given();
+        let instruments = given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument);
+        Ok(Request {
+            out: None,
+            instruments: instruments.collect::<Result<_, _>>()?,
+            filter: Filter {
+                include: patterns("--include", &self.include)?,
+                exclude: patterns("--exclude", &self.exclude)?,
+            },
+            just_my_code: self.just_my_code,
+            rate_hz: self.rate,
+            duration_ms: self.duration.as_deref().map(duration).transpose()?,
+            children: !self.no_children,
+            trust_writable: self.trust_writable,
+        })
+    }
+}
+
+fn instrument(text: &str) -> Result<InstrumentRequest, Failure> {
+    let refuse = |why: String, hint: String| Failure::usage(format!("cannot record {}", quoted(text)), why, hint);
+    let request = InstrumentRequest::parse(text).map_err(|RequestError(why)| {
+        refuse(why, "write NAME[:OPTION[=VALUE],...], such as calls:clock=tsc".to_owned())
+    })?;
+    instruments::check(&request).map_err(|refusal| refuse(refusal.why, refusal.known))?;
+    Ok(request)
+}
+
+fn rate(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|rate| (1..=10_000).contains(rate))
+        .ok_or("it takes a whole number from 1 to 10000".to_owned())
+}
+
+fn duration(text: &str) -> Result<u64, Failure> {
+    parse_duration(text).map_err(|RequestError(why)| {
+        Failure::usage(format!("'--duration' does not take {}", quoted(text)), why, "write --duration 10s")
+    })
+}
+
+/// Patterns of functions, for every option that takes them.
+pub(super) fn patterns(option: &str, texts: &[String]) -> Result<Vec<Pattern>, Failure> {
+    texts.iter().map(|text| pattern(option, text)).collect()
+}
+
+/// One pattern of functions.
+pub(super) fn pattern(option: &str, text: &str) -> Result<Pattern, Failure> {
+    Pattern::parse(text).map_err(|error| {
+        Failure::usage(
+            format!("'{option}' does not take {}", quoted(text)),
+            error.why,
+            "write [assembly]Namespace.Type::Method with * and ?, each part optional",
+        )
+    })
+}
+
+fn long_help() -> String {
+    let mut text = String::from("Instruments (-i NAME[:OPTION[=VALUE],...]):\n");
+    for instrument in instruments::ALL {
+        text.push_str(&format!("  {}: {}\n", instrument.name, instrument.about));
+        for (option, about) in instrument.option_lines() {
+            text.push_str(&format!("      {option:<18} {about}\n"));
+        }
+    }
+    text.push('\n');
+    text.push_str(EXAMPLES);
+    text
+}

@@ -1,0 +1,76 @@
+//! `clrscope demo`: the built-in program under the agent, and the report about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clrscope_analysis::Query;
+use clrscope_recording::request::{InstrumentRequest, Request};
+
+use super::report::{View, as_text};
+use crate::dotnet::{self, Install};
+use crate::embedded;
+use crate::errors::{Failure, reason};
+use crate::instruments;
+use crate::launch::{Program, Stdout};
+use crate::recording_file::{open, query_failure};
+use crate::session::{Plan, Recorded, record};
+use crate::terminal::{messages_on_terminal, say, width};
+
+/// What to keep.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// Where to keep the recording; it is removed when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite what is there.
+    pub(crate) force: bool,
+}
+
+/// Runs the demo and prints its report; the exit code of the program.
+///
+/// # Errors
+/// When there is no .NET and none can be fetched, or the program could not be started.
+pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
+    let install = match dotnet::find::installs().into_iter().next() {
+        Some(install) => install,
+        None => dotnet::fetch::fetch()?,
+    };
+    let temporary = tempfile::Builder::new().prefix("clrscope-demo-").tempdir().map_err(|e| no_folder(&e))?;
+    let library = embedded::DEMO.write_into(temporary.path()).map_err(|e| no_folder(&e))?;
+    let kept = options.output.is_some();
+    let output = options.output.unwrap_or_else(|| temporary.path().join("demo.clrs"));
+    say(&format!("clrscope: profiling the demo on .NET in {} ({})", install.root.display(), install.origin.in_words()));
+    let recorded = run(&install, &library, output, options.force)?;
+    let recording = open(&recorded.path)?;
+    let report = as_text(&recording, View::Summary, &Query::default(), width()).map_err(|p| query_failure(&p))?;
+    super::print(&report)?;
+    say(&match kept {
+        true => format!("clrscope: next: clrscope report {} --view tree", recorded.path.display()),
+        false => {
+            "clrscope: next: clrscope run -- dotnet YOUR.dll (or 'clrscope demo -o demo.clrs' to keep this recording)"
+                .to_owned()
+        }
+    });
+    Ok(recorded.ended.code())
+}
+
+fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Result<Recorded, Failure> {
+    let instrument = InstrumentRequest { name: instruments::DEFAULT.to_owned(), options: Vec::new() };
+    record(Plan {
+        program: &Program {
+            executable: install.host().into_os_string(),
+            arguments: vec![library.as_os_str().to_owned()],
+            name: "demo".to_owned(),
+        },
+        command: &["dotnet".into(), "Demo.dll".into()],
+        request: Request { instruments: vec![instrument], ..Request::default() },
+        instruments_given: instruments::DEFAULT,
+        output: Some(output),
+        force,
+        progress: messages_on_terminal(),
+        stdout: Stdout::OurStderr,
+    })
+}
+
+fn no_folder(error: &io::Error) -> Failure {
+    Failure::new("cannot unpack the demo", reason(error), "set TMPDIR to a folder with space")
+}

@@ -1,0 +1,61 @@
+//! One module per command. They hold glue: what is computed comes from the libraries.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod env;
+pub(crate) mod man;
+pub(crate) mod pack;
+pub(crate) mod report;
+pub(crate) mod run;
+
+use crate::errors::Failure;
+
+/// A command with its options.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// `clrscope run`
+    Run(run::Options),
+    /// `clrscope report`
+    Report(Box<report::Options>),
+    /// `clrscope pack`
+    Pack(pack::Options),
+    /// `clrscope demo`
+    Demo(demo::Options),
+    /// `clrscope env`
+    Env(env::Options),
+    /// `clrscope completions`
+    Completions(clap_complete::Shell),
+    /// `clrscope man`
+    Man(man::Options),
+}
+
+impl Task {
+    /// Does it; the exit code.
+    ///
+    /// # Errors
+    /// As three lines for the user.
+    pub(crate) fn perform(self) -> Result<u8, Failure> {
+        let done = |()| 0;
+        match self {
+            Self::Run(options) => run::perform(options).map_err(Failure::under_run),
+            Self::Report(options) => report::perform(&options).map(done),
+            Self::Pack(options) => pack::perform(&options).map(done),
+            Self::Demo(options) => demo::perform(options),
+            Self::Env(options) => env::perform(options).map(done),
+            Self::Completions(shell) => completions::perform(shell).map(done),
+            Self::Man(options) => man::perform(&options).map(done),
+        }
+    }
+}
+
+/// Hands a finished text to the user.
+///
+/// # Errors
+/// When it can't be written.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    crate::terminal::print(text).map_err(|error| cannot_print(&error))
+}
+
+fn cannot_print(error: &std::io::Error) -> Failure {
+    Failure::new("cannot write the result", crate::errors::reason(error), "check where stdout leads")
+}

@@ -1,0 +1,69 @@
+//! `clrscope run`: a program under the agent, with its own output and exit code.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clrscope_recording::request::Request;
+
+use crate::errors::{Failure, one_line};
+use crate::launch::{Obstacle, Stdout, obstacles, resolve};
+use crate::session::{Plan, record};
+use crate::terminal::{messages_on_terminal, say};
+use crate::{runtime, summary};
+
+/// What to run and how.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// What to record, without a place.
+    pub(crate) request: Request,
+    /// The instruments as given.
+    pub(crate) instruments_given: String,
+    /// Where; named after the program when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite what is there.
+    pub(crate) force: bool,
+    /// Print nothing but errors.
+    pub(crate) quiet: bool,
+    /// The program and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs it; the program's exit code.
+///
+/// # Errors
+/// Only when the program did not start or nobody saw its end.
+pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
+    let program = resolve(&options.command, runtime::host)?;
+    if !options.quiet {
+        warn_of_obstacles();
+    }
+    let recorded = record(Plan {
+        program: &program,
+        command: &options.command,
+        request: options.request,
+        instruments_given: &options.instruments_given,
+        output: options.output,
+        force: options.force,
+        progress: !options.quiet && messages_on_terminal(),
+        stdout: Stdout::Ours,
+    })?;
+    if !options.quiet {
+        summary::after_run(&recorded.path);
+    }
+    Ok(recorded.ended.code())
+}
+
+/// One line each, before the program's own output begins.
+fn warn_of_obstacles() {
+    for obstacle in obstacles(|name| env::var_os(name)) {
+        say(&match obstacle {
+            Obstacle::OtherProfiler(name, value) => one_line(format!(
+                "clrscope: the profiler named by {name} ({value}) is not loaded in this run; clrscope is"
+            )),
+            Obstacle::Disabled(name) => {
+                format!("clrscope: {name}=0 keeps every profiler out; nothing will be recorded unless it is unset")
+            }
+        });
+    }
+}

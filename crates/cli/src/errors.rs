@@ -1,0 +1,123 @@
+//! What went wrong, why, and what to do about it: the three lines every failure prints.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Exit code when clrscope could not do what it was asked to do.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// Exit code of a command line that was not understood.
+pub(crate) const EXIT_USAGE: u8 = 2;
+/// Under `run`: clrscope itself failed.
+pub(crate) const EXIT_RUN_FAILED: u8 = 125;
+/// Under `run`: the program was found but could not be executed.
+pub(crate) const EXIT_NOT_EXECUTABLE: u8 = 126;
+/// Under `run`: the program was not found.
+pub(crate) const EXIT_NOT_FOUND: u8 = 127;
+
+/// A failed command, in words for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    what: String,
+    why: String,
+    hint: String,
+    code: u8,
+}
+
+impl Failure {
+    /// A failure with exit code 1. Each text is one line without a full stop.
+    pub(crate) fn new(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: one_line(what), why: one_line(why), hint: one_line(hint), code: EXIT_FAILED }
+    }
+
+    /// A command line that was not understood.
+    pub(crate) fn usage(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(what, why, hint).with_code(EXIT_USAGE)
+    }
+
+    /// The same failure with another exit code.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Under `run` whatever is our own fault or a wrong command line ends with 125, so that it can't
+    /// be mistaken for the program's exit code.
+    #[must_use]
+    pub(crate) fn under_run(mut self) -> Self {
+        if matches!(self.code, EXIT_FAILED | EXIT_USAGE) {
+            self.code = EXIT_RUN_FAILED;
+        }
+        self
+    }
+
+    /// The process's exit code.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.what)?;
+        writeln!(f, "why: {}", self.why)?;
+        writeln!(f, "hint: {}", self.hint)
+    }
+}
+
+/// The operating system's words for an error, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => "an unknown error".to_owned(),
+    }
+}
+
+/// A path as messages show it: quoted, on one line whatever it contains.
+pub(crate) fn shown(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+/// Any text as messages show it: quoted, on one line whatever it contains.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", one_line(text))
+}
+
+/// Control characters would break the three lines or the terminal.
+pub(crate) fn one_line(text: impl Into<String>) -> String {
+    let text = text.into();
+    if !text.chars().any(char::is_control) {
+        return text;
+    }
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_three_lines_whatever_is_in_it() {
+        let failure =
+            Failure::new(format!("cannot open {}", shown(Path::new("a\nb"))), "because\tof\r\nthis", "do that");
+        assert_eq!(failure.to_string(), "error: cannot open 'a\\nb'\nwhy: because\\tof\\r\\nthis\nhint: do that\n");
+    }
+
+    #[test]
+    fn system_errors_lose_their_number() {
+        assert_eq!(reason(&io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(reason(&io::Error::other("Disk on fire")), "disk on fire");
+    }
+
+    #[test]
+    fn only_our_own_failures_become_125_under_run() {
+        let failure = Failure::new("a", "b", "c");
+        assert_eq!(failure.clone().under_run().code(), EXIT_RUN_FAILED);
+        assert_eq!(failure.clone().with_code(EXIT_NOT_FOUND).under_run().code(), EXIT_NOT_FOUND);
+        assert_eq!(Failure::usage("a", "b", "c").under_run().code(), EXIT_RUN_FAILED);
+    }
+}

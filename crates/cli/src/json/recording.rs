@@ -1,0 +1,69 @@
+//! The `recording` object: what every document says about where its numbers come from.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Exit, Loss, LossReason, Process, Recording};
+use serde_json::{Value, json};
+
+use super::{Object, array, object};
+
+/// The `recording` object.
+pub(crate) fn recording(recording: &Recording) -> Object {
+    let run = &recording.run;
+    let mut all = object([
+        ("command", json!(run.command)),
+        ("started", json!(started(run.started_unix_ns))),
+        ("duration_ns", json!(run.duration_ns)),
+        ("instruments", json!({ "given": run.instruments_given, "filled": run.instruments })),
+        ("complete", json!(run.exit.is_some())),
+        ("processes", array(recording.processes.iter().map(process))),
+        ("losses", array(all_losses(recording).into_iter())),
+    ]);
+    if !recording.problems.is_empty() {
+        let problems = recording.problems.iter().map(|p| object([("place", json!(p.place)), ("what", json!(p.what))]));
+        all.insert("problems".to_owned(), array(problems));
+    }
+    all
+}
+
+/// RFC 3339, in UTC.
+pub(crate) fn started(unix_ns: u64) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) {
+        Ok(time) => time.to_string(),
+        Err(_) => jiff::Timestamp::UNIX_EPOCH.to_string(),
+    }
+}
+
+fn process(process: &Process) -> Object {
+    let mut all = object([
+        ("pid", json!(process.pid)),
+        ("command", json!(process.command)),
+        ("runtime", json!(process.runtime)),
+        ("complete", json!(process.complete)),
+    ]);
+    match process.exit {
+        Some(Exit::Code(code)) => all.insert("exit_code".to_owned(), json!(code)),
+        Some(Exit::Signal(signal)) => all.insert("signal".to_owned(), json!(signal)),
+        None => all.insert("exit_code".to_owned(), Value::Null),
+    };
+    all
+}
+
+/// The losses of all processes, summed by reason; what could not be read is one of them.
+fn all_losses(recording: &Recording) -> Vec<Object> {
+    let mut sums: BTreeMap<LossReason, Loss> = BTreeMap::new();
+    for loss in recording.processes.iter().flat_map(|p| &p.losses) {
+        let sum = sums.entry(loss.reason).or_insert(Loss { count: 0, ..loss.clone() });
+        sum.count = sum.count.saturating_add(loss.count);
+        sum.first_ns = sum.first_ns.min(loss.first_ns);
+        sum.last_ns = sum.last_ns.max(loss.last_ns);
+    }
+    if !recording.problems.is_empty() {
+        let count = recording.problems.len() as u64;
+        let reason = LossReason::Unreadable;
+        let unread =
+            sums.entry(reason).or_insert(Loss { reason, count: 0, first_ns: 0, last_ns: recording.run.duration_ns });
+        unread.count = unread.count.max(count);
+    }
+    sums.values().map(super::loss).collect()
+}

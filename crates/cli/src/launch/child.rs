@@ -1,0 +1,127 @@
+//! The program as a child process.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+use clrscope_recording::model::Exit;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::program::Program;
+use super::signals::Signals;
+use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, reason};
+
+/// Where the program's output goes; everything else it has is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stdout {
+    /// To our stdout.
+    Ours,
+    /// To our stderr, because our stdout is for a result.
+    OurStderr,
+}
+
+/// A program that was started.
+pub(crate) struct Running {
+    child: Child,
+    signals: Signals,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended(Exit);
+
+/// Starts the program with our terminal, our folder and our environment plus `variables`.
+///
+/// # Errors
+/// With the exit code of a shell: 127 when the program vanished, 126 for everything else.
+pub(crate) fn start(
+    program: &Program,
+    variables: &[(String, OsString)],
+    stdout: Stdout,
+    signals: Signals,
+) -> Result<Running, Failure> {
+    let mut command = Command::new(&program.executable);
+    command.args(&program.arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+    match stdout {
+        Stdout::Ours => {}
+        Stdout::OurStderr => _ = command.stdout(io::stderr()),
+    }
+    let child = command.spawn().map_err(|error| cannot_start(program, &error))?;
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        signals.program_started(pid);
+    }
+    Ok(Running { child, signals })
+}
+
+fn cannot_start(program: &Program, error: &io::Error) -> Failure {
+    let code = if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE };
+    let hint = match error.raw_os_error() {
+        // ENOEXEC
+        Some(8) => "it is neither a program of this machine nor a script that begins with #!",
+        _ => "try to start it without clrscope",
+    };
+    let what = format!("cannot start {}", quoted(&program.executable.to_string_lossy()));
+    Failure::new(what, reason(error), hint).with_code(code)
+}
+
+impl Running {
+    /// Process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end of the program, not of its children.
+    ///
+    /// # Errors
+    /// When the operating system lost the child, for instance to a parent that reaps everything.
+    pub(crate) fn wait(mut self) -> io::Result<Ended> {
+        // First only look: while the child is not reaped its id can't become somebody else's, to
+        // whom we would hand on a signal.
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            while let Err(rustix::io::Errno::INTR) =
+                waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+            {}
+        }
+        self.signals.program_ended();
+        self.child.wait().map(Ended::from)
+    }
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        Self(match status.signal() {
+            Some(signal) => Exit::Signal(signal),
+            None => Exit::Code(status.code().unwrap_or(0)),
+        })
+    }
+}
+
+impl Ended {
+    /// As the recording keeps it.
+    pub(crate) fn exit(self) -> Exit {
+        self.0
+    }
+
+    /// The exit code of `run`: the program's, or 128 plus the number of the signal.
+    pub(crate) fn code(self) -> u8 {
+        match self.0 {
+            Exit::Code(code) => code as u8,
+            Exit::Signal(signal) => (128 + signal) as u8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_the_programs() {
+        for code in [0, 1, 125, 255] {
+            assert_eq!(Ended::from(ExitStatus::from_raw(code << 8)).code(), code as u8);
+        }
+        assert_eq!(Ended::from(ExitStatus::from_raw(9)).code(), 137);
+        assert_eq!(Ended::from(ExitStatus::from_raw(15)).exit(), Exit::Signal(15));
+    }
+}

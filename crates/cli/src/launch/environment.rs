@@ -1,0 +1,100 @@
+//! The variables that make the runtime load the agent, and those that keep it from doing so.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
+
+/// What to set so that every .NET program started with it loads the agent.
+///
+/// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is given
+/// under the name for 64 bits too, because a value left there by another profiler would win.
+pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
+    let mut variables = Vec::new();
+    for prefix in ["CORECLR", "DOTNET"] {
+        let mut set = |name: &str, value: &OsStr| variables.push((format!("{prefix}_{name}"), value.to_owned()));
+        set("ENABLE_PROFILING", OsStr::new("1"));
+        set("PROFILER", OsStr::new(AGENT_CLSID));
+        set("PROFILER_PATH", agent.as_os_str());
+        set("PROFILER_PATH_64", agent.as_os_str());
+    }
+    variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
+    variables
+}
+
+/// Something in the environment that concerns profiling.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// Another profiler would have been loaded; the variable that names it and its value.
+    OtherProfiler(String, String),
+    /// Profiling is switched off by this variable.
+    Disabled(&'static str),
+}
+
+/// Looks for obstacles in an environment given as a lookup.
+pub(crate) fn obstacles(get: impl Fn(&str) -> Option<OsString>) -> Vec<Obstacle> {
+    let mut found = Vec::new();
+    let other = ["CORECLR", "DOTNET"].iter().find_map(|prefix| other_profiler(prefix, &get));
+    found.extend(other.map(|(name, value)| Obstacle::OtherProfiler(name, value)));
+    for name in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler", "COMPlus_EnableDiagnostics"] {
+        if get(name).is_some_and(|value| value == "0") {
+            found.push(Obstacle::Disabled(name));
+        }
+    }
+    found
+}
+
+fn other_profiler(prefix: &str, get: &impl Fn(&str) -> Option<OsString>) -> Option<(String, String)> {
+    get(&format!("{prefix}_ENABLE_PROFILING")).filter(|value| value == "1")?;
+    let id = get(&format!("{prefix}_PROFILER"))?;
+    if id.is_empty() || id.eq_ignore_ascii_case(AGENT_CLSID) {
+        return None;
+    }
+    let by_path = ["PROFILER_PATH_64", "PROFILER_PATH"].iter().find_map(|name| {
+        let name = format!("{prefix}_{name}");
+        get(&name).filter(|value| !value.is_empty()).map(|value| (name, value))
+    });
+    let (name, value) = by_path.unwrap_or((format!("{prefix}_PROFILER"), id));
+    Some((name, value.to_string_lossy().into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Vec<Obstacle> {
+        obstacles(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value)))
+    }
+
+    #[test]
+    fn another_profiler_is_seen_only_when_it_would_load() {
+        assert_eq!(found(&[("CORECLR_PROFILER", "{1}")]), []);
+        assert_eq!(found(&[("CORECLR_ENABLE_PROFILING", "1"), ("CORECLR_PROFILER", AGENT_CLSID)]), []);
+        let both =
+            [("CORECLR_ENABLE_PROFILING", "1"), ("CORECLR_PROFILER", "{1}"), ("CORECLR_PROFILER_PATH", "/opt/apm.so")];
+        assert_eq!(
+            found(&both),
+            [Obstacle::OtherProfiler("CORECLR_PROFILER_PATH".to_owned(), "/opt/apm.so".to_owned())]
+        );
+    }
+
+    #[test]
+    fn switched_off_diagnostics_are_seen() {
+        assert_eq!(found(&[("DOTNET_EnableDiagnostics", "0")]), [Obstacle::Disabled("DOTNET_EnableDiagnostics")]);
+        assert_eq!(found(&[("DOTNET_EnableDiagnostics", "1")]), []);
+    }
+
+    #[test]
+    fn every_name_a_runtime_may_read_is_set() {
+        let request = Request { out: Some("/tmp/x.clrs.d".to_owned()), ..Request::default() };
+        let variables = agent_variables(Path::new("/a.so"), &request);
+        let value =
+            |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_string_lossy().into_owned());
+        for prefix in ["CORECLR", "DOTNET"] {
+            assert_eq!(value(&format!("{prefix}_ENABLE_PROFILING")).as_deref(), Some("1"));
+            assert_eq!(value(&format!("{prefix}_PROFILER")).as_deref(), Some(AGENT_CLSID));
+            assert_eq!(value(&format!("{prefix}_PROFILER_PATH_64")).as_deref(), Some("/a.so"));
+        }
+        assert_eq!(value(AGENT_VARIABLE).as_deref(), Some("out=/tmp/x.clrs.d"));
+    }
+}

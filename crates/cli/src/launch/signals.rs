@@ -1,0 +1,115 @@
+//! Signals while the program runs: what the launcher is told, the program is told.
+//!
+//! A signal from the terminal (Ctrl-C) reaches launcher and program alike and is not sent twice; one
+//! sent to the launcher alone (`kill`, a service manager) is handed on. In both cases the launcher
+//! stays, so that it can pack what was recorded.
+
+use std::fs;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::exfiltrator::origin::Origin;
+use signal_hook::low_level::siginfo::Cause;
+
+const WATCHED: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
+/// The Ctrl-C that ended the program may reach the launcher a moment after the program has ended.
+const ECHO: Duration = Duration::from_millis(500);
+
+/// The launcher's answer to signals for as long as it lives.
+#[derive(Clone)]
+pub(crate) struct Signals(Arc<Mutex<State>>);
+
+enum State {
+    /// No program yet; what arrived is handed on as soon as there is one.
+    Waiting(Vec<i32>),
+    Running(Pid),
+    Ended(Instant, Option<Interruption>),
+}
+
+/// What to do about a signal after the program has ended.
+type Interruption = Box<dyn Fn() + Send>;
+
+impl Signals {
+    /// Takes over the signals that are not ignored already (`nohup` must stay in effect).
+    ///
+    /// # Errors
+    /// When the operating system refuses a handler.
+    pub(crate) fn take_over() -> io::Result<Self> {
+        let ignored = ignored_signals();
+        let watched = WATCHED.iter().filter(|&&signal| ignored & (1 << (signal - 1)) == 0);
+        let mut incoming = SignalsInfo::<WithOrigin>::new(watched)?;
+        let this = Self(Arc::new(Mutex::new(State::Waiting(Vec::new()))));
+        let shared = this.clone();
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for origin in incoming.forever() {
+                shared.arrived(&origin);
+            }
+        })?;
+        Ok(this)
+    }
+
+    fn arrived(&self, origin: &Origin) {
+        let from_terminal = matches!(origin.cause, Cause::Kernel);
+        let mut state = self.lock();
+        match &mut *state {
+            State::Waiting(early) => early.push(origin.signal),
+            State::Running(program) if !from_terminal => send(*program, origin.signal),
+            State::Running(_) => {}
+            State::Ended(when, Some(interruption)) if when.elapsed() > ECHO && !is_message(origin.signal) => {
+                interruption();
+            }
+            State::Ended(..) => {}
+        }
+    }
+
+    /// From now on signals are handed to `program`.
+    pub(crate) fn program_started(&self, program: Pid) {
+        let mut state = self.lock();
+        if let State::Waiting(early) = &*state {
+            early.iter().for_each(|&signal| send(program, signal));
+        }
+        *state = State::Running(program);
+    }
+
+    /// From now on nothing is sent: the id may soon belong to somebody else. Call before reaping.
+    pub(crate) fn program_ended(&self) {
+        *self.lock() = State::Ended(Instant::now(), None);
+    }
+
+    /// Says what to do about signals that come after the program has ended.
+    pub(crate) fn on_interruption(&self, act: impl Fn() + Send + 'static) {
+        let mut state = self.lock();
+        if let State::Ended(when, _) = *state {
+            *state = State::Ended(when, Some(Box::new(act)));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// User signals are messages to the program, nothing that should end the launcher.
+fn is_message(signal: i32) -> bool {
+    signal == SIGUSR1 || signal == SIGUSR2
+}
+
+fn send(program: Pid, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // The program may just have ended; then there is nobody to tell.
+        let _ = kill_process(program, signal);
+    }
+}
+
+/// The mask of signals this process was started to ignore, as the kernel shows it.
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

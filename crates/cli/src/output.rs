@@ -1,0 +1,196 @@
+//! Where a recording goes: `NAME.clrs`, and `NAME.clrs.d` while the program runs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clrscope_recording::writer::RunWriter;
+
+use crate::errors::{Failure, one_line, reason, shown};
+
+/// Names tried before giving up; so many recordings of one program in one second is no accident.
+const MOST_NAMES: u32 = 10_000;
+
+/// The two names of one recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The packed file, as the user wrote it.
+    pub(crate) file: PathBuf,
+    /// The directory while the program runs: absolute, because the program may change its folder.
+    pub(crate) folder: PathBuf,
+}
+
+/// What the launcher writes into a new recording.
+#[derive(Debug)]
+pub(crate) struct Start<'a> {
+    /// The command as given.
+    pub(crate) command: &'a [OsString],
+    /// Instruments as given.
+    pub(crate) instruments: &'a str,
+}
+
+impl Place {
+    /// The names that belong to a path given with `-o`; the directory's own name is understood too.
+    fn new(path: &Path) -> Result<Self, Failure> {
+        let file = file_of(path).unwrap_or_else(|| path.to_owned());
+        let name = file.file_name().ok_or_else(|| cannot_write(path, "it names no file", "write -o NAME.clrs"))?;
+        let parent = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let parent = fs::canonicalize(parent)
+            .map_err(|e| cannot_write(path, &format!("{}: {}", shown(parent), reason(&e)), "make the folder first"))?;
+        let mut folder_name = name.to_owned();
+        folder_name.push(".d");
+        let folder = parent.join(folder_name);
+        if folder.to_str().is_none() {
+            let hint = "choose another folder or name with -o";
+            return Err(cannot_write(path, "the agent is told its place as text, and this path is not UTF-8", hint));
+        }
+        Ok(Self { file, folder })
+    }
+
+    /// The directory as text.
+    pub(crate) fn folder_text(&self) -> String {
+        self.folder.to_string_lossy().into_owned()
+    }
+}
+
+/// `NAME.clrs` of `NAME.clrs.d`.
+pub(crate) fn file_of(folder: &Path) -> Option<PathBuf> {
+    let is_folder_name = folder.extension().is_some_and(|e| e == "d")
+        && folder.file_stem().is_some_and(|stem| Path::new(stem).extension().is_some());
+    is_folder_name.then(|| folder.with_extension(""))
+}
+
+/// Begins a recording at the place the user chose.
+///
+/// # Errors
+/// When something is there and `force` is not given, or when the folder can't be made.
+pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(Place, RunWriter), Failure> {
+    let place = Place::new(path)?;
+    make_free(&place, force)?;
+    match create(&place, start) {
+        Ok(writer) => Ok((place, writer)),
+        Err(error) => Err(cannot_write(&place.file, &reason(&error), "choose another place with -o")),
+    }
+}
+
+/// Begins a recording named after the program and the time in the current folder: the first name
+/// that is free.
+///
+/// # Errors
+/// When the folder can't be made.
+pub(crate) fn begin_named(program: &str, start: &Start<'_>) -> Result<(Place, RunWriter), Failure> {
+    let stem = format!("{program}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"));
+    for number in 1..MOST_NAMES {
+        let place = Place::new(&PathBuf::from(numbered(&stem, number)))?;
+        if place.file.symlink_metadata().is_ok() {
+            continue;
+        }
+        match create(&place, start) {
+            Ok(writer) => return Ok((place, writer)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot_write(&place.file, &reason(&error), "choose another place with -o")),
+        }
+    }
+    Err(cannot_write(Path::new(&stem), "all names are taken", "choose one with -o"))
+}
+
+fn numbered(stem: &str, number: u32) -> String {
+    if number == 1 { format!("{stem}.clrs") } else { format!("{stem}-{number}.clrs") }
+}
+
+fn create(place: &Place, start: &Start<'_>) -> io::Result<RunWriter> {
+    let command: Vec<String> = start.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let now = jiff::Timestamp::now().as_nanosecond();
+    RunWriter::create(&place.folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
+}
+
+/// Refuses what is there, or with `force` takes an older recording's directory away. The file stays
+/// until it is replaced, so that a run that fails costs nothing.
+fn make_free(place: &Place, force: bool) -> Result<(), Failure> {
+    if place.file.is_dir() {
+        return Err(cannot_write(&place.file, "it is a folder", "name a file in it"));
+    }
+    let taken = [&place.file, &place.folder].into_iter().find(|path| path.symlink_metadata().is_ok());
+    match taken {
+        None => Ok(()),
+        Some(path) if !force => {
+            let why = format!("{} exists", shown(path));
+            Err(cannot_write(&place.file, &why, "choose another name with -o, or overwrite it with --force"))
+        }
+        Some(_) => remove_folder(place),
+    }
+}
+
+fn remove_folder(place: &Place) -> Result<(), Failure> {
+    if place.folder.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    // --force is leave to replace a recording, not to empty a folder that only has its name.
+    let is_recording = place.folder.is_dir() && !place.folder.is_symlink();
+    if !is_recording || (!is_empty(&place.folder) && clrscope_recording::open(&place.folder).is_err()) {
+        let why = format!("{} is there and is not a recording", shown(&place.folder));
+        return Err(cannot_write(&place.file, &why, "choose another name with -o"));
+    }
+    fs::remove_dir_all(&place.folder).map_err(|e| cannot_write(&place.file, &reason(&e), "choose another name with -o"))
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn cannot_write(path: &Path, why: &str, hint: &str) -> Failure {
+    Failure::new(format!("cannot write the recording {}", shown(path)), one_line(why), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Start<'_> = Start { command: &[], instruments: "calls" };
+
+    #[test]
+    fn a_taken_name_is_refused_without_force() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let path = temp.path().join("a.clrs");
+        fs::write(&path, b"old").expect("a file");
+        let failure = begin_at(&path, false, &START).expect_err("must be refused").to_string();
+        assert!(failure.contains("exists") && failure.contains("--force"), "{failure}");
+        let (place, _writer) = begin_at(&path, true, &START).expect("a place");
+        assert_eq!(fs::read(&path).expect("the old file"), b"old", "kept until it is replaced");
+        assert!(place.folder.ends_with("a.clrs.d") && place.folder.is_absolute());
+    }
+
+    #[test]
+    fn force_takes_a_recording_away_but_nothing_else() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let path = temp.path().join("a.clrs");
+        begin_at(&path, false, &START).expect("a place");
+        assert!(begin_at(&path, false, &START).is_err());
+        begin_at(&path, true, &START).expect("the older recording goes");
+        let precious = temp.path().join("b.clrs.d");
+        fs::create_dir(&precious).expect("a folder");
+        fs::write(precious.join("thesis.txt"), b"years of work").expect("a file");
+        let failure = begin_at(&temp.path().join("b.clrs"), true, &START).expect_err("must be refused").to_string();
+        assert!(failure.contains("is not a recording"), "{failure}");
+        assert!(precious.join("thesis.txt").exists());
+    }
+
+    #[test]
+    fn the_directory_name_means_the_recording() {
+        assert_eq!(file_of(Path::new("x/a.clrs.d")), Some(PathBuf::from("x/a.clrs")));
+        assert_eq!(file_of(Path::new("a.clrs")), None);
+        assert_eq!(file_of(Path::new("conf.d")).map(|p| p.display().to_string()), None);
+        assert_eq!(numbered("a", 1), "a.clrs");
+        assert_eq!(numbered("a", 3), "a-3.clrs");
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let failure = begin_at(Path::new("/no/such/folder/a.clrs"), false, &START).expect_err("must fail").to_string();
+        assert!(failure.contains("'/no/such/folder': no such file or directory"), "{failure}");
+    }
+}

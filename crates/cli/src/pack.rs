@@ -1,0 +1,73 @@
+//! Packing a recording directory, with a progress bar and a way out.
+
+use std::fs;
+use std::path::Path;
+use std::process;
+
+use clrscope_recording::OpenError;
+use clrscope_recording::pack::{PackError, PackOptions, PackProgress, pack_with};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::errors::{Failure, reason, shown};
+use crate::recording_file::open_failure;
+use crate::terminal::say;
+
+/// Packs `folder` into `file`. What of the folder can't be read is named in the file.
+///
+/// # Errors
+/// When nothing can be read or the file not be written; the folder stays as it is.
+pub(crate) fn pack(folder: &Path, file: &Path, overwrite: bool, progress: bool) -> Result<(), Failure> {
+    let bar = if progress { progress_bar() } else { ProgressBar::hidden() };
+    let options = PackOptions { overwrite, ..PackOptions::default() };
+    let result = pack_with(folder, file, options, &mut |now| show(&bar, now));
+    bar.finish_and_clear();
+    result.map(|_| ()).map_err(|error| failure(folder, error))
+}
+
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("clrscope: packing {wide_bar} {pos}/{len} threads")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(0).with_style(style)
+}
+
+fn show(bar: &ProgressBar, now: PackProgress) {
+    bar.set_length(now.threads_total);
+    bar.set_position(now.threads);
+}
+
+fn failure(folder: &Path, error: PackError) -> Failure {
+    let what = format!("cannot pack {}", shown(folder));
+    let hint = format!("free some space, then: clrscope pack {}", shown(folder));
+    match error {
+        PackError::Open(error @ OpenError::NotARecording(..)) => open_failure(folder, error),
+        PackError::Open(error) => Failure::new(what, error.to_string(), "check the name and who may read it"),
+        PackError::Exists(file) => {
+            let hint = "choose another name with -o, or overwrite it with --force";
+            Failure::new(what, format!("{} exists", shown(&file)), hint)
+        }
+        PackError::Write(file, error) => Failure::new(what, format!("{}: {}", shown(&file), reason(&error)), hint),
+        other => Failure::new(what, other.to_string(), hint),
+    }
+}
+
+/// The user does not want to wait: leaves the folder, which is as good, and ends with the program's
+/// exit code.
+pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
+    remove_drafts(file);
+    say(&format!("clrscope: not packed; the recording is {}", shown(folder)));
+    process::exit(i32::from(code))
+}
+
+/// The unfinished file lies beside the finished one under a hidden name with our process id.
+fn remove_drafts(file: &Path) {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let prefix = format!(".{}.{}-", file.file_name().unwrap_or_default().to_string_lossy(), process::id());
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&prefix) && name.ends_with(".part") {
+            // A draft that can't be removed is litter, nothing worse.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

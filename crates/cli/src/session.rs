@@ -1,0 +1,103 @@
+//! One recording from start to end: what `run`, `demo` and `doctor` share.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clrscope_recording::request::Request;
+use clrscope_recording::writer::RunWriter;
+
+use crate::agent_file;
+use crate::errors::{Failure, reason, shown};
+use crate::launch::{Ended, Program, Signals, Stdout, agent_variables, start};
+use crate::output::{self, Place, Start};
+use crate::pack;
+use crate::terminal::say;
+
+/// What to record and where.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    /// The program.
+    pub(crate) program: &'a Program,
+    /// The command as the user gave it.
+    pub(crate) command: &'a [OsString],
+    /// What to record, without a place.
+    pub(crate) request: Request,
+    /// The instruments as the user gave them.
+    pub(crate) instruments_given: &'a str,
+    /// Where; named after the program when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite what is there.
+    pub(crate) force: bool,
+    /// Show progress of packing on a terminal.
+    pub(crate) progress: bool,
+    /// Where the program's output goes.
+    pub(crate) stdout: Stdout,
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// How the program ended.
+    pub(crate) ended: Ended,
+    /// The packed file, or the directory when packing failed.
+    pub(crate) path: PathBuf,
+}
+
+/// Starts the program under the agent, waits for its end and packs what was recorded.
+///
+/// # Errors
+/// When the program could not be started or its end not be seen; nothing is left behind unless it ran.
+pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
+    let agent = agent_file::install(plan.request.trust_writable)?;
+    let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
+    let (place, writer) = begin(&plan)?;
+    let mut request = plan.request;
+    request.out = Some(place.folder_text());
+    let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone())
+        .inspect_err(|_| discard(&place))?;
+    let pid = running.id();
+    let ended = running.wait().map_err(|e| our_failure("cannot see the program's end", &e))?;
+    writer.ended(pid, ended.exit());
+    writer.request_stop();
+    drop(writer);
+    // From here on an interruption ends packing, not the recording.
+    let kept = place.clone();
+    signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
+    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress) })
+}
+
+fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
+    let start = Start { command: plan.command, instruments: plan.instruments_given };
+    match &plan.output {
+        Some(path) => output::begin_at(path, plan.force, &start),
+        None => output::begin_named(&plan.program.name, &start),
+    }
+}
+
+/// The program did not start: there is nothing to keep.
+fn discard(place: &Place) {
+    // What can't be removed is an empty recording, which reads as such.
+    let _ = fs::remove_dir_all(&place.folder);
+}
+
+/// Packs. When that fails the directory is as good, and the program's exit code matters more.
+fn finish(place: &Place, overwrite: bool, progress: bool) -> PathBuf {
+    match pack::pack(&place.folder, &place.file, overwrite, progress) {
+        Ok(()) => {
+            if let Err(error) = fs::remove_dir_all(&place.folder) {
+                say(&format!("clrscope: {} could not be removed: {}", shown(&place.folder), reason(&error)));
+            }
+            place.file.clone()
+        }
+        Err(failure) => {
+            say(failure.to_string().trim_end());
+            place.folder.clone()
+        }
+    }
+}
+
+fn our_failure(what: &str, error: &io::Error) -> Failure {
+    Failure::new(what, reason(error), "run 'clrscope doctor'")
+}

@@ -1,0 +1,57 @@
+//! The few lines at the end of a run: the first functions, where the recording is, what to type next.
+
+use std::path::Path;
+
+use clrscope_analysis::{Query, summary};
+
+use crate::errors::shown;
+use crate::launch::{Obstacle, obstacles};
+use crate::recording_file::open;
+use crate::terminal::{say, width};
+use crate::text;
+
+/// Functions in the summary.
+const TOP: usize = 5;
+
+/// Says on stderr what was recorded at `path`.
+pub(crate) fn after_run(path: &Path) {
+    let recording = match open(path) {
+        Ok(recording) => recording,
+        Err(failure) => return say(failure.to_string().trim_end()),
+    };
+    if recording.processes.is_empty() {
+        return say(&no_runtime());
+    }
+    let query = Query { limit: Some(TOP), ..Query::default() };
+    if let Ok(view) = summary(&recording, &query)
+        && !view.top.is_empty()
+    {
+        say(text::top(&view, width()).trim_end());
+    }
+    let name = word(path);
+    say(&format!("clrscope: recorded {}; next: clrscope report {name}", shown(path)));
+}
+
+/// A path as a shell takes it.
+fn word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    match text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// One line, with the reason if the environment shows it.
+fn no_runtime() -> String {
+    let disabled = obstacles(|name| std::env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
+        Obstacle::Disabled(name) => Some(name),
+        Obstacle::OtherProfiler(..) => None,
+    });
+    match disabled {
+        Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out"),
+        None => "clrscope: nothing was recorded: the program started no .NET runtime that loads profilers \
+                 (a native program, NativeAOT, or diagnostics switched off in its runtimeconfig.json)"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,58 @@
+//! The terminal: how wide it is, and the only places that write to it.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+
+/// Columns when nobody says how many there are.
+const DEFAULT_WIDTH: usize = 100;
+/// Narrower than this no table can be.
+const LEAST_WIDTH: usize = 40;
+
+/// Columns for text: `COLUMNS`, else the terminal's, else 100.
+pub(crate) fn width() -> usize {
+    let given = env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&columns| columns > 0);
+    given.or_else(terminal_width).unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
+}
+
+fn terminal_width() -> Option<usize> {
+    let output = io::stdout();
+    if !output.is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(&output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+}
+
+/// Whether messages go to a person.
+pub(crate) fn messages_on_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// A message to the user, on stderr. There is nobody to tell when it can't be written.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(anstream::stderr(), "{message}");
+}
+
+/// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).
+///
+/// # Errors
+/// Those of writing, except that a reader who has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    enough(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Lets `write` write a result to stdout as it is.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    enough(write(&mut out).and_then(|()| out.flush()))
+}
+
+fn enough(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,34 @@
+//! Reports for people: aligned columns, shares beside times, as wide as the terminal.
+
+mod head;
+mod lists;
+mod names;
+mod table;
+mod tree;
+mod units;
+
+pub(crate) use head::head;
+pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top};
+pub(crate) use tree::tree;
+
+use anstyle::{AnsiColor, Style};
+
+/// Titles of sections and columns.
+const TITLE: Style = Style::new().bold();
+/// What matters less.
+const FAINT: Style = Style::new().dimmed();
+/// What must not be overlooked.
+const WARNING: Style = AnsiColor::Yellow.on_default();
+
+/// `text` in a style.
+fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A line that says how many rows are not shown.
+fn more(left_out: usize, what: &str) -> String {
+    match left_out {
+        0 => String::new(),
+        n => styled(FAINT, &format!("... and {} more {what} (--limit shows more)", units::count(n as u64))) + "\n",
+    }
+}
