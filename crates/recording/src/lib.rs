@@ -13,6 +13,8 @@ pub mod packed;
 pub mod payload;
 pub mod reader;
 pub mod request;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod writer;
 
 pub use reader::{OpenError, open};

@@ -149,6 +149,12 @@ impl CallTree {
         NodeFlags { by_tail_call: self.tail.binary_search(&node).is_ok() }
     }
 
+    /// The nodes that were entered by a tail call, ordered by number.
+    #[must_use]
+    pub fn tail_calls(&self) -> &[u32] {
+        &self.tail
+    }
+
     /// One node as a value, or `None` past the end.
     #[must_use]
     pub fn node(&self, node: u32) -> Option<Node> {
@@ -161,6 +167,16 @@ impl CallTree {
             flags: self.flags(node),
         })
     }
+}
+
+/// The columns of a tree that is being built.
+pub(crate) struct Columns<'a> {
+    pub(crate) parents: &'a mut Vec<u32>,
+    pub(crate) functions: &'a mut Vec<u32>,
+    pub(crate) calls: &'a mut Vec<u32>,
+    pub(crate) carries: &'a mut Vec<(u32, u32)>,
+    pub(crate) times: &'a mut Vec<(u32, NodeTime)>,
+    pub(crate) tail: &'a mut Vec<u32>,
 }
 
 /// Builds a tree in preorder.
@@ -204,6 +220,13 @@ impl CallTreeBuilder {
             tree.tail.push(number);
         }
         number
+    }
+
+    /// The columns, for a reader that has whole columns at hand. Whoever adds to them keeps the order
+    /// of nodes and what [`CallTree`] says about each column.
+    pub(crate) fn columns(&mut self) -> Columns<'_> {
+        let CallTree { parents, functions, calls, carries, times, tail } = &mut self.tree;
+        Columns { parents, functions, calls, carries, times, tail }
     }
 
     /// The finished tree.

@@ -1,8 +1,5 @@
 //! From the blocks of the arena to a tree in preorder.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use super::segment::SegmentBytes;
 use crate::layout::{block, time, u32_at, u64_at};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
@@ -13,47 +10,64 @@ pub(crate) struct TreeSources {
     pub(crate) arena: SegmentBytes,
     pub(crate) stride: usize,
     pub(crate) times: EdgeTimes,
-    /// Edges whose count passed 2^32, with how often.
-    pub(crate) carries: HashMap<u32, u32>,
+    /// Edges whose count passed 2^32, with how often, sorted by edge.
+    pub(crate) carries: Vec<(u32, u32)>,
     /// Nanoseconds per tick of the time stamp counter, with `clock=tsc`.
     pub(crate) ns_per_tick: f64,
 }
 
-/// Sampled times, sorted by edge, with a bit per block so that most blocks need no search.
+/// Sampled times, sorted by edge and found by their block.
 #[derive(Debug, Default)]
 pub(crate) struct EdgeTimes {
     times: Vec<(u32, NodeTime)>,
-    blocks: Vec<u64>,
+    groups: Vec<Group>,
+}
+
+/// Sixty-four blocks: which of them have times, and where in the table those of the group begin.
+#[derive(Debug, Clone, Copy, Default)]
+struct Group {
+    blocks: u64,
+    first: u32,
 }
 
 impl EdgeTimes {
     /// Reads the table of times. `arena_bytes` bounds the edges there can be.
     pub(crate) fn read(records: &[u8], arena_bytes: usize) -> Self {
         let most_blocks = arena_bytes / block::STRIDE_SAMPLED;
-        let mut found = Self { times: Vec::new(), blocks: vec![0; most_blocks / 64 + 1] };
+        let mut times = Vec::new();
         for record in records.chunks_exact(time::BYTES) {
             if u32_at(record, time::VALID) != 1 {
                 break;
             }
             let edge = u32_at(record, time::EDGE);
-            let of_block = edge as usize / 8;
-            if of_block < most_blocks {
-                found.blocks[of_block / 64] |= 1 << (of_block % 64);
+            if edge as usize / 8 < most_blocks {
                 let time = NodeTime { wall_ns: u64_at(record, time::WALL), cpu_ns: u64_at(record, time::CPU) };
-                found.times.push((edge, time));
+                times.push((edge, time));
             }
         }
-        found.times.sort_unstable_by_key(|t| t.0);
-        found
+        times.sort_unstable_by_key(|t| t.0);
+        let mut groups = vec![Group::default(); if times.is_empty() { 0 } else { most_blocks / 64 + 1 }];
+        for (at, (edge, _)) in (0..).zip(&times) {
+            let of_block = edge / 8;
+            let group = &mut groups[of_block as usize / 64];
+            if group.blocks == 0 {
+                group.first = at;
+            }
+            group.blocks |= 1 << (of_block % 64);
+        }
+        Self { times, groups }
     }
 
     fn of(&self, edge: u32) -> NodeTime {
-        let of_block = edge as usize / 8;
-        let any = self.blocks.get(of_block / 64).is_some_and(|bits| bits >> (of_block % 64) & 1 == 1);
-        match any.then(|| self.times.binary_search_by_key(&edge, |t| t.0)) {
-            Some(Ok(at)) => self.times[at].1,
-            _ => NodeTime::default(),
+        let of_block = edge / 8;
+        let Some(group) = self.groups.get(of_block as usize / 64) else { return NodeTime::default() };
+        if group.blocks >> (of_block % 64) & 1 == 0 {
+            return NodeTime::default();
         }
+        // Edges of a group stand together: 320 at most, mostly a few.
+        let rest = &self.times[group.first as usize..];
+        let rest = &rest[..rest.len().min(64 * 8)];
+        rest.binary_search_by_key(&edge, |t| t.0).map_or(NodeTime::default(), |at| rest[at].1)
     }
 }
 
@@ -64,6 +78,10 @@ pub(crate) struct TreeRoot {
     pub(crate) blocks: u32,
 }
 
+/// After so many blocks the pages they lie on are given back, so that a large arena is never in memory as
+/// a whole beside the tree that is made from it.
+const RELEASE_BLOCKS: u32 = 1 << 20;
+
 /// A chain of blocks that is being walked: the edges of one caller.
 struct Chain {
     block: u32,
@@ -73,83 +91,96 @@ struct Chain {
 
 /// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims are
 /// bounded by the arena when the recording is opened.
-pub(crate) fn decode(sources: &Arc<TreeSources>, root: TreeRoot) -> CallTree {
-    let mut walk = Walk { sources, left: root.blocks, builder: CallTreeBuilder::default() };
+pub(crate) fn decode(sources: &TreeSources, root: TreeRoot) -> CallTree {
+    let mut walk =
+        Walk { arena: &sources.arena, sources, left: root.blocks, builder: CallTreeBuilder::default(), visited: 0 };
     walk.run(root);
+    sources.arena.release();
     walk.builder.finish()
 }
 
 struct Walk<'a> {
     sources: &'a TreeSources,
+    arena: &'a [u8],
     left: u32,
     builder: CallTreeBuilder,
+    visited: u32,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn run(&mut self, root: TreeRoot) {
-        if !self.enter_block(root.offset) {
-            return;
-        }
-        self.push_node(root.offset, 0, ROOT, 0, 0);
+        let Some(first) = self.enter_block(root.offset) else { return };
+        self.push_node(first, root.offset, 0, ROOT, 0);
         let mut stack = Vec::new();
-        self.descend(&mut stack, root.offset, 0, ROOT);
+        self.descend(&mut stack, first, 0, ROOT);
         while let Some(chain) = stack.last_mut() {
+            let block = self.block(chain.block);
             if chain.slot == block::EDGES {
-                let next = u32_at(&self.sources.arena, chain.block as usize + block::NEXT) & !block::MARKS;
-                if next == 0 || !self.enter_block(next) {
-                    stack.pop();
-                } else if let Some(chain) = stack.last_mut() {
+                let next = u32_at(block, block::NEXT) & !block::MARKS;
+                if next != 0 && self.enter_block(next).is_some() {
                     (chain.block, chain.slot) = (next, 0);
+                } else {
+                    stack.pop();
                 }
                 continue;
             }
             let (at, slot, parent) = (chain.block, chain.slot, chain.node);
             chain.slot += 1;
-            let function = u32_at(&self.sources.arena, at as usize + block::KEYS + slot * 4);
+            let function = u32_at(block, block::KEYS + slot * 4);
             if function == 0 {
                 // Edges fill a block in order, and only a full block has a next one.
                 stack.pop();
                 continue;
             }
-            let marks = u32_at(&self.sources.arena, at as usize + block::NEXT) & block::MARKS;
-            let node = self.push_node(at, slot, parent, function, marks);
-            self.descend(&mut stack, at, slot, node);
+            let node = self.push_node(block, at, slot, parent, function);
+            self.descend(&mut stack, block, slot, node);
         }
     }
 
-    fn descend(&mut self, stack: &mut Vec<Chain>, at: u32, slot: usize, node: u32) {
-        let child = u32_at(&self.sources.arena, at as usize + block::CHILDREN + slot * 4);
-        if child != 0 && self.enter_block(child) {
+    fn descend(&mut self, stack: &mut Vec<Chain>, block: &[u8], slot: usize, node: u32) {
+        let child = u32_at(block, block::CHILDREN + slot * 4);
+        if child != 0 && self.enter_block(child).is_some() {
             stack.push(Chain { block: child, slot: 0, node });
         }
     }
 
-    /// Whether the block exists and may still be followed.
-    fn enter_block(&mut self, offset: u32) -> bool {
-        let whole = (offset as usize).is_multiple_of(block::STRIDE_SAMPLED)
-            && offset as usize + self.sources.stride <= self.sources.arena.len();
-        if !whole || offset == 0 || self.left == 0 {
-            return false;
-        }
-        self.left -= 1;
-        true
+    /// A block that was entered before.
+    fn block(&self, offset: u32) -> &'a [u8] {
+        self.arena.get(offset as usize..).and_then(|rest| rest.get(..self.sources.stride)).unwrap_or(&[])
     }
 
-    fn push_node(&mut self, at: u32, slot: usize, parent: u32, function: u32, marks: u32) -> u32 {
+    /// The block at `offset`, if it is one and may still be followed.
+    fn enter_block(&mut self, offset: u32) -> Option<&'a [u8]> {
+        let block = self.block(offset);
+        if offset == 0 || !offset.is_multiple_of(block::STRIDE_SAMPLED as u32) || block.is_empty() {
+            return None;
+        }
+        self.left = self.left.checked_sub(1)?;
+        self.visited += 1;
+        if self.visited == RELEASE_BLOCKS {
+            self.visited = 0;
+            self.sources.arena.release();
+        }
+        Some(block)
+    }
+
+    fn push_node(&mut self, block: &[u8], at: u32, slot: usize, parent: u32, function: u32) -> u32 {
         let edge = block::edge_id(at, slot as u32);
-        let low = u32_at(&self.sources.arena, at as usize + block::COUNTS + slot * 4);
-        let high = self.sources.carries.get(&edge).copied().unwrap_or(0);
+        let low = u32_at(block, block::COUNTS + slot * 4);
+        let carries = &self.sources.carries;
+        let high = carries.binary_search_by_key(&edge, |carry| carry.0).map_or(0, |at| carries[at].1);
         let mut time = self.sources.times.of(edge);
         if self.sources.stride == block::STRIDE_TSC {
-            let ticks = u64_at(&self.sources.arena, at as usize + block::TICKS + slot * 8);
+            let ticks = u64_at(block, block::TICKS + slot * 8);
             time.wall_ns = (ticks as f64 * self.sources.ns_per_tick) as u64;
         }
+        let marks = u32_at(block, block::NEXT) & block::MARKS;
         self.builder.push(Node {
             parent,
             function,
             calls: u64::from(high) << 32 | u64::from(low),
             time,
-            flags: NodeFlags { by_tail_call: marks >> slot & 1 == 1 },
+            flags: NodeFlags { by_tail_call: function != 0 && marks >> slot & 1 == 1 },
         })
     }
 }

@@ -288,14 +288,11 @@ const SUSPENSIONS: [&str; 10] = [
     "profiler",
 ];
 
-fn dictionary_carries(log: &[u8]) -> HashMap<u32, u32> {
-    let mut carries = HashMap::new();
-    for (kind, mut payload) in LogRecords::new(log) {
-        if kind == record::CARRY {
-            *carries.entry(payload.u32()).or_insert(0) += 1;
-        }
-    }
-    carries
+fn dictionary_carries(log: &[u8]) -> Vec<(u32, u32)> {
+    let of_carries = LogRecords::new(log).filter(|(kind, _)| *kind == record::CARRY);
+    let mut edges: Vec<u32> = of_carries.map(|(_, mut payload)| payload.u32()).collect();
+    edges.sort_unstable();
+    edges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
 }
 
 fn dictionary_names(log: &[u8]) -> HashMap<u32, (String, Option<ThreadRole>)> {
@@ -316,7 +313,7 @@ fn read_threads(
     clocks: &Clocks,
     arena: SegmentBytes,
     times: &[u8],
-    carries: HashMap<u32, u32>,
+    carries: Vec<(u32, u32)>,
     names: HashMap<u32, (String, Option<ThreadRole>)>,
 ) {
     let tsc = read.process.calls.as_ref().is_some_and(|calls| calls.clock == Clock::Tsc);

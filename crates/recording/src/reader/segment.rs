@@ -39,6 +39,14 @@ impl SegmentBytes {
         Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)) })
     }
 
+    /// Gives the memory behind the mapping back; what is read again comes from the page cache.
+    pub(crate) fn release(&self) {
+        let Some(map) = &self.map else { return };
+        // SAFETY: the mapping is a shared one of a file and only read, so no byte of it changes. Where the
+        // advice is refused the pages stay, which is no harm.
+        let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    }
+
     /// A segment without content.
     pub(crate) fn empty() -> Self {
         Self { map: None, end: 0 }

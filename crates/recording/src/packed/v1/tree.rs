@@ -17,7 +17,7 @@ const COLUMNS: usize = 7;
 /// the last.
 pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) -> Result<(), E>) -> Result<(), E> {
     let tree = in_preorder(tree);
-    let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0 };
+    let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0, tail: 0 };
     let mut first = 0;
     loop {
         let end = tree.len().min(first + PART_NODES);
@@ -34,8 +34,9 @@ struct Encoder<'a> {
     tree: &'a CallTree,
     /// Nodes from the root to the node before.
     path: Vec<u32>,
-    /// Times already encoded.
+    /// Times and tail calls already encoded.
     time: usize,
+    tail: usize,
 }
 
 impl Encoder<'_> {
@@ -48,10 +49,11 @@ impl Encoder<'_> {
             put(up, self.step(number));
             put(functions, u64::from(self.tree.functions()[number as usize]));
             put(calls, self.tree.calls(number));
-            if self.tree.flags(number).by_tail_call {
-                put(tails, u64::from(number - tailed));
-                tailed = number;
-            }
+        }
+        while let Some(&number) = self.tree.tail_calls().get(self.tail).filter(|&&number| (number as usize) < end) {
+            put(tails, u64::from(number - tailed));
+            tailed = number;
+            self.tail += 1;
         }
         while let Some((number, time)) = self.tree.times().get(self.time).filter(|t| (t.0 as usize) < end) {
             put(gaps, u64::from(number - timed));
@@ -189,8 +191,10 @@ impl Decoder {
             up: column(0)?,
             functions: column(1)?,
             calls: column(2)?,
-            times: Times { gaps: column(3)?, walls: column(4)?, cpus: column(5)?, next: None },
-            tails: column(6)?,
+            timed: Sparse::new(column(3)?),
+            walls: column(4)?,
+            cpus: column(5)?,
+            tails: Sparse::new(column(6)?),
         };
         self.add_columns(columns, first, count)
     }
@@ -211,27 +215,41 @@ impl Decoder {
         }
     }
 
-    fn add_columns(&mut self, mut columns: Columns<'_>, first: u32, count: u32) -> Option<()> {
-        columns.times.advance(first);
-        let mut tail = columns.tails.next_u32().and_then(|gap| first.checked_add(gap));
-        for number in first..first.checked_add(count)? {
-            let up = usize::try_from(columns.up.next()?).ok()?;
-            self.path.truncate(self.path.len().checked_sub(up)?);
-            let by_tail_call = tail == Some(number);
-            if by_tail_call {
-                tail = columns.tails.next_u32().and_then(|gap| number.checked_add(gap));
-            }
-            let node = Node {
-                parent: self.path.last().map_or(ROOT, |last| last.1),
-                function: columns.functions.next_u32()?,
-                calls: columns.calls.next()?,
-                time: columns.times.of(number),
-                flags: NodeFlags { by_tail_call },
-            };
-            self.path.push((number, self.builder.push(node)));
-            self.next = number + 1;
+    fn add_columns(&mut self, mut read: Columns<'_>, first: u32, count: u32) -> Option<()> {
+        let tree = self.builder.columns();
+        let before = tree.parents.len();
+        // Numbers in the tree are numbers in the file plus or minus what is missing or made up.
+        let shift = u32::try_from(before).ok()?;
+        first.max(shift).checked_add(count)?;
+        for number in 0..count {
+            let Some(kept) = read.up.next().and_then(|up| (self.path.len() as u64).checked_sub(up)) else { break };
+            self.path.truncate(kept as usize);
+            tree.parents.push(self.path.last().map_or(ROOT, |last| last.1));
+            self.path.push((first + number, shift + number));
         }
-        Some(())
+        let parents = tree.parents.len() - before;
+        tree.functions.extend(std::iter::from_fn(|| read.functions.next_u32()).take(parents));
+        for at in before..tree.functions.len() {
+            let Some(calls) = read.calls.next() else { break };
+            tree.calls.push(calls as u32);
+            if calls > u64::from(u32::MAX) {
+                tree.carries.push((at as u32, (calls >> 32) as u32));
+            }
+        }
+        // A column that ends early ends the part.
+        let end = tree.calls.len();
+        tree.parents.truncate(end);
+        tree.functions.truncate(end);
+        let found = (end - before) as u32;
+        let ended = self.path.iter().rposition(|node| node.1 < shift + found).map_or(0, |last| last + 1);
+        self.path.truncate(ended);
+        self.next = first + found;
+        while let Some(at) = read.timed.next(found) {
+            let (Some(wall_ns), Some(cpu_ns)) = (read.walls.next(), read.cpus.next()) else { break };
+            tree.times.push((shift + at, NodeTime { wall_ns, cpu_ns }));
+        }
+        tree.tail.extend(std::iter::from_fn(|| read.tails.next(found)).map(|at| shift + at));
+        (found == count).then_some(())
     }
 }
 
@@ -239,30 +257,30 @@ struct Columns<'a> {
     up: Varints<'a>,
     functions: Varints<'a>,
     calls: Varints<'a>,
-    times: Times<'a>,
-    tails: Varints<'a>,
-}
-
-/// The times of a part; `next` is the next node that has one.
-struct Times<'a> {
-    gaps: Varints<'a>,
+    timed: Sparse<'a>,
     walls: Varints<'a>,
     cpus: Varints<'a>,
-    next: Option<u32>,
+    tails: Sparse<'a>,
 }
 
-impl Times<'_> {
-    fn advance(&mut self, from: u32) {
-        self.next = self.gaps.next_u32().and_then(|gap| from.checked_add(gap));
+/// The nodes of a part that have something, counted from the first node of the part.
+struct Sparse<'a> {
+    gaps: Varints<'a>,
+    last: Option<u32>,
+}
+
+impl<'a> Sparse<'a> {
+    fn new(gaps: Varints<'a>) -> Self {
+        Self { gaps, last: None }
     }
 
-    fn of(&mut self, number: u32) -> NodeTime {
-        if self.next != Some(number) {
-            return NodeTime::default();
-        }
-        let time = NodeTime { wall_ns: self.walls.next().unwrap_or(0), cpu_ns: self.cpus.next().unwrap_or(0) };
-        self.advance(number);
-        time
+    /// The next one, which must be greater than the one before and lower than `end`.
+    fn next(&mut self, end: u32) -> Option<u32> {
+        let gap = self.gaps.next_u32()?;
+        let at =
+            self.last.unwrap_or(0).checked_add(gap).filter(|&at| at < end && self.last.is_none_or(|last| at > last))?;
+        self.last = Some(at);
+        Some(at)
     }
 }
 

@@ -1,0 +1,3 @@
+//! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
+
+pub mod synthetic;
