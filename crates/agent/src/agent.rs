@@ -168,27 +168,11 @@ impl Profiler for Agent {
         self.each(|i| i.filter_leave());
     }
 
-    fn exception_unwind_function_enter(&self, function: FunctionId) {
-        self.each(|i| i.unwind_function_enter(function));
-    }
-
-    fn exception_unwind_function_leave(&self) {
-        self.each(|i| i.unwind_function_leave());
-    }
-
     fn exception_unwind_finally_enter(&self, function: FunctionId) {
         self.each(|i| i.unwind_finally_enter(function));
     }
 
-    fn exception_unwind_finally_leave(&self) {
-        self.each(|i| i.unwind_finally_leave());
-    }
-
     fn exception_catcher_enter(&self, function: FunctionId, _exception: ObjectId<'_>) {
         self.each(|i| i.catcher_enter(function));
-    }
-
-    fn exception_catcher_leave(&self) {
-        self.each(|i| i.catcher_leave());
     }
 }

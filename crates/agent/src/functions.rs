@@ -89,11 +89,6 @@ impl Functions {
         self.insert(function, &name, module, wanted, named)
     }
 
-    /// The function if it was compiled before; never asks the runtime.
-    pub(crate) fn known(&self, function: FunctionId) -> Option<Known> {
-        self.tables().by_id.get(&function).map(|entry| entry.known)
-    }
-
     fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, wanted: bool, named: bool) -> Known {
         let (known, is_new) = {
             let mut tables = self.tables();

@@ -59,16 +59,8 @@ pub(crate) trait Instrument: Send + Sync {
     fn filter_enter(&self, function: FunctionId) {}
     /// The filter has answered.
     fn filter_leave(&self) {}
-    /// The unwind reaches `function`.
-    fn unwind_function_enter(&self, function: FunctionId) {}
-    /// Its frame is gone.
-    fn unwind_function_leave(&self) {}
-    /// Its finally or fault block runs.
+    /// A finally or fault block of `function` runs.
     fn unwind_finally_enter(&self, function: FunctionId) {}
-    /// The block has ended.
-    fn unwind_finally_leave(&self) {}
     /// The catch block of `function` runs.
     fn catcher_enter(&self, function: FunctionId) {}
-    /// The block has ended.
-    fn catcher_leave(&self) {}
 }

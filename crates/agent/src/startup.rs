@@ -16,6 +16,7 @@ use crate::{clock, trust};
 
 /// What an instrument finds when it starts.
 pub(crate) struct Context {
+    pub(crate) info: ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
@@ -59,6 +60,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request)?));
     let context = Context {
+        info: info.clone(),
         writer,
         functions: Arc::clone(&functions),
         helper: helper.clone(),

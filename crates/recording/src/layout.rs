@@ -180,10 +180,8 @@ pub mod thread {
     pub const BLOCKS: usize = 104;
     /// `u32`: 1 when CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
-    /// `u32`: unwinds under way on the thread; meaningless outside the process.
-    pub const UNWIND_DEPTH: usize = 128;
-    /// Sixteen `u32`: the functions being unwound; meaningless outside the process.
-    pub const UNWINDING: usize = 132;
+    /// The rest of the record belongs to the process's own bookkeeping; meaningless outside.
+    pub const SCRATCH: usize = 128;
 }
 
 /// A record of sampled time, 32 bytes.

@@ -69,22 +69,27 @@ impl Sums {
             let function = &process.functions[tree.functions()[node as usize] as usize];
             process.modules.get(function.module as usize).is_some_and(|m| m.name == module)
         };
+        // Preorder: the path to a node is what is left of the path to the node before it.
+        let (mut path, mut on_path) = (Vec::<u32>::new(), BTreeMap::<String, u64>::new());
+        let mut nearest = vec![0; tree.len()];
         for node in 1..tree.len() as u32 {
             let (calls, parent) = (tree.calls(node), tree.parents()[node as usize]);
+            while path.last().is_some_and(|&top| top != parent) {
+                let left = path.pop().map(name);
+                *left.and_then(|left| on_path.get_mut(&left)).expect("on the path") -= 1;
+            }
+            nearest[node as usize] = if parent != 0 && own(parent) { parent } else { nearest[parent as usize] };
             *self.calls.entry(name(node)).or_default() += calls;
             *self.edges.entry((name(parent), name(node))).or_default() += calls;
             *self.thread_calls.entry((thread.to_owned(), name(node))).or_default() += calls;
-            let (mut at, mut nearest, mut depth) = (parent, None, 1);
-            while at != 0 {
-                nearest = nearest.or_else(|| own(at).then_some(at));
-                depth += u64::from(name(at) == name(node));
-                at = tree.parents()[at as usize];
+            if nearest[node as usize] != 0 {
+                *self.under.entry((name(nearest[node as usize]), name(node))).or_default() += calls;
             }
-            if let Some(nearest) = nearest {
-                *self.under.entry((name(nearest), name(node))).or_default() += calls;
-            }
+            let depth = on_path.entry(name(node)).or_default();
+            *depth += 1;
             let deepest = self.max_recursion.entry(name(node)).or_default();
-            *deepest = depth.max(*deepest);
+            *deepest = (*depth).max(*deepest);
+            path.push(node);
         }
     }
 }

@@ -5,21 +5,19 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::thread;
 use clrscope_recording::writer::ThreadRecord;
 
-/// One frame: the caller's stack pointer, which names the activation, and the edge it runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct Frame {
-    /// The caller's stack pointer; of the lowest frame the highest address there is.
-    pub(crate) sp: usize,
-    /// Address of the edge's child field. The lowest bit is set once the frame has ended by a tail call.
-    pub(crate) edge: *mut u32,
+/// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame the
+/// highest address there is); `word` is the address of the edge's child field, its lowest bit set once
+/// the frame has ended by a tail call.
+pub(crate) use clr_profiler::shadow_stack::Frame;
+
+/// The frame of an edge.
+pub(crate) fn frame(sp: usize, edge: *mut u32) -> Frame {
+    Frame { sp, word: edge.expose_provenance() }
 }
 
-impl Frame {
-    /// The edge without its mark.
-    pub(crate) fn edge(self) -> *mut u32 {
-        self.edge.map_addr(|address| address & !1)
-    }
+/// The edge of a frame, without its mark.
+pub(crate) fn edge_of(frame: Frame) -> *mut u32 {
+    std::ptr::with_exposed_provenance_mut(frame.word & !3)
 }
 
 /// A thread's shadow stack. Only the thread itself changes it.
@@ -79,7 +77,7 @@ impl Stack {
     pub(crate) fn mark_top(&mut self) {
         let top = self.top_address();
         // SAFETY: the top lies within the thread's frames, which only this thread changes.
-        unsafe { (*top).edge = (*top).edge.map_addr(|address| address | 1) };
+        unsafe { (*top).word |= 1 };
     }
 
     /// Pushes a frame. The caller has checked that there is room, or came from the fast path, where
@@ -97,7 +95,7 @@ impl Stack {
         !self.is_full() && {
             // SAFETY: the slot above the top lies within the thread's frames.
             let above = unsafe { self.top_address().wrapping_add(1).read() };
-            above.edge.addr() & 1 == 1
+            above.word & 1 == 1
         }
     }
 
@@ -113,6 +111,19 @@ impl Stack {
             at = at.wrapping_sub(1);
         }
         None
+    }
+
+    /// All frames but the lowest, outermost first.
+    pub(crate) fn above_bottom(&self) -> &[Frame] {
+        let first = self.bottom_address().wrapping_add(1);
+        let past = self.top_address().wrapping_add(1);
+        // SAFETY: the thread's own frames, which nobody changes while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(first, past.offset_from_unsigned(first)) }
+    }
+
+    /// Keeps the first `len` frames above the lowest.
+    pub(crate) fn keep(&mut self, len: usize) {
+        self.set_top(self.bottom_address().wrapping_add(len));
     }
 
     /// Ends `frame` (from [`find`](Self::find)) and everything above it.

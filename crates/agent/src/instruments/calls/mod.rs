@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks, ThreadId};
+use clr_profiler::{Events, FunctionId, Inlining, ModuleId, ProfilerInfo, RawHooks, ThreadId};
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::{Clock, LossReason};
 use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
@@ -40,6 +40,7 @@ use shared::Shared;
 /// The running instrument.
 pub(crate) struct Calls {
     shared: &'static Shared,
+    info: ProfilerInfo,
     functions: Arc<Functions>,
     options: Options,
     sampler: Mutex<Option<sampler::Sampler>>,
@@ -80,6 +81,7 @@ impl Calls {
         let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
         Ok(Self {
             shared,
+            info: context.info.clone(),
             functions: Arc::clone(&context.functions),
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
@@ -105,11 +107,6 @@ impl Calls {
 
     fn odd(&self) {
         self.shared.writer.state().lose(LossReason::OddCallback, 1, monotonic_ns());
-    }
-
-    /// The index of a function that has frames, or `None` for one that has none: not hooked.
-    fn hooked(&self, function: FunctionId) -> Option<u32> {
-        self.functions.known(function).filter(|known| known.wanted).map(|known| known.index)
     }
 }
 
@@ -227,54 +224,44 @@ impl Instrument for Calls {
         }
     }
 
-    fn filter_enter(&self, function: FunctionId) {
-        self.with_stack(|calls, record| unwind::filter_enter(calls.shared, record, calls.hooked(function)));
+    fn filter_enter(&self, _function: FunctionId) {
+        self.with_clause(|record, frame_pointer| unwind::filter_enter(self.shared, record, frame_pointer));
     }
 
     fn filter_leave(&self) {
-        self.with_stack(|calls, record| unwind::filter_leave(calls.shared, record));
+        if let Some(record) = active() {
+            unwind::filter_leave(self.shared, record);
+        }
     }
 
-    fn unwind_function_enter(&self, function: FunctionId) {
-        self.with_stack(|calls, record| unwind::function_enter(calls.shared, record, calls.hooked(function)));
+    fn unwind_finally_enter(&self, _function: FunctionId) {
+        self.with_clause(|record, frame_pointer| unwind::block_enter(self.shared, record, frame_pointer));
     }
 
-    fn unwind_function_leave(&self) {
-        self.with_stack(|calls, record| unwind::function_leave(calls.shared, record));
-    }
-
-    fn unwind_finally_enter(&self, function: FunctionId) {
-        self.with_stack(|calls, record| unwind::finally_enter(calls.shared, record, calls.hooked(function)));
-    }
-
-    fn unwind_finally_leave(&self) {
-        self.with_stack(|calls, record| unwind::finally_leave(calls.shared, record));
-    }
-
-    fn catcher_enter(&self, function: FunctionId) {
-        self.with_stack(|calls, record| unwind::catcher_enter(calls.shared, record, calls.hooked(function)));
-    }
-
-    fn catcher_leave(&self) {
-        self.with_stack(|calls, record| unwind::catcher_leave(calls.shared, record));
+    fn catcher_enter(&self, _function: FunctionId) {
+        self.with_clause(|record, frame_pointer| unwind::block_enter(self.shared, record, frame_pointer));
     }
 }
 
 impl Calls {
     /// Leaves whatever suspension is on this thread's stack.
     fn leave_suspension(&self) {
-        let Some(record) = threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0) else {
-            return;
-        };
-        slow::leave_suspension(self.shared, record);
-    }
-
-    /// Exceptions only matter to threads that have frames.
-    fn with_stack(&self, act: impl FnOnce(&Self, ThreadRecord)) {
-        if hooks::stopped_flag().load(Ordering::Relaxed) == 0
-            && let Some(record) = threads::known()
-        {
-            act(self, record);
+        if let Some(record) = active() {
+            slow::leave_suspension(self.shared, record);
         }
     }
+
+    /// Asks which activation the block that is about to run belongs to. Only threads with frames matter.
+    fn with_clause(&self, act: impl FnOnce(ThreadRecord, usize)) {
+        let Some(record) = active() else { return };
+        match self.info.exception_clause() {
+            Ok(clause) => act(record, clause.frame_pointer),
+            Err(_) => self.odd(),
+        }
+    }
+}
+
+/// The calling thread's record, if it has one and recording goes on.
+fn active() -> Option<ThreadRecord> {
+    threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0)
 }

@@ -239,8 +239,8 @@ fn position(record: ThreadRecord) -> u64 {
     let top = record.u64(thread::TOP).load(Ordering::Acquire) as *const Frame;
     // SAFETY: the top of a thread that has not ended points into its shadow stack, which is never
     // unmapped; the field is one aligned word.
-    let edge = unsafe { (&raw const (*top).edge).read_volatile() };
-    edge.addr() as u64 & !3
+    let word = unsafe { (&raw const (*top).word).read_volatile() };
+    word as u64 & !3
 }
 
 fn role_of(name: &str) -> Option<ThreadRole> {

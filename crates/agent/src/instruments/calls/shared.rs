@@ -64,7 +64,7 @@ impl Shared {
 
     /// The function an edge leads to.
     pub(crate) fn key_of(&self, edge: *mut u32) -> u32 {
-        let (at, slot) = self.place(edge.map_addr(|address| address & !3));
+        let (at, slot) = self.place(edge);
         self.key(at, slot)
     }
 

@@ -12,7 +12,7 @@ use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 
-use super::frames::{Frame, Stack};
+use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
 use super::threads;
 use crate::boundary::guard;
@@ -77,7 +77,7 @@ pub(super) extern "C" fn carry(edge: *mut u32, sp: usize) {
         if !shared.writer.carry_in_hook(shared.edge_id(edge)) {
             shared.lost_carries.fetch_add(1, Ordering::Relaxed);
         }
-        Stack::of(record).push(Frame { sp, edge });
+        Stack::of(record).push(frame(sp, edge));
     });
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn enter_pseudo(shared: &Shared, record: ThreadRecord, function: u32)
 pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32) -> bool {
     let mut stack = Stack::of(record);
     charge(shared, record, &stack);
-    let found = stack.find(|frame| shared.key_of(frame.edge) == function);
+    let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function);
     if let Some(frame) = found {
         stack.end_from(frame);
     }
@@ -106,7 +106,7 @@ pub(crate) fn leave_suspension(shared: &Shared, record: ThreadRecord) {
     let mut stack = Stack::of(record);
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
-        let key = shared.key_of(frame.edge);
+        let key = shared.key_of(edge_of(frame));
         (function::SUSPENDED..function::SUSPENDED + 10).contains(&key)
     };
     if let Some(frame) = stack.find(is_suspension) {
@@ -121,7 +121,7 @@ pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
     }
     let now = crate::clock::ticks();
     let last = record.u64(thread::LAST_TICKS).swap(now, Ordering::Relaxed);
-    shared.add_ticks(stack.top().edge(), now.wrapping_sub(last));
+    shared.add_ticks(edge_of(stack.top()), now.wrapping_sub(last));
 }
 
 /// Finds or makes the edge of `function` under the frame on top, counts the call, pushes the frame.
@@ -130,18 +130,18 @@ fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32,
         shared.writer.state().lose(LossReason::StackFull, 1, monotonic_ns());
         return;
     }
-    let caller = stack.top().edge();
+    let caller = edge_of(stack.top());
     let edge = find_or_make(shared, record, stack, caller, function, may_wait)
         .or_else(|| truncated(shared, record, stack, caller));
     let Some(edge) = edge else {
         // Not even the one edge for truncated paths has a place: the call is the caller's.
-        stack.push(Frame { sp, edge: caller });
+        stack.push(frame(sp, caller));
         return;
     };
     if shared.count(edge) && !shared.writer.carry_in_hook(shared.edge_id(edge)) {
         shared.lost_carries.fetch_add(1, Ordering::Relaxed);
     }
-    stack.push(Frame { sp, edge });
+    stack.push(frame(sp, edge));
 }
 
 /// The edge that stands for all paths below `caller` that found no memory. What such a path calls

@@ -9,7 +9,7 @@ use clrscope_recording::layout::{block, thread};
 use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 
-use super::frames::Frame;
+use super::frames::{self, Frame};
 use super::hooks;
 use super::shared::{Shared, shared};
 use crate::boundary::guard;
@@ -71,16 +71,16 @@ fn begin(shared: &Shared) -> Option<ThreadRecord> {
 }
 
 fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
-    let frames = take_frames()?;
+    let memory = take_frames()?;
     let Some((record, piece)) = take_record(shared) else {
-        keep_frames(frames);
+        keep_frames(memory);
         return None;
     };
     let root = shared.edge(piece.next, 0);
     shared.set_key(piece.next, 0, block::ROOT_KEY, false);
-    let lowest = frames.start as *mut Frame;
+    let lowest = memory.start as *mut Frame;
     // SAFETY: fresh memory of at least one page.
-    unsafe { lowest.write(Frame { sp: usize::MAX, edge: root }) };
+    unsafe { lowest.write(frames::frame(usize::MAX, root)) };
 
     // SAFETY: no arguments.
     let os_id = unsafe { libc::gettid() } as u32;
@@ -92,11 +92,11 @@ fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
     record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
     record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
     record.u64(thread::BASE).store(shared.arena.base() as u64, Ordering::Relaxed);
-    record.u64(thread::FRAMES).store(frames.start as u64, Ordering::Relaxed);
-    record.u64(thread::FRAMES_END).store((frames.start + frames.bytes) as u64, Ordering::Relaxed);
+    record.u64(thread::FRAMES).store(memory.start as u64, Ordering::Relaxed);
+    record.u64(thread::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
     record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
     record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
-    record.u64(thread::TOP).store(frames.start as u64, Ordering::Release);
+    record.u64(thread::TOP).store(memory.start as u64, Ordering::Release);
     // Last: from here on the reader and the helper thread believe the record.
     record.u32(thread::ROOT).store(piece.next, Ordering::Release);
 
