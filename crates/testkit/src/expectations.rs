@@ -58,6 +58,11 @@ impl Expectations {
         all
     }
 
+    /// What is left of a fixture's stdout without those lines: that part must be the same in every run.
+    pub fn other_lines(stdout: &str) -> String {
+        stdout.split_inclusive('\n').filter(|line| !line.starts_with("EXPECT ")).collect()
+    }
+
     /// The calls that the fixture states for a name.
     pub fn calls(&self, name: &str) -> Option<u64> {
         self.calls.get(name).copied()
@@ -113,6 +118,11 @@ mod tests {
         assert_eq!(all.under.len(), 1);
         assert_eq!(all.thread_calls[0], ThreadCalls { thread: "worker-0".into(), name: "A.B::C".into(), count: 3 });
         assert_eq!((all.max_recursion["A.B::C"], all.wall_ms["A.B::C"], all.cpu_ms["A.B::C"]), (2, 10, 0));
+    }
+
+    #[test]
+    fn other_lines_are_what_is_left() {
+        assert_eq!(Expectations::other_lines("a\nEXPECT calls A 1\n\nb"), "a\n\nb");
     }
 
     #[test]
