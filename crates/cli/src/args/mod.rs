@@ -3,6 +3,7 @@
 mod completions;
 mod demo;
 mod env;
+mod export;
 mod filters;
 mod man;
 mod pack;
@@ -37,6 +38,7 @@ struct CommandLine {
 enum Command {
     Run(run::Run),
     Report(Box<report::Report>),
+    Export(Box<export::Export>),
     Pack(pack::Pack),
     Demo(demo::Demo),
     Env(env::Env),
@@ -82,6 +84,7 @@ impl Command {
         Ok(match self {
             Self::Run(args) => Task::Run(args.into_options()?),
             Self::Report(args) => Task::Report(Box::new(args.into_options()?)),
+            Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(args.into_options()),
             Self::Env(args) => Task::Env(args.into_options()?),

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod env;
+pub(crate) mod export;
 pub(crate) mod man;
 pub(crate) mod pack;
 pub(crate) mod report;
@@ -17,6 +18,8 @@ pub(crate) enum Task {
     Run(run::Options),
     /// `clrscope report`
     Report(Box<report::Options>),
+    /// `clrscope export`
+    Export(Box<export::Options>),
     /// `clrscope pack`
     Pack(pack::Options),
     /// `clrscope demo`
@@ -39,6 +42,7 @@ impl Task {
         match self {
             Self::Run(options) => run::perform(options).map_err(Failure::under_run),
             Self::Report(options) => report::perform(&options).map(done),
+            Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),
             Self::Env(options) => env::perform(options).map(done),

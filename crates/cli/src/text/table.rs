@@ -35,7 +35,14 @@ impl Column {
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    cells: Vec<String>,
+    /// Stands before the last cell and is never shortened.
+    prefix: String,
 }
 
 impl Table {
@@ -46,29 +53,37 @@ impl Table {
 
     /// Adds a row with a cell for each column.
     pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.row_with_prefix(cells, String::new());
+    }
+
+    /// Adds a row whose last cell stands behind a prefix (an indentation), which is kept whole when
+    /// the cell is shortened.
+    pub(super) fn row_with_prefix(&mut self, cells: Vec<String>, prefix: String) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
+        self.rows.push(Row { cells, prefix });
     }
 
     /// The table in at most `width` columns, a line break after each row.
     pub(super) fn render(&self, width: usize) -> String {
         let widths = self.widths();
         let shown = self.shown(&widths, width);
-        let mut text = styled(TITLE, self.line(&shown, &widths, width, |i| self.columns[i].title).trim_end());
+        let titles = |i: usize| self.columns[i].title;
+        let mut text = styled(TITLE, self.line(&shown, &widths, width, "", titles).trim_end());
         text.push('\n');
         for row in &self.rows {
-            text.push_str(self.line(&shown, &widths, width, |i| &row[i]).trim_end());
+            text.push_str(self.line(&shown, &widths, width, &row.prefix, |i| &row.cells[i]).trim_end());
             text.push('\n');
         }
         text
     }
 
     fn widths(&self) -> Vec<usize> {
+        let last = self.columns.len() - 1;
         let width = |i: usize| {
-            let cells = self.rows.iter().map(|row| columns(&row[i]));
-            cells.chain([columns(self.columns[i].title)]).max().unwrap_or(0)
+            let cell = |row: &Row| columns(&row.cells[i]) + if i == last { columns(&row.prefix) } else { 0 };
+            self.rows.iter().map(cell).chain([columns(self.columns[i].title)]).max().unwrap_or(0)
         };
-        (0..self.columns.len()).map(width).collect()
+        (0..=last).map(width).collect()
     }
 
     /// The columns there is room for.
@@ -85,12 +100,20 @@ impl Table {
         shown
     }
 
-    fn line<'t>(&self, shown: &[usize], widths: &[usize], width: usize, cell: impl Fn(usize) -> &'t str) -> String {
+    fn line<'t>(
+        &self,
+        shown: &[usize],
+        widths: &[usize],
+        width: usize,
+        prefix: &str,
+        cell: impl Fn(usize) -> &'t str,
+    ) -> String {
         let last = self.columns.len() - 1;
         let mut line = String::new();
         for &i in shown {
             if i == last {
-                line.push_str(&shortened(cell(i), room(shown, widths, width).max(8)));
+                let room = room(shown, widths, width).saturating_sub(columns(prefix));
+                line.extend([prefix, &shortened(cell(i), room.max(8))]);
                 continue;
             }
             let padding = " ".repeat(widths[i].saturating_sub(columns(cell(i))));

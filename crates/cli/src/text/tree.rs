@@ -2,16 +2,15 @@
 
 use clrscope_analysis::{Totals, Tree, TreeNode};
 
-use super::names::{Names, columns};
+use super::names::Names;
 use super::table::{Column, Table};
 use super::units::{count, share, time, time_cell};
 use super::{FAINT, styled};
-use crate::errors::one_line;
 
 /// Columns of indentation per level.
 const STEP: usize = 2;
-/// From this part of the width on, deeper nodes are not indented further: their depth is a number.
-const MOST_INDENT: usize = 3;
+/// Indentation takes at most this part of the width.
+const MOST_INDENT: usize = 4;
 
 /// The view `tree`.
 pub(crate) fn tree(view: &Tree<'_>, width: usize) -> String {
@@ -29,35 +28,34 @@ pub(crate) fn tree(view: &Tree<'_>, width: usize) -> String {
         Column::words(if per_thread { "thread and function" } else { "function" }, 0),
     ]);
     for node in &view.nodes {
-        table.row(vec![
+        let cells = vec![
             time_cell(node.times.inclusive_ns),
             share(totals.share(node.times.inclusive_ns)),
             time_cell(node.times.exclusive_ns),
             count(node.times.calls),
-            label(node, &names, width),
-        ]);
+            label(node, &names),
+        ];
+        table.row_with_prefix(cells, indentation(node.depth as usize, width));
     }
     table.render(width) + &pruned(view, totals)
 }
 
-fn label(node: &TreeNode<'_>, names: &Names<'_>, width: usize) -> String {
-    let depth = node.depth as usize;
-    let indent = depth * STEP;
-    let most = width / MOST_INDENT;
-    let indentation = match indent <= most {
-        true => " ".repeat(indent),
-        false => format!("{:<most$}", format!("{}({depth})", " ".repeat(most.saturating_sub(depth_columns(depth))))),
-    };
+fn label(node: &TreeNode<'_>, names: &Names<'_>) -> String {
     let thread = match node.thread {
-        Some(thread) if depth == 0 => format!("{} {}: ", thread.id, thread.role.name()),
+        Some(thread) if node.depth == 0 => format!("{} {}: ", thread.id, thread.role.name()),
         _ => String::new(),
     };
     let tail = if node.by_tail_call { " (tail call)" } else { "" };
-    format!("{indentation}{thread}{}{tail}", one_line(names.shown(&node.function)))
+    format!("{thread}{}{tail}", names.shown(&node.function))
 }
 
-fn depth_columns(depth: usize) -> usize {
-    columns(&depth.to_string()) + 3
+/// Spaces, as long as they leave room for names; further down a number says the depth.
+fn indentation(depth: usize, width: usize) -> String {
+    let most = width / MOST_INDENT;
+    match depth * STEP {
+        spaces if spaces <= most => " ".repeat(spaces),
+        _ => format!("{:>most$} ", format!("({depth})")),
+    }
 }
 
 fn pruned(view: &Tree<'_>, totals: &Totals) -> String {
@@ -71,4 +69,17 @@ fn pruned(view: &Tree<'_>, totals: &Totals) -> String {
         share(totals.share(view.pruned.inclusive_ns)),
     );
     styled(FAINT, &line) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_nodes_say_their_depth_instead_of_leaving_the_screen() {
+        assert_eq!(indentation(0, 80), "");
+        assert_eq!(indentation(10, 80), " ".repeat(20));
+        assert_eq!(indentation(11, 80), format!("{:>20} ", "(11)"));
+        assert_eq!(indentation(10_000, 80).len(), 21);
+    }
 }

@@ -1,0 +1,73 @@
+//! `clrscope export`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clrscope_export::{ExportOptions, Weight, exporters};
+
+use super::filters::Filters;
+use crate::commands::export::Options;
+use crate::errors::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope export app.clrs --to flamegraph -o app.svg
+  clrscope export app.clrs --to hst > app.hst
+  clrscope export app.clrs --to collapsed --weight calls | sort -k2 -n";
+
+/// Write a recording in the format of another program
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Export {
+    /// The recording: NAME.clrs or NAME.clrs.d
+    #[arg(value_name = "REC")]
+    recording: PathBuf,
+
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    to: String,
+
+    /// File to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// What stacks are weighed by (flamegraph, collapsed)
+    #[arg(long, value_name = "WHAT", default_value = "wall", value_parser = weights())]
+    weight: String,
+
+    /// Smallest share of the time that is drawn, 0 to 1 (flamegraph, dot, collapsed) [default: the format's own]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    min_share: Option<f64>,
+
+    #[command(flatten)]
+    filters: Filters,
+}
+
+fn formats() -> PossibleValuesParser {
+    exporters().iter().map(|e| PossibleValue::new(e.name()).help(e.description())).into()
+}
+
+fn weights() -> PossibleValuesParser {
+    Weight::ALL.iter().map(|(name, _)| PossibleValue::new(*name)).into()
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "it takes a number from 0 to 1".to_owned())
+}
+
+impl Export {
+    pub(super) fn into_options(self) -> Result<Options, Failure> {
+        Ok(Options {
+            recording: self.recording,
+            format: self.to,
+            output: self.output,
+            export: ExportOptions {
+                query: self.filters.into_query()?,
+                weight: Weight::parse(&self.weight).unwrap_or_default(),
+                min_share: self.min_share,
+            },
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! `clrscope export`: a recording in the format of another program.
+
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clrscope_export::{ExportError, ExportOptions, Exporter, exporter};
+use clrscope_recording::model::Recording;
+
+use crate::errors::{Failure, quoted, reason, shown};
+use crate::recording_file::{open, query_failure};
+
+/// What to write where.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The recording.
+    pub(crate) recording: PathBuf,
+    /// Name of the format.
+    pub(crate) format: String,
+    /// The file; stdout when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Which part of the recording, and how.
+    pub(crate) export: ExportOptions,
+}
+
+/// Writes it.
+///
+/// # Errors
+/// When the recording can't be opened, the query not be answered, or the result not be written.
+pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+    let format = exporter(&options.format).map_err(|unknown| {
+        Failure::usage(
+            format!("cannot export to {}", quoted(&unknown.name)),
+            unknown.to_string(),
+            "see 'clrscope export --help'",
+        )
+    })?;
+    let recording = open(&options.recording)?;
+    let result = match &options.output {
+        Some(file) => {
+            refuse_the_recording(file, &options.recording)?;
+            write_file(format, &recording, options, file)
+        }
+        None => write_stdout(format, &recording, options),
+    };
+    result.map_err(|error| failure(options, &error))
+}
+
+/// A slip of the finger must not cost the recording.
+fn refuse_the_recording(file: &Path, recording: &Path) -> Result<(), Failure> {
+    let same = fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(recording).is_ok_and(|rec| rec == file));
+    match same {
+        true => Err(Failure::usage(
+            format!("will not write to {}", shown(file)),
+            "it is the recording itself",
+            "choose another name with -o",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &Options) -> Result<(), ExportError> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?)) {
+        // A reader who has seen enough (`| head`) is no error.
+        Err(ExportError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// A file appears under its name when it is complete. What is no plain file, such as `/dev/stdout`,
+/// is written to as it is.
+fn write_file(format: &dyn Exporter, recording: &Recording, options: &Options, file: &Path) -> Result<(), ExportError> {
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
+        return format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // As any other new file: what it holds was chosen to be passed on.
+    let plain = fs::Permissions::from_mode(0o666);
+    let draft = tempfile::Builder::new().permissions(plain).tempfile_in(folder)?;
+    let mut out = BufWriter::new(draft);
+    format.write(recording, &options.export, &mut out)?;
+    let draft = out.into_inner().map_err(|error| error.into_error())?;
+    draft.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn failure(options: &Options, error: &ExportError) -> Failure {
+    let what = format!("cannot export {} to {}", shown(&options.recording), options.format);
+    match error {
+        ExportError::Query(problem) => query_failure(problem),
+        ExportError::Io(error) => Failure::new(what, reason(error), "choose another file with -o"),
+        other => Failure::new(what, other.to_string(), "leave filters out, or choose another --weight"),
+    }
+}
