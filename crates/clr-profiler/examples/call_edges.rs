@@ -1,0 +1,193 @@
+//! A profiler that counts calls by caller and callee, right through exceptions and tail calls.
+//!
+//! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N` and `depth NAME N` (deepest recursion) to the file named by
+//! `CALL_EDGES_OUTPUT` when the program ends. The framework's own tests run it on programs that know their answer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use clr_profiler::shadow_stack::ShadowStack;
+use clr_profiler::{
+    CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId, NameCache,
+    ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
+};
+
+clr_profiler::export_profiler!(|| CallEdges::new(), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
+
+struct CallEdges {
+    info: OnceLock<ProfilerInfo>,
+    calls: Arc<Calls>,
+    mapper: Arc<Mapper>,
+}
+
+/// Names by `ClientId`, and what each thread saw.
+struct Calls {
+    names: ClientTable<String>,
+    threads: PerThread<Mutex<Thread>>,
+    /// What threads that have ended saw.
+    ended: Arc<Mutex<Seen>>,
+}
+
+/// Calls by caller (0: none) and callee; deepest recursion by function.
+#[derive(Default)]
+struct Seen {
+    edges: HashMap<(usize, usize), u64>,
+    depths: HashMap<usize, usize>,
+}
+
+#[derive(Default)]
+struct Thread {
+    stack: ShadowStack,
+    seen: Seen,
+}
+
+impl Profiler for CallEdges {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        let _ = self.info.set(info.clone());
+        let _ = self.mapper.info.set(info.clone());
+        let hooks = Hooks::safe(self.calls.clone(), self.mapper.clone());
+        Ok(Setup::new(Events::EXCEPTIONS | Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
+        self.mapper.names.module_unloaded(module);
+    }
+
+    fn exception_unwind_finally_enter(&self, _function: FunctionId) {
+        self.block(|stack, frame_pointer| stack.finally_enter(frame_pointer));
+    }
+
+    fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
+        self.block(|stack, frame_pointer| stack.catcher_enter(frame_pointer));
+    }
+
+    fn exception_search_filter_enter(&self, _function: FunctionId) {
+        self.block(|stack, frame_pointer| stack.filter_enter(frame_pointer));
+    }
+
+    fn exception_search_filter_leave(&self) {
+        self.calls.thread(|thread| thread.stack.filter_leave());
+    }
+
+    fn shutdown(&self) {
+        if let Some(path) = std::env::var_os("CALL_EDGES_OUTPUT") {
+            let _ = std::fs::write(path, self.calls.report());
+        }
+    }
+}
+
+impl CallEdges {
+    fn new() -> Self {
+        let ended = Arc::new(Mutex::<Seen>::default());
+        let sum = Arc::clone(&ended);
+        let threads = PerThread::new(Mutex::<Thread>::default, move |thread| {
+            lock(&sum).add(&lock(thread).seen);
+        });
+        let calls = Arc::new(Calls { names: ClientTable::new(), threads: threads.expect("a key is left"), ended });
+        let mapper = Mapper {
+            info: OnceLock::new(),
+            names: NameCache::new(),
+            calls: Arc::clone(&calls),
+            known: Mutex::default(),
+        };
+        Self { info: OnceLock::new(), calls, mapper: Arc::new(mapper) }
+    }
+
+    fn block<R>(&self, happens: impl FnOnce(&mut ShadowStack, usize) -> R) {
+        if let Some(Ok(clause)) = self.info.get().map(ProfilerInfo::exception_clause) {
+            self.calls.thread(|thread| happens(&mut thread.stack, clause.frame_pointer));
+        }
+    }
+}
+
+impl CallHooks for Calls {
+    fn enter(&self, id: ClientId, sp: CallerSp) {
+        self.thread(|thread| {
+            thread.stack.enter(sp.0, id.get());
+            let frames = thread.stack.frames();
+            let caller = frames.len().checked_sub(2).map_or(0, |below| frames[below].word);
+            let depth = frames.iter().filter(|frame| frame.word == id.get()).count();
+            *thread.seen.edges.entry((caller, id.get())).or_default() += 1;
+            let deepest = thread.seen.depths.entry(id.get()).or_default();
+            *deepest = depth.max(*deepest);
+        });
+    }
+
+    fn leave(&self, _id: ClientId, sp: CallerSp) {
+        self.thread(|thread| thread.stack.leave(sp.0));
+    }
+
+    fn tailcall(&self, _id: ClientId, sp: CallerSp) {
+        self.thread(|thread| thread.stack.tailcall(sp.0));
+    }
+}
+
+impl Calls {
+    fn thread<R>(&self, with: impl FnOnce(&mut Thread) -> R) -> R {
+        self.threads.with(|thread| with(&mut lock(thread)))
+    }
+
+    fn report(&self) -> String {
+        let mut all = Seen::default();
+        all.add(&lock(&self.ended));
+        self.threads.for_each(|thread| all.add(&lock(thread).seen));
+        let name = |id: usize| ClientId::new(id).and_then(|id| self.names.get(id)).map_or("[root]", String::as_str);
+        let (mut calls, mut edges, mut depths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for ((caller, callee), count) in all.edges {
+            *calls.entry(name(callee)).or_insert(0) += count;
+            *edges.entry((name(caller), name(callee))).or_insert(0) += count;
+        }
+        for (id, depth) in all.depths {
+            let deepest = depths.entry(name(id)).or_insert(0);
+            *deepest = depth.max(*deepest);
+        }
+        let mut text = String::new();
+        calls.iter().for_each(|(name, n)| drop(writeln!(text, "calls {name} {n}")));
+        edges.iter().for_each(|((caller, callee), n)| drop(writeln!(text, "edge {caller} -> {callee} {n}")));
+        depths.iter().for_each(|(name, n)| drop(writeln!(text, "depth {name} {n}")));
+        let _ = writeln!(text, "panics {}", clr_profiler::panics_caught());
+        text
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        for (edge, count) in &other.edges {
+            *self.edges.entry(*edge).or_default() += count;
+        }
+        for (id, depth) in &other.depths {
+            let deepest = self.depths.entry(*id).or_default();
+            *deepest = (*depth).max(*deepest);
+        }
+    }
+}
+
+struct Mapper {
+    info: OnceLock<ProfilerInfo>,
+    names: NameCache,
+    calls: Arc<Calls>,
+    known: Mutex<HashMap<String, ClientId>>,
+}
+
+impl FunctionMapper for Mapper {
+    fn map(&self, function: FunctionId) -> Mapped {
+        let Some(info) = self.info.get() else { return Mapped::Skip };
+        let name = self.names.function(info, function).name.clone();
+        // The runtime's own exception handling, managed since .NET 9, enters and never leaves.
+        if name.starts_with("System.Runtime.EH::") {
+            return Mapped::Skip;
+        }
+        let mut known = lock(&self.known);
+        if let Some(id) = known.get(&name) {
+            return Mapped::Hook(*id);
+        }
+        let Some(id) = self.calls.names.push(name.clone()) else { return Mapped::Skip };
+        known.insert(name, id);
+        Mapped::Hook(id)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

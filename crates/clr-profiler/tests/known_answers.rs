@@ -1,0 +1,128 @@
+//! Programs that know their own answer, under the example profiler `call_edges`, on every runtime at hand.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use clrscope_testkit as testkit;
+use testkit::{Expectations, Runtime};
+
+const CLASS: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}";
+
+/// What the profiler saw, by the kind of line.
+#[derive(Default)]
+struct Seen {
+    lines: BTreeMap<String, u64>,
+}
+
+impl Seen {
+    fn parse(text: &str) -> Self {
+        let split = |line: &str| line.rsplit_once(' ').map(|(what, n)| (what.to_owned(), n.parse().expect("a number")));
+        Self { lines: text.lines().filter_map(split).collect() }
+    }
+
+    fn get(&self, what: &str) -> u64 {
+        self.lines.get(what).copied().unwrap_or(0)
+    }
+}
+
+/// The example profiler, built from the sources as they are now. `cargo test --test known_answers` alone would not.
+fn profiler() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        // A target folder of its own: cargo holds a lock on the usual one while it builds.
+        let target = testkit::target_folder().join("framework");
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(testkit::workspace_root()).args(["build", "--quiet", "--package", "clr-profiler"]);
+        command.args(["--example", "call_edges", "--target-dir"]).arg(&target);
+        let output = command.output().expect("cargo starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        target.join("debug/examples/libcall_edges.so")
+    })
+}
+
+fn run(runtime: &Runtime, fixture: &str) -> (Expectations, Seen) {
+    let folder = testkit::scratch();
+    let output = folder.path().join("edges");
+    let mut command = runtime.command(&testkit::fixture(fixture));
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", CLASS);
+    command.env("CORECLR_PROFILER_PATH", profiler()).env("CALL_EDGES_OUTPUT", &output);
+    let finished = testkit::run(command).expect_success();
+    assert_eq!(finished.stderr_text(), "", "{fixture} on {}", runtime.version);
+    let seen = std::fs::read_to_string(&output).expect("the profiler writes at the end");
+    (Expectations::parse(&finished.stdout_text()), Seen::parse(&seen))
+}
+
+/// Runs a fixture on every runtime and compares all it states with what the profiler saw.
+fn check(fixture: &str) {
+    testkit::each_runtime(|runtime| {
+        let (expected, seen) = run(runtime, fixture);
+        let mut wrong = Vec::new();
+        let mut compare = |what: String, n: u64| {
+            if seen.get(&what) != n {
+                wrong.push(format!("{what}: expected {n}, saw {}", seen.get(&what)));
+            }
+        };
+        expected.calls.iter().for_each(|(name, n)| compare(format!("calls {name}"), *n));
+        expected.edges.iter().for_each(|((caller, callee), n)| compare(format!("edge {caller} -> {callee}"), *n));
+        expected.max_recursion.iter().for_each(|(name, n)| compare(format!("depth {name}"), *n));
+        compare("panics".to_owned(), 0);
+        assert!(wrong.is_empty(), "{fixture} on .NET {}:\n{}", runtime.version, wrong.join("\n"));
+    });
+}
+
+#[test]
+fn recursion_is_counted_call_by_call() {
+    check("Recursion");
+}
+
+#[test]
+fn what_finally_catch_and_filter_blocks_call_stands_under_their_method() {
+    check("Exceptions");
+}
+
+#[test]
+fn tail_calls_hang_under_the_callers_caller() {
+    check("TailCalls");
+}
+
+#[test]
+fn generics_are_one_function_per_name() {
+    check("Generics");
+}
+
+#[test]
+fn virtual_and_interface_calls_reach_the_right_body() {
+    check("Dispatch");
+}
+
+#[test]
+fn delegates_and_lambdas_belong_to_their_method() {
+    check("Delegates");
+}
+
+#[test]
+fn iterators_are_their_source_method() {
+    check("Iterators");
+}
+
+#[test]
+fn async_methods_are_their_source_method() {
+    check("Async");
+}
+
+#[test]
+fn each_thread_has_a_stack_of_its_own() {
+    check("Threads");
+}
+
+#[test]
+fn callbacks_from_native_code_are_calls() {
+    check("Native");
+}
+
+#[test]
+fn what_dynamic_methods_call_is_counted() {
+    check("Dynamic");
+}
