@@ -229,12 +229,16 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
 }
 
 fn encode(value: &str) -> String {
+    // Whoever reads a part trims it.
+    let inner = value.trim_start().len()..value.trim_end().len();
+    let inner = value.len() - inner.start..inner.end;
     let mut out = String::with_capacity(value.len());
-    for c in value.chars() {
-        match c {
-            ';' | ',' | '%' => out.push_str(&format!("%{:02X}", c as u32)),
-            c if c.is_ascii_control() => out.push_str(&format!("%{:02X}", c as u32)),
-            c => out.push(c),
+    for (at, c) in value.char_indices() {
+        if matches!(c, ';' | ',' | '%') || c.is_ascii_control() || !inner.contains(&at) {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+        } else {
+            out.push(c);
         }
     }
     out
@@ -284,6 +288,14 @@ mod tests {
         ] {
             let error = Request::parse(bad).expect_err("not a request");
             assert!(error.0.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn blanks_around_a_value_come_back() {
+        for out in [" ", " a b ", "\u{2003}x\u{2003}", "\n", ""] {
+            let request = Request { out: Some(out.to_owned()), ..Request::default() };
+            assert_eq!(Request::parse(&request.to_string()), Ok(request), "{out:?}");
         }
     }
 

@@ -1,3 +1,5 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
+pub mod fuzzing;
+pub mod mutate;
 pub mod synthetic;

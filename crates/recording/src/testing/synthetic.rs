@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
 use crate::model::{Clock, Exit};
@@ -60,15 +60,62 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     Ok(())
 }
 
+/// Cuts the unused space off the end of every segment: what is left is all that was written, and small.
+///
+/// # Errors
+/// Those of reading and cutting files.
+pub fn trim(folder: &Path) -> io::Result<()> {
+    for path in segments(folder)? {
+        let bytes = fs::read(&path)?;
+        let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        // The last record may end in zeros of its own.
+        let kept = used.max(HEADER_BYTES).next_multiple_of(64) + 64;
+        fs::File::options().write(true).open(&path)?.set_len(kept.min(bytes.len()) as u64)?;
+    }
+    Ok(())
+}
+
+/// All files of a recording directory, in the order of their names.
+///
+/// # Errors
+/// Those of reading folders.
+pub fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(segments(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// A small, good enough source of numbers; the same each time.
-struct Numbers(u64);
+#[derive(Debug, Clone)]
+pub struct Numbers(u64);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    /// Numbers that depend on `seed` alone.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "numbers without end are no iterator to loop over")]
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// A number below `below`, or 0.
+    pub fn below(&mut self, below: usize) -> usize {
+        (self.next() % below.max(1) as u64) as usize
     }
 
     /// A number below `below`, small ones more often.
@@ -111,7 +158,7 @@ impl Program {
             arena: vec![0; FIRST_PIECE as usize],
             stride,
             functions: u64::from(shape.functions.max(1)),
-            numbers: Numbers(0x1234_5678_9ABC_DEF1),
+            numbers: Numbers::new(1),
             walkers: Vec::new(),
             times: HashMap::new(),
             steps_per_look: if tsc { u32::MAX } else { shape.steps_per_look.max(1) },
@@ -135,6 +182,9 @@ impl Program {
             let walker = turn % self.walkers.len();
             for step in 0..TURN {
                 self.step(walker, step as u32);
+                if self.arena.len() >= bytes {
+                    break;
+                }
             }
             turn += 1;
         }

@@ -21,11 +21,11 @@
 //! | 16 | `u32` | part of the item; the top bit marks the last part of a tree |
 //! | 20 | `u32` | records, nodes or entries in it |
 //! | 24 | `u64` | bytes stored |
-//! | 32 | `u64` | bytes of content, at most sixteen times the bytes stored |
+//! | 32 | `u64` | bytes of content, at most eight times the bytes stored |
 //! | 40 | `u64` | checksum of what is stored |
 //! | 48 | `u64` | checksum of the 48 bytes before |
 //!
-//! Checksums are XXH64 with seed 0. Content that compresses better than sixteen to one is followed by a
+//! Checksums are XXH64 with seed 0. Content that compresses better than eight to one is followed by a
 //! zstd skippable frame that brings the section up to size: whoever opens a file from a stranger knows
 //! what it can make him allocate.
 //!
@@ -88,12 +88,16 @@ mod assemble;
 mod checksum;
 mod index;
 mod records;
+#[cfg(feature = "testing")]
+mod reseal;
 mod section;
 mod tree;
 mod varint;
 mod writer;
 
 pub(crate) use assemble::read;
+#[cfg(feature = "testing")]
+pub(crate) use reseal::reseal;
 pub(crate) use writer::{Written, write};
 
 use super::MAGIC;

@@ -9,7 +9,7 @@ pub(super) const HEAD: usize = 56;
 pub(super) const MARKER: [u8; 4] = *b"SECT";
 /// Content may be at most this many times as large as its stored form. The writer pads what
 /// compresses better, so that a reader knows what a file can make it allocate.
-pub(super) const RATIO: u64 = 16;
+pub(super) const RATIO: u64 = 8;
 
 /// Kinds of sections.
 pub(super) mod kind {

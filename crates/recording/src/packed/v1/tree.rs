@@ -145,14 +145,24 @@ pub(super) struct Decoder {
     builder: CallTreeBuilder,
     /// The number the next node has in the file.
     next: u32,
-    /// Nodes from the root to the last one: number in the file, number in the tree.
-    path: Vec<(u32, u32)>,
+    /// The last node, and how many nodes the path from the root to it has.
+    last: u32,
+    depth: u64,
+    /// Where numbers in the tree and in the file begin to run side by side.
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    in_tree: u32,
+    in_file: u32,
 }
 
 impl Decoder {
     /// `nodes` is how many are to be expected; it must have been checked against the size of the file.
     pub(super) fn new(nodes: usize) -> Self {
-        Self { builder: CallTreeBuilder::with_capacity(nodes), next: 0, path: Vec::new() }
+        let builder = CallTreeBuilder::with_capacity(nodes);
+        Self { builder, next: 0, last: ROOT, depth: 0, runs: Vec::new() }
     }
 
     /// Adds a part of `count` nodes, as far as it can be read; whether it could be read to its end.
@@ -201,18 +211,35 @@ impl Decoder {
 
     /// Goes to the place in the tree where a part begins whose predecessor is missing.
     fn find_path(&mut self, path: &[(u32, u32)]) {
-        let same = self.path.iter().zip(path).take_while(|(have, want)| have.0 == want.0).count();
-        self.path.truncate(same);
-        for &(number, function) in &path[same..] {
-            let node = Node {
-                parent: self.path.last().map_or(ROOT, |last| last.1),
-                function,
-                calls: 0,
-                time: NodeTime::default(),
-                flags: NodeFlags::default(),
-            };
-            self.path.push((number, self.builder.push(node)));
+        // Ascend to the last node that is also above what follows.
+        let known = |in_file: u32| path.binary_search_by_key(&in_file, |node| node.0).ok();
+        let mut same = 0;
+        while self.depth > 0 {
+            if let Some(at) = known(self.in_file(self.last)) {
+                same = at + 1;
+                break;
+            }
+            self.ascend(1);
         }
+        for &(in_file, function) in &path[same..] {
+            let (time, flags) = (NodeTime::default(), NodeFlags::default());
+            self.last = self.builder.push(Node { parent: self.last, function, calls: 0, time, flags });
+            self.runs.push(Run { in_tree: self.last, in_file });
+            self.depth += 1;
+        }
+    }
+
+    /// The number in the file of a node of the tree.
+    fn in_file(&self, node: u32) -> u32 {
+        let run = self.runs.partition_point(|run| run.in_tree <= node).checked_sub(1).map(|at| self.runs[at]);
+        run.map_or(node, |run| run.in_file.wrapping_add(node - run.in_tree))
+    }
+
+    fn ascend(&mut self, nodes: u64) {
+        for _ in 0..nodes {
+            self.last = self.builder.columns().parents[self.last as usize];
+        }
+        self.depth -= nodes;
     }
 
     fn add_columns(&mut self, mut read: Columns<'_>, first: u32, count: u32) -> Option<()> {
@@ -221,14 +248,7 @@ impl Decoder {
         // Numbers in the tree are numbers in the file plus or minus what is missing or made up.
         let shift = u32::try_from(before).ok()?;
         first.max(shift).checked_add(count)?;
-        for number in 0..count {
-            let Some(kept) = read.up.next().and_then(|up| (self.path.len() as u64).checked_sub(up)) else { break };
-            self.path.truncate(kept as usize);
-            tree.parents.push(self.path.last().map_or(ROOT, |last| last.1));
-            self.path.push((first + number, shift + number));
-        }
-        let parents = tree.parents.len() - before;
-        tree.functions.extend(std::iter::from_fn(|| read.functions.next_u32()).take(parents));
+        tree.functions.extend(std::iter::from_fn(|| read.functions.next_u32()).take(count as usize));
         for at in before..tree.functions.len() {
             let Some(calls) = read.calls.next() else { break };
             tree.calls.push(calls as u32);
@@ -236,19 +256,34 @@ impl Decoder {
                 tree.carries.push((at as u32, (calls >> 32) as u32));
             }
         }
+        let (mut last, mut depth) = (self.last, self.depth);
+        for at in shift..tree.calls.len() as u32 {
+            let Some(up) = read.up.next().filter(|&up| up <= depth) else { break };
+            // Each node is left once at most, so all of these together are no more than the nodes.
+            for _ in 0..up {
+                last = tree.parents[last as usize];
+            }
+            tree.parents.push(last);
+            last = at;
+            depth = depth - up + 1;
+        }
         // A column that ends early ends the part.
-        let end = tree.calls.len();
-        tree.parents.truncate(end);
-        tree.functions.truncate(end);
+        let end = tree.parents.len();
         let found = (end - before) as u32;
-        let ended = self.path.iter().rposition(|node| node.1 < shift + found).map_or(0, |last| last + 1);
-        self.path.truncate(ended);
-        self.next = first + found;
+        tree.functions.truncate(end);
+        tree.calls.truncate(end);
+        while tree.carries.last().is_some_and(|carry| carry.0 as usize >= end) {
+            tree.carries.pop();
+        }
         while let Some(at) = read.timed.next(found) {
             let (Some(wall_ns), Some(cpu_ns)) = (read.walls.next(), read.cpus.next()) else { break };
             tree.times.push((shift + at, NodeTime { wall_ns, cpu_ns }));
         }
         tree.tail.extend(std::iter::from_fn(|| read.tails.next(found)).map(|at| shift + at));
+        if found > 0 {
+            self.runs.push(Run { in_tree: shift, in_file: first });
+        }
+        (self.last, self.depth, self.next) = (last, depth, first + found);
         (found == count).then_some(())
     }
 }

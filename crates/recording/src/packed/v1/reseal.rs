@@ -1,0 +1,66 @@
+//! Changing a packed file and making it look right again, for tests of the reader.
+
+use super::index::find;
+use super::section::{HEAD, Head, pack};
+use super::{START, TRAILER_MAGIC, checksum::checksum, section::kind};
+use crate::packed::Source;
+
+/// Fields of a head that can lie: process, item, part, count, stored, plain, kind.
+pub(crate) type Claims = [u64; 7];
+
+/// Hands every section's claims and content to `change`, and writes a file in which all checksums and
+/// the index fit the result. `stored` and `plain` are only written where they were changed.
+pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
+    let mut out = packed.get(..START as usize).unwrap_or(packed).to_vec();
+    let Ok(mut compressor) = zstd::bulk::Compressor::new(1) else { return out };
+    let mut index = Vec::new();
+    for section in find(&Source::Bytes(packed.into())).sections {
+        let body = section.body() as usize;
+        let Some(stored) = packed.get(body..body + section.head.stored as usize) else { continue };
+        let Ok(mut content) = section.head.unpack(stored) else { continue };
+        let mut claims = section.head.claims();
+        let before = claims;
+        change(&mut claims, &mut content);
+        let mut head = section.head;
+        head.claim(&claims);
+        let stored = pack(&mut head, &content, &mut compressor);
+        if claims[4] != before[4] {
+            head.stored = claims[4];
+        }
+        if claims[5] != before[5] {
+            head.plain = claims[5];
+        }
+        index.extend_from_slice(&(out.len() as u64).to_le_bytes());
+        index.extend_from_slice(&head.encode());
+        append(&mut out, &head, &stored);
+    }
+    let at = out.len() as u64;
+    let mut head = Head { kind: kind::INDEX, ..Head::default() };
+    let stored = pack(&mut head, &index, &mut compressor);
+    append(&mut out, &head, &stored);
+    let mut trailer = at.to_le_bytes().to_vec();
+    trailer.extend_from_slice(&(out.len() as u64 - at).to_le_bytes());
+    trailer.extend_from_slice(&checksum(&trailer).to_le_bytes());
+    trailer.extend_from_slice(&TRAILER_MAGIC);
+    out.extend_from_slice(&trailer);
+    out
+}
+
+fn append(out: &mut Vec<u8>, head: &Head, stored: &[u8]) {
+    out.extend_from_slice(&head.encode());
+    out.extend_from_slice(stored);
+    out.resize(HEAD.max(out.len()).next_multiple_of(8), 0);
+}
+
+impl Head {
+    fn claims(&self) -> Claims {
+        let small = [self.process, self.item, self.part, self.count].map(u64::from);
+        [small[0], small[1], small[2], small[3], self.stored, self.plain, u64::from(self.kind)]
+    }
+
+    fn claim(&mut self, claims: &Claims) {
+        (self.process, self.item) = (claims[0] as u32, claims[1] as u32);
+        (self.part, self.count) = (claims[2] as u32, claims[3] as u32);
+        self.kind = claims[6] as u16;
+    }
+}

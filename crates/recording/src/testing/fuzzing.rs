@@ -1,0 +1,228 @@
+//! Entry points for fuzzing, and a runner for machines without a nightly compiler.
+//!
+//! A target takes any bytes and must neither panic, nor hang, nor take much memory. `fuzz/` hands them to
+//! libFuzzer; [`soak`] feeds them from seeds by random mutation, the same each time for the same seed.
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::mutate::{lie, mutate};
+use super::synthetic::{Numbers, Shape, segments, trim, write_directory};
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, kind};
+use crate::model::{Clock, Recording};
+use crate::request::Request;
+
+/// What is fuzzed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// [`open_packed`].
+    OpenPacked,
+    /// [`open_directory`].
+    OpenDirectory,
+    /// [`request`].
+    Request,
+}
+
+impl Target {
+    /// All targets.
+    pub const ALL: [Self; 3] = [Self::OpenPacked, Self::OpenDirectory, Self::Request];
+
+    /// Its name, that of the fuzz target.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenPacked => "open_packed",
+            Self::OpenDirectory => "open_directory",
+            Self::Request => "request",
+        }
+    }
+
+    /// Runs it once.
+    pub fn run(self, bytes: &[u8]) {
+        match self {
+            Self::OpenPacked => open_packed(bytes),
+            Self::OpenDirectory => open_directory(bytes),
+            Self::Request => request(bytes),
+        }
+    }
+}
+
+/// Reads everything there is to read of a packed recording.
+pub fn open_packed(bytes: &[u8]) {
+    if let Ok(recording) = crate::packed::from_bytes(Path::new("fuzzed.clrs"), bytes) {
+        load_all(&recording);
+    }
+}
+
+/// Reads a recording directory, whose files are made from `bytes`: see [`directory_to_bytes`].
+pub fn open_directory(bytes: &[u8]) {
+    let Ok(folder) = Scratch::new() else { return };
+    if write_files(&folder.0, bytes).is_ok()
+        && let Ok(recording) = crate::open(&folder.0)
+    {
+        load_all(&recording);
+    }
+}
+
+/// Parses a request and, where it is one, what it says in full.
+pub fn request(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(request) = Request::parse(&text) {
+        assert_eq!(Request::parse(&request.to_string()), Ok(request), "a request that is written out reads the same");
+    }
+}
+
+/// Loads all trees. How many nodes they have.
+pub fn load_all(recording: &Recording) -> usize {
+    let threads = recording.processes.iter().flat_map(|process| &process.threads);
+    threads.map(|thread| thread.tree.load().len()).sum()
+}
+
+/// A private folder that is removed when dropped.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let shared = Path::new("/dev/shm");
+        let base = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+        let name = format!("clrscope-fuzz-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = base.join(name);
+        fs::create_dir(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What can't be removed stays: there is nobody to tell.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The files of a directory that can be fuzzed, by number.
+const FILES: [(&str, u32); 7] = [
+    ("run.log", kind::LOG),
+    ("p7-1/process.log", kind::LOG),
+    ("p7-1/state.seg", kind::STATE),
+    ("p7-1/threads.seg", kind::THREADS),
+    ("p7-1/tree.seg", kind::TREE),
+    ("p7-1/times.seg", kind::TIMES),
+    ("p7-1/events-flow.seg", kind::EVENTS),
+];
+
+/// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,
+/// plus 128 when its first page stands here too instead of a proper one, a `u32` length, and the content.
+///
+/// # Errors
+/// Those of reading files.
+pub fn directory_to_bytes(folder: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for path in segments(folder)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(number) = FILES.iter().position(|(file, _)| file.ends_with(&name)) else { continue };
+        let content = fs::read(&path)?;
+        let content = content.get(HEADER_BYTES..).unwrap_or(&[]);
+        bytes.push(number as u8);
+        bytes.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(content);
+    }
+    Ok(bytes)
+}
+
+fn write_files(folder: &Path, mut bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir(folder.join("p7-1"))?;
+    while let Some((&[which, a, b, c, d], rest)) = bytes.split_first_chunk() {
+        let length = (u32::from_le_bytes([a, b, c, d]) as usize).min(rest.len());
+        let (content, rest) = rest.split_at(length);
+        bytes = rest;
+        let (name, kind) = FILES[usize::from(which & 127) % FILES.len()];
+        let mut file = Vec::new();
+        if which < 128 {
+            file.extend_from_slice(&MAGIC);
+            file.resize(HEADER_BYTES, 0);
+            file[header::KIND..header::KIND + 4].copy_from_slice(&kind.to_le_bytes());
+            file[header::VERSION..header::VERSION + 4].copy_from_slice(&VERSION.to_le_bytes());
+            file[header::COMMITTED..header::COMMITTED + 8].copy_from_slice(&(content.len() as u64).to_le_bytes());
+        }
+        file.extend_from_slice(content);
+        fs::write(folder.join(name), file)?;
+    }
+    Ok(())
+}
+
+/// Inputs that are right, to start from.
+///
+/// # Errors
+/// Those of writing files.
+pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
+    if target == Target::Request {
+        let texts = [
+            "calls",
+            "calls:clock=tsc,noinline,native=on,helpers=on,trivial=off,max=512MiB",
+            "calls:clock=sampled;flow:args=types;events",
+            "calls;rate=500;include=[App]Shop.*::Pay;exclude=System.*;out=/tmp/x y.clrs.d;duration=1m30s",
+        ];
+        return Ok(texts.map(|text| text.as_bytes().to_vec()).to_vec());
+    }
+    let mut found = Vec::new();
+    for clock in [Clock::Sampled, Clock::Tsc] {
+        let folder = Scratch::new()?;
+        let name = folder.0.join("seed.clrs.d");
+        let shape = Shape { tree_bytes: 24 << 10, threads: 3, functions: 30, clock, steps_per_look: 5 };
+        write_directory(&name, &shape)?;
+        trim(&name)?;
+        if target == Target::OpenDirectory {
+            found.push(directory_to_bytes(&name)?);
+        } else {
+            let recording = crate::open(&name).map_err(|error| io::Error::other(error.to_string()))?;
+            let mut packed = Vec::new();
+            crate::pack::write(&recording, &mut packed)?;
+            found.push(packed);
+        }
+    }
+    Ok(found)
+}
+
+/// What came of a soak.
+#[derive(Debug, Clone)]
+pub struct Soaked {
+    /// Inputs tried.
+    pub inputs: u64,
+    /// The longest any input took.
+    pub slowest: Duration,
+    /// The input that panicked, if one did; its number with this seed is `inputs`.
+    pub failure: Option<Vec<u8>>,
+}
+
+/// Runs mutated seeds for `time`, or until one panics.
+///
+/// # Errors
+/// Those of making the seeds.
+pub fn soak(target: Target, seed: u64, time: Duration) -> io::Result<Soaked> {
+    let seeds = seeds(target)?;
+    let mut numbers = Numbers::new(seed);
+    let started = Instant::now();
+    let mut soaked = Soaked { inputs: 0, slowest: Duration::ZERO, failure: None };
+    while started.elapsed() < time {
+        let mut input = seeds[numbers.below(seeds.len())].clone();
+        if target == Target::OpenPacked && numbers.below(2) == 0 {
+            input = lie(&input, &mut numbers);
+        }
+        if numbers.below(4) > 0 {
+            mutate(&mut input, &mut numbers);
+        }
+        soaked.inputs += 1;
+        let begun = Instant::now();
+        if catch_unwind(AssertUnwindSafe(|| target.run(&input))).is_err() {
+            soaked.failure = Some(input);
+            return Ok(soaked);
+        }
+        soaked.slowest = soaked.slowest.max(begun.elapsed());
+    }
+    Ok(soaked)
+}

@@ -1,0 +1,71 @@
+//! Damage: random, and of the kind that keeps all checksums right.
+
+use super::synthetic::Numbers;
+use crate::packed::v1::reseal;
+
+/// Values that are often the edge of something.
+const EDGES: [u64; 12] =
+    [0, 1, 2, 7, 0x7F, 0xFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, 0x1_0000_0000, u64::MAX >> 1, u64::MAX];
+
+/// Changes some bytes in one of several ways: flips, edge values, holes, repetitions, cuts.
+pub fn mutate(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
+    for _ in 0..1 + numbers.below(4) {
+        let at = numbers.below(bytes.len());
+        match numbers.below(8) {
+            0 => bytes.truncate(at),
+            1 => write(bytes, at & !3, &EDGES[numbers.below(EDGES.len())].to_le_bytes()[..4]),
+            2 => write(bytes, at & !7, &EDGES[numbers.below(EDGES.len())].to_le_bytes()),
+            3 => {
+                let hole = vec![0; numbers.below(64)];
+                write(bytes, at, &hole);
+            }
+            4 => {
+                let from = numbers.below(bytes.len());
+                let copy = bytes[from..bytes.len().min(from + numbers.below(200))].to_vec();
+                write(bytes, at, &copy);
+            }
+            5 => {
+                let from = numbers.below(bytes.len());
+                let copy = bytes[from..bytes.len().min(from + numbers.below(200))].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            6 => write(bytes, at, &[numbers.next() as u8]),
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << numbers.below(8);
+                }
+            }
+        }
+    }
+}
+
+/// Writes as much of `new` as fits.
+fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
+    for (old, new) in bytes.iter_mut().skip(at).zip(new) {
+        *old = *new;
+    }
+}
+
+/// Changes the content of some sections of a packed recording, and the claims in their heads, and makes
+/// all checksums right again: a file as only somebody who means it would write it.
+#[must_use]
+pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let busy = 1 + numbers.below(4);
+    reseal(packed, &mut |claims, content| {
+        if numbers.below(busy) > 0 {
+            return;
+        }
+        for _ in 0..numbers.below(3) {
+            let at = numbers.below(claims.len());
+            let edge = EDGES[numbers.below(EDGES.len())];
+            claims[at] = if numbers.below(2) == 0 {
+                edge
+            } else {
+                claims[at].wrapping_add(numbers.below(5) as u64).wrapping_sub(2)
+            };
+        }
+        if numbers.below(2) == 0 {
+            mutate(content, numbers);
+        }
+    })
+}

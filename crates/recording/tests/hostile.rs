@@ -1,0 +1,228 @@
+//! Recordings that were cut, damaged or made to do harm: whatever the bytes, reading them neither panics
+//! nor hangs nor takes much memory; and what was damaged is said.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clrscope_recording::model::{Clock, Recording};
+use clrscope_recording::testing::fuzzing::{Target, directory_to_bytes, load_all, seeds};
+use clrscope_recording::testing::mutate::{lie, mutate};
+use clrscope_recording::testing::synthetic::{Numbers, Shape, segments, trim, write_directory};
+use common::allocator::{Counting, peak};
+use common::{packed, unpacked};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Memory for reading a recording: at most so many times its size ...
+const MULTIPLE: usize = 48;
+/// ... and this, for the decompressor and what every recording needs.
+const CONSTANT: usize = 1 << 20;
+/// Nothing of this size may take longer, even on a busy machine.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// A small recording directory, without the space that segments keep ahead.
+fn directory(folder: &Path, clock: Clock) -> PathBuf {
+    let name = folder.join("x.clrs.d");
+    let shape = Shape { tree_bytes: 12 << 10, threads: 2, functions: 8, clock, steps_per_look: 9 };
+    write_directory(&name, &shape).expect("a directory");
+    trim(&name).expect("files to cut");
+    name
+}
+
+/// A folder in memory where there is such: these tests write thousands of files.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+fn small() -> Recording {
+    let folder = folder();
+    let mut recording = clrscope_recording::open(&directory(folder.path(), Clock::Sampled)).expect("a recording");
+    // Trees are read on demand, and the directory goes away.
+    for thread in recording.processes.iter_mut().flat_map(|process| &mut process.threads) {
+        thread.tree = clrscope_recording::model::TreeSource::ready(thread.tree.load());
+    }
+    recording
+}
+
+/// Reads all of it within bounds.
+fn within_bounds(size: usize, read: impl FnOnce() -> Option<Recording>) -> Option<Recording> {
+    let started = Instant::now();
+    let (recording, bytes) = peak(|| {
+        read().inspect(|recording| {
+            load_all(recording);
+        })
+    });
+    assert!(bytes <= size * MULTIPLE + CONSTANT, "{bytes} bytes of memory for {size} of recording");
+    assert!(started.elapsed() < LONGEST, "{:?} for {size} bytes", started.elapsed());
+    recording
+}
+
+fn read_packed(bytes: &[u8]) -> Option<Recording> {
+    within_bounds(bytes.len(), || unpacked(bytes).ok())
+}
+
+/// Everything a recording says, as a text.
+fn told(recording: &Recording) -> String {
+    let trees = recording.processes.iter().flat_map(|process| &process.threads).map(|thread| thread.tree.load());
+    format!("{:?} {:?} {:?}", recording.run, recording.processes, trees.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_packed_file_cut_anywhere_gives_what_stood_before() {
+    let bytes = packed(&small());
+    let whole = small();
+    let (mut functions, mut nodes) = (0, 0);
+    for end in 0..bytes.len() {
+        let Some(read) = read_packed(&bytes[..end]) else {
+            assert!(end < 16, "refused at {end}");
+            continue;
+        };
+        assert!(!read.problems.is_empty(), "a cut at {end} went unnoticed");
+        let process = read.processes.first();
+        // More bytes never give less.
+        let (functions_now, nodes_now) = (process.map_or(0, |p| p.functions.len()), load_all(&read));
+        assert!(functions_now >= functions && nodes_now >= nodes, "less at {end}");
+        (functions, nodes) = (functions_now, nodes_now);
+    }
+    assert_eq!((functions, nodes), (whole.processes[0].functions.len(), load_all(&whole)));
+}
+
+#[test]
+fn no_damaged_byte_of_a_packed_file_goes_unnoticed() {
+    let bytes = packed(&small());
+    let truth = told(&unpacked(&bytes).expect("it was just written"));
+    let mut numbers = Numbers::new(3);
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << numbers.below(8);
+        let Some(read) = read_packed(&damaged) else {
+            assert!(at < 12, "refused because of byte {at}");
+            continue;
+        };
+        assert!(!read.problems.is_empty() || told(&read) == truth, "damage at {at} went unnoticed");
+    }
+}
+
+#[test]
+fn one_damaged_section_costs_no_other() {
+    let bytes = packed(&small());
+    let whole = unpacked(&bytes).expect("it was just written");
+    let mut partial = 0;
+    for at in 16..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] = !damaged[at];
+        let read = read_packed(&damaged).expect("only its start can make a file unreadable");
+        let same = |a: bool, b: bool, c: bool| usize::from(a) + usize::from(b) + usize::from(c);
+        let (p, q) = (&whole.processes[0], read.processes.first());
+        let kept = q.map_or(0, |q| {
+            let functions = format!("{:?}", q.functions) == format!("{:?}", p.functions);
+            let modules = format!("{:?}", q.modules) == format!("{:?}", p.modules);
+            same(functions, modules, load_all(&read) == load_all(&whole))
+        });
+        assert!(kept >= 2, "byte {at} cost {}", 3 - kept);
+        partial += usize::from(kept == 2);
+    }
+    assert!(partial > 100, "{partial}");
+}
+
+#[test]
+fn random_damage_to_a_packed_file_does_no_harm() {
+    let seeds = seeds(Target::OpenPacked).expect("seeds");
+    let mut numbers = Numbers::new(4);
+    for _ in 0..3_000 {
+        let mut bytes = seeds[numbers.below(seeds.len())].clone();
+        mutate(&mut bytes, &mut numbers);
+        read_packed(&bytes);
+    }
+}
+
+#[test]
+fn a_packed_file_that_lies_under_right_checksums_does_no_harm() {
+    let seeds = seeds(Target::OpenPacked).expect("seeds");
+    let mut numbers = Numbers::new(5);
+    let mut read = 0;
+    for _ in 0..3_000 {
+        let bytes = lie(&seeds[numbers.below(seeds.len())], &mut numbers);
+        read += usize::from(read_packed(&bytes).is_some_and(|r| !r.processes.is_empty()));
+    }
+    // Most of them get past the checksums, or this would test nothing.
+    assert!(read > 2_000, "{read}");
+}
+
+#[test]
+fn every_file_of_a_directory_cut_anywhere_gives_what_stood_before() {
+    for clock in [Clock::Sampled, Clock::Tsc] {
+        let folder = folder();
+        let name = directory(folder.path(), clock);
+        let size: usize = segments(&name).expect("files").iter().map(|path| length(path)).sum();
+        for path in segments(&name).expect("files") {
+            let bytes = fs::read(&path).expect("a segment");
+            let file = fs::File::options().write(true).open(&path).expect("a segment");
+            let mut nodes = usize::MAX;
+            // The first page is mostly empty: every byte of it is cut in the other test of this kind.
+            let cuts = (4096..=bytes.len()).rev().chain((0..4096).rev().step_by(31)).chain((0..40).rev());
+            for end in cuts {
+                file.set_len(end as u64).expect("a shorter file");
+                let read = within_bounds(size, || clrscope_recording::open(&name).ok()).expect("most of it is there");
+                let nodes_now = load_all(&read);
+                assert!(nodes_now <= nodes, "more in {} at {end}", path.display());
+                nodes = nodes_now;
+            }
+            fs::write(&path, &bytes).expect("the segment again");
+        }
+        assert_eq!(clrscope_recording::open(&name).expect("a recording").problems, []);
+    }
+}
+
+fn length(path: &Path) -> usize {
+    path.metadata().map_or(0, |metadata| metadata.len() as usize)
+}
+
+#[test]
+fn random_damage_to_a_directory_does_no_harm() {
+    let mut numbers = Numbers::new(6);
+    for clock in [Clock::Sampled, Clock::Tsc] {
+        let folder = folder();
+        let name = directory(folder.path(), clock);
+        let files = segments(&name).expect("files");
+        for _ in 0..1_000 {
+            let path = &files[numbers.below(files.len())];
+            let bytes = fs::read(path).expect("a segment");
+            let mut damaged = bytes.clone();
+            if numbers.below(4) > 0 {
+                // The content, most of the time: the first page is nearly empty.
+                let mut content = damaged.split_off(4096);
+                mutate(&mut content, &mut numbers);
+                damaged.append(&mut content);
+            } else {
+                mutate(&mut damaged, &mut numbers);
+            }
+            fs::write(path, &damaged).expect("a damaged segment");
+            let size = files.iter().map(|path| length(path)).sum();
+            within_bounds(size, || clrscope_recording::open(&name).ok());
+            fs::write(path, &bytes).expect("the segment again");
+        }
+    }
+}
+
+#[test]
+fn every_target_survives_its_seeds() {
+    for target in Target::ALL {
+        let seeds = seeds(target).expect("seeds");
+        assert!(seeds.len() >= 2);
+        seeds.iter().for_each(|seed| target.run(seed));
+    }
+}
+
+#[test]
+fn a_directory_survives_as_bytes() {
+    let folder = folder();
+    let name = directory(folder.path(), Clock::Sampled);
+    let bytes = directory_to_bytes(&name).expect("bytes");
+    assert!(bytes.len() > 8_000, "{}", bytes.len());
+    Target::OpenDirectory.run(&bytes);
+}
