@@ -19,6 +19,13 @@ pub(crate) static DEMO: Program = Program {
     configuration: include_bytes!("../../../dotnet/demo/bin/Demo.runtimeconfig.json"),
 };
 
+/// The smallest program.
+pub(crate) static HELLO: Program = Program {
+    name: "Hello",
+    library: include_bytes!("../../../dotnet/fixtures/bin/Hello.dll"),
+    configuration: include_bytes!("../../../dotnet/fixtures/bin/Hello.runtimeconfig.json"),
+};
+
 impl Program {
     /// Writes it into `folder`; the library's path.
     ///

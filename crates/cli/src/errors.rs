@@ -52,6 +52,21 @@ impl Failure {
         self
     }
 
+    /// What was to be done.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Why it could not be.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
+
     /// The process's exit code.
     pub(crate) fn code(&self) -> u8 {
         self.code

@@ -4,6 +4,7 @@ mod agent_file;
 mod args;
 mod commands;
 mod csv;
+mod doctor;
 pub mod dotnet;
 mod embedded;
 mod errors;

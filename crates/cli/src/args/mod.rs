@@ -2,6 +2,7 @@
 
 mod completions;
 mod demo;
+mod doctor;
 mod env;
 mod export;
 mod filters;
@@ -41,6 +42,7 @@ enum Command {
     Export(Box<export::Export>),
     Pack(pack::Pack),
     Demo(demo::Demo),
+    Doctor(doctor::Doctor),
     Env(env::Env),
     Completions(completions::Completions),
     Man(man::Man),
@@ -87,6 +89,7 @@ impl Command {
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(args.into_options()),
+            Self::Doctor(args) => Task::Doctor(args.into_options()),
             Self::Env(args) => Task::Env(args.into_options()?),
             Self::Completions(args) => Task::Completions(args.into_shell()),
             Self::Man(args) => Task::Man(args.into_options()),

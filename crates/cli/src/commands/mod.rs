@@ -2,6 +2,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod export;
 pub(crate) mod man;
@@ -24,6 +25,8 @@ pub(crate) enum Task {
     Pack(pack::Options),
     /// `clrscope demo`
     Demo(demo::Options),
+    /// `clrscope doctor`
+    Doctor(doctor::Options),
     /// `clrscope env`
     Env(env::Options),
     /// `clrscope completions`
@@ -45,6 +48,7 @@ impl Task {
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),
+            Self::Doctor(options) => doctor::perform(&options),
             Self::Env(options) => env::perform(options).map(done),
             Self::Completions(shell) => completions::perform(shell).map(done),
             Self::Man(options) => man::perform(&options).map(done),

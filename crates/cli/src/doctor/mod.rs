@@ -1,0 +1,71 @@
+//! What works here, what does not, and what would cure it. Looks and tries; changes nothing.
+
+mod machine;
+mod place;
+mod runtimes;
+
+/// How a check went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Status {
+    /// It works.
+    Ok,
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// Something will not work, or not well.
+    Warning,
+    /// Nothing can be recorded.
+    Failed,
+}
+
+impl Status {
+    /// The name in JSON and text.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// What was looked at, one word or two.
+    pub(crate) name: &'static str,
+    /// How it went.
+    pub(crate) status: Status,
+    /// What was found, in a sentence without a full stop.
+    pub(crate) found: String,
+    /// What would cure it.
+    pub(crate) cure: Option<String>,
+}
+
+impl Check {
+    /// It works.
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, status: Status::Ok, found: found.into(), cure: None }
+    }
+
+    /// Something to know, to look out for, or that fails, with its cure.
+    fn bad(status: Status, name: &'static str, found: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { name, status, found: found.into(), cure: Some(cure.into()) }
+    }
+}
+
+/// Every check, in the order in which a recording would meet them.
+pub(crate) fn checks() -> Vec<Check> {
+    let mut checks = Vec::new();
+    let agent = place::agent();
+    checks.push(agent.check);
+    checks.extend(runtimes::checks(agent.path.as_deref()));
+    checks.push(runtimes::libicu());
+    checks.extend(runtimes::environment());
+    checks.extend(place::output());
+    checks.extend(machine::limits());
+    checks.extend(machine::clock());
+    checks.push(machine::perf_events());
+    checks.extend(machine::container());
+    checks
+}

@@ -1,0 +1,97 @@
+//! Where the agent lies and where recordings go.
+
+use std::env;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+
+use super::{Check, Status};
+use crate::agent_file;
+use crate::errors::{Failure, reason, shown};
+
+/// Less free space than this is soon used up.
+const LITTLE_SPACE: u64 = 2 << 30;
+/// What is reserved to see whether the file system can promise space.
+const TRIAL: u64 = 64 << 10;
+
+/// The agent's file and how it got there.
+pub(super) struct Agent {
+    /// Whether it is there.
+    pub(super) check: Check,
+    /// Its path, if it is.
+    pub(super) path: Option<PathBuf>,
+}
+
+/// Puts the agent into the cache.
+pub(super) fn agent() -> Agent {
+    match agent_file::install(false) {
+        Ok(path) => {
+            let found = format!("{}, nobody else can change it", shown(&path));
+            Agent { check: Check::ok("agent", found), path: Some(path) }
+        }
+        Err(failure) => Agent { check: from_failure("agent", &failure), path: None },
+    }
+}
+
+fn from_failure(name: &'static str, failure: &Failure) -> Check {
+    Check::bad(Status::Failed, name, format!("{}: {}", failure.what(), failure.why()), failure.hint())
+}
+
+/// The current folder, where `run` puts recordings.
+pub(super) fn output() -> Vec<Check> {
+    let folder = match env::current_dir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            let found = format!("the current folder can't be had: {}", reason(&error));
+            return vec![Check::bad(Status::Failed, "output", found, "change to a folder that exists")];
+        }
+    };
+    vec![promise(&folder), space(&folder)]
+}
+
+/// Whether a recording can be written there the way it is meant: with disk space promised before use.
+fn promise(folder: &Path) -> Check {
+    let elsewhere = "record elsewhere: clrscope run -o FOLDER/NAME.clrs";
+    match try_to_reserve(folder) {
+        Ok(()) => Check::ok("output", format!("recordings can be written to {}", shown(folder))),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            let found = format!(
+                "the file system of {} can't promise space: what is recorded is held in memory and written late",
+                shown(folder)
+            );
+            Check::bad(Status::Warning, "output", found, elsewhere)
+        }
+        Err(error) => {
+            let found = format!("nothing can be written to {}: {}", shown(folder), reason(&error));
+            Check::bad(Status::Failed, "output", found, elsewhere)
+        }
+    }
+}
+
+fn try_to_reserve(folder: &Path) -> io::Result<()> {
+    let path = folder.join(format!(".clrscope-doctor-{}", std::process::id()));
+    let file = File::create_new(&path)?;
+    let reserved = fallocate(&file, FallocateFlags::empty(), 0, TRIAL);
+    fs::remove_file(&path)?;
+    Ok(reserved?)
+}
+
+fn space(folder: &Path) -> Check {
+    let Ok(found) = statvfs(folder) else {
+        let cure = "check the file system with df";
+        return Check::bad(Status::Note, "space", format!("the space in {} is unknown", shown(folder)), cure);
+    };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let text = format!("{:.1} GiB are free in {}", free as f64 / f64::from(1 << 30), shown(folder));
+    match free < LITTLE_SPACE {
+        true => Check::bad(
+            Status::Warning,
+            "space",
+            text,
+            "make room, record elsewhere with -o, or set a limit: -i calls:max=256MiB",
+        ),
+        false => Check::ok("space", text),
+    }
+}
