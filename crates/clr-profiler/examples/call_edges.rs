@@ -1,9 +1,9 @@
 //! A profiler that counts calls by caller and callee, right through exceptions and tail calls.
 //!
-//! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N` and `depth NAME N` (deepest recursion) to the file named by
-//! `CALL_EDGES_OUTPUT` when the program ends. The framework's own tests run it on programs that know their answer.
+//! It writes lines `calls NAME N`, `edge CALLER -> CALLEE N`, `depth NAME N` (deepest recursion) and
+//! `signature [ASSEMBLY]SIGNATURE 1` to the file named by `CALL_EDGES_OUTPUT` when the program ends. The framework's own tests run it on programs that know their answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -24,6 +24,8 @@ struct CallEdges {
 /// Names by `ClientId`, and what each thread saw.
 struct Calls {
     names: ClientTable<String>,
+    /// Assembly and signature of each function that was compiled.
+    signatures: Mutex<BTreeSet<String>>,
     threads: PerThread<Mutex<Thread>>,
     /// What threads that have ended saw.
     ended: Arc<Mutex<Seen>>,
@@ -84,7 +86,12 @@ impl CallEdges {
         let threads = PerThread::new(Mutex::<Thread>::default, move |thread| {
             lock(&sum).add(&lock(thread).seen);
         });
-        let calls = Arc::new(Calls { names: ClientTable::new(), threads: threads.expect("a key is left"), ended });
+        let calls = Arc::new(Calls {
+            names: ClientTable::new(),
+            signatures: Mutex::default(),
+            threads: threads.expect("a key is left"),
+            ended,
+        });
         let mapper = Mapper {
             info: OnceLock::new(),
             names: NameCache::new(),
@@ -143,9 +150,18 @@ impl Calls {
             *deepest = depth.max(*deepest);
         }
         let mut text = String::new();
-        calls.iter().for_each(|(name, n)| drop(writeln!(text, "calls {name} {n}")));
-        edges.iter().for_each(|((caller, callee), n)| drop(writeln!(text, "edge {caller} -> {callee} {n}")));
-        depths.iter().for_each(|(name, n)| drop(writeln!(text, "depth {name} {n}")));
+        for (name, n) in calls {
+            let _ = writeln!(text, "calls {name} {n}");
+        }
+        for ((caller, callee), n) in edges {
+            let _ = writeln!(text, "edge {caller} -> {callee} {n}");
+        }
+        for (name, n) in depths {
+            let _ = writeln!(text, "depth {name} {n}");
+        }
+        for signature in lock(&self.signatures).iter() {
+            let _ = writeln!(text, "signature {signature} 1");
+        }
         let _ = writeln!(text, "panics {}", clr_profiler::panics_caught());
         text
     }
@@ -173,7 +189,9 @@ struct Mapper {
 impl FunctionMapper for Mapper {
     fn map(&self, function: FunctionId) -> Mapped {
         let Some(info) = self.info.get() else { return Mapped::Skip };
-        let name = self.names.function(info, function).name.clone();
+        let found = self.names.function(info, function);
+        lock(&self.calls.signatures).insert(format!("[{}]{}", found.module, found.signature));
+        let name = found.name.clone();
         // The runtime's own exception handling, managed since .NET 9, enters and never leaves.
         if name.starts_with("System.Runtime.EH::") {
             return Mapped::Skip;
