@@ -46,6 +46,32 @@ fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
     }
 }
 
+/// What a section of a packed recording says of itself. A test may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claims {
+    /// Kind of section.
+    pub kind: u16,
+    /// Number of the process.
+    pub process: u32,
+    /// Item, see the specification of the format.
+    pub item: u32,
+    /// Part of the item.
+    pub part: u32,
+    /// Records, nodes or entries.
+    pub count: u32,
+    /// Bytes stored; written when changed, else what is right.
+    pub stored: u64,
+    /// Bytes of content; written when changed, else what is right.
+    pub plain: u64,
+}
+
+/// Hands the claims and content of every section of a packed recording to `change`, and makes a file in
+/// which all checksums and the index are right.
+#[must_use]
+pub fn rewrite(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>)) -> Vec<u8> {
+    reseal(packed, change)
+}
+
 /// Changes the content of some sections of a packed recording, and the claims in their heads, and makes
 /// all checksums right again: a file as only somebody who means it would write it.
 #[must_use]
@@ -56,16 +82,27 @@ pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
             return;
         }
         for _ in 0..numbers.below(3) {
-            let at = numbers.below(claims.len());
-            let edge = EDGES[numbers.below(EDGES.len())];
-            claims[at] = if numbers.below(2) == 0 {
-                edge
-            } else {
-                claims[at].wrapping_add(numbers.below(5) as u64).wrapping_sub(2)
-            };
+            change_claim(claims, numbers);
         }
         if numbers.below(2) == 0 {
             mutate(content, numbers);
         }
     })
+}
+
+fn change_claim(claims: &mut Claims, numbers: &mut Numbers) {
+    let edge = EDGES[numbers.below(EDGES.len())];
+    let near = numbers.below(5) as u64;
+    let far = numbers.below(2) == 0;
+    let wide = |value: u64| if far { edge } else { value.wrapping_add(near).wrapping_sub(2) };
+    let narrow = |value: u32| wide(u64::from(value)) as u32;
+    match numbers.below(7) {
+        0 => claims.kind = wide(u64::from(claims.kind)) as u16,
+        1 => claims.process = narrow(claims.process),
+        2 => claims.item = narrow(claims.item),
+        3 => claims.part = narrow(claims.part),
+        4 => claims.count = narrow(claims.count),
+        5 => claims.stored = wide(claims.stored),
+        _ => claims.plain = wide(claims.plain),
+    }
 }

@@ -130,3 +130,33 @@ fn next_head(source: &Source, from: u64) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(sections: &[(u64, u64)]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for &(at, stored) in sections {
+            content.extend_from_slice(&at.to_le_bytes());
+            content.extend_from_slice(&Head { kind: kind::TREE, stored, plain: stored, ..Head::default() }.encode());
+        }
+        content
+    }
+
+    #[test]
+    fn an_index_whose_sections_overlap_or_lie_outside_is_not_used() {
+        assert_eq!(entries(&index(&[(16, 8), (80, 8)]), 144).map(|found| found.len()), Some(2));
+        for (bad, end) in [
+            (vec![(16, 8), (16, 8)], 1_000),
+            (vec![(16, 9), (80, 8)], 1_000),
+            (vec![(80, 8), (16, 8)], 1_000),
+            (vec![(8, 8)], 1_000),
+            (vec![(16, 8)], 79),
+            (vec![(u64::MAX, 8)], 1_000),
+            (vec![(16, u64::MAX)], 1_000),
+        ] {
+            assert_eq!(entries(&index(&bad), end), None, "{bad:?}");
+        }
+    }
+}

@@ -4,9 +4,7 @@ use super::index::find;
 use super::section::{HEAD, Head, pack};
 use super::{START, TRAILER_MAGIC, checksum::checksum, section::kind};
 use crate::packed::Source;
-
-/// Fields of a head that can lie: process, item, part, count, stored, plain, kind.
-pub(crate) type Claims = [u64; 7];
+use crate::testing::mutate::Claims;
 
 /// Hands every section's claims and content to `change`, and writes a file in which all checksums and
 /// the index fit the result. `stored` and `plain` are only written where they were changed.
@@ -24,11 +22,11 @@ pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec
         let mut head = section.head;
         head.claim(&claims);
         let stored = pack(&mut head, &content, &mut compressor);
-        if claims[4] != before[4] {
-            head.stored = claims[4];
+        if claims.stored != before.stored {
+            head.stored = claims.stored;
         }
-        if claims[5] != before[5] {
-            head.plain = claims[5];
+        if claims.plain != before.plain {
+            head.plain = claims.plain;
         }
         index.extend_from_slice(&(out.len() as u64).to_le_bytes());
         index.extend_from_slice(&head.encode());
@@ -54,13 +52,12 @@ fn append(out: &mut Vec<u8>, head: &Head, stored: &[u8]) {
 
 impl Head {
     fn claims(&self) -> Claims {
-        let small = [self.process, self.item, self.part, self.count].map(u64::from);
-        [small[0], small[1], small[2], small[3], self.stored, self.plain, u64::from(self.kind)]
+        let &Self { kind, process, item, part, count, stored, plain, .. } = self;
+        Claims { kind, process, item, part, count, stored, plain }
     }
 
     fn claim(&mut self, claims: &Claims) {
-        (self.process, self.item) = (claims[0] as u32, claims[1] as u32);
-        (self.part, self.count) = (claims[2] as u32, claims[3] as u32);
-        self.kind = claims[6] as u16;
+        (self.kind, self.process, self.item) = (claims.kind, claims.process, claims.item);
+        (self.part, self.count) = (claims.part, claims.count);
     }
 }
