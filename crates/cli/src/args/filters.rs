@@ -14,7 +14,7 @@ const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 #[command(next_help_heading = "Filters")]
 pub(super) struct Filters {
     /// Only the process with this id
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole::<u32>)]
     pid: Option<u32>,
 
     /// Only processes whose command matches, such as '*MyApp.dll*'
@@ -42,7 +42,7 @@ pub(super) struct Filters {
     until: Option<String>,
 
     /// At most so many rows; in trees so many children of a node
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
     /// Order of the rows: exclusive, inclusive, callee, suspended, profiler, exclusive-cpu, inclusive-cpu, calls,
@@ -81,6 +81,10 @@ fn time(option: &str, text: &str) -> Result<u64, Failure> {
     }
     let milliseconds = parse_duration(text).map_err(|RequestError(why)| refuse(why))?;
     milliseconds.checked_mul(NANOSECONDS_PER_MILLISECOND).ok_or_else(|| refuse("it is too long".to_owned()))
+}
+
+fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "it takes a whole number".to_owned())
 }
 
 fn sort(text: &str) -> Result<Sort, String> {

@@ -22,7 +22,11 @@ The exit code is the program's (128+n when signal n ended it); 125 when clrscope
 
 /// Start a program under the agent and record it
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, after_long_help = long_help())]
+#[command(
+    override_usage = "clrscope run [OPTIONS] [--] PROGRAM [ARGS]...",
+    after_help = EXAMPLES,
+    after_long_help = long_help()
+)]
 pub(super) struct Run {
     #[command(flatten)]
     recording: RecordingArgs,

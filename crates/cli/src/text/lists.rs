@@ -6,7 +6,7 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::{LossReason, Thread};
 
-use super::names::Names;
+use super::names::{Names, shortened};
 use super::table::{Column, Table};
 use super::units::{count, maybe_time_cell, share, time, time_cell};
 use super::{FAINT, TITLE, more, styled};
@@ -15,9 +15,9 @@ use crate::json::THREAD_START;
 /// The view `functions`.
 pub(crate) fn functions(view: &Functions<'_>, width: usize) -> String {
     if view.rows.is_empty() {
-        return nothing("function");
+        return nothing("function", width);
     }
-    function_table(&view.rows, &view.conditions, width) + &more(view.left_out, "functions")
+    function_table(&view.rows, &view.conditions, width) + &more(view.left_out, "functions", width)
 }
 
 /// The view `summary`.
@@ -32,10 +32,10 @@ pub(crate) fn summary(view: &Summary<'_>, width: usize) -> String {
         text.push('\n');
     }
     if view.top.is_empty() {
-        return text + &nothing("function");
+        return text + &nothing("function", width);
     }
     let title = format!("The first {} of {} functions by their own time", view.top.len(), count(view.functions as u64));
-    text.push_str(&styled(TITLE, &title));
+    text.push_str(&styled(TITLE, &shortened(&title, width)));
     text.push('\n');
     text + &function_table(&view.top, &view.conditions, width)
 }
@@ -66,8 +66,9 @@ fn bullet(text: &str, width: usize) -> String {
     format!("- {}\n", lines.join("\n  "))
 }
 
-fn nothing(what: &str) -> String {
-    format!("No {what} to show: nothing was recorded, or the filters leave nothing.\n")
+pub(super) fn nothing(what: &str, width: usize) -> String {
+    let text = format!("No {what} to show: nothing was recorded, or the filters leave nothing.");
+    super::head::wrapped(&text, width).join("\n") + "\n"
 }
 
 fn function_table(rows: &[FunctionRow<'_>], conditions: &Conditions<'_>, width: usize) -> String {
@@ -178,7 +179,7 @@ fn thread_name(thread: &Thread) -> String {
 /// The views `callers` and `callees`; `side` is what the rows are.
 pub(crate) fn neighbours(view: &NeighboursView<'_>, side: &str, width: usize) -> String {
     let blocks: Vec<String> = view.items.iter().map(|item| block(item, &view.conditions, side, width)).collect();
-    if blocks.is_empty() { nothing("function") } else { blocks.join("\n") }
+    if blocks.is_empty() { nothing("function", width) } else { blocks.join("\n") }
 }
 
 fn block(item: &Neighbours<'_>, conditions: &Conditions<'_>, side: &str, width: usize) -> String {
@@ -190,7 +191,7 @@ fn block(item: &Neighbours<'_>, conditions: &Conditions<'_>, side: &str, width: 
     if !item.rows.is_empty() {
         text.push_str(&edge_table(&item.rows, &item.function.times, width));
     }
-    text + &more(item.left_out, side)
+    text + &more(item.left_out, side, width)
 }
 
 /// Shares are of the function's own inclusive time: what each neighbour has in it.
@@ -221,7 +222,7 @@ fn edge_table(rows: &[EdgeRow<'_>], whole: &Times, width: usize) -> String {
 /// The view `threads`.
 pub(crate) fn threads(view: &Threads<'_>, width: usize) -> String {
     if view.rows.is_empty() {
-        return nothing("thread");
+        return nothing("thread", width);
     }
     let several = view.conditions.processes.len() > 1;
     let has_cpu = view.rows.iter().any(|row| row.cpu_ns.is_some());
@@ -261,13 +262,13 @@ pub(crate) fn threads(view: &Threads<'_>, width: usize) -> String {
             row.thread.name.clone(),
         ]);
     }
-    table.render(width) + &more(view.left_out, "threads")
+    table.render(width) + &more(view.left_out, "threads", width)
 }
 
 /// The view `modules`.
 pub(crate) fn modules(view: &Modules<'_>, width: usize) -> String {
     if view.rows.is_empty() {
-        return nothing("module");
+        return nothing("module", width);
     }
     let several = view.conditions.processes.len() > 1;
     let has_cpu = view.rows.iter().any(|row| row.exclusive_cpu_ns.is_some());
@@ -294,7 +295,7 @@ pub(crate) fn modules(view: &Modules<'_>, width: usize) -> String {
             name.to_owned(),
         ]);
     }
-    table.render(width) + &more(view.left_out, "modules")
+    table.render(width) + &more(view.left_out, "modules", width)
 }
 
 /// The view `losses`.

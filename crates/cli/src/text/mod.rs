@@ -25,10 +25,15 @@ fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A line that says how many rows are not shown.
-fn more(left_out: usize, what: &str) -> String {
+/// A line below a table that says how many rows are not shown.
+fn more(left_out: usize, what: &str, width: usize) -> String {
     match left_out {
         0 => String::new(),
-        n => styled(FAINT, &format!("... and {} more {what} (--limit shows more)", units::count(n as u64))) + "\n",
+        n => footnote(&format!("... and {} more {what} (--limit shows more)", units::count(n as u64)), width),
     }
+}
+
+/// A remark below a table.
+fn footnote(text: &str, width: usize) -> String {
+    head::wrapped(text, width).iter().map(|line| styled(FAINT, line) + "\n").collect()
 }

@@ -13,7 +13,7 @@ const LEAST_LAST: usize = 30;
 pub(super) struct Column {
     /// Its title.
     pub(super) title: &'static str,
-    /// Left out on narrow terminals: the highest first, 0 never.
+    /// Left out on narrow terminals: the highest first, all that have the same number at once; 0 never.
     pub(super) dispensable: u8,
     /// Text rather than numbers.
     pub(super) left: bool,
@@ -91,11 +91,11 @@ impl Table {
         let last = self.columns.len() - 1;
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         while room(&shown, widths, width) < LEAST_LAST.min(widths[last]) {
-            let least = shown.iter().copied().filter(|&i| i != last).max_by_key(|&i| (self.columns[i].dispensable, i));
-            match least {
-                Some(i) if self.columns[i].dispensable > 0 => shown.retain(|&other| other != i),
-                _ => break,
+            let most = shown.iter().map(|&i| self.columns[i].dispensable).max().unwrap_or(0);
+            if most == 0 {
+                break;
             }
+            shown.retain(|&i| self.columns[i].dispensable < most);
         }
         shown
     }

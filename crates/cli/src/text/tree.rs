@@ -2,10 +2,10 @@
 
 use clrscope_analysis::{Totals, Tree, TreeNode};
 
+use super::footnote;
 use super::names::Names;
 use super::table::{Column, Table};
 use super::units::{count, share, time, time_cell};
-use super::{FAINT, styled};
 
 /// Columns of indentation per level.
 const STEP: usize = 2;
@@ -15,7 +15,7 @@ const MOST_INDENT: usize = 4;
 /// The view `tree`.
 pub(crate) fn tree(view: &Tree<'_>, width: usize) -> String {
     if view.nodes.is_empty() {
-        return "No path to show: nothing was recorded, or the filters leave nothing.\n".to_owned();
+        return super::lists::nothing("path", width);
     }
     let totals = &view.conditions.totals;
     let names = Names::of(view.nodes.iter().map(|node| node.function));
@@ -37,7 +37,7 @@ pub(crate) fn tree(view: &Tree<'_>, width: usize) -> String {
         ];
         table.row_with_prefix(cells, indentation(node.depth as usize, width));
     }
-    table.render(width) + &pruned(view, totals)
+    table.render(width) + &pruned(view, totals, width)
 }
 
 fn label(node: &TreeNode<'_>, names: &Names<'_>) -> String {
@@ -58,7 +58,7 @@ fn indentation(depth: usize, width: usize) -> String {
     }
 }
 
-fn pruned(view: &Tree<'_>, totals: &Totals) -> String {
+fn pruned(view: &Tree<'_>, totals: &Totals, width: usize) -> String {
     if view.pruned.subtrees == 0 {
         return String::new();
     }
@@ -68,7 +68,7 @@ fn pruned(view: &Tree<'_>, totals: &Totals) -> String {
         time(view.pruned.inclusive_ns),
         share(totals.share(view.pruned.inclusive_ns)),
     );
-    styled(FAINT, &line) + "\n"
+    footnote(&line, width)
 }
 
 #[cfg(test)]

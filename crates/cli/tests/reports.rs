@@ -1,0 +1,211 @@
+//! Reports of a recording made by hand: layouts word for word, and the keys of the documented schemas.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Place, sample, write_packed};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+const VIEWS: [&str; 6] = ["summary", "functions", "tree", "threads", "modules", "losses"];
+
+fn text(place: &Place, line: &str, width: &str) -> String {
+    let mut command = place.clrscope(line.split_whitespace());
+    let output = command.env("COLUMNS", width).output().expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn json(place: &Place, line: &str) -> Value {
+    serde_json::from_str(&text(place, &format!("{line} --format json"), "100")).expect("JSON")
+}
+
+#[test]
+fn layouts_at_three_widths() {
+    let place = Place::new().with_sample();
+    for width in ["60", "100", "160"] {
+        for view in VIEWS {
+            let report = text(&place, &format!("report sample.clrs --view {view}"), width);
+            let limit = width.parse().expect("a number");
+            for line in report.lines() {
+                assert!(line.chars().count() <= limit, "{view} at {width}: {line}");
+            }
+            assert_snapshot!(format!("{view}_{width}"), report);
+        }
+        for view in ["callers", "callees"] {
+            let report = text(&place, &format!("report sample.clrs --view {view} --function Shop.Cart::*"), width);
+            assert_snapshot!(format!("{view}_{width}"), report);
+        }
+    }
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let place = Place::new().with_sample();
+    let with = |name: &str| {
+        let output = place.clrscope(["report", "sample.clrs"]).env(name, "1").output().expect("the tool starts");
+        output.stdout.contains(&0x1b)
+    };
+    assert!(!text(&place, "report sample.clrs", "100").contains('\u{1b}'), "a pipe gets none");
+    assert!(with("CLICOLOR_FORCE"), "unless it asks for it");
+    let mut both = place.clrscope(["report", "sample.clrs"]);
+    let output = both.env("NO_COLOR", "1").output().expect("the tool starts");
+    assert!(!output.stdout.contains(&0x1b));
+}
+
+const FUNCTION: &str = "name signature module token kind calls inclusive_ns exclusive_ns callee_ns suspended_ns \
+                        profiler_ns profiler_low_ns profiler_high_ns inclusive_cpu_ns exclusive_cpu_ns";
+
+fn assert_keys(value: &Value, keys: &str) {
+    let found: BTreeSet<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(found, keys.split_whitespace().collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn documents_have_the_documented_keys() {
+    let place = Place::new().with_sample();
+    let functions = json(&place, "report sample.clrs --view functions");
+    assert_keys(&functions, "schema recording rows");
+    assert_eq!(functions["schema"], "clrscope.functions/1");
+    assert_keys(&functions["recording"], "command started duration_ns instruments complete processes losses");
+    assert_keys(&functions["recording"]["processes"][0], "pid command runtime complete exit_code");
+    assert_keys(&functions["recording"]["losses"][0], "reason count first_ns last_ns");
+    assert_keys(&functions["rows"][0], &format!("{FUNCTION} max_recursion threads"));
+
+    let threads = json(&place, "report sample.clrs --view functions --per-thread");
+    assert_keys(&threads["rows"][0], &format!("{FUNCTION} max_recursion threads thread"));
+    assert_keys(&threads["rows"][0]["thread"], "id os_id name role");
+
+    let summary = json(&place, "report sample.clrs");
+    assert_eq!(summary["schema"], "clrscope.summary/1");
+    assert_keys(&summary, "schema recording findings top");
+    assert_keys(&summary["findings"][0], "text share");
+    assert_keys(&summary["top"][0], &format!("{FUNCTION} max_recursion threads"));
+
+    let tree = json(&place, "report sample.clrs --view tree");
+    assert_keys(&tree, "schema recording roots");
+    assert_eq!(tree["schema"], "clrscope.tree/1");
+    assert_keys(&tree["roots"][0], &format!("{FUNCTION} children"));
+
+    for view in ["callers", "callees"] {
+        let document = json(&place, &format!("report sample.clrs --view {view} --function Shop.Cart::Total"));
+        assert_keys(&document, "schema recording function rows");
+        assert_keys(&document["function"], &format!("{FUNCTION} max_recursion threads"));
+        assert_keys(&document["rows"][0], FUNCTION);
+    }
+
+    let threads = json(&place, "report sample.clrs --view threads");
+    let keys = "id os_id name role created_ns ended_ns running_ns outside_ns cpu_ns suspended_ns profiler_ns \
+                profiler_low_ns profiler_high_ns calls max_depth";
+    assert_keys(&threads["rows"][0], keys);
+    let modules = json(&place, "report sample.clrs --view modules");
+    assert_keys(&modules["rows"][0], "module path version functions calls exclusive_ns exclusive_cpu_ns");
+    let losses = json(&place, "report sample.clrs --view losses");
+    assert_keys(&losses["rows"][0], "reason count first_ns last_ns");
+}
+
+#[test]
+fn values_are_the_recordings() {
+    let place = Place::new().with_sample();
+    let document = json(&place, "report sample.clrs --view functions --raw");
+    let recording = &document["recording"];
+    assert_eq!(recording["command"], serde_json::json!(["dotnet", "shop.dll", "--day", "7"]));
+    assert_eq!(recording["started"], "2026-11-18T11:06:40Z");
+    assert_eq!(recording["duration_ns"], 2_001_000_000_u64);
+    assert_eq!(recording["instruments"]["given"], "calls");
+    assert_eq!(recording["complete"], true);
+    assert_eq!(recording["processes"][0]["exit_code"], 3);
+    let row = |name: &str| {
+        let rows = document["rows"].as_array().expect("rows");
+        rows.iter().find(|row| row["name"] == name).expect(name).clone()
+    };
+    assert_eq!(row("Shop.Cart::Total")["calls"], 50);
+    assert_eq!(row("Shop.Cart::Total")["max_recursion"], 2);
+    assert_eq!(row("Shop.Cart::Total")["suspended_ns"], 9_000_000);
+    assert_eq!(row("Shop.Cart::Total")["inclusive_ns"], 359_000_000);
+    assert_eq!(row("System.String::Equals")["calls"], 1_235_566);
+    assert_eq!(row("System.String::Equals")["threads"], 2);
+    assert_eq!(row("[JIT]")["kind"], "runtime");
+}
+
+#[test]
+fn text_json_and_csv_have_the_same_rows_in_the_same_order() {
+    let place = Place::new().with_sample();
+    for line in ["report sample.clrs --view functions --sort calls", "report sample.clrs --view modules"] {
+        let rows = json(&place, line);
+        let key = if line.contains("modules") { "module" } else { "name" };
+        let names: Vec<&str> = rows["rows"].as_array().expect("rows").iter().filter_map(|r| r[key].as_str()).collect();
+        let csv = text(&place, &format!("{line} --format csv"), "100");
+        let in_csv: Vec<&str> = csv.lines().skip(1).map(|l| l.split(',').next().expect("a cell")).collect();
+        assert_eq!(names, in_csv);
+        let report = text(&place, line, "400");
+        let positions: Vec<usize> =
+            names.iter().filter(|n| !n.is_empty()).map(|n| report.rfind(n).expect("in the text")).collect();
+        assert!(positions.is_sorted(), "{names:?}\n{report}");
+    }
+}
+
+#[test]
+fn the_same_recording_gives_the_same_bytes() {
+    let place = Place::new().with_sample();
+    for view in VIEWS {
+        let line = format!("report sample.clrs --view {view}");
+        assert_eq!(
+            text(&place, &format!("{line} --format json"), "100"),
+            text(&place, &format!("{line} --format json"), "60")
+        );
+        assert_eq!(text(&place, &line, "90"), text(&place, &line, "90"));
+    }
+}
+
+#[test]
+fn several_processes_are_listed_and_told_apart() {
+    let place = Place::new();
+    let mut recording = sample();
+    let mut second = recording.processes[0].clone();
+    second.pid = 4800;
+    second.complete = false;
+    second.exit = None;
+    second.command = vec!["csc.dll".to_owned()];
+    recording.processes.push(second);
+    write_packed(&recording, &place.file("two.clrs"));
+    let report = text(&place, "report two.clrs", "100");
+    assert!(report.contains("50.0 % of 4711") && report.contains("50.0 % of 4800"), "{report}");
+    let document = json(&place, "report two.clrs --view functions");
+    assert_keys(&document["rows"][0], &format!("{FUNCTION} max_recursion threads pid"));
+    assert_eq!(document["recording"]["processes"][1]["complete"], false);
+    let one = json(&place, "report two.clrs --view functions --process *csc*");
+    assert!(one["rows"].as_array().expect("rows").iter().all(|row| row["pid"] == 4800));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let place = Place::new().with_sample();
+    let tool = env!("CARGO_BIN_EXE_clrscope");
+    let script = format!("{tool} report sample.clrs --view functions | true; echo ${{PIPESTATUS[0]}}");
+    let output =
+        std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn exports_go_to_stdout_or_to_a_file() {
+    let place = Place::new().with_sample();
+    for (format, part) in [
+        (
+            "hst",
+            "Thread ID;Function;Times Called;Exclusive Time;Inclusive Time;Callee Time;Suspended Time;Profiler Time",
+        ),
+        ("dot", "digraph"),
+        ("collapsed", "Shop.Program::Main;Shop.Cart::Total"),
+        ("flamegraph", "<svg"),
+        ("csv", "inclusive_ns"),
+    ] {
+        let output = text(&place, &format!("export sample.clrs --to {format}"), "100");
+        assert!(output.contains(part), "{format}: {output}");
+        assert!(place.run(&format!("export sample.clrs --to {format} -o out.file")).status.success());
+        assert_eq!(std::fs::read_to_string(place.file("out.file")).expect("a file"), output);
+    }
+}

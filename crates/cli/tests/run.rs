@@ -1,0 +1,249 @@
+//! `run` and what belongs to it, on real .NET programs.
+
+mod common;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use clrscope_testkit as testkit;
+use common::Place;
+use serde_json::Value;
+use testkit::{Expectations, Finished, Runtime};
+
+/// The tool over `dotnet --fx-version VERSION fixture.dll`, with the runtime's environment.
+fn over(place: &Place, runtime: &Runtime, options: &[&str], fixture: &str, arguments: &[OsString]) -> Finished {
+    let mut words: Vec<OsString> = ["run"].iter().chain(options).map(OsString::from).collect();
+    words.push("--".into());
+    words.extend(runtime.words(&testkit::fixture(fixture)));
+    words.extend_from_slice(arguments);
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    testkit::run(command)
+}
+
+fn bare(place: &Place, runtime: &Runtime, fixture: &str, arguments: &[OsString]) -> Finished {
+    let mut command = runtime.command(&testkit::fixture(fixture));
+    command.args(arguments).current_dir(place.path());
+    testkit::run(command)
+}
+
+fn newest() -> &'static Runtime {
+    testkit::runtimes().last().expect("a runtime")
+}
+
+fn json(place: &Place, line: &str) -> Value {
+    let output = place.run(&format!("{line} --format json"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Calls of a function, all its instantiations and processes together.
+fn calls(document: &Value, name: &str) -> u64 {
+    let rows = document["rows"].as_array().expect("rows");
+    rows.iter().filter(|row| row["name"] == name).filter_map(|row| row["calls"].as_u64()).sum()
+}
+
+#[test]
+fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
+    for runtime in testkit::runtimes() {
+        let place = Place::new();
+        let alone = bare(&place, runtime, "Recursion", &[]).expect_success();
+        let with = over(&place, runtime, &["-o", "r.clrs"], "Recursion", &[]).expect_success();
+        assert_eq!(with.stdout_text(), alone.stdout_text(), "{runtime:?}");
+        assert!(with.stderr_text().contains("next: clrscope report r.clrs"), "{}", with.stderr_text());
+        let expected = Expectations::parse(&alone.stdout_text());
+        let document = json(&place, "report r.clrs --view functions");
+        let name = "Recursion.Program::Fib";
+        assert_eq!(Some(calls(&document, name)), expected.calls(name), "{runtime:?}");
+        assert_eq!(document["recording"]["complete"], true);
+        assert_eq!(document["recording"]["processes"][0]["exit_code"], 0);
+        let version = document["recording"]["processes"][0]["runtime"].as_str().expect("a runtime").to_owned();
+        assert!(version.contains(&runtime.version.to_string()), "{version} is not {}", runtime.version);
+        let mode = fs::metadata(place.file("r.clrs")).expect("the file").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "a recording is private");
+        assert!(!place.file("r.clrs.d").exists(), "the directory is gone");
+    }
+}
+
+#[test]
+fn quiet_adds_nothing_to_what_the_program_writes() {
+    let (place, runtime) = (Place::new(), newest());
+    let alone = bare(&place, runtime, "Echo", &["a".into()]);
+    let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &["a".into()]);
+    assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
+    assert_eq!(with.code(), alone.code());
+}
+
+#[test]
+fn arguments_of_every_kind_pass_through() {
+    let (place, runtime) = (Place::new(), newest());
+    let odd: Vec<OsString> =
+        ["", " two words ", "it's \"quoted\"", "line\nbreak", "--help", "-q", "--", "大きさ;x,%y", "$HOME"]
+            .iter()
+            .map(OsString::from)
+            .chain([OsStr::from_bytes(b"not\xff\xfeutf8").to_owned()])
+            .collect();
+    let alone = bare(&place, runtime, "Echo", &odd);
+    let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &odd);
+    assert_eq!(with.stdout_text(), alone.stdout_text());
+    assert_eq!(with.code(), alone.code());
+}
+
+#[test]
+fn exit_codes_and_ends_are_the_programs() {
+    let (place, runtime) = (Place::new(), newest());
+    let ways: [&[&str]; 8] = [
+        &["return", "0"],
+        &["return", "126"],
+        &["exit", "255"],
+        &["_exit", "7"],
+        &["signal", "9"],
+        &["signal", "15"],
+        &["failfast"],
+        &["unhandled"],
+    ];
+    for way in ways {
+        let arguments: Vec<OsString> = way.iter().map(OsString::from).collect();
+        let alone = bare(&place, runtime, "Ends", &arguments);
+        let with = over(&place, runtime, &["-q", "--force", "-o", "e.clrs"], "Ends", &arguments);
+        assert_eq!((with.code(), with.stdout_text()), (alone.code(), alone.stdout_text()), "{way:?}");
+        let document = json(&place, "report e.clrs --view functions");
+        assert_eq!(calls(&document, "Ends.Program::Work"), 1000, "{way:?}");
+    }
+}
+
+#[test]
+fn a_library_alone_is_started_with_dotnet_and_names_its_recording() {
+    let (place, runtime) = (Place::new(), newest());
+    let library = testkit::fixture("Hello");
+    for _ in 0..2 {
+        let mut command = place.clrscope([OsStr::new("run"), library.as_os_str()]);
+        runtime.prepare(&mut command);
+        let finished = testkit::run(command).expect_success();
+        assert_eq!(finished.stdout_text(), "Hello, World!\n");
+    }
+    let mut names: Vec<String> = fs::read_dir(place.path())
+        .expect("the folder")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.iter().all(|n| n.starts_with("Hello-20") && n.ends_with(".clrs")), "{names:?}");
+}
+
+#[test]
+fn two_runs_in_the_same_second_get_two_names() {
+    let place = Place::new();
+    let tool = env!("CARGO_BIN_EXE_clrscope");
+    let script =
+        format!("for i in 1 2 3 4; do {tool} run -q -- true & done; wait; ls | wc -l; ls -d *.clrs.d 2>/dev/null");
+    let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
+    assert_eq!(text(&output.stdout).trim(), "4");
+}
+
+#[test]
+fn a_program_without_dotnet_is_one_clear_line() {
+    let place = Place::new();
+    let output = place.run("run -o n.clrs -- sh -c true");
+    assert_eq!(output.status.code(), Some(0));
+    let lines = text(&output.stderr);
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert!(lines.contains("started no .NET runtime"), "{lines}");
+    let mut command = place.clrscope(["run", "--force", "-o", "n.clrs", "--", "true"]);
+    let output = command.env("DOTNET_EnableDiagnostics", "0").output().expect("the tool starts");
+    assert!(text(&output.stderr).contains("DOTNET_EnableDiagnostics=0 keeps every profiler out"));
+}
+
+#[test]
+fn another_profiler_in_the_environment_is_one_warning_and_we_record() {
+    let (place, runtime) = (Place::new(), newest());
+    let mut words: Vec<OsString> = ["run", "-o", "p.clrs", "--"].iter().map(OsString::from).collect();
+    words.extend(runtime.words(&testkit::fixture("Hello")));
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{00000000-0000-0000-0000-000000000001}");
+    command.env("CORECLR_PROFILER_PATH_64", "/opt/other/profiler.so");
+    let finished = testkit::run(command).expect_success();
+    let said = finished.stderr_text();
+    assert!(
+        said.starts_with("clrscope: the profiler named by CORECLR_PROFILER_PATH_64 (/opt/other/profiler.so)"),
+        "{said}"
+    );
+    assert_eq!(json(&place, "report p.clrs")["recording"]["processes"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn the_variables_alone_record_too() {
+    let (place, runtime) = (Place::new(), newest());
+    let printed = place.run("env --shell -i calls:clock=tsc -o by.clrs.d");
+    assert!(printed.status.success(), "{}", text(&printed.stderr));
+    let words: Vec<String> = runtime
+        .words(&testkit::fixture("Recursion"))
+        .iter()
+        .map(|word| format!("'{}'", word.to_string_lossy()))
+        .collect();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{}\nexec {}", text(&printed.stdout), words.join(" "))]).current_dir(place.path());
+    runtime.prepare(&mut shell);
+    let finished = testkit::run(shell).expect_success();
+    let expected = Expectations::parse(&finished.stdout_text());
+    let document = json(&place, "report by.clrs --view functions");
+    assert_eq!(Some(calls(&document, "Recursion.Program::Fib")), expected.calls("Recursion.Program::Fib"));
+    assert!(document["recording"]["instruments"]["filled"].as_str().expect("a text").contains("clock=tsc"));
+    let packed = place.run("pack by.clrs.d");
+    assert_eq!(text(&packed.stdout), "by.clrs\n", "{}", text(&packed.stderr));
+    assert_eq!(json(&place, "report by.clrs --view functions")["rows"], document["rows"]);
+    assert_eq!(place.run("pack by.clrs.d").status.code(), Some(1), "never over a file that is there");
+    assert!(place.run("pack by.clrs.d --force").status.success());
+}
+
+#[test]
+fn what_a_killed_launcher_leaves_can_be_read_and_packed() {
+    let (place, runtime) = (Place::new(), newest());
+    let mut words: Vec<OsString> = ["run", "-q", "-o", "k.clrs", "--", "sh", "-c"].iter().map(OsString::from).collect();
+    let program: Vec<String> =
+        runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
+    words.push(format!("{}; kill -KILL $PPID", program.join(" ")).into());
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    let output: Output = command.output().expect("the tool starts");
+    assert_eq!(output.status.code(), None, "the launcher was killed");
+    let document = json(&place, "report k.clrs --view functions");
+    assert_eq!(document["recording"]["complete"], false);
+    assert!(!document["rows"].as_array().expect("rows").is_empty());
+    assert!(place.run("pack k.clrs.d").status.success());
+}
+
+#[test]
+fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
+    let place = Place::new();
+    let output = place.run("demo -o demo.clrs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(report.starts_with("dotnet Demo.dll\n") && report.contains("What stands out"), "{report}");
+    assert!(place.file("demo.clrs").is_file());
+}
+
+#[test]
+fn the_doctor_tries_every_runtime() {
+    let (place, runtime) = (Place::new(), newest());
+    let mut command = place.clrscope(["doctor", "--json"]);
+    runtime.prepare(&mut command);
+    let output = command.output().expect("the tool starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["schema"], "clrscope.doctor/1");
+    assert_eq!(document["ok"], true, "{document:#}");
+    let rows = document["rows"].as_array().expect("rows");
+    let version = runtime.version.to_string();
+    let tried = rows.iter().find(|r| r["name"] == ".NET" && r["found"].as_str().is_some_and(|f| f.contains(&version)));
+    assert!(tried.is_some_and(|r| r["status"] == "ok"), "{document:#}");
+    assert!(rows.iter().all(|r| r["status"] == "ok" || r["cure"].is_string()), "each failure has its cure");
+}

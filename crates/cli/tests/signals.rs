@@ -1,0 +1,113 @@
+//! Signals and the terminal: what the launcher is told, the program is told, once.
+
+mod common;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Place;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// A program that counts the signals it gets and says how many after the first.
+const COUNTER: &str = "n=0; trap 'n=$((n+1))' TERM INT HUP USR1; echo ready; \
+                       while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.3; echo count $n; exit 7";
+
+fn started(place: &Place, script: &str) -> (Child, BufReader<impl Read + use<>>) {
+    let mut command = place.clrscope(["run", "-q", "-o", "x.clrs", "--", "bash", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the tool starts");
+    let mut output = BufReader::new(child.stdout.take().expect("its output"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    (child, output)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).expect("a process id");
+    kill_process(pid, signal).expect("the launcher lives");
+}
+
+#[test]
+fn signals_to_the_launcher_reach_the_program_once() {
+    for sent in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
+        let place = Place::new();
+        let (mut child, mut output) = started(&place, COUNTER);
+        signal(&child, sent);
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("the rest");
+        assert_eq!(rest, "count 1\n", "{sent:?}");
+        assert_eq!(child.wait().expect("its end").code(), Some(7), "{sent:?}");
+        assert!(place.file("x.clrs").is_file(), "the recording is packed");
+    }
+}
+
+#[test]
+fn a_program_ended_by_a_signal_gives_128_and_its_number() {
+    let place = Place::new();
+    let (mut child, _output) = started(&place, "echo ready; while :; do sleep 0.05; done");
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().expect("its end").code(), Some(143));
+    assert!(place.file("x.clrs").is_file());
+}
+
+#[test]
+fn ignored_signals_stay_ignored() {
+    let place = Place::new();
+    let tool = env!("CARGO_BIN_EXE_clrscope");
+    let script = format!("trap '' HUP; {tool} run -q -o x.clrs -- bash -c 'kill -HUP $PPID $$; echo alive'");
+    let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_recording_is_packed() {
+    let place = Place::new();
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("a terminal");
+    unlockpt(&terminal).expect("a terminal");
+    let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
+    let slave = File::options().read(true).write(true).open(name).expect("its other end");
+    let mut command = Command::new("setsid");
+    command.args([
+        "--ctty",
+        "--wait",
+        env!("CARGO_BIN_EXE_clrscope"),
+        "run",
+        "-o",
+        "x.clrs",
+        "--",
+        "bash",
+        "-c",
+        COUNTER,
+    ]);
+    command.current_dir(place.path()).stdin(slave.try_clone().expect("a copy"));
+    command.stdout(slave.try_clone().expect("a copy")).stderr(slave);
+    let mut child = command.spawn().expect("setsid starts");
+    drop(command);
+    let mut master = File::from(terminal);
+    let mut seen = wait_for(&mut master, "ready");
+    master.write_all(b"\x03").expect("a key press");
+    let status = child.wait().expect("its end");
+    seen.push_str(&wait_for(&mut master, "count "));
+    assert_eq!(status.code(), Some(7), "{seen}");
+    assert!(seen.contains("count 1"), "{seen}");
+    assert!(place.file("x.clrs").is_file(), "{seen}");
+}
+
+/// What the terminal shows up to and a little after `text`.
+fn wait_for(master: &mut File, text: &str) -> String {
+    let (mut seen, mut buffer, began) = (String::new(), [0_u8; 1024], Instant::now());
+    while began.elapsed() < Duration::from_secs(20) {
+        // At the end of the other side reading fails; then all has been seen.
+        let Ok(count) = master.read(&mut buffer) else { break };
+        seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if seen.contains(text) && seen.ends_with('\n') {
+            break;
+        }
+    }
+    assert!(seen.contains(text), "{seen}");
+    seen
+}
