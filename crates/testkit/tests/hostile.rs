@@ -1,6 +1,7 @@
 //! The hostile programs do bare what their tests under the profiler rely on, on every runtime.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -105,11 +106,14 @@ fn the_server_ends_in_order_at_sigterm() {
     each_runtime(|runtime| {
         let mut server = command(runtime, "Server", &[]);
         let mut child = server.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starts");
-        thread::sleep(Duration::from_millis(700));
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut text = String::new();
+        // It says that it is ready once it would hear the signal.
+        output.read_line(&mut text).expect("UTF-8");
+        thread::sleep(Duration::from_millis(300));
         let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill starts");
         assert!(asked.success());
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut child.stdout.take().expect("piped"), &mut text).expect("UTF-8");
+        output.read_to_string(&mut text).expect("UTF-8");
         assert_eq!(child.wait().expect("ends").code(), Some(0));
         assert_eq!(Expectations::other_lines(&text), "ready\nstopped\n");
         let served = Expectations::parse(&text).calls("Server.Program::Request");
