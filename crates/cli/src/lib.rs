@@ -5,7 +5,7 @@ mod args;
 mod commands;
 mod csv;
 mod doctor;
-pub mod dotnet;
+use clrscope_dotnet as dotnet;
 mod embedded;
 mod errors;
 mod instruments;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clrscope::dotnet::find::cache_folder;
+use clrscope_dotnet::find::cache_folder;
 use sha2::{Digest, Sha256};
 
 use crate::manifest::hex;

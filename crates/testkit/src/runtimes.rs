@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use clrscope::dotnet::Version;
-use clrscope::dotnet::fetch::{Fetcher, fetch};
-use clrscope::dotnet::find::{self, Install, Origin};
+use clrscope_dotnet::Version;
+use clrscope_dotnet::fetch::{Fetcher, fetch};
+use clrscope_dotnet::find::{self, Install, Origin};
 
 use crate::program::clean_environment;
 use crate::workspace::kit;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clrscope::dotnet::Version;
-use clrscope::dotnet::find;
+use clrscope_dotnet::Version;
+use clrscope_dotnet::find;
 
 use crate::program::clean_environment;
 use crate::workspace::kit;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::dotnet::Version;
-use crate::dotnet::find::FRAMEWORK;
+use crate::Version;
+use crate::find::FRAMEWORK;
 
 /// Where the runtime lies in its package, among a program that brings it along.
 const PROGRAM: &str = "artifacts_keyring/plugins/plugins/netcore/CredentialProvider.Microsoft";
@@ -158,8 +158,8 @@ fn make_executable(path: &Path) -> Result<(), LayoutError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dotnet::fetch::VERSION;
-    use crate::dotnet::find::{Install, Origin};
+    use crate::fetch::VERSION;
+    use crate::find::{Install, Origin};
     use std::io::Write;
     use zip::ZipWriter;
     use zip::write::SimpleFileOptions;

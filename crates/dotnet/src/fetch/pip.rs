@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
 use super::{Fetcher, WITHOUT_NETWORK, WITHOUT_PIP, Wheel, cannot, cannot_use};
-use crate::dotnet::Failure;
+use crate::Failure;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -145,7 +145,7 @@ fn sha256(file: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dotnet::fetch::RUNTIME;
+    use crate::fetch::RUNTIME;
     use std::os::unix::fs::PermissionsExt;
 
     /// A stand-in for python3 whose pip runs these shell lines; `$dest` is the folder pip was told to fill.
