@@ -3,4 +3,6 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // A symbol that is missing must fail here, not when a program loads the agent.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
 }

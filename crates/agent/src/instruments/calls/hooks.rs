@@ -220,6 +220,8 @@ global_asm!(
     ".text",
 
     ".p2align 6",
+    ".hidden clrscope_enter_sampled",
+    ".globl clrscope_enter_sampled",
     "clrscope_enter_sampled:",
     load_top!(),
     // A frame that lies at or below the caller's stack pointer is dead.
@@ -229,6 +231,8 @@ global_asm!(
     enter_slow!(),
 
     ".p2align 6",
+    ".hidden clrscope_leave_sampled",
+    ".globl clrscope_leave_sampled",
     "clrscope_leave_sampled:",
     load_top!(),
     "cmp [r11], rsi",
@@ -241,6 +245,8 @@ global_asm!(
     // A tail call ends its caller. The dead frame keeps a mark, by which a path that is made next
     // at this depth is known to begin with a tail call.
     ".p2align 6",
+    ".hidden clrscope_tailcall_sampled",
+    ".globl clrscope_tailcall_sampled",
     "clrscope_tailcall_sampled:",
     load_top!(),
     "cmp [r11], rsi",
@@ -252,6 +258,8 @@ global_asm!(
     leave_slow!("{tailcall}"),
 
     ".p2align 6",
+    ".hidden clrscope_enter_tsc",
+    ".globl clrscope_enter_tsc",
     "clrscope_enter_tsc:",
     load_top!(),
     "cmp [r11], r15",
@@ -263,6 +271,8 @@ global_asm!(
     enter_slow!(),
 
     ".p2align 6",
+    ".hidden clrscope_leave_tsc",
+    ".globl clrscope_leave_tsc",
     "clrscope_leave_tsc:",
     load_top!(),
     "cmp [r11], rsi",
@@ -274,6 +284,8 @@ global_asm!(
     leave_slow!("{leave}"),
 
     ".p2align 6",
+    ".hidden clrscope_tailcall_tsc",
+    ".globl clrscope_tailcall_tsc",
     "clrscope_tailcall_tsc:",
     load_top!(),
     "cmp [r11], rsi",
