@@ -1,4 +1,103 @@
 //! A framework to write .NET profilers in safe Rust.
+//!
+//! A profiler is a library that the .NET runtime loads into a program and tells what happens in it: code being compiled,
+//! functions called, exceptions thrown, objects allocated and collected. This crate turns the runtime's COM interfaces into
+//! one trait, [`Profiler`], with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
+//! to 10.
+//!
+//! # Five minutes to a working profiler
+//!
+//! **1.** A library crate whose result is a shared object (or copy `examples/template` from the repository):
+//!
+//! ```toml
+//! [package]
+//! name = "exception-counter"
+//! version = "0.1.0"
+//! edition = "2024"
+//!
+//! [lib]
+//! crate-type = ["cdylib"]
+//!
+//! [dependencies]
+//! clr-profiler = "0.1"
+//! ```
+//!
+//! **2.** A struct, the trait, and the export. This one counts exceptions and writes the count to a file when the program
+//! ends:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//!
+//! use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+//!
+//! #[derive(Default)]
+//! struct ExceptionCounter {
+//!     thrown: AtomicU64,
+//! }
+//!
+//! impl Profiler for ExceptionCounter {
+//!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+//!         Ok(Setup::new(Events::EXCEPTIONS))
+//!     }
+//!
+//!     fn exception_thrown(&self, _exception: ObjectId<'_>) {
+//!         self.thrown.fetch_add(1, Ordering::Relaxed);
+//!     }
+//!
+//!     fn shutdown(&self) {
+//!         let count = self.thrown.load(Ordering::Relaxed);
+//!         let _ = std::fs::write("/tmp/exceptions.txt", format!("{count}\n"));
+//!     }
+//! }
+//!
+//! clr_profiler::export_profiler!(ExceptionCounter, "{5B2C1F0E-8D5C-4F6B-A5C7-2F1D9A7B3E11}");
+//! # fn main() {}
+//! ```
+//!
+//! **3.** Build it, and tell the runtime about it by three variables; the identifier is the one in the source (make a fresh
+//! one with `uuidgen`):
+//!
+//! ```sh
+//! cargo build --release
+//! export CORECLR_ENABLE_PROFILING=1
+//! export CORECLR_PROFILER='{5B2C1F0E-8D5C-4F6B-A5C7-2F1D9A7B3E11}'
+//! export CORECLR_PROFILER_PATH=$PWD/target/release/libexception_counter.so
+//! dotnet app.dll
+//! cat /tmp/exceptions.txt
+//! ```
+//!
+//! # Where to go from here
+//!
+//! | You want | Look at |
+//! |---|---|
+//! | other notifications | [`Profiler`]'s methods, [`Events`] that switch them on |
+//! | names instead of identifiers | [`NameCache`] |
+//! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
+//! | who called whom, also through exceptions | [`shadow_stack`] |
+//! | something per thread | [`PerThread`] |
+//! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
+//! | what this crate does not wrap | [`sys`], the raw interfaces |
+//!
+//! # Rules of the house
+//!
+//! - The program's standard output and error are the program's. One stray line makes `dotnet build` fail.
+//! - Callbacks come from many threads at once, some with stacks of 128 KiB: stay below 16 KiB in a callback and 512 bytes in a
+//!   hook; hand larger work to a thread of your own.
+//! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended thread may hold. Names are
+//!   looked up in the mapper or in a callback.
+//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler. Link the library with
+//!   `-z nodelete`, and don't count on `shutdown`: it is not called when the program crashes or is killed.
+//! - The runtime uses its identifiers again. Don't keep one beyond the unloading of what it names.
+//! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept ([`first_panic`]); the program runs on.
+//!   The crate replaces the panic hook of the library it is linked into, because the standard one prints.
+//!
+//! # When nothing happens
+//!
+//! The runtime says nothing when it can't load a profiler. Check, in this order: the path is absolute and the library opens
+//! (`ldd`), the identifier in the variable has braces and is the one in the source, `DOTNET_EnableDiagnostics` is not 0, and
+//! `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework refused what it answered. To stop in a
+//! debugger, start the program under it (`gdb --args dotnet app.dll`) and break in `DllGetClassObject`, with
+//! `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these signals itself.
 
 mod boundary;
 mod client_table;

@@ -130,8 +130,12 @@ pub(crate) enum HookKind {
 }
 
 impl Hooks {
-    /// Hooks in safe Rust: the framework's stubs save the registers and catch panics. A call with its enter and leave
-    /// costs some ten nanoseconds more than with hooks in assembly.
+    /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
+    ///
+    /// Measured on a recursion of tiny functions, .NET 8 and 10, per call with its enter and leave: 1.3 to 2 ns without hooks,
+    /// 3.5 with [`RawHooks::empty`], 3.8 with safe hooks that do nothing, 5.4 with a counter in a
+    /// [`ClientTable`](crate::ClientTable), 7 with a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a
+    /// [`PerThread`](crate::PerThread), 16 with a mutex around that.
     pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::Safe(hooks), mapper }
     }

