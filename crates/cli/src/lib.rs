@@ -5,7 +5,6 @@ mod args;
 mod commands;
 mod csv;
 mod doctor;
-use clrscope_dotnet as dotnet;
 mod embedded;
 mod errors;
 mod instruments;
@@ -23,6 +22,8 @@ mod text;
 use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+use clrscope_dotnet as dotnet;
 
 /// The command line tool: reads the arguments of this process, does what they ask for and returns
 /// the exit code. Results go to stdout, everything else to stderr.

@@ -1,5 +1,6 @@
 //! One recording from start to end: what `run`, `demo` and `doctor` share.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -9,7 +10,7 @@ use clrscope_recording::request::Request;
 use clrscope_recording::writer::RunWriter;
 
 use crate::agent_file;
-use crate::errors::{Failure, reason, shown};
+use crate::errors::{Failure, one_line, reason, shown};
 use crate::launch::{Ended, Program, Signals, Stdout, agent_variables, start};
 use crate::output::{self, Place, Start};
 use crate::pack;
@@ -43,6 +44,8 @@ pub(crate) struct Recorded {
     pub(crate) ended: Ended,
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
+    /// Why the agent stepped aside, where it did, each reason once.
+    pub(crate) refusals: Vec<String>,
 }
 
 /// Starts the program under the agent, waits for its end and packs what was recorded.
@@ -65,7 +68,8 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     // From here on an interruption ends packing, not the recording.
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
-    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress) })
+    let refusals = refusals(&place);
+    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), refusals })
 }
 
 fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
@@ -74,6 +78,20 @@ fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
         Some(path) => output::begin_at(path, plan.force, &start),
         None => output::begin_named(&plan.program.name, &start),
     }
+}
+
+/// What agents that stepped aside left in the directory: `refused-PID.txt`. An agent that found no
+/// room even for that has left an empty file.
+fn refusals(place: &Place) -> Vec<String> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(&place.folder).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b"refused-") {
+            let why = fs::read_to_string(entry.path()).unwrap_or_default();
+            let why = if why.trim().is_empty() { "there is no space left on its disk" } else { why.trim() };
+            all.insert(one_line(why));
+        }
+    }
+    all.into_iter().collect()
 }
 
 /// The program did not start: there is nothing to keep.

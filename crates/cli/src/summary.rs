@@ -7,29 +7,41 @@ use clrscope_analysis::{Query, summary};
 use crate::errors::shown;
 use crate::launch::{Obstacle, obstacles};
 use crate::recording_file::open;
+use crate::session::Recorded;
 use crate::terminal::{say, width};
 use crate::text;
 
 /// Functions in the summary.
 const TOP: usize = 5;
 
-/// Says on stderr what was recorded at `path`.
-pub(crate) fn after_run(path: &Path) {
+/// Says on stderr what was recorded, and where nothing was, why not.
+pub(crate) fn after_run(recorded: &Recorded) {
+    let path = &recorded.path;
     let recording = match open(path) {
         Ok(recording) => recording,
         Err(failure) => return say(failure.to_string().trim_end()),
     };
-    if recording.processes.is_empty() {
-        return say(&no_runtime());
-    }
     let query = Query { limit: Some(TOP), ..Query::default() };
-    if let Ok(view) = summary(&recording, &query)
-        && !view.top.is_empty()
-    {
+    let view = summary(&recording, &query).unwrap_or_default();
+    if recording.processes.is_empty() || (view.top.is_empty() && !recorded.refusals.is_empty()) {
+        return say(&match recorded.refusals.first() {
+            Some(why) => format!("clrscope: nothing was recorded, the agent stepped aside: {why}"),
+            None => no_runtime(),
+        });
+    }
+    for why in recorded.refusals.iter().filter(|why| !was_asked_for(why)) {
+        say(&format!("clrscope: a process was not recorded, the agent stepped aside: {why}"));
+    }
+    if !view.top.is_empty() {
         say(text::top(&view, width()).trim_end());
     }
     let name = word(path);
     say(&format!("clrscope: recorded {}; next: clrscope report {name}", shown(path)));
+}
+
+/// With `--no-children` the agents in children step aside because they were told to.
+fn was_asked_for(why: &str) -> bool {
+    why.contains("children are not to be recorded")
 }
 
 /// A path as a shell takes it.

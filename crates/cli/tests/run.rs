@@ -163,6 +163,35 @@ fn a_program_without_dotnet_is_one_clear_line() {
 }
 
 #[test]
+fn a_file_size_limit_is_a_failure_and_not_our_end() {
+    let place = Place::new();
+    let script = format!("ulimit -f 64; exec {} run -o s.clrs -- true", env!("CARGO_BIN_EXE_clrscope"));
+    let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    assert!(text(&output.stderr).contains("why: file too large"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_agent_that_steps_aside_says_why_through_the_launcher() {
+    let (place, runtime) = (Place::new(), newest());
+    // Enough for the launcher's log, too little for the agent's tree.
+    let words: Vec<String> =
+        runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
+    let tool = env!("CARGO_BIN_EXE_clrscope");
+    let script = format!("ulimit -f 2000; exec {tool} run -o s.clrs -- {}", words.join(" "));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).current_dir(place.path());
+    runtime.prepare(&mut shell);
+    // The runtime itself needs large files for this.
+    shell.env("DOTNET_EnableWriteXorExecute", "0");
+    let finished = testkit::run(shell).expect_success();
+    assert_eq!(finished.stdout_text(), "Hello, World!\n");
+    let said = finished.stderr_text();
+    assert!(said.starts_with("clrscope: nothing was recorded, the agent stepped aside: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn another_profiler_in_the_environment_is_one_warning_and_we_record() {
     let (place, runtime) = (Place::new(), newest());
     let mut words: Vec<OsString> = ["run", "-o", "p.clrs", "--"].iter().map(OsString::from).collect();

@@ -49,7 +49,7 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
         stdout: Stdout::Ours,
     })?;
     if !options.quiet {
-        summary::after_run(&recorded.path);
+        summary::after_run(&recorded);
     }
     Ok(recorded.ended.code())
 }

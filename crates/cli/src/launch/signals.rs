@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::exfiltrator::origin::Origin;
@@ -41,6 +41,8 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn take_over() -> io::Result<Self> {
+        // Writing past a size limit must be an error, not our end. The program gets its own default back.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let ignored = ignored_signals();
         let watched = WATCHED.iter().filter(|&&signal| ignored & (1 << (signal - 1)) == 0);
         let mut incoming = SignalsInfo::<WithOrigin>::new(watched)?;
