@@ -17,6 +17,9 @@ pub(crate) type Slot = u32;
 /// What indices that lead nowhere stand for.
 pub(crate) const UNKNOWN: Slot = 0;
 
+/// The place of what leads nowhere.
+pub(crate) const NOWHERE: Place = Place { slot: UNKNOWN, role: Role::Unhooked };
+
 static UNKNOWN_FUNCTION: LazyLock<Function> = LazyLock::new(|| Function {
     name: "(unknown)".to_owned(),
     signature: "(unknown)".to_owned(),
@@ -26,8 +29,9 @@ static UNKNOWN_FUNCTION: LazyLock<Function> = LazyLock::new(|| Function {
 
 static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
-/// What the sums need to know of a function, small enough to stay in the cache.
+/// What the sums need to know of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Role {
     /// Has hooks.
     Managed,
@@ -39,6 +43,13 @@ pub(crate) enum Role {
     Suspended,
     /// Paths that found no memory.
     Truncated,
+}
+
+/// A function's slot and role together: the passes over all nodes look both up at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) slot: Slot,
+    pub(crate) role: Role,
 }
 
 impl Role {
@@ -63,7 +74,7 @@ impl Role {
 
 /// The functions of one process by slot.
 pub(crate) struct Catalog<'a> {
-    slots: Vec<Slot>,
+    places: Vec<Place>,
     functions: Vec<FunctionRef<'a>>,
     roles: Vec<Role>,
 }
@@ -72,7 +83,7 @@ impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
         let unknown = FunctionRef { pid: process.pid, function: &UNKNOWN_FUNCTION, module: &NO_MODULE };
-        let mut catalog = Self { slots: vec![UNKNOWN], functions: vec![unknown], roles: vec![Role::Unhooked] };
+        let mut catalog = Self { places: vec![NOWHERE], functions: vec![unknown], roles: vec![Role::Unhooked] };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
             let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
@@ -85,15 +96,26 @@ impl<'a> Catalog<'a> {
                 catalog.roles.push(Role::of(function));
                 catalog.functions.len() as Slot - 1
             });
-            catalog.slots.push(slot);
+            catalog.places.push(Place { slot, role: catalog.roles[slot as usize] });
         }
         catalog
+    }
+
+    /// Slots and roles by function index of the recording.
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Slot and role of a function index of the recording.
+    #[inline]
+    pub(crate) fn place(&self, function: u32) -> Place {
+        self.places.get(function as usize).copied().unwrap_or(NOWHERE)
     }
 
     /// The slot of a function index of the recording.
     #[inline]
     pub(crate) fn slot(&self, function: u32) -> Slot {
-        self.slots.get(function as usize).copied().unwrap_or(UNKNOWN)
+        self.place(function).slot
     }
 
     /// Number of slots of functions; the next number stands for the thread itself.

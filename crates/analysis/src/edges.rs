@@ -4,7 +4,6 @@ use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Slot};
 use crate::parallel::fold;
-use crate::preorder::in_preorder;
 use crate::rows::Times;
 use crate::select::Selected;
 use crate::sums::{Keys, NO_KEY, Summer};
@@ -23,6 +22,8 @@ struct ByEdge<'w, W> {
 }
 
 impl<W: Fn(Edge) -> bool> Keys for ByEdge<'_, W> {
+    const ARE_SLOTS: bool = false;
+
     fn key(&mut self, caller: Slot, callee: Slot) -> u32 {
         let edge = (caller, callee);
         if self.last.0 == edge {
@@ -43,6 +44,10 @@ impl<W: Fn(Edge) -> bool> Keys for ByEdge<'_, W> {
     fn root_key(&self) -> u32 {
         NO_KEY
     }
+
+    fn callee(&self, key: u32) -> Slot {
+        self.edges[key as usize].1
+    }
 }
 
 /// Calls and times of every wanted edge over the selected threads of a process, ordered by slots.
@@ -60,8 +65,8 @@ pub(crate) fn edges(
         (Summer::default(), keys, Vec::<Times>::new())
     };
     let parts = fold(selected.threads.len(), new, |(summer, keys, sums), at| {
-        let tree = in_preorder(selected.threads[at].tree.load());
-        for (key, edge) in summer.sum(&tree, catalog, &columns.cost, keys).entries() {
+        let mut tree = selected.threads[at].tree.load();
+        for (key, edge) in summer.sum(&mut tree, catalog, &columns.cost, keys).entries() {
             let key = key as usize;
             sums.resize(sums.len().max(key + 1), Times::default());
             sums[key].add(&columns.times(&edge));

@@ -2,30 +2,12 @@
 
 use clrscope_recording::model::{CallTree, CallTreeBuilder, NodeTime, ROOT};
 
-/// The tree in depth-first preorder, renumbered only where it is not already.
-pub(crate) fn in_preorder(tree: CallTree) -> CallTree {
-    if is_preorder(tree.parents()) { tree } else { renumber(&tree) }
-}
-
-/// Whether each node's parent lies on the path to the node before it.
-fn is_preorder(parents: &[u32]) -> bool {
-    let mut at = ROOT;
-    for (node, &parent) in parents.iter().enumerate().skip(1) {
-        // Climbing undoes earlier descents, so all climbs together are no longer than the tree.
-        while at > parent {
-            at = parents[at as usize];
-        }
-        if at != parent {
-            return false;
-        }
-        at = node as u32;
-    }
-    true
-}
-
 /// A copy of the tree in depth-first preorder; siblings keep their order.
-fn renumber(tree: &CallTree) -> CallTree {
+pub(crate) fn renumber(tree: &CallTree) -> CallTree {
     let parents = tree.parents();
+    if parents.is_empty() {
+        return CallTree::default();
+    }
     // Children as linked lists: one pass from the end puts each list in order.
     let mut first_child = vec![ROOT; parents.len()];
     let mut next_sibling = vec![ROOT; parents.len()];
@@ -65,8 +47,7 @@ mod tests {
     #[test]
     fn breadth_first_becomes_depth_first() {
         let breadth = tree(&[(0, 10), (0, 20), (1, 11), (2, 21), (1, 12)]);
-        assert!(!is_preorder(breadth.parents()));
-        let depth = in_preorder(breadth);
+        let depth = renumber(&breadth);
         assert_eq!(depth.functions(), [0, 10, 11, 12, 20, 21]);
         assert_eq!(depth.parents(), [0, 0, 1, 1, 0, 4]);
         let walls: Vec<u64> = (0..6).map(|n| depth.time(n).wall_ns).collect();
@@ -76,8 +57,7 @@ mod tests {
     #[test]
     fn depth_first_stays_as_it_is() {
         let depth = tree(&[(0, 10), (1, 11), (1, 12), (0, 20)]);
-        assert!(is_preorder(depth.parents()));
-        assert_eq!(in_preorder(depth.clone()), depth);
-        assert_eq!(in_preorder(CallTree::default()), CallTree::default());
+        assert_eq!(renumber(&depth), depth);
+        assert_eq!(renumber(&CallTree::default()), CallTree::default());
     }
 }

@@ -10,7 +10,6 @@ use super::{Forest, TreeNode, TreeOptions};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::cost::Hooks;
 use crate::parallel::fold;
-use crate::preorder::in_preorder;
 use crate::query::{Query, Sort};
 use crate::rows::{Pruned, Times};
 use crate::select::Selected;
@@ -313,8 +312,9 @@ fn load(threads: &[&Thread], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<L
     let slots = catalog.len() + 1;
     let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
     let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
-        let tree = in_preorder(threads[at].tree.load());
-        let summed = summer.sum(&tree, catalog, &columns.cost, &mut ByFunction { root: catalog.root() });
+        let mut tree = threads[at].tree.load();
+        let mut keys = ByFunction { root: catalog.root() };
+        let summed = summer.sum(&mut tree, catalog, &columns.cost, &mut keys);
         for (slot, sums) in summed.entries() {
             let (hooks, taken) = &mut fits[slot as usize];
             hooks.add_leaves(sums.hooks.leaves);

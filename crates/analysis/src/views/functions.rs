@@ -7,7 +7,6 @@ use super::threads::{ThreadOwn, thread_row};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::cost::Cost;
 use crate::parallel::fold;
-use crate::preorder::in_preorder;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::rows::{FunctionRow, Functions, ThreadRow, Times, Totals};
 use crate::select::{self, Selected};
@@ -79,9 +78,9 @@ impl<'a> ProcessSums<'a> {
         let new = || (Summer::default(), Part::default());
         let parts = fold(selected.threads.len(), new, |(summer, part), at| {
             let thread = selected.threads[at];
-            let tree = in_preorder(thread.tree.load());
+            let mut tree = thread.tree.load();
             let mut keys = ByFunction { root: catalog.root() };
-            let summed = summer.sum(&tree, &catalog, &columns.cost, &mut keys);
+            let summed = summer.sum(&mut tree, &catalog, &columns.cost, &mut keys);
             part.take(selected.process.pid, thread, &catalog, &columns, &summed, query.per_thread);
         });
         let mut all = Part::default();
@@ -147,7 +146,7 @@ impl<'a> Part<'a> {
         thread: &'a Thread,
         catalog: &Catalog<'_>,
         columns: &Columns,
-        summed: &Summed<'_>,
+        summed: &Summed<'_, ByFunction>,
         keep_rows: bool,
     ) {
         let mut totals = Totals { cpu_ns: columns.cpu.then_some(0), ..Totals::default() };

@@ -128,6 +128,15 @@ impl CallTree {
         u64::from(high) << 32 | u64::from(low)
     }
 
+    /// Calls of every node in the order of their numbers: one pass, faster than asking node by node.
+    pub fn calls_in_order(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut carries = self.carries.iter().peekable();
+        (0..).zip(&self.calls).map(move |(node, &low)| {
+            let high = carries.next_if(|carry| carry.0 == node).map_or(0, |carry| carry.1);
+            u64::from(high) << 32 | u64::from(low)
+        })
+    }
+
     /// Exclusive time of `node`.
     #[must_use]
     pub fn time(&self, node: u32) -> NodeTime {
@@ -252,6 +261,7 @@ mod tests {
         let tree = builder.finish();
         assert_eq!(tree.calls(a), 7 << 32 | 5);
         assert_eq!(tree.calls(b), 9);
+        assert!(tree.calls_in_order().eq([0, 7 << 32 | 5, 9]));
         assert_eq!(tree.parents(), [0, 0, 1]);
     }
 

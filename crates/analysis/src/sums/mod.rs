@@ -1,0 +1,180 @@
+//! Sums over one thread's tree: two passes in preorder, memory for the path and the keys only.
+//!
+//! What is summed by is a key: a function's slot for `functions`, an edge for `callers`. A node is
+//! outermost when no node of the same key lies above it on its path.
+//!
+//! The first pass counts calls and hooks by function, which tells how much of the hooks' cost fits into
+//! each function's time; the second finds inclusive times by key. Both wait for memory more than they
+//! compute, so what they touch for each node is kept small.
+
+mod count;
+mod pass;
+
+use clrscope_recording::model::{CallTree, NodeTime};
+
+use crate::catalog::{Catalog, Place, Role, Slot};
+use crate::cost::{Cost, Hooks};
+use crate::preorder::renumber;
+use count::{Counter, Counts};
+use pass::{Cell, Frame};
+
+/// A node whose key is this belongs to nobody.
+pub(crate) const NO_KEY: u32 = u32::MAX;
+
+/// What one key has in one thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) calls: u64,
+    pub(crate) hooks: Hooks,
+    pub(crate) own: NodeTime,
+    /// Time of suspensions right below.
+    pub(crate) suspended_ns: u64,
+    /// Whole subtrees of outermost nodes.
+    pub(crate) inclusive: NodeTime,
+    /// Modelled cost of the hooks in these subtrees, as far as it fits into each function's time.
+    pub(crate) inclusive_cost_ns: u64,
+    pub(crate) max_recursion: u32,
+}
+
+/// Gives nodes their keys.
+pub(crate) trait Keys {
+    /// Keys are slots: what the first pass counts by slot need not be counted again, and a node's
+    /// cell can be fetched before its caller is known.
+    const ARE_SLOTS: bool;
+    /// The key of a node with this function below a node with that one.
+    fn key(&mut self, caller: Slot, callee: Slot) -> u32;
+    /// The key of the thread itself.
+    fn root_key(&self) -> u32;
+    /// The function whose calls a key's calls are.
+    fn callee(&self, key: u32) -> Slot;
+}
+
+/// The key is the function.
+pub(crate) struct ByFunction {
+    pub(crate) root: Slot,
+}
+
+impl Keys for ByFunction {
+    const ARE_SLOTS: bool = true;
+
+    #[inline]
+    fn key(&mut self, _caller: Slot, callee: Slot) -> u32 {
+        callee
+    }
+
+    fn root_key(&self) -> u32 {
+        self.root
+    }
+
+    fn callee(&self, key: u32) -> Slot {
+        key
+    }
+}
+
+/// What is known of a function of the recording, fetched at once for each node.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// What each call's leave hook costs.
+    leave_ns: f64,
+    place: Place,
+}
+
+/// What few nodes have; apart from the cells, which every node touches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rare {
+    own: NodeTime,
+    suspended_ns: u64,
+}
+
+/// Reusable memory for summing thread after thread of one process.
+#[derive(Default)]
+pub(crate) struct Summer {
+    counter: Counter,
+    /// By function index of the recording.
+    known: Vec<Known>,
+    /// By slot: what entering a function it calls costs.
+    enter_ns: Vec<f64>,
+    /// By key, as the rest below.
+    cells: Vec<Cell>,
+    rare: Vec<Rare>,
+    counts: Vec<Counts>,
+    touched: Vec<u32>,
+    path: Vec<Frame>,
+}
+
+/// What summing a tree gave.
+pub(crate) struct Summed<'s, K> {
+    summer: &'s Summer,
+    catalog: &'s Catalog<'s>,
+    keys: &'s K,
+    /// Deepest path in calls of functions.
+    pub(crate) max_depth: u32,
+}
+
+impl<K: Keys> Summed<'_, K> {
+    /// The keys that occur, in ascending order, with their sums.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u32, Sums)> {
+        self.summer.touched.iter().map(|&key| (key, self.sums(key)))
+    }
+
+    fn sums(&self, key: u32) -> Sums {
+        let (at, summer) = (key as usize, self.summer);
+        let (cell, rare) = (&summer.cells[at], &summer.rare[at]);
+        let counts = if K::ARE_SLOTS { summer.counter.counts(key) } else { summer.counts[at] };
+        let hooked = self.catalog.role(self.keys.callee(key)) == Role::Managed;
+        Sums {
+            calls: counts.calls,
+            hooks: Hooks { enters: counts.enters, leaves: if hooked { counts.calls } else { 0 } },
+            own: rare.own,
+            suspended_ns: rare.suspended_ns,
+            inclusive: NodeTime { wall_ns: cell.wall_ns, cpu_ns: cell.cpu_ns },
+            inclusive_cost_ns: cell.cost_ns.round() as u64,
+            max_recursion: cell.max_open,
+        }
+    }
+}
+
+impl Summer {
+    /// Sums `tree`, after renumbering it where it is not in depth-first preorder.
+    pub(crate) fn sum<'s, K: Keys>(
+        &'s mut self,
+        tree: &mut CallTree,
+        catalog: &'s Catalog<'_>,
+        cost: &Cost,
+        keys: &'s mut K,
+    ) -> Summed<'s, K> {
+        self.forget();
+        if !self.counter.count(tree, catalog) {
+            *tree = renumber(tree);
+            self.counter.count(tree, catalog);
+        }
+        self.fit(tree, catalog, cost);
+        let max_depth = if tree.is_empty() { 0 } else { self.pass(tree, catalog, keys) };
+        self.touched.sort_unstable();
+        Summed { summer: self, catalog, keys, max_depth }
+    }
+
+    /// Clears what the tree before has left: a thread of ten nodes must not pay for a hundred
+    /// thousand functions.
+    fn forget(&mut self) {
+        for key in self.touched.drain(..) {
+            self.cells[key as usize] = Cell::default();
+            self.rare[key as usize] = Rare::default();
+            self.counts[key as usize] = Counts::default();
+        }
+        self.path.clear();
+    }
+
+    /// Scales the cost of hooks, function by function, to what fits into its measured time: a sampled
+    /// tree has time on few of its nodes, so only sums over a function can be compared.
+    fn fit(&mut self, tree: &CallTree, catalog: &Catalog<'_>, cost: &Cost) {
+        let fits = self.counter.fits(tree, catalog, cost);
+        self.known.clear();
+        self.known.extend(catalog.places().iter().map(|&place| Known {
+            leave_ns: if place.role == Role::Managed { cost.leave_ns() * fits[place.slot as usize] } else { 0.0 },
+            place,
+        }));
+        self.enter_ns.clear();
+        self.enter_ns.extend(fits.iter().map(|fit| cost.enter_ns() * fit));
+    }
+}
