@@ -101,7 +101,7 @@ impl Events {
 
     /// What a profiler beside another one may have
     /// ([`Profiler::load_as_notification_only`](crate::Profiler::load_as_notification_only)).
-    pub const ALLOWED_FOR_NOTIFICATION: Self = Self { low: 0xb1e3_2b7f, high: 0x1fe };
+    pub const ALLOWED_FOR_NOTIFICATION: Self = Self { low: 0xb1e3_2b7f, high: 0xfe };
 
     /// What makes the runtime refuse precompiled code.
     pub const REFUSE_PRECOMPILED_CODE: Self = Self { low: 0xa000_1800, high: 0 };
@@ -194,5 +194,30 @@ impl fmt::Display for Events {
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_profiler_sys::flags;
+
+    #[test]
+    fn sets_agree_with_the_header() {
+        assert_eq!(Events::IMMUTABLE.bits(), (flags::COR_PRF_MONITOR_IMMUTABLE, flags::COR_PRF_HIGH_MONITOR_IMMUTABLE));
+        let attach = (flags::COR_PRF_ALLOWABLE_AFTER_ATTACH, flags::COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH);
+        assert_eq!(Events::ALLOWED_AFTER_ATTACH.bits(), attach);
+        let notification =
+            (flags::COR_PRF_ALLOWABLE_NOTIFICATION_PROFILER, flags::COR_PRF_HIGH_ALLOWABLE_NOTIFICATION_PROFILER);
+        assert_eq!(Events::ALLOWED_FOR_NOTIFICATION.bits(), notification);
+    }
+
+    #[test]
+    fn flags_have_names() {
+        let events = Events::EXCEPTIONS | Events::BASIC_GC;
+        assert_eq!(events.to_string(), "EXCEPTIONS | BASIC_GC");
+        assert_eq!((events - Events::EXCEPTIONS).to_string(), "BASIC_GC");
+        assert_eq!(Events::NONE.to_string(), "NONE");
+        assert!(Events::ALL.iter().all(|(_, flag)| !flag.is_empty()));
     }
 }

@@ -85,8 +85,8 @@
 //!   hook; hand larger work to a thread of your own.
 //! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended thread may hold. Names are
 //!   looked up in the mapper or in a callback.
-//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler. Link the library with
-//!   `-z nodelete`, and don't count on `shutdown`: it is not called when the program crashes or is killed.
+//! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler and keeps the library mapped. Don't
+//!   count on `shutdown`: it is not called when the program crashes or is killed.
 //! - The runtime uses its identifiers again. Don't keep one beyond the unloading of what it names.
 //! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept ([`first_panic`]); the program runs on.
 //!   The crate replaces the panic hook of the library it is linked into, because the standard one prints.

@@ -145,3 +145,48 @@ impl Hooks {
         Self { kind: HookKind::Raw(hooks), mapper }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallerSp, ClientId, Mapped};
+
+    struct Nothing;
+    impl CallHooks for Nothing {
+        fn enter(&self, _id: ClientId, _sp: CallerSp) {}
+        fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+        fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+    }
+
+    fn hooked(events: Events) -> Setup {
+        Setup::new(events).with_hooks(Hooks::safe(Arc::new(Nothing), Arc::new(|_| Mapped::Skip)))
+    }
+
+    fn refusal(checked: Result<()>) -> String {
+        checked.expect_err("is refused").to_string()
+    }
+
+    #[test]
+    fn hooks_bring_the_event_they_need() {
+        assert!(hooked(Events::NONE).events().contains(Events::ENTER_LEAVE));
+        assert!(hooked(Events::EXCEPTIONS).without_inlining().without_tiered_compilation().check().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_combined_is_refused_in_a_sentence() {
+        assert!(refusal(Setup::new(Events::ENTER_LEAVE).check()).contains("no hooks"));
+        assert!(refusal(hooked(Events::ENABLE_FUNCTION_ARGS).check()).contains("ENABLE_FUNCTION_ARGS"));
+        assert!(refusal(Setup::new(Events::OBJECT_ALLOCATED).check()).contains("ENABLE_OBJECT_ALLOCATED"));
+        assert!(refusal(Setup::new(Events::GC | Events::BASIC_GC).check()).contains("exclude"));
+    }
+
+    #[test]
+    fn attach_and_notification_only_allow_less() {
+        let calls = hooked(Events::EXCEPTIONS).without_inlining();
+        let refused = refusal(calls.check_for_attach());
+        assert!(refused.contains("ENTER_LEAVE | DISABLE_INLINING") && !refused.contains("EXCEPTIONS"), "{refused}");
+        let refused = refusal(calls.check_for_notification_only());
+        assert!(refused.contains("ENTER_LEAVE") && !refused.contains("DISABLE_INLINING"), "{refused}");
+        assert!(Setup::new(Events::EXCEPTIONS | Events::THREADS).check_for_attach().is_ok());
+    }
+}

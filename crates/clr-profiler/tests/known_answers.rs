@@ -42,7 +42,8 @@ fn profiler() -> &'static Path {
     })
 }
 
-fn run(runtime: &Runtime, fixture: &str) -> (Expectations, Seen) {
+/// Runs a fixture under the profiler; gives what that saw and what the program wrote.
+fn finish(runtime: &Runtime, fixture: &str) -> (Seen, String) {
     let folder = testkit::scratch();
     let output = folder.path().join("edges");
     let mut command = runtime.command(&testkit::fixture(fixture));
@@ -51,7 +52,12 @@ fn run(runtime: &Runtime, fixture: &str) -> (Expectations, Seen) {
     let finished = testkit::run(command).expect_success();
     assert_eq!(finished.stderr_text(), "", "{fixture} on {}", runtime.version);
     let seen = std::fs::read_to_string(&output).expect("the profiler writes at the end");
-    (Expectations::parse(&finished.stdout_text()), Seen::parse(&seen))
+    (Seen::parse(&seen), finished.stdout_text())
+}
+
+fn run(runtime: &Runtime, fixture: &str) -> (Expectations, Seen) {
+    let (seen, stdout) = finish(runtime, fixture);
+    (Expectations::parse(&stdout), seen)
 }
 
 /// Runs a fixture on every runtime and compares all it states with what the profiler saw.
@@ -125,6 +131,16 @@ fn callbacks_from_native_code_are_calls() {
 #[test]
 fn what_dynamic_methods_call_is_counted() {
     check("Dynamic");
+}
+
+#[test]
+fn arguments_and_results_survive_the_hooks() {
+    testkit::each_runtime(|runtime| {
+        let bare = testkit::run(runtime.command(&testkit::fixture("Registers"))).expect_success();
+        let (_, profiled) = finish(runtime, "Registers");
+        assert_eq!(profiled, bare.stdout_text(), "on .NET {}", runtime.version);
+    });
+    check("Registers");
 }
 
 /// What the fixture `Names` is made to show; lines are as C# writes them, worked out from its source.

@@ -64,6 +64,7 @@ pub unsafe fn get_class_object(
         return HRESULT(HResult::POINTER.0);
     }
     silence_panics();
+    super::pin::pin_library();
     // SAFETY: `object` was checked.
     unsafe { *object = std::ptr::null_mut() };
     // SAFETY: `class` was checked.

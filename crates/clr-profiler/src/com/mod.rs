@@ -3,6 +3,7 @@
 mod callbacks;
 mod export;
 mod later_callbacks;
+mod pin;
 mod slices;
 mod start;
 

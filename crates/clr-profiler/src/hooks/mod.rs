@@ -80,8 +80,8 @@ impl RawHooks {
     /// Three entry points.
     ///
     /// # Safety
-    /// Each must be null or code that follows the convention above and stays mapped until the process ends. Link the
-    /// library with `-z nodelete`.
+    /// Each must be null or code that follows the convention above and stays mapped until the process ends. The framework
+    /// keeps the library it is linked into mapped.
     pub const unsafe fn new(enter: *const c_void, leave: *const c_void, tailcall: *const c_void) -> Self {
         Self { enter, leave, tailcall }
     }
