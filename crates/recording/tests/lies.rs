@@ -62,7 +62,7 @@ fn content_that_compresses_without_end_takes_a_bounded_multiple() {
         ("a tree full of time", recording(1, vec![tree_of(400_000, true, some)])),
     ] {
         let (_, multiple) = multiple(&packed(&recording));
-        assert!(multiple < 64.0, "{what}: {multiple:.0} times its size");
+        assert!(multiple < 80.0, "{what}: {multiple:.0} times its size");
     }
 }
 

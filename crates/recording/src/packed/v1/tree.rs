@@ -145,9 +145,9 @@ pub(super) struct Decoder {
     builder: CallTreeBuilder,
     /// The number the next node has in the file.
     next: u32,
-    /// The last node, and how many nodes the path from the root to it has.
-    last: u32,
-    depth: u64,
+    /// The path from the root to the last node: the first `depth` of these.
+    path: Vec<u32>,
+    depth: usize,
     /// Where numbers in the tree and in the file begin to run side by side.
     runs: Vec<Run>,
 }
@@ -162,7 +162,7 @@ impl Decoder {
     /// `nodes` is how many are to be expected; it must have been checked against the size of the file.
     pub(super) fn new(nodes: usize) -> Self {
         let builder = CallTreeBuilder::with_capacity(nodes);
-        Self { builder, next: 0, last: ROOT, depth: 0, runs: Vec::new() }
+        Self { builder, next: 0, path: Vec::new(), depth: 0, runs: Vec::new() }
     }
 
     /// Adds a part of `count` nodes, as far as it can be read; whether it could be read to its end.
@@ -211,22 +211,17 @@ impl Decoder {
 
     /// Goes to the place in the tree where a part begins whose predecessor is missing.
     fn find_path(&mut self, path: &[(u32, u32)]) {
-        // Ascend to the last node that is also above what follows.
-        let known = |in_file: u32| path.binary_search_by_key(&in_file, |node| node.0).ok();
-        let mut same = 0;
-        while self.depth > 0 {
-            if let Some(at) = known(self.in_file(self.last)) {
-                same = at + 1;
-                break;
-            }
-            self.ascend(1);
-        }
+        let here = &self.path[..self.depth];
+        let same = here.iter().zip(path).take_while(|(have, want)| self.in_file(**have) == want.0).count();
+        self.path.truncate(same);
         for &(in_file, function) in &path[same..] {
+            let parent = self.path.last().copied().unwrap_or(ROOT);
             let (time, flags) = (NodeTime::default(), NodeFlags::default());
-            self.last = self.builder.push(Node { parent: self.last, function, calls: 0, time, flags });
-            self.runs.push(Run { in_tree: self.last, in_file });
-            self.depth += 1;
+            let in_tree = self.builder.push(Node { parent, function, calls: 0, time, flags });
+            self.runs.push(Run { in_tree, in_file });
+            self.path.push(in_tree);
         }
+        self.depth = self.path.len();
     }
 
     /// The number in the file of a node of the tree.
@@ -235,20 +230,21 @@ impl Decoder {
         run.map_or(node, |run| run.in_file.wrapping_add(node - run.in_tree))
     }
 
-    fn ascend(&mut self, nodes: u64) {
-        for _ in 0..nodes {
-            self.last = self.builder.columns().parents[self.last as usize];
-        }
-        self.depth -= nodes;
-    }
-
     fn add_columns(&mut self, mut read: Columns<'_>, first: u32, count: u32) -> Option<()> {
         let tree = self.builder.columns();
         let before = tree.parents.len();
         // Numbers in the tree are numbers in the file plus or minus what is missing or made up.
         let shift = u32::try_from(before).ok()?;
         first.max(shift).checked_add(count)?;
-        tree.functions.extend(std::iter::from_fn(|| read.functions.next_u32()).take(count as usize));
+        // No more than there are bytes for, whatever the head says.
+        let most = read.functions.len().min(count as usize);
+        tree.functions.reserve(most);
+        tree.calls.reserve(most);
+        tree.parents.reserve(most);
+        for _ in 0..most {
+            let Some(function) = read.functions.next_u32() else { break };
+            tree.functions.push(function);
+        }
         for at in before..tree.functions.len() {
             let Some(calls) = read.calls.next() else { break };
             tree.calls.push(calls as u32);
@@ -256,16 +252,15 @@ impl Decoder {
                 tree.carries.push((at as u32, (calls >> 32) as u32));
             }
         }
-        let (mut last, mut depth) = (self.last, self.depth);
         for at in shift..tree.calls.len() as u32 {
-            let Some(up) = read.up.next().filter(|&up| up <= depth) else { break };
-            // Each node is left once at most, so all of these together are no more than the nodes.
-            for _ in 0..up {
-                last = tree.parents[last as usize];
+            let Some(up) = read.up.next().filter(|&up| up <= self.depth as u64) else { break };
+            self.depth -= up as usize;
+            tree.parents.push(if self.depth == 0 { ROOT } else { self.path[self.depth - 1] });
+            match self.path.get_mut(self.depth) {
+                Some(place) => *place = at,
+                None => self.path.push(at),
             }
-            tree.parents.push(last);
-            last = at;
-            depth = depth - up + 1;
+            self.depth += 1;
         }
         // A column that ends early ends the part.
         let end = tree.parents.len();
@@ -283,7 +278,7 @@ impl Decoder {
         if found > 0 {
             self.runs.push(Run { in_tree: shift, in_file: first });
         }
-        (self.last, self.depth, self.next) = (last, depth, first + found);
+        self.next = first + found;
         (found == count).then_some(())
     }
 }

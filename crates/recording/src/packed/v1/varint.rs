@@ -20,6 +20,11 @@ impl<'a> Varints<'a> {
         Self { bytes }
     }
 
+    /// Bytes left, which is the most numbers there can be.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Splits off the next `length` bytes as a column of their own.
     pub(super) fn column(&mut self, length: u64) -> Option<Varints<'a>> {
         let (head, tail) = self.bytes.split_at_checked(usize::try_from(length).ok()?)?;
