@@ -43,7 +43,7 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
     assert_eq!(recording.processes[0].events[0].instrument, "events");
     let expected = [(0, 1, &b"first"[..]), (1, 2, b"second"), (u32::MAX, 3, b"nobody")];
     let found =
-        |r: &Recording| -> Vec<_> { chunks(r).iter().map(|c| (c.thread, c.sequence, c.bytes.clone())).collect() };
+        |r: &Recording| -> Vec<_> { chunks(r).iter().map(|c| (c.thread, c.sequence, c.bytes.to_vec())).collect() };
     assert_eq!(found(&recording), expected.map(|(thread, sequence, bytes)| (thread, sequence, bytes.to_vec())));
     let file = folder.path().join("x.clrs");
     clrscope_recording::pack::pack(&name, &file, &mut |_| ()).expect("a file");
@@ -101,7 +101,7 @@ fn a_chunk_that_was_handed_out_but_not_begun_hides_nothing() {
         lost.u32(field).store(0, std::sync::atomic::Ordering::Relaxed);
     }
     lost.u64(chunk::SEQUENCE).store(0, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(chunks(&read(&name)).iter().map(|c| c.bytes.clone()).collect::<Vec<_>>(), [b"kept"]);
+    assert_eq!(chunks(&read(&name)).iter().map(|c| c.bytes.to_vec()).collect::<Vec<_>>(), [b"kept"]);
 }
 
 #[test]

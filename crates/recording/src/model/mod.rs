@@ -3,11 +3,14 @@
 //! Everything here is data without behaviour that could fail. Whatever was wrong with the bytes on
 //! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
 
+mod event_bytes;
 mod facts;
 mod process;
 mod run;
 mod tree;
 
+pub(crate) use event_bytes::ByteSource;
+pub use event_bytes::EventBytes;
 pub use facts::{Fact, Loss, LossReason, Problem};
 pub use process::{
     CallsInfo, Clock, Event, EventArena, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module, Process,

@@ -1,6 +1,6 @@
 //! One profiled process: its dictionaries and its threads.
 
-use super::{Exit, Fact, Loss, TreeSource};
+use super::{EventBytes, Exit, Fact, Loss, TreeSource};
 
 /// One .NET process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ pub struct Event {
     /// Grows by one with each chunk of this instrument in this process.
     pub sequence: u64,
     /// The instrument's bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: EventBytes,
 }
 
 /// How `calls` measured time.

@@ -4,15 +4,22 @@ use std::path::Path;
 
 use super::segment::SegmentBytes;
 use crate::layout::{chunk, kind, u32_at, u64_at};
-use crate::model::{Event, EventArena, Problem};
+use crate::model::{ByteSource, Event, EventArena, EventBytes, Problem};
 
-/// Reads all segments of events of a process's folder. `threads` is how many threads it has.
-pub(super) fn read(folder: &Path, place: &str, threads: usize, problems: &mut Vec<Problem>) -> Vec<EventArena> {
+/// Reads all segments of events of a process's folder. `threads` is how many threads it has, `ended`
+/// whether it ended and said so. The events themselves stay where they are.
+pub(super) fn read(
+    folder: &Path,
+    place: &str,
+    threads: usize,
+    ended: bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<EventArena> {
     let mut found = Vec::new();
     for (file, instrument) in segments(folder) {
         match SegmentBytes::open(&folder.join(&file), kind::EVENTS) {
             Ok(bytes) => {
-                let (chunks, problem) = chunks(&bytes, threads);
+                let (chunks, problem) = chunks(&bytes, threads, ended);
                 problems.extend(problem.map(|what| Problem { place: format!("{place}/{file}"), what }));
                 found.push(EventArena { instrument, chunks });
             }
@@ -38,7 +45,7 @@ fn segments(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// Walks the row of chunks; what else there is to say.
-fn chunks(bytes: &[u8], threads: usize) -> (Vec<Event>, Option<String>) {
+fn chunks(bytes: &SegmentBytes, threads: usize, ended: bool) -> (Vec<Event>, Option<String>) {
     let (mut found, mut strange) = (Vec::new(), 0_u64);
     let mut at = 0;
     while at < bytes.len() {
@@ -53,7 +60,7 @@ fn chunks(bytes: &[u8], threads: usize) -> (Vec<Event>, Option<String>) {
             return (finish(found), Some(what));
         }
         match u32_at(bytes, at + chunk::FORMAT) {
-            chunk::VERSION => found.extend(event(bytes, at, whole, threads)),
+            chunk::VERSION => found.extend(event(bytes, at, whole, threads, ended)),
             0 => {}
             _ => strange += 1,
         }
@@ -67,18 +74,41 @@ fn finish(mut chunks: Vec<Event>) -> Vec<Event> {
     chunks
 }
 
-/// The chunk at `at`; `None` when it is empty or was used again while we read it.
-fn event(bytes: &[u8], at: usize, whole: usize, threads: usize) -> Option<Event> {
+/// The chunk at `at`; `None` when it is empty or is being used again.
+fn event(bytes: &SegmentBytes, at: usize, whole: usize, threads: usize, ended: bool) -> Option<Event> {
     let sequence = u64_at(bytes, at + chunk::SEQUENCE);
     let used = (u32_at(bytes, at + chunk::USED) as usize).min(whole - chunk::HEAD);
     let from = at + chunk::HEAD;
     let end = from.saturating_add(used).min(bytes.len());
-    let copy = bytes.get(from..end)?.to_vec();
-    // The program may be writing: the copy is only good when the chunk was the same before and after.
-    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    if sequence == 0 || copy.is_empty() || u64_at(bytes, at + chunk::SEQUENCE) != sequence {
+    if sequence == 0 || from >= end {
         return None;
     }
+    let stored = Stored { segment: bytes.clone(), chunk: at, sequence, from, end, ended };
     let thread = (u32_at(bytes, at + chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
-    Some(Event { thread: thread.map_or(u32::MAX, |index| index as u32), sequence, bytes: copy })
+    let thread = thread.map_or(u32::MAX, |index| index as u32);
+    Some(Event { thread, sequence, bytes: EventBytes::new(stored) })
+}
+
+/// The bytes of a chunk in its segment.
+struct Stored {
+    segment: SegmentBytes,
+    chunk: usize,
+    sequence: u64,
+    from: usize,
+    end: usize,
+    /// Nobody writes to the segment any more.
+    ended: bool,
+}
+
+impl ByteSource for Stored {
+    fn at_hand(&self) -> Option<&[u8]> {
+        if self.ended { self.segment.get(self.from..self.end) } else { None }
+    }
+
+    fn read(&self) -> Vec<u8> {
+        let copy = self.segment.get(self.from..self.end).unwrap_or(&[]).to_vec();
+        // The program may be writing: the copy is only good when the chunk is still the same afterwards.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        if u64_at(&self.segment, self.chunk + chunk::SEQUENCE) == self.sequence { copy } else { Vec::new() }
+    }
 }

@@ -82,7 +82,7 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         dictionary_carries(&log),
         dictionary_names(&log),
     );
-    read.process.events = super::events::read(folder, &place, read.process.threads.len(), problems);
+    read.process.events = super::events::read(folder, &place, read.process.threads.len(), clocks.ended, problems);
     Some(read)
 }
 

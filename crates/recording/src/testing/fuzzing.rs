@@ -76,8 +76,10 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Loads all trees. How many nodes they have.
+/// Loads all events and trees. How many nodes these have.
 pub fn load_all(recording: &Recording) -> usize {
+    let chunks = recording.processes.iter().flat_map(|process| &process.events).flat_map(|arena| &arena.chunks);
+    chunks.for_each(|chunk| drop(std::hint::black_box(chunk.bytes.load())));
     let threads = recording.processes.iter().flat_map(|process| &process.threads);
     threads.map(|thread| thread.tree.load().len()).sum()
 }

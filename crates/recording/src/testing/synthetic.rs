@@ -9,9 +9,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, chunk, function, header, kind, thread, time};
 use crate::model::{Clock, Exit};
-use crate::writer::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, monotonic_ns};
+use crate::writer::{
+    FunctionRecord, Keep, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, monotonic_ns,
+};
 
 /// What to make.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +56,22 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     let mut program = Program::new(shape);
     program.run(shape.tree_bytes);
     program.store(&writer)?;
+    write_events(&writer)?;
     writer.state().alive(monotonic_ns(), 1 << 40, 5);
     writer.state().ended();
     run.ended(7, Exit::Code(0));
+    Ok(())
+}
+
+/// A few chunks of what could be events of some instrument.
+fn write_events(writer: &ProcessWriter) -> io::Result<()> {
+    let store = writer.create_events("flow", 64 << 10, Keep::First)?;
+    for thread in [1, 0, 2] {
+        let chunk = store.take(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
+        for number in 0..50 * (thread + 1) {
+            chunk.append(format!("event {number} of thread {thread}; ").as_bytes(), monotonic_ns());
+        }
+    }
     Ok(())
 }
 

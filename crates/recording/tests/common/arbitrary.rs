@@ -125,7 +125,7 @@ prop_compose! {
 
 prop_compose! {
     fn event()(thread: u32, sequence: u64, bytes in vec(any::<u8>(), 0..200)) -> Event {
-        Event { thread, sequence, bytes }
+        Event { thread, sequence, bytes: bytes.into() }
     }
 }
 

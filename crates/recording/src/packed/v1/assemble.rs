@@ -9,8 +9,8 @@ use super::section::{LAST_PART, kind};
 use super::tree::{Decoder, LEAST_NODE};
 use crate::layout::{u32_at, u64_at};
 use crate::model::{
-    CallTree, Event, EventArena, Function, FunctionKind, Loss, LossReason, Problem, Process, Recording, Thread,
-    TreeSource,
+    ByteSource, CallTree, Event, EventArena, EventBytes, Function, FunctionKind, Loss, LossReason, Problem, Process,
+    Recording, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -70,6 +70,7 @@ impl Assembly {
             Err(error) => Err(format!("can't be read: {error}")),
             Ok(()) if !head.vouches_for(&buffer) => Err("is damaged: its checksum is wrong".to_owned()),
             Ok(()) if head.kind == kind::TREE => self.take_tree(section),
+            Ok(()) if head.kind == kind::EVENTS => self.take_events(section, &buffer),
             Ok(()) => match head.unpack(&buffer) {
                 Ok(content) => self.take_content(section, &content),
                 Err(what) => Err(what.to_owned()),
@@ -90,13 +91,23 @@ impl Assembly {
 
     fn take_tree(&mut self, section: &Section) -> Result<(), String> {
         let head = &section.head;
-        let bytes = u64::from(head.count).saturating_mul(LEAST_NODE);
-        if head.plain > head.stored.saturating_mul(super::section::RATIO) || bytes > head.plain {
+        let nodes = head.count as usize;
+        if nodes.saturating_mul(LEAST_NODE) > head.content()? {
             return Err("claims more nodes than its size allows".to_owned());
         }
         let parts = self.parts(section);
         parts.trees.entry(head.item).or_default().push(*section);
         parts.tree_sections += 1;
+        Ok(())
+    }
+
+    fn take_events(&mut self, section: &Section, stored: &[u8]) -> Result<(), String> {
+        section.head.content()?;
+        let (thread, sequence) = (u32_at(stored, 0), u64_at(stored, 4));
+        let bytes = EventBytes::new(Chunk { source: Arc::clone(&self.source), section: *section });
+        let arena = self.parts(section).process.events.get_mut(section.head.item as usize);
+        let arena = arena.ok_or("belongs to an instrument that can't be read")?;
+        arena.chunks.push(Event { thread, sequence, bytes });
         Ok(())
     }
 
@@ -111,7 +122,6 @@ impl Assembly {
                 let all = log.by_ref().filter(|(kind, _)| *kind == record::PROBLEM);
                 self.recording.problems.extend(all.map(|(_, p)| records::take_problem(p)));
             }
-            kind::EVENTS => return self.parts(section).take_events(section, content),
             kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::FACTS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
@@ -174,15 +184,6 @@ impl Parts {
             record::ARENA => self.process.events.push(EventArena { instrument: p.text(), chunks: Vec::new() }),
             _ => {}
         }
-    }
-
-    fn take_events(&mut self, section: &Section, content: &[u8]) -> Result<(), String> {
-        const HEAD: usize = 12;
-        let arena = self.process.events.get_mut(section.head.item as usize);
-        let arena = arena.ok_or("belongs to an instrument that can't be read")?;
-        let bytes = content.get(HEAD..).ok_or("is too short")?.to_vec();
-        arena.chunks.push(Event { thread: u32_at(content, 0), sequence: u64_at(content, 4), bytes });
-        Ok(())
     }
 
     /// The process, with trees that are decoded when asked for; and what is wrong with them.
@@ -261,6 +262,24 @@ fn gaps(parts: &[Section]) -> Option<&'static str> {
         (true, true) => None,
         (true, false) => Some("ends early; what stood before is here"),
         (false, _) => Some("lacks some parts; the others are here"),
+    }
+}
+
+/// The bytes of a chunk of events in the file.
+struct Chunk {
+    source: Arc<Source>,
+    section: Section,
+}
+
+impl ByteSource for Chunk {
+    fn at_hand(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn read(&self) -> Vec<u8> {
+        let mut stored = Vec::new();
+        let read = self.source.read(self.section.body(), self.section.head.stored, &mut stored);
+        read.ok().and_then(|()| self.section.head.unpack(&stored).ok()).unwrap_or_default()
     }
 }
 

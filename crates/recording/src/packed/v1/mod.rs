@@ -38,7 +38,7 @@
 //! | 5 threads | index of the first | records `THREAD` |
 //! | 6 facts | index of the first | records `FACT` |
 //! | 7 tree | index of the thread | a part of its tree |
-//! | 8 events | index of the arena | `u32` thread, `u64` sequence, then the instrument's bytes |
+//! | 8 events | index of the arena | the instrument's bytes; before them, never compressed, `u32` thread, `u64` sequence |
 //! | 9 problems | index of the first | records `PROBLEM` |
 //! | 10 index | | per section: `u64` offset, then its head |
 //!

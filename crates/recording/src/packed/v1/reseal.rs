@@ -21,7 +21,7 @@ pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec
         change(&mut claims, &mut content);
         let mut head = section.head;
         head.claim(&claims);
-        let stored = pack(&mut head, &content, &mut compressor);
+        let stored = pack(&mut head, &stored[..section.head.prefix()], &content, &mut compressor);
         if claims.stored != before.stored {
             head.stored = claims.stored;
         }
@@ -34,7 +34,7 @@ pub(crate) fn reseal(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec
     }
     let at = out.len() as u64;
     let mut head = Head { kind: kind::INDEX, ..Head::default() };
-    let stored = pack(&mut head, &index, &mut compressor);
+    let stored = pack(&mut head, &[], &index, &mut compressor);
     append(&mut out, &head, &stored);
     let mut trailer = at.to_le_bytes().to_vec();
     trailer.extend_from_slice(&(out.len() as u64 - at).to_le_bytes());

@@ -35,6 +35,8 @@ pub(super) mod kind {
     pub(in super::super) const INDEX: u16 = 10;
 }
 
+/// Bytes of an events section that are stored as they are: `u32` thread, `u64` sequence.
+pub(super) const EVENTS_PREFIX: usize = 12;
 /// How content is stored.
 const RAW: u16 = 0;
 const ZSTD: u16 = 1;
@@ -101,12 +103,21 @@ impl Head {
         stored.len() as u64 == self.stored && checksum(stored) == self.checksum
     }
 
+    /// Bytes before the content that are stored as they are.
+    pub(super) fn prefix(&self) -> usize {
+        if self.kind == kind::EVENTS { EVENTS_PREFIX } else { 0 }
+    }
+
+    /// Bytes of content, if the bytes stored allow for as many.
+    pub(super) fn content(&self) -> Result<usize, &'static str> {
+        let allowed = Some(self.plain).filter(|&plain| plain <= self.stored.saturating_mul(RATIO));
+        allowed.and_then(|plain| usize::try_from(plain).ok()).ok_or("claims more content than its size allows")
+    }
+
     /// The content of `stored`, which is of exactly the size the head states.
     pub(super) fn unpack(&self, stored: &[u8]) -> Result<Vec<u8>, &'static str> {
-        let too_much = self.plain > self.stored.saturating_mul(RATIO);
-        let (false, Ok(plain)) = (too_much, usize::try_from(self.plain)) else {
-            return Err("claims more content than its size allows");
-        };
+        let plain = self.content()?;
+        let stored = stored.get(self.prefix()..).ok_or("is too short")?;
         let content = match self.codec {
             RAW => stored.to_vec(),
             ZSTD => zstd::bulk::decompress(stored, plain).map_err(|_| "does not decompress")?,
@@ -116,13 +127,18 @@ impl Head {
     }
 }
 
-/// Compresses content, filling in the fields of `head` that describe it. The result obeys [`RATIO`].
-pub(super) fn pack(head: &mut Head, content: &[u8], compressor: &mut zstd::bulk::Compressor<'_>) -> Vec<u8> {
+/// Compresses content, filling in the fields of `head` that describe it. The result begins with `prefix`
+/// and obeys [`RATIO`].
+pub(super) fn pack(
+    head: &mut Head,
+    prefix: &[u8],
+    content: &[u8],
+    compressor: &mut zstd::bulk::Compressor<'_>,
+) -> Vec<u8> {
     let compressed = compressor.compress(content).ok().map(|found| pad(found, content.len()));
-    let (codec, stored) = match compressed.filter(|found| found.len() < content.len()) {
-        Some(found) => (ZSTD, found),
-        None => (RAW, content.to_vec()),
-    };
+    let compressed = compressed.filter(|found| found.len() < content.len());
+    let codec = if compressed.is_some() { ZSTD } else { RAW };
+    let stored = [prefix, compressed.as_deref().unwrap_or(content)].concat();
     head.codec = codec;
     head.plain = content.len() as u64;
     head.stored = stored.len() as u64;
@@ -151,7 +167,7 @@ mod tests {
     fn round_trip(content: &[u8]) -> Head {
         let mut head = Head { kind: kind::TREE, count: 7, ..Head::default() };
         let mut compressor = zstd::bulk::Compressor::new(3).expect("a compressor");
-        let stored = pack(&mut head, content, &mut compressor);
+        let stored = pack(&mut head, &[], content, &mut compressor);
         assert!(head.vouches_for(&stored));
         assert_eq!(head.unpack(&stored).as_deref(), Ok(content));
         assert!(head.plain <= head.stored * RATIO);
@@ -183,7 +199,7 @@ mod tests {
     fn content_of_another_size_than_claimed_is_refused() {
         let mut head = Head::default();
         let mut compressor = zstd::bulk::Compressor::new(3).expect("a compressor");
-        let stored = pack(&mut head, &[1; 200], &mut compressor);
+        let stored = pack(&mut head, &[], &[1; 200], &mut compressor);
         for plain in [0, 199, 201, 1 << 20, u64::MAX] {
             assert!(Head { plain, ..head }.unpack(&stored).is_err(), "{plain}");
         }

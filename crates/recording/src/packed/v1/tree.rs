@@ -10,7 +10,7 @@ pub(super) const PART_NODES: usize = 1 << 17;
 /// Paths longer than this are not repeated at the start of a part: a part would be mostly path.
 const LONGEST_PATH: usize = 1 << 13;
 /// A node takes at least this many bytes of content: one in each of the three full columns.
-pub(super) const LEAST_NODE: u64 = 3;
+pub(super) const LEAST_NODE: usize = 3;
 const COLUMNS: usize = 7;
 
 /// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it is

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::section::{Head, LAST_PART, kind, pack};
+use super::section::{EVENTS_PREFIX, Head, LAST_PART, kind, pack};
 use super::{MAGIC, TRAILER_MAGIC, checksum::checksum, records, tree};
 use crate::model::{CallTree, Process, Recording};
 
@@ -73,8 +73,12 @@ impl Writer<'_> {
         self.bytes(&[0; 4])
     }
 
-    fn section(&mut self, mut head: Head, content: &[u8]) -> io::Result<()> {
-        let stored = pack(&mut head, content, &mut self.compressor);
+    fn section(&mut self, head: Head, content: &[u8]) -> io::Result<()> {
+        self.section_with(head, &[], content)
+    }
+
+    fn section_with(&mut self, mut head: Head, prefix: &[u8], content: &[u8]) -> io::Result<()> {
+        let stored = pack(&mut head, prefix, content, &mut self.compressor);
         let encoded = head.encode();
         if head.kind != kind::INDEX {
             self.index.extend_from_slice(&self.written.bytes.to_le_bytes());
@@ -138,11 +142,11 @@ impl Writer<'_> {
     fn events(&mut self, process: u32, from: &Process) -> io::Result<()> {
         for (item, arena) in (0..).zip(&from.events) {
             for (part, chunk) in (0..).zip(&arena.chunks) {
-                let mut content = chunk.thread.to_le_bytes().to_vec();
-                content.extend_from_slice(&chunk.sequence.to_le_bytes());
-                content.extend_from_slice(&chunk.bytes);
+                let mut prefix = [0; EVENTS_PREFIX];
+                prefix[..4].copy_from_slice(&chunk.thread.to_le_bytes());
+                prefix[4..].copy_from_slice(&chunk.sequence.to_le_bytes());
                 let head = Head { kind: kind::EVENTS, process, item, part, count: 1, ..Head::default() };
-                self.section(head, &content)?;
+                self.section_with(head, &prefix, &chunk.bytes.load())?;
             }
         }
         Ok(())
