@@ -1,7 +1,11 @@
 //! How long the views take on a generated tree: `cargo run --release -p clrscope-analysis --example
-//! large_tree -- [MILLION_NODES] [THREADS]`.
+//! large_tree -- [MILLION_NODES] [THREADS] [FILE]`. With a file the tree is packed into it, and it is only
+//! opened, so that memory is that of a report: without trees but the one being decoded.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Instant;
 
 use clrscope_analysis::{Forest, Query, TreeNode, TreeOptions, call_graph, functions, tree};
@@ -9,6 +13,7 @@ use clrscope_recording::model::{
     CallTree, CallTreeBuilder, CallsInfo, Function, HookCost, Module, Node, NodeFlags, NodeTime, Process, ROOT,
     Recording, Thread, TreeSource,
 };
+use clrscope_recording::pack;
 
 const FUNCTIONS: u32 = 20_000;
 
@@ -88,10 +93,33 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Packs a generated recording into `file`, unless it is there, and reports on it.
+fn from_file(file: &Path, nodes: u32, threads: u32) {
+    if !file.exists() {
+        let mut out = BufWriter::new(File::create(file).expect("a new file"));
+        pack::write(&recording(nodes, threads), &mut out).expect("packed");
+        out.flush().expect("written");
+        println!("packed; run it again to read it with a fresh process");
+        return;
+    }
+    println!("{} MiB", file.metadata().map_or(0, |m| m.len()) >> 20);
+    let recording = timed("open", || clrscope_recording::open(file).expect("a recording"));
+    timed("decode every tree", || recording.processes[0].threads.iter().map(|t| t.tree.load().len()).sum::<usize>());
+    timed("functions", || functions(&recording, &Query::default()).expect("rows").rows.len());
+}
+
 fn main() {
     let number = |at, default| std::env::args().nth(at).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (millions, threads): (u32, u32) = (number(1, 30), number(2, 1).max(1));
-    let recording = timed("generate", || recording(millions * 1_000_000, threads));
+    match std::env::args().nth(3) {
+        Some(file) => from_file(Path::new(&file), millions * 1_000_000, threads),
+        None => in_memory(millions * 1_000_000, threads),
+    }
+}
+
+/// Times every view on a tree in memory.
+fn in_memory(nodes: u32, threads: u32) {
+    let recording = timed("generate", || recording(nodes, threads));
     timed("copy of every tree", || recording.processes[0].threads.iter().map(|t| t.tree.load().len()).sum::<usize>());
     let all = Query::default();
     let rows = timed("functions", || functions(&recording, &all).expect("rows").rows.len());
@@ -102,13 +130,13 @@ fn main() {
     let options = TreeOptions { min_share: 0.001, max_depth: None };
     let shown = timed("tree above 0.1 %", || tree(&recording, &all, &options).expect("a tree").nodes.len());
     let forest = timed("open the whole tree", || Forest::open(&recording, &all).expect("a forest"));
-    let mut nodes = 0u64;
+    let mut merged = 0u64;
     timed("walk the whole tree", || {
         let count = |_: &TreeNode<'_>| -> Result<(), ()> {
-            nodes += 1;
+            merged += 1;
             Ok(())
         };
         forest.walk(&TreeOptions::default(), count).expect("a walk")
     });
-    println!("{rows} rows, {edges} edges, {shown} of {nodes} merged nodes shown");
+    println!("{rows} rows, {edges} edges, {shown} of {merged} merged nodes shown");
 }

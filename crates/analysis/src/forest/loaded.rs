@@ -1,14 +1,14 @@
 //! One thread's tree with what is needed to ask for the sums of any subtree.
 //!
 //! In depth-first order a subtree is a range of numbers. Sums over ranges come from running sums kept
-//! at every 64th node only, so that they cost a fraction of a byte per node.
+//! at every 16th node only, so that they cost two bytes per node.
 
 use clrscope_recording::model::{CallTree, NodeTime, ROOT};
 
 use crate::catalog::{Catalog, Role, Slot};
 
 /// Nodes between two checkpoints.
-const BLOCK: u32 = 64;
+const BLOCK: u32 = 16;
 
 /// What hooks cost on each function's time, by slot, scaled to fit it.
 pub(super) struct FittedCosts {
@@ -73,28 +73,41 @@ impl Loaded {
 
     /// Sums up to each checkpoint. Must have been called before [`Loaded::subtree`].
     pub(super) fn set_costs(&mut self, catalog: &Catalog<'_>, costs: &FittedCosts) {
-        let mut checkpoints = Vec::with_capacity(self.tree.len() / BLOCK as usize + 1);
+        self.checkpoints.clear();
+        self.checkpoints.reserve_exact(self.tree.len() / BLOCK as usize + 1);
         let mut at = Checkpoint::default();
-        for node in 0..self.tree.len() as u32 {
+        let nodes = self.tree.parents().iter().zip(self.tree.functions()).zip(self.tree.calls_in_order());
+        for (node, ((&parent, &function), calls)) in (0..).zip(nodes) {
             if node % BLOCK == 0 {
-                checkpoints.push(at);
+                self.checkpoints.push(at);
             }
-            self.pass(&mut at, node, catalog, costs);
+            self.add_time(&mut at, node);
+            let place = catalog.place(function);
+            if place.role == Role::Managed && node != ROOT {
+                let enter_ns = costs.enter_ns[self.slot(parent, catalog) as usize];
+                at.before.cost_ns += calls as f64 * (costs.leave_ns[place.slot as usize] + enter_ns);
+            }
         }
-        self.checkpoints = checkpoints;
+    }
+
+    /// Adds the time of one node to the running sums, if it has any.
+    #[inline]
+    fn add_time(&self, at: &mut Checkpoint, node: u32) {
+        if let Some(&(_, time)) = self.tree.times().get(at.next_time).filter(|t| t.0 == node) {
+            at.before.time = add_times(at.before.time, time);
+            at.next_time += 1;
+        }
     }
 
     /// Adds one node to the running sums.
     #[inline]
     fn pass(&self, at: &mut Checkpoint, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) {
-        if let Some(&(_, time)) = self.tree.times().get(at.next_time).filter(|t| t.0 == node) {
-            at.before.time = add_times(at.before.time, time);
-            at.next_time += 1;
-        }
+        self.add_time(at, node);
         let slot = self.slot(node, catalog);
         if catalog.role(slot) == Role::Managed {
-            let calls = self.tree.calls(node) as f64;
-            at.before.cost_ns += calls * costs.leave_ns[slot as usize] + self.enter_cost(node, calls, catalog, costs);
+            let parent = self.slot(self.tree.parents()[node as usize], catalog);
+            let cost_ns = costs.leave_ns[slot as usize] + costs.enter_ns[parent as usize];
+            at.before.cost_ns += self.tree.calls(node) as f64 * cost_ns;
         }
     }
 

@@ -271,9 +271,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
         let by_module = self.forest.sort == Sort::Module;
         let (catalog, ranks) = (&self.names.catalog, &self.names.ranks);
-        let module = |slot: Slot| if by_module { catalog.function(slot).module() } else { "" };
+        let module = |group: &Group| by_module.then(|| catalog.function(group.slot).module());
         self.groups[groups.start..].sort_unstable_by(|a, b| {
-            let by_key = b.key.cmp(&a.key).then_with(|| module(a.slot).cmp(module(b.slot)));
+            let by_key = b.key.cmp(&a.key).then_with(|| module(a).cmp(&module(b)));
             by_key.then_with(|| ranks[a.slot as usize].cmp(&ranks[b.slot as usize]))
         });
         let too_deep = self.options.max_depth.is_some_and(|max| self.path.len() as u64 >= u64::from(max));

@@ -19,8 +19,6 @@ pub(super) struct Counter {
     counts: Vec<Counts>,
     walls: Vec<u64>,
     fits: Vec<f64>,
-    /// The path above the node before, with slots.
-    path: Vec<(u32, Slot)>,
 }
 
 impl Counter {
@@ -29,31 +27,22 @@ impl Counter {
         self.counts.get(slot as usize).copied().unwrap_or_default()
     }
 
-    /// Counts as long as each node's parent lies on the path to the node before it; whether that holds
-    /// to the end.
-    pub(super) fn count(&mut self, tree: &CallTree, catalog: &Catalog<'_>) -> bool {
+    /// Counts the nodes of a tree, whatever their order.
+    pub(super) fn count(&mut self, tree: &CallTree, catalog: &Catalog<'_>) {
         self.counts.clear();
         self.counts.resize(catalog.len() + 1, Counts::default());
-        self.path.clear();
-        let mut before = (ROOT, catalog.root());
-        let nodes = tree.parents().iter().zip(tree.functions()).zip(tree.calls_in_order());
-        for (node, ((&parent, &function), calls)) in (0..).zip(nodes).skip(1) {
-            if parent == before.0 {
-                self.path.push(before);
-            } else {
-                while self.path.pop_if(|above| above.0 > parent).is_some() {}
-            }
-            let Some(caller) = self.path.last().filter(|caller| caller.0 == parent) else { return false };
+        let (parents, functions) = (tree.parents(), tree.functions());
+        let nodes = parents.iter().zip(functions).zip(tree.calls_in_order()).skip(1);
+        for ((&parent, &function), calls) in nodes {
             let place = catalog.place(function);
             let counts = &mut self.counts[place.slot as usize];
             counts.calls = counts.calls.saturating_add(calls);
             if place.role == Role::Managed {
-                let counts = &mut self.counts[caller.1 as usize];
+                let caller = if parent == ROOT { catalog.root() } else { catalog.slot(functions[parent as usize]) };
+                let counts = &mut self.counts[caller as usize];
                 counts.enters = counts.enters.saturating_add(calls);
             }
-            before = (node, place.slot);
         }
-        true
     }
 
     /// By slot, the part of the modelled cost of the counted hooks that fits into the measured time.

@@ -143,13 +143,16 @@ impl Summer {
         cost: &Cost,
         keys: &'s mut K,
     ) -> Summed<'s, K> {
-        self.forget();
-        if !self.counter.count(tree, catalog) {
-            *tree = renumber(tree);
-            self.counter.count(tree, catalog);
-        }
+        self.counter.count(tree, catalog);
         self.fit(tree, catalog, cost);
-        let max_depth = if tree.is_empty() { 0 } else { self.pass(tree, catalog, keys) };
+        self.forget();
+        let mut max_depth = self.pass(tree, catalog, keys);
+        if max_depth.is_none() {
+            *tree = renumber(tree);
+            self.forget();
+            max_depth = self.pass(tree, catalog, keys);
+        }
+        let max_depth = max_depth.unwrap_or(0);
         self.touched.sort_unstable();
         Summed { summer: self, catalog, keys, max_depth }
     }

@@ -70,8 +70,12 @@ impl Ahead {
 }
 
 impl Summer {
-    /// Sums by key and returns the deepest path in calls of functions.
-    pub(super) fn pass<K: Keys>(&mut self, tree: &CallTree, catalog: &Catalog<'_>, keys: &mut K) -> u32 {
+    /// Sums by key and returns the deepest path in calls of functions; nothing when a node's parent
+    /// does not lie on the path to the node before it.
+    pub(super) fn pass<K: Keys>(&mut self, tree: &CallTree, catalog: &Catalog<'_>, keys: &mut K) -> Option<u32> {
+        if tree.is_empty() {
+            return Some(0);
+        }
         let mut now = Running::default();
         let mut max_depth = 0;
         let mut times = tree.times().iter().peekable();
@@ -89,8 +93,7 @@ impl Summer {
             let Known { leave_ns, place } = ahead.of(node);
             self.climb(parent, &now);
             let time = time_of(node);
-            let top = self.path.len() - 1;
-            let caller = &mut self.path[top];
+            let caller = self.path.last_mut().filter(|caller| caller.node == parent)?;
             let key = keys.key(caller.place.slot, place.slot);
             let hooked_calls = if place.role == Role::Managed { calls } else { 0 };
             let depth = caller.depth + u32::from(place.role.is_call());
@@ -122,7 +125,7 @@ impl Summer {
         while let Some(frame) = self.path.pop() {
             self.close(&frame, &now);
         }
-        max_depth
+        Some(max_depth)
     }
 
     fn enter_root(&mut self, catalog: &Catalog<'_>, key: u32, time: NodeTime, now: &mut Running) {
@@ -151,7 +154,7 @@ impl Summer {
         ahead.end = from.saturating_add(AHEAD as u32);
     }
 
-    /// Leaves every frame above `parent`; the root is never left.
+    /// Leaves every frame above `parent`.
     #[inline]
     fn climb(&mut self, parent: u32, now: &Running) {
         while let Some(frame) = self.path.pop_if(|top| top.node > parent) {
