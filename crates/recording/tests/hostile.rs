@@ -78,7 +78,7 @@ fn a_packed_file_cut_anywhere_gives_what_stood_before() {
     let (mut functions, mut nodes) = (0, 0);
     for end in 0..bytes.len() {
         let Some(read) = read_packed(&bytes[..end]) else {
-            assert!(end < 16, "refused at {end}");
+            assert!(functions == 0 && end < 300, "refused at {end}");
             continue;
         };
         assert!(!read.problems.is_empty(), "a cut at {end} went unnoticed");

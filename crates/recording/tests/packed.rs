@@ -93,6 +93,19 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_directory_of_another_version_is_refused_and_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = directory(folder.path());
+    for path in clrscope_recording::testing::synthetic::segments(&name).expect("files") {
+        let mut bytes = std::fs::read(&path).expect("a segment");
+        bytes[12] = 2;
+        std::fs::write(&path, bytes).expect("a segment");
+    }
+    let refused = clrscope_recording::open(&name).expect_err("from the future").to_string();
+    assert!(refused.contains("has version 2; this clrscope reads version 1"), "{refused}");
+}
+
+#[test]
 fn another_version_is_told_apart_from_rubbish() {
     let mut bytes = packed(&Recording::default());
     bytes[8] = 2;

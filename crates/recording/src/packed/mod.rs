@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::layout::u32_at;
 use crate::model::Recording;
-use crate::reader::OpenError;
+use crate::reader::{OpenError, not_empty};
 
 /// First eight bytes of a packed recording of any version.
 pub const MAGIC: [u8; 8] = *b"CLRSCOPE";
@@ -56,7 +56,7 @@ fn read(path: &Path, source: Source) -> Result<Recording, OpenError> {
         return Err(OpenError::NotARecording(path.to_owned(), "it was cut before its first section"));
     }
     match u32_at(&start, 8) {
-        v1::VERSION => Ok(v1::read(Arc::new(source))),
+        v1::VERSION => not_empty(path, v1::read(Arc::new(source))),
         found => Err(OpenError::Version { path: path.to_owned(), found, newest: v1::VERSION }),
     }
 }

@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::model::Recording;
+use crate::model::{Problem, Recording};
 use crate::packed;
 
 /// Why a recording can't be read at all.
@@ -29,6 +29,8 @@ pub enum OpenError {
     Io(PathBuf, io::Error),
     /// It is there, but it is no recording.
     NotARecording(PathBuf, &'static str),
+    /// It is a recording, but nothing of it can be read; why not, for the first part.
+    Unreadable(PathBuf, Problem),
     /// It is a recording in a version of the format that this clrscope can't read.
     Version {
         /// The file.
@@ -46,6 +48,9 @@ impl fmt::Display for OpenError {
             Self::NotFound(path) => write!(f, "{} does not exist", path.display()),
             Self::Io(path, error) => write!(f, "{} can't be read: {error}", path.display()),
             Self::NotARecording(path, why) => write!(f, "{} is not a recording: {why}", path.display()),
+            Self::Unreadable(path, Problem { place, what }) => {
+                write!(f, "nothing of {} can be read: {place} {what}", path.display())
+            }
             Self::Version { path, found, newest } => {
                 let which = if found > newest { "a newer" } else { "another" };
                 let path = path.display();
@@ -75,10 +80,19 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 /// Opens what is at `path` and nothing else.
 pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     match path.metadata() {
-        Ok(found) if found.is_dir() => directory::read(path, ending::Now::read()),
+        Ok(found) if found.is_dir() => not_empty(path, directory::read(path, ending::Now::read())?),
         Ok(_) => packed::open(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
         Err(error) => Err(OpenError::Io(path.to_owned(), error)),
+    }
+}
+
+/// Refuses a recording of which nothing could be read: a report of it would look like an empty run.
+pub(crate) fn not_empty(path: &Path, recording: Recording) -> Result<Recording, OpenError> {
+    let nothing = recording.processes.is_empty() && recording.run.started_unix_ns == 0;
+    match recording.problems.first() {
+        Some(problem) if nothing => Err(OpenError::Unreadable(path.to_owned(), problem.clone())),
+        _ => Ok(recording),
     }
 }
 
