@@ -8,7 +8,7 @@ use crate::errors::shown;
 use crate::launch::{Obstacle, obstacles};
 use crate::recording_file::open;
 use crate::session::Recorded;
-use crate::terminal::{say, width};
+use crate::terminal::{message_width, say};
 use crate::text;
 
 /// Functions in the summary.
@@ -33,7 +33,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
         say(&format!("clrscope: a process was not recorded, the agent stepped aside: {why}"));
     }
     if !view.top.is_empty() {
-        say(text::top(&view, width()).trim_end());
+        say(text::top(&view, message_width()).trim_end());
     }
     let name = word(path);
     say(&format!("clrscope: recorded {}; next: clrscope report {name}", shown(path)));

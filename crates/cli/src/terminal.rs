@@ -2,24 +2,33 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 /// Columns when nobody says how many there are.
 const DEFAULT_WIDTH: usize = 100;
 /// Narrower than this no table can be.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns for text: `COLUMNS`, else the terminal's, else 100.
+/// Columns for results: `COLUMNS`, else those of the terminal at stdout, else 100.
 pub(crate) fn width() -> usize {
-    let given = env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&columns| columns > 0);
-    given.or_else(terminal_width).unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
+    width_at(&io::stdout())
 }
 
-fn terminal_width() -> Option<usize> {
-    let output = io::stdout();
+/// Columns for messages: as [`width`], at stderr.
+pub(crate) fn message_width() -> usize {
+    width_at(&io::stderr())
+}
+
+fn width_at(output: &(impl IsTerminal + AsFd)) -> usize {
+    let given = env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&columns| columns > 0);
+    given.or_else(|| terminal_width(output)).unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
+}
+
+fn terminal_width(output: &(impl IsTerminal + AsFd)) -> Option<usize> {
     if !output.is_terminal() {
         return None;
     }
-    rustix::termios::tcgetwinsize(&output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+    rustix::termios::tcgetwinsize(output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
 /// Whether messages go to a person.

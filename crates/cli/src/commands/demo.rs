@@ -16,6 +16,9 @@ use crate::recording_file::{open, query_failure};
 use crate::session::{Plan, Recorded, record};
 use crate::terminal::{messages_on_terminal, say, width};
 
+/// The demo is compiled for this version of .NET and runs on later ones.
+const OLDEST: u32 = 8;
+
 /// What to keep.
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -30,7 +33,8 @@ pub(crate) struct Options {
 /// # Errors
 /// When there is no .NET and none can be fetched, or the program could not be started.
 pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
-    let install = match dotnet::find::installs().into_iter().next() {
+    let new_enough = |install: &Install| install.runtimes.iter().any(|version| version.major >= OLDEST);
+    let install = match dotnet::find::installs().into_iter().find(new_enough) {
         Some(install) => install,
         None => dotnet::fetch::fetch()?,
     };

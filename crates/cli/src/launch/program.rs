@@ -37,7 +37,7 @@ pub(crate) fn resolve(
     if given.as_bytes().contains(&b'/') {
         check_file(path)?;
     } else {
-        check_on_path(given)?;
+        check_on_path(given).map_err(|failure| where_dotnet_is(failure, given, dotnet))?;
     }
     Ok(Program { executable: given.clone(), arguments: arguments.to_vec(), name: name(path.file_name()) })
 }
@@ -79,6 +79,17 @@ fn check_on_path(name: &OsStr) -> Result<(), Failure> {
         }
     }
     Err(refused.unwrap_or_else(|| not_on_path(name)))
+}
+
+/// `dotnet` that is installed but not on `PATH` is a common case with a short cure.
+fn where_dotnet_is(failure: Failure, given: &OsStr, dotnet: impl FnOnce() -> Result<PathBuf, Failure>) -> Failure {
+    match dotnet() {
+        Ok(host) if given == "dotnet" && failure.code() == EXIT_NOT_FOUND => {
+            let hint = format!("write {}, or 'clrscope run app.dll', which finds it", shown(&host));
+            Failure::new(failure.what(), failure.why(), hint).with_code(EXIT_NOT_FOUND)
+        }
+        _ => failure,
+    }
 }
 
 fn nothing_given() -> Failure {
@@ -155,6 +166,14 @@ mod tests {
         assert_eq!(code(&[temp.path().join("none").as_os_str()]), EXIT_NOT_FOUND);
         assert_eq!(code(&[temp.path().join("none.dll").as_os_str()]), EXIT_NOT_FOUND);
         assert_eq!(code(&[OsStr::new("surely-no-such-program")]), EXIT_NOT_FOUND);
+    }
+
+    #[test]
+    fn dotnet_that_is_not_on_the_path_is_pointed_at() {
+        let failure = check_on_path(OsStr::new("surely-no-such-program")).expect_err("must fail");
+        let pointed = where_dotnet_is(failure.clone(), OsStr::new("dotnet"), || Ok(PathBuf::from("/net/dotnet")));
+        assert!(pointed.hint().starts_with("write '/net/dotnet'"), "{pointed}");
+        assert_eq!(where_dotnet_is(failure.clone(), OsStr::new("dotnet"), no_dotnet), failure);
     }
 
     #[test]

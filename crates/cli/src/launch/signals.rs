@@ -41,10 +41,13 @@ impl Signals {
     /// # Errors
     /// When the operating system refuses a handler.
     pub(crate) fn take_over() -> io::Result<Self> {
-        // Writing past a size limit must be an error, not our end. The program gets its own default back.
-        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let ignored = ignored_signals();
-        let watched = WATCHED.iter().filter(|&&signal| ignored & (1 << (signal - 1)) == 0);
+        let is_ignored = |signal: i32| ignored & (1 << (signal - 1)) != 0;
+        if !is_ignored(SIGXFSZ) {
+            // Writing past a size limit must be an error, not our end. The program gets its own default back.
+            signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        }
+        let watched = WATCHED.iter().filter(|&&signal| !is_ignored(signal));
         let mut incoming = SignalsInfo::<WithOrigin>::new(watched)?;
         let this = Self(Arc::new(Mutex::new(State::Waiting(Vec::new()))));
         let shared = this.clone();

@@ -66,7 +66,7 @@ impl Head {
         let room = self.width.saturating_sub(LABELS + 1).max(20);
         for (index, one) in processes.iter().take(MOST_LISTED).enumerate() {
             let facts = format!("{} of {}, {}{}: ", share(one.share), one.process.pid, runtime(one), open_end(one));
-            let command = one_line(one.process.command.join(" "));
+            let command = one_line(without_folders(&one.process.command));
             let line = format!("{facts}{}", shortened(&command, room.saturating_sub(columns(&facts)).max(16)));
             self.entry(if index == 0 { "processes" } else { "" }, &line);
         }
@@ -148,6 +148,15 @@ fn open_end(one: &ProcessConditions<'_>) -> &'static str {
     if one.process.complete { "" } else { ", end not seen" }
 }
 
+/// The words of a command without the folders in front: what is left says which program it is.
+fn without_folders(command: &[String]) -> String {
+    let short = |word: &String| match word.rsplit_once('/') {
+        Some((folder, file)) if folder.starts_with('/') && !file.is_empty() => file.to_owned(),
+        _ => word.clone(),
+    };
+    command.iter().map(short).collect::<Vec<_>>().join(" ")
+}
+
 fn clock(calls: &CallsInfo) -> String {
     match calls.clock {
         Clock::Sampled => format!(
@@ -195,6 +204,12 @@ pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_lose_their_folders() {
+        let words = ["/usr/lib/dotnet/dotnet", "/opt/a b/VBCSCompiler.dll", "-x/y", "/"].map(str::to_owned);
+        assert_eq!(without_folders(&words), "dotnet VBCSCompiler.dll -x/y /");
+    }
 
     #[test]
     fn long_texts_are_wrapped_at_spaces() {

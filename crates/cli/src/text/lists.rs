@@ -37,7 +37,17 @@ pub(crate) fn summary(view: &Summary<'_>, width: usize) -> String {
     let title = format!("The first {} of {} functions by their own time", view.top.len(), count(view.functions as u64));
     text.push_str(&styled(TITLE, &shortened(&title, width)));
     text.push('\n');
-    text + &function_table(&view.top, &view.conditions, width)
+    text.push_str(&function_table(&view.top, &view.conditions, width));
+    if mostly_waiting(&view.conditions.totals) {
+        let hint = "Most of this time threads waited; --sort exclusive-cpu shows where they worked.";
+        text.push_str(&super::footnote(hint, width));
+    }
+    text
+}
+
+/// Whether threads stood still for most of the time, so that wall time says little about work.
+fn mostly_waiting(totals: &Totals) -> bool {
+    totals.cpu_ns.is_some_and(|cpu| cpu < totals.functions_ns.saturating_sub(totals.suspended_ns) / 2)
 }
 
 /// A short table of the first functions, for the end of a run.
