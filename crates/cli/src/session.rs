@@ -53,8 +53,8 @@ pub(crate) struct Recorded {
 /// # Errors
 /// When the program could not be started or its end not be seen; nothing is left behind unless it ran.
 pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
-    let agent = agent_file::install(plan.request.trust_writable)?;
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
+    let agent = agent_file::install(plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
     let mut request = plan.request;
     request.out = Some(place.folder_text());

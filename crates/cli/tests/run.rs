@@ -166,9 +166,17 @@ fn a_program_without_dotnet_is_one_clear_line() {
 fn a_file_size_limit_is_a_failure_and_not_our_end() {
     let place = Place::new();
     let script = format!("ulimit -f 64; exec {} run -o s.clrs -- true", env!("CARGO_BIN_EXE_clrscope"));
-    let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
-    assert_eq!(output.status.code(), Some(125), "{output:?}");
-    assert!(text(&output.stderr).contains("why: file too large"), "{}", text(&output.stderr));
+    // The first has to put the agent into its cache, too; the second finds it there.
+    for cache in [place.file("empty"), place.file("filled")] {
+        if cache.ends_with("filled") {
+            assert!(place.clrscope(["env"]).env("XDG_CACHE_HOME", &cache).output().expect("the tool").status.success());
+        }
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).current_dir(place.path()).env("XDG_CACHE_HOME", &cache);
+        let output = shell.env("TMPDIR", place.path()).output().expect("a shell");
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(text(&output.stderr).contains("why: file too large"), "{}", text(&output.stderr));
+    }
 }
 
 #[test]
