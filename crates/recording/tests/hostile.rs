@@ -169,6 +169,7 @@ fn every_file_of_a_directory_cut_anywhere_gives_what_stood_before() {
                 file.set_len(end as u64).expect("a shorter file");
                 let read = within_bounds(size, || clrscope_recording::open(&name).ok()).expect("most of it is there");
                 let nodes_now = load_all(&read);
+                assert!(end == bytes.len() || !read.problems.is_empty(), "a cut of {} at {end}", path.display());
                 assert!(nodes_now <= nodes, "more in {} at {end}", path.display());
                 nodes = nodes_now;
             }

@@ -30,6 +30,48 @@ fn directory(folder: &Path) -> std::path::PathBuf {
     name
 }
 
+#[test]
+fn a_directory_is_packed_while_it_is_written() {
+    use clrscope_recording::writer::{FunctionRecord, Keep, ProcessRecord, ProcessWriter, monotonic_ns};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let process = ProcessRecord { pid: 7, mono_ns: monotonic_ns(), ..ProcessRecord::default() };
+    let writer = ProcessWriter::create(&name, &process).expect("a process");
+    let store = writer.create_events("flow", 64 << 20, Keep::First).expect("a store");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for index in 32.. {
+                let name = format!("Some.Name::Of{index}");
+                writer.function(index, &FunctionRecord { name: &name, signature: &name, ..Default::default() });
+                store.keep_ahead().expect("space");
+                let chunk = store.take(0, 4096, monotonic_ns()).expect("room");
+                assert!(chunk.append(&[7; 4000], monotonic_ns()));
+                if over.load(Ordering::Relaxed) || index > 4_000 {
+                    return;
+                }
+            }
+        });
+        let (mut functions, mut chunks) = (0, 0);
+        for number in 0..12 {
+            let to = folder.path().join(format!("{number}.clrs"));
+            let report = pack(&name, &to, &mut |_| ()).expect("a packed file");
+            assert_eq!(report.problems, []);
+            let read = clrscope_recording::open(&to).expect("a recording");
+            assert_eq!(read.problems, []);
+            let process = &read.processes[0];
+            assert!(process.functions[32.min(functions)..functions].iter().all(|f| !f.name.is_empty()));
+            assert!(process.events[0].chunks.iter().all(|chunk| chunk.bytes.iter().all(|&byte| byte == 7)));
+            assert!(process.functions.len() >= functions && process.events[0].chunks.len() >= chunks);
+            (functions, chunks) = (process.functions.len(), process.events[0].chunks.len());
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(functions > 32 && chunks > 0);
+    });
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

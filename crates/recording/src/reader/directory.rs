@@ -47,18 +47,11 @@ fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
-    let path = folder.join("run.log");
     // Without the launcher there is none, and that is no problem.
-    if !path.exists() {
+    if !folder.join("run.log").exists() {
         return None;
     }
-    let bytes = match SegmentBytes::open(&path, kind::LOG) {
-        Ok(bytes) => bytes,
-        Err(what) => {
-            problems.push(Problem { place: "run.log".into(), what });
-            return None;
-        }
-    };
+    let bytes = SegmentBytes::open(folder, "run.log", kind::LOG, "", problems)?;
     let mut log = RunLog::default();
     for (kind, mut p) in LogRecords::new(&bytes) {
         match kind {

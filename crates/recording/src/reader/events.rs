@@ -17,14 +17,11 @@ pub(super) fn read(
 ) -> Vec<EventArena> {
     let mut found = Vec::new();
     for (file, instrument) in segments(folder) {
-        match SegmentBytes::open(&folder.join(&file), kind::EVENTS) {
-            Ok(bytes) => {
-                let (chunks, problem) = chunks(&bytes, threads, ended);
-                problems.extend(problem.map(|what| Problem { place: format!("{place}/{file}"), what }));
-                found.push(EventArena { instrument, chunks });
-            }
-            Err(what) => problems.push(Problem { place: format!("{place}/{file}"), what }),
-        }
+        let inside = format!("{place}/");
+        let Some(bytes) = SegmentBytes::open(folder, &file, kind::EVENTS, &inside, problems) else { continue };
+        let (chunks, problem) = chunks(&bytes, threads, ended);
+        problems.extend(problem.map(|what| Problem { place: format!("{inside}{file}"), what }));
+        found.push(EventArena { instrument, chunks });
     }
     found
 }

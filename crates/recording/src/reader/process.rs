@@ -36,13 +36,8 @@ pub(super) struct ReadProcess {
 /// Reads the folder; problems are appended to `problems`.
 pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadProcess> {
     let place = folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut open = |name: &str, kind: u32| match SegmentBytes::open(&folder.join(name), kind) {
-        Ok(bytes) => Some(bytes),
-        Err(what) => {
-            problems.push(Problem { place: format!("{place}/{name}"), what });
-            None
-        }
-    };
+    let inside = format!("{place}/");
+    let mut open = |name: &str, kind: u32| SegmentBytes::open(folder, name, kind, &inside, problems);
     let log = open("process.log", kind::LOG);
     let state = open("state.seg", kind::STATE);
     let threads = open("threads.seg", kind::THREADS);
@@ -55,7 +50,8 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     for (kind, payload) in &mut records {
         dictionary.take(kind, payload);
     }
-    let cut = records.was_cut();
+    // Where the log grew meanwhile, the record is whole but its end lies beyond what we look at.
+    let cut = records.was_cut() && !log.has_grown();
     let (arena, times) = match dictionary.process.calls {
         Some(_) => (open("tree.seg", kind::TREE), open("times.seg", kind::TIMES)),
         None => (None, None),

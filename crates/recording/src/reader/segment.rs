@@ -10,17 +10,31 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
+use crate::model::Problem;
 
 /// The content of a segment, cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentBytes {
     map: Option<Arc<Mmap>>,
     end: usize,
+    /// What the segment said it held when it was opened.
+    committed: u64,
 }
 
 impl SegmentBytes {
-    /// Opens a segment of the given kind. The error is a sentence for the user.
-    pub(crate) fn open(path: &Path, kind: u32) -> Result<Self, String> {
+    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under `place`.
+    pub(crate) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
+        let path = folder.join(name);
+        let opened = Self::open_file(&path, kind);
+        let what = match &opened {
+            Ok(bytes) => bytes.cut(&path),
+            Err(what) => Some(what.clone()),
+        };
+        problems.extend(what.map(|what| Problem { place: format!("{place}{name}"), what }));
+        opened.ok()
+    }
+
+    fn open_file(path: &Path, kind: u32) -> Result<Self, String> {
         let map = map(path).map_err(|error| format!("can't be read: {error}"))?;
         let Some(map) = map else { return Err("is empty".to_owned()) };
         if !map.starts_with(&MAGIC) {
@@ -33,10 +47,27 @@ impl SegmentBytes {
         if version != VERSION {
             return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
         }
-        // A committed size beyond the file is a lie or a cut; what is there can be read all the same.
-        let committed = usize::try_from(u64_at(&map, header::COMMITTED)).unwrap_or(usize::MAX);
-        let end = HEADER_BYTES.saturating_add(committed).min(map.len());
-        Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)) })
+        let committed = u64_at(&map, header::COMMITTED);
+        // A size beyond the file is a lie or a cut; what is there can be read all the same.
+        let end = HEADER_BYTES.saturating_add(usize::try_from(committed).unwrap_or(usize::MAX)).min(map.len());
+        Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)), committed })
+    }
+
+    /// What to say when the file is shorter than it should be.
+    fn cut(&self, path: &Path) -> Option<String> {
+        let whole = (HEADER_BYTES as u64).saturating_add(self.committed);
+        if self.end as u64 >= whole {
+            return None;
+        }
+        // The program may have made it longer after we looked at its length and before it told us.
+        let now = path.metadata().map_or(0, |metadata| metadata.len());
+        let there = self.end;
+        (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
+    }
+
+    /// Whether the segment has become longer since it was opened.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.map.as_deref().is_some_and(|map| u64_at(map, header::COMMITTED) > self.committed)
     }
 
     /// Gives the memory behind the mapping back; what is read again comes from the page cache.
@@ -49,7 +80,7 @@ impl SegmentBytes {
 
     /// A segment without content.
     pub(crate) fn empty() -> Self {
-        Self { map: None, end: 0 }
+        Self { map: None, end: 0, committed: 0 }
     }
 }
 

@@ -84,8 +84,11 @@ pub fn trim(folder: &Path) -> io::Result<()> {
         let bytes = fs::read(&path)?;
         let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         // The last record may end in zeros of its own.
-        let kept = used.max(HEADER_BYTES).next_multiple_of(64) + 64;
-        fs::File::options().write(true).open(&path)?.set_len(kept.min(bytes.len()) as u64)?;
+        let kept = (used.max(HEADER_BYTES).next_multiple_of(64) + 64).min(bytes.len());
+        let file = fs::File::options().write(true).open(&path)?;
+        file.set_len(kept as u64)?;
+        let committed = (kept - HEADER_BYTES) as u64;
+        std::os::unix::fs::FileExt::write_all_at(&file, &committed.to_le_bytes(), header::COMMITTED as u64)?;
     }
     Ok(())
 }
