@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use clr_profiler::shadow_stack::ShadowStack;
+use clr_profiler::shadow_stack::{Frame, ShadowStack};
 use clr_profiler::{
     CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId, NameCache,
     ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
@@ -41,7 +41,31 @@ struct Seen {
 #[derive(Default)]
 struct Thread {
     stack: ShadowStack,
+    /// Activations of each function that are on the stack.
+    live: HashMap<usize, usize>,
     seen: Seen,
+}
+
+impl Thread {
+    /// What an enter or leave with this stack pointer ends.
+    fn end(&mut self, sp: usize) {
+        forget(&mut self.live, self.stack.dead(sp));
+    }
+
+    /// An exception changes the stack: rare, so a copy of it tells what went.
+    fn unwind<R>(&mut self, change: impl FnOnce(&mut ShadowStack) -> R) {
+        let before = self.stack.snapshot();
+        change(&mut self.stack);
+        forget(&mut self.live, before.get(self.stack.depth()..).unwrap_or_default());
+    }
+}
+
+fn forget(live: &mut HashMap<usize, usize>, ended: &[Frame]) {
+    for frame in ended.iter().filter(|frame| frame.is_function()) {
+        if let Some(activations) = live.get_mut(&frame.word) {
+            *activations -= 1;
+        }
+    }
 }
 
 impl Profiler for CallEdges {
@@ -69,7 +93,7 @@ impl Profiler for CallEdges {
     }
 
     fn exception_search_filter_leave(&self) {
-        self.calls.thread(|thread| thread.stack.filter_leave());
+        self.calls.thread(|thread| thread.unwind(ShadowStack::filter_leave));
     }
 
     fn shutdown(&self) {
@@ -103,7 +127,7 @@ impl CallEdges {
 
     fn block<R>(&self, happens: impl FnOnce(&mut ShadowStack, usize) -> R) {
         if let Some(Ok(clause)) = self.info.get().map(ProfilerInfo::exception_clause) {
-            self.calls.thread(|thread| happens(&mut thread.stack, clause.frame_pointer));
+            self.calls.thread(|thread| thread.unwind(|stack| happens(stack, clause.frame_pointer)));
         }
     }
 }
@@ -111,22 +135,30 @@ impl CallEdges {
 impl CallHooks for Calls {
     fn enter(&self, id: ClientId, sp: CallerSp) {
         self.thread(|thread| {
+            thread.end(sp.0);
             thread.stack.enter(sp.0, id.get());
             let frames = thread.stack.frames();
             let caller = frames.len().checked_sub(2).map_or(0, |below| frames[below].word);
-            let depth = frames.iter().filter(|frame| frame.word == id.get()).count();
             *thread.seen.edges.entry((caller, id.get())).or_default() += 1;
+            let depth = thread.live.entry(id.get()).or_default();
+            *depth += 1;
             let deepest = thread.seen.depths.entry(id.get()).or_default();
-            *deepest = depth.max(*deepest);
+            *deepest = (*depth).max(*deepest);
         });
     }
 
     fn leave(&self, _id: ClientId, sp: CallerSp) {
-        self.thread(|thread| thread.stack.leave(sp.0));
+        self.thread(|thread| {
+            thread.end(sp.0);
+            thread.stack.leave(sp.0)
+        });
     }
 
     fn tailcall(&self, _id: ClientId, sp: CallerSp) {
-        self.thread(|thread| thread.stack.tailcall(sp.0));
+        self.thread(|thread| {
+            thread.end(sp.0);
+            thread.stack.tailcall(sp.0)
+        });
     }
 }
 

@@ -134,6 +134,16 @@ fn what_dynamic_methods_call_is_counted() {
 }
 
 #[test]
+fn code_that_is_unloaded_and_its_reused_identifiers_confuse_nothing() {
+    check("Loading");
+}
+
+#[test]
+fn deep_recursion_small_stacks_and_many_threads_are_survived() {
+    check("Stacks");
+}
+
+#[test]
 fn arguments_and_results_survive_the_hooks() {
     testkit::each_runtime(|runtime| {
         let bare = testkit::run(runtime.command(&testkit::fixture("Registers"))).expect_success();

@@ -55,6 +55,14 @@ pub struct Frame {
     pub word: usize,
 }
 
+impl Frame {
+    /// Whether this is a function's: their stack pointers are multiples of eight, those of [`push_pseudo`] and
+    /// [`filter_enter`] stand right below one.
+    pub const fn is_function(self) -> bool {
+        self.sp.is_multiple_of(8)
+    }
+}
+
 /// A thread's frames, outermost first, wherever they are kept.
 pub trait Frames {
     /// All of them.
@@ -174,13 +182,19 @@ pub fn pop_pseudo(stack: &mut impl Frames, pseudo: Frame) -> usize {
     if is_there { drop_at_or_below(stack, pseudo.sp) } else { 0 }
 }
 
-/// Drops the topmost frames whose stack pointer is at most `bound`.
-fn drop_at_or_below(stack: &mut impl Frames, bound: usize) -> usize {
+/// The topmost frames whose stack pointer is at most `bound`: those that [`enter`] with this stack pointer, or [`block_enter`]
+/// with this frame pointer, will drop. For owners who want to know which calls end.
+pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
     let frames = stack.frames();
     let live = frames.iter().rposition(|frame| frame.sp > bound).map_or(0, |top| top + 1);
-    let dropped = frames.len() - live;
+    &frames[live..]
+}
+
+/// Drops the topmost frames whose stack pointer is at most `bound`.
+fn drop_at_or_below(stack: &mut impl Frames, bound: usize) -> usize {
+    let dropped = dead(stack, bound).len();
     if dropped > 0 {
-        stack.truncate(live);
+        stack.truncate(stack.frames().len() - dropped);
     }
     dropped
 }

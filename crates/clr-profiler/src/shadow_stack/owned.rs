@@ -78,6 +78,11 @@ impl ShadowStack {
         super::pop_pseudo(&mut self.frames, pseudo)
     }
 
+    /// The calls that an enter with this stack pointer, or a block with this frame pointer, would find dead.
+    pub fn dead(&self, bound: usize) -> &[Frame] {
+        super::dead(&self.frames, bound)
+    }
+
     /// The call that runs now.
     pub fn top(&self) -> Option<Frame> {
         self.frames.last().copied()
@@ -127,6 +132,7 @@ mod tests {
     #[test]
     fn frames_left_by_an_exception_are_found_at_the_next_enter_or_leave() {
         let mut stack = stack(&[(900, 1), (800, 2), (700, 3), (600, 4)]);
+        assert_eq!(stack.dead(800).iter().map(|frame| frame.word).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(stack.enter(800, 5), 3);
         assert_eq!(words(&stack), [1, 5]);
         stack.enter(700, 6);
@@ -231,9 +237,10 @@ mod tests {
 
     #[test]
     fn frames_that_are_not_functions_carry_what_is_called_meanwhile() {
-        let mut stack = stack(&[(900, 1)]);
+        let mut stack = stack(&[(896, 1)]);
         let jit = stack.push_pseudo(7);
-        assert_eq!(jit.sp, 899);
+        assert_eq!((jit.sp, jit.is_function()), (895, false));
+        assert!(stack.frames()[0].is_function());
         stack.enter(800, 2);
         let inner = stack.push_pseudo(8);
         assert_eq!(words(&stack), [1, 7, 2, 8]);
@@ -243,7 +250,7 @@ mod tests {
         assert_eq!(stack.pop_pseudo(jit), 0);
         // One that went with the frame below it takes nothing along later.
         stack.push_pseudo(7);
-        stack.enter(900, 3);
+        stack.enter(896, 3);
         stack.enter(800, 4);
         assert_eq!(stack.pop_pseudo(jit), 0);
         assert_eq!(words(&stack), [3, 4]);
