@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
 use clr_profiler::{
-    ClientId, Error, Events, FunctionId, Hooks, Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, Result,
-    Setup, ThreadId,
+    ClientId, Error, Events, FunctionId, Hooks, Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, RawHooks,
+    Result, Setup, ThreadId,
 };
 
 use crate::instrument::Instrument;
 use crate::startup::{self, Running};
+use crate::{hooks, threads};
 
 /// How long the end of the program may wait for the helper thread's last look.
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -37,10 +38,13 @@ impl Agent {
     fn setup(running: &'static Running) -> Setup {
         let mut events = running.instruments.iter().fold(Events::NONE, |events, i| events | i.events());
         // Names are looked up and forgotten by these whatever the instruments want.
-        events |= Events::MODULE_LOADS;
+        events |= Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
         let mut setup = Setup::new(events);
-        if let Some(hooks) = running.instruments.iter().find_map(|i| i.hooks()) {
-            setup = setup.with_hooks(Hooks::raw(hooks, std::sync::Arc::new(move |function| map(running, function))));
+        if let Some(points) = hooks::choose(running.instruments.iter().filter_map(|i| i.hooks())) {
+            // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
+            // linked so that it is never unloaded.
+            let raw = unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) };
+            setup = setup.with_hooks(Hooks::raw(raw, std::sync::Arc::new(move |function| map(running, function))));
         }
         setup
     }
@@ -80,7 +84,9 @@ impl Profiler for Agent {
     }
 
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
-        self.each(|i| i.module_unloaded(module));
+        if let Some(running) = self.running.get() {
+            running.functions.module_unloaded(module);
+        }
     }
 
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
@@ -91,10 +97,10 @@ impl Profiler for Agent {
         self.each(|i| i.jit_finished(function));
     }
 
-    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
-        let matters = self.running.get().is_some_and(|running| running.named_only_matter);
-        let forbids = |i: &std::sync::Arc<dyn Instrument>| i.jit_inlining(caller, callee) == Inlining::Forbid;
-        if matters && self.instruments().iter().any(forbids) { Inlining::Forbid } else { Inlining::Allow }
+    fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
+        let running = self.running.get().filter(|running| running.named_only_matter);
+        let named = running.is_some_and(|running| running.functions.get(callee).named);
+        if named { Inlining::Forbid } else { Inlining::Allow }
     }
 
     fn dynamic_method_jit_compilation_started(
@@ -116,20 +122,28 @@ impl Profiler for Agent {
     }
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.each(|i| i.dynamic_method_unloaded(function));
+        if let Some(running) = self.running.get() {
+            running.functions.function_unloaded(function);
+        }
     }
 
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
         let os_id = self.info.get().and_then(|info| info.os_thread(thread).ok());
-        self.each(|i| i.thread_named(thread, os_id, name));
+        if let Some(running) = self.running.get() {
+            running.thread_names.named(thread, os_id, name);
+        }
     }
 
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
-        self.each(|i| i.thread_assigned(thread, os_thread));
+        if let Some(running) = self.running.get() {
+            running.thread_names.assigned(thread, os_thread, threads::current);
+        }
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {
-        self.each(|i| i.thread_destroyed(thread));
+        if let Some(running) = self.running.get() {
+            running.thread_names.destroyed(thread);
+        }
     }
 
     fn unmanaged_to_managed_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {

@@ -4,8 +4,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use crate::instruments::calls::hooks;
+use crate::hooks;
 use crate::startup::Running;
+use crate::threads;
 
 static PARENT: OnceLock<&'static Running> = OnceLock::new();
 
@@ -20,6 +21,7 @@ pub(crate) fn prepare(running: &'static Running) {
 
 extern "C" fn in_child() {
     hooks::stopped_flag().store(1, Ordering::SeqCst);
+    threads::withdraw();
     let Some(running) = PARENT.get() else { return };
     for instrument in &running.instruments {
         instrument.detach_in_child();

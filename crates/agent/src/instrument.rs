@@ -4,17 +4,20 @@
 //! the program's streams, and none is called before [`Instrument::start`] has run.
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Inlining, ModuleId, RawHooks, ThreadId};
+use clr_profiler::{Events, FunctionId};
+
+use clrscope_recording::writer::ThreadRecord;
 
 use crate::helper::Task;
+use crate::hooks::HookNeed;
 
 /// One instrument.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
 pub(crate) trait Instrument: Send + Sync {
     /// The events it wants from the runtime.
     fn events(&self) -> Events;
-    /// The hooks it wants, if any.
-    fn hooks(&self) -> Option<RawHooks> {
+    /// What it wants to happen at enter, leave and tail call, if anything.
+    fn hooks(&self) -> Option<HookNeed> {
         None
     }
     /// What it wants done regularly on the helper thread; asked once.
@@ -24,18 +27,18 @@ pub(crate) trait Instrument: Send + Sync {
     /// In a forked child: let go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
+    /// The calling thread is new: prepare its record. Runs in a hook, so it neither blocks nor waits;
+    /// false when there is no room, and then the thread is not recorded at all.
+    fn thread_begins(&self, record: ThreadRecord) -> bool {
+        true
+    }
+    /// The calling thread ends. Runs after its last hook, or between two.
+    fn thread_ends(&self, record: ThreadRecord) {}
+
     /// Compilation of a method begins on this thread.
     fn jit_started(&self, function: FunctionId) {}
     /// It has ended.
     fn jit_finished(&self, function: FunctionId) {}
-    /// May `callee` be inlined into `caller`?
-    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
-        Inlining::Allow
-    }
-    /// A dynamic method is gone.
-    fn dynamic_method_unloaded(&self, function: FunctionId) {}
-    /// A module is gone.
-    fn module_unloaded(&self, module: ModuleId) {}
     /// The runtime begins to suspend all threads, on the thread that asks for it.
     fn suspend_started(&self, reason: SuspendReason) {}
     /// All threads run again, or the suspension was given up.
@@ -44,12 +47,6 @@ pub(crate) trait Instrument: Send + Sync {
     fn thread_suspended(&self) {}
     /// This thread goes on.
     fn thread_resumed(&self) {}
-    /// A managed thread got a name, often before it has a thread of the system.
-    fn thread_named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {}
-    /// A managed thread got a thread of the system.
-    fn thread_assigned(&self, thread: ThreadId, os_id: u32) {}
-    /// A managed thread is gone, and its id may be used again.
-    fn thread_destroyed(&self, thread: ThreadId) {}
     /// Managed code calls unmanaged code, or returns to it.
     fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {}
     /// Unmanaged code returns to managed code, or calls it.

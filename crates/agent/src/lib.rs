@@ -3,7 +3,7 @@
 //! ```text
 //! agent ---- startup ---- trust, functions, helper
 //!   |
-//!   +-- instruments/calls: hooks -> slow -> frames, threads, shared; sampler on the helper thread
+//!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //! ```
 
 mod agent;
@@ -12,10 +12,12 @@ mod clock;
 mod fork;
 mod functions;
 mod helper;
+mod hooks;
 mod il;
 mod instrument;
 mod instruments;
 mod startup;
+mod threads;
 mod trust;
 
 clr_profiler::export_profiler!(agent::Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");

@@ -12,7 +12,8 @@ use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
 use crate::instrument::Instrument;
 use crate::instruments::{self, calls};
-use crate::{clock, trust};
+use crate::threads::names::{Names, SystemNames};
+use crate::{clock, threads, trust};
 
 /// What an instrument finds when it starts.
 pub(crate) struct Context {
@@ -29,6 +30,7 @@ pub(crate) struct Running {
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
     pub(crate) instruments: Vec<Arc<dyn Instrument>>,
+    pub(crate) thread_names: Names,
     pub(crate) named_only_matter: bool,
 }
 
@@ -78,7 +80,11 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     filled.out = None;
     words.extend(Some(filled.to_string()).filter(|rest| !rest.is_empty()));
     writer.instruments(given, &words.join(";"));
-    let tasks = started.iter().flat_map(|instrument| instrument.tasks()).collect();
+    if !threads::prepare(writer, &started) {
+        return Err("the C library has no thread key left".into());
+    }
+    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks()).collect();
+    tasks.push(Box::new(SystemNames::new(writer)));
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {
@@ -86,6 +92,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         functions,
         helper,
         instruments: started,
+        thread_names: Names::new(writer),
         named_only_matter: !request.filter.include.is_empty(),
     })
 }

@@ -17,6 +17,9 @@
 use std::arch::global_asm;
 use std::ffi::c_void;
 
+use crate::hooks::EntryPoints;
+use crate::hooks::macros::{leave_slow, restore_arguments, save_arguments};
+
 /// The five ways an edge can lie in its block: the count goes up, the frame is pushed, and the
 /// block of the callee's own calls is asked for, as it is the next thing a caller needs.
 macro_rules! push_edge {
@@ -75,29 +78,6 @@ macro_rules! find_edge {
     };
 }
 
-/// Saves everything a call may hold in registers at enter: 192 bytes with the return address.
-macro_rules! save_arguments {
-    () => {
-        concat!(
-            "push rcx\npush rdx\npush rsi\npush rdi\npush r8\npush r9\n",
-            "sub rsp, 136\n",
-            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\nmovdqu [rsp + 32], xmm2\nmovdqu [rsp + 48], xmm3\n",
-            "movdqu [rsp + 64], xmm4\nmovdqu [rsp + 80], xmm5\nmovdqu [rsp + 96], xmm6\nmovdqu [rsp + 112], xmm7\n",
-        )
-    };
-}
-
-macro_rules! restore_arguments {
-    () => {
-        concat!(
-            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\nmovdqu xmm2, [rsp + 32]\nmovdqu xmm3, [rsp + 48]\n",
-            "movdqu xmm4, [rsp + 64]\nmovdqu xmm5, [rsp + 80]\nmovdqu xmm6, [rsp + 96]\nmovdqu xmm7, [rsp + 112]\n",
-            "add rsp, 136\n",
-            "pop r9\npop r8\npop rdi\npop rsi\npop rdx\npop rcx\n",
-        )
-    };
-}
-
 /// The way out of an enter hook: 8 an overflown count, 9 everything else.
 macro_rules! enter_slow {
     () => {
@@ -117,29 +97,6 @@ macro_rules! enter_slow {
             "mov rsi, r15\n",
             "call {enter}\n",
             restore_arguments!(),
-            "10:\n",
-            "ret\n",
-        )
-    };
-}
-
-/// The way out of a leave or tail call hook. Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
-macro_rules! leave_slow {
-    ($function:literal) => {
-        concat!(
-            "9:\n",
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 10f\n",
-            "push rax\npush rdx\npush rcx\n",
-            "sub rsp, 32\n",
-            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
-            "mov rdi, rsi\n",
-            "call ",
-            $function,
-            "\n",
-            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
-            "add rsp, 32\n",
-            "pop rcx\npop rdx\npop rax\n",
             "10:\n",
             "ret\n",
         )
@@ -203,20 +160,6 @@ macro_rules! charge_at_leave {
 }
 
 global_asm!(
-    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
-    ".section .tbss,\"awT\",@nobits",
-    ".p2align 3",
-    ".hidden clrscope_thread",
-    ".globl clrscope_thread",
-    ".type clrscope_thread, @object",
-    ".size clrscope_thread, 8",
-    "clrscope_thread: .zero 8",
-    ".section .bss.clrscope_stopped,\"aw\",@nobits",
-    ".hidden clrscope_stopped",
-    ".globl clrscope_stopped",
-    ".type clrscope_stopped, @object",
-    ".size clrscope_stopped, 1",
-    "clrscope_stopped: .zero 1",
     ".text",
 
     ".p2align 6",
@@ -310,15 +253,6 @@ unsafe extern "C" {
     fn clrscope_enter_tsc();
     fn clrscope_leave_tsc();
     fn clrscope_tailcall_tsc();
-    static clrscope_stopped: std::sync::atomic::AtomicU8;
-}
-
-/// The three entry points of one clock.
-#[derive(Clone, Copy)]
-pub(crate) struct EntryPoints {
-    pub(crate) enter: *const c_void,
-    pub(crate) leave: *const c_void,
-    pub(crate) tailcall: *const c_void,
 }
 
 /// Hooks that count.
@@ -336,43 +270,5 @@ pub(crate) fn tsc() -> EntryPoints {
         enter: clrscope_enter_tsc as *const c_void,
         leave: clrscope_leave_tsc as *const c_void,
         tailcall: clrscope_tailcall_tsc as *const c_void,
-    }
-}
-
-/// The flag that turns the slow paths off: with every thread's top at a frame that matches nothing,
-/// hooks then record nothing.
-pub(crate) fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
-    // SAFETY: defined above, one byte, only ever used as an atomic.
-    unsafe { &clrscope_stopped }
-}
-
-/// The calling thread's record, or null.
-#[inline]
-pub(crate) fn current_record() -> *mut u8 {
-    let record: *mut u8;
-    // SAFETY: reads the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {0}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov {0}, fs:[{0}]",
-            out(reg) record,
-            options(nostack, readonly, preserves_flags)
-        );
-    }
-    record
-}
-
-/// Sets the calling thread's record.
-#[inline]
-pub(crate) fn set_current_record(record: *mut u8) {
-    // SAFETY: writes the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {1}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov fs:[{1}], {0}",
-            in(reg) record,
-            out(reg) _,
-            options(nostack, preserves_flags)
-        );
     }
 }

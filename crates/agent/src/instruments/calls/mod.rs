@@ -5,7 +5,7 @@
 //! | [`hooks`] | the fast paths in assembly |
 //! | [`slow`] | what they do out of line |
 //! | [`frames`] | a thread's shadow stack |
-//! | [`threads`] | a thread's begin and end |
+//! | [`stacks`] | a thread's begin and end |
 //! | [`shared`] | what all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's looks |
 //! | [`unwind`] | exceptions |
@@ -16,23 +16,24 @@ mod options;
 mod sampler;
 pub(crate) mod shared;
 pub(crate) mod slow;
-pub(crate) mod threads;
+mod stacks;
 mod unwind;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Inlining, ModuleId, ProfilerInfo, RawHooks, ThreadId};
+use clr_profiler::{Events, FunctionId, ProfilerInfo};
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::{Clock, LossReason};
 use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
 
 use crate::functions::Functions;
 use crate::helper::Task;
+use crate::hooks::{self as shared_hooks, HookNeed};
 use crate::instrument::Instrument;
 use crate::startup::Context;
+use crate::threads;
 
 pub(crate) use options::Options;
 use shared::Shared;
@@ -44,8 +45,6 @@ pub(crate) struct Calls {
     functions: Arc<Functions>,
     options: Options,
     sampler: Mutex<Option<sampler::Sampler>>,
-    /// Names by managed thread: most are given before the thread runs.
-    names: Mutex<HashMap<ThreadId, String>>,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
     /// OS id of the thread that asked for it, 0 for none.
@@ -59,9 +58,7 @@ impl Calls {
         let arena =
             writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
         let times = writer.create_times().map_err(|error| format!("no memory for times: {error}"))?;
-        if !threads::prepare() {
-            return Err("the C library has no thread key left".into());
-        }
+        stacks::prepare();
         let tsc = options.clock == Clock::Tsc;
         writer.calls(&Settings {
             clock: options.clock,
@@ -85,14 +82,13 @@ impl Calls {
             functions: Arc::clone(&context.functions),
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
-            names: Mutex::default(),
             suspension: AtomicU32::new(function::SUSPENDED),
             suspender: AtomicI64::new(0),
         })
     }
 
     fn here(&self) -> Option<ThreadRecord> {
-        threads::current(self.shared)
+        threads::current()
     }
 
     fn enter_runtime(&self, function: u32) {
@@ -112,9 +108,7 @@ impl Calls {
 
 impl Instrument for Calls {
     fn events(&self) -> Events {
-        let mut events =
-            Events::JIT_COMPILATION | Events::SUSPENSIONS | Events::EXCEPTIONS | Events::THREADS | Events::MODULE_LOADS;
-        events |= Events::DYNAMIC_FUNCTION_UNLOADS;
+        let mut events = Events::JIT_COMPILATION | Events::SUSPENSIONS | Events::EXCEPTIONS;
         if self.options.noinline {
             events |= Events::DISABLE_INLINING;
         }
@@ -124,11 +118,16 @@ impl Instrument for Calls {
         events
     }
 
-    fn hooks(&self) -> Option<RawHooks> {
-        let points = if self.options.clock == Clock::Tsc { hooks::tsc() } else { hooks::sampled() };
-        // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
-        // linked so that it is never unloaded.
-        Some(unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) })
+    fn hooks(&self) -> Option<HookNeed> {
+        Some(HookNeed::Calls(self.options.clock))
+    }
+
+    fn thread_begins(&self, record: ThreadRecord) -> bool {
+        stacks::begin(self.shared, record)
+    }
+
+    fn thread_ends(&self, record: ThreadRecord) {
+        stacks::end(self.shared, record);
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
@@ -138,7 +137,6 @@ impl Instrument for Calls {
 
     fn detach_in_child(&self) {
         shared::withdraw();
-        hooks::set_current_record(std::ptr::null_mut());
         self.shared.arena.segment().detach_in_child();
     }
 
@@ -147,21 +145,9 @@ impl Instrument for Calls {
     }
 
     fn jit_finished(&self, _function: FunctionId) {
-        if !self.leave_runtime(function::JIT) && hooks::stopped_flag().load(Ordering::Relaxed) == 0 {
+        if !self.leave_runtime(function::JIT) && !shared_hooks::is_stopped() {
             self.odd();
         }
-    }
-
-    fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
-        if self.functions.get(callee).named { Inlining::Forbid } else { Inlining::Allow }
-    }
-
-    fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.functions.function_unloaded(function);
-    }
-
-    fn module_unloaded(&self, module: ModuleId) {
-        self.functions.module_unloaded(module);
     }
 
     fn suspend_started(&self, reason: SuspendReason) {
@@ -186,27 +172,6 @@ impl Instrument for Calls {
         self.leave_suspension();
     }
 
-    fn thread_named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(thread, name.to_owned());
-        if let Some(record) = os_id.filter(|&id| id != 0).and_then(|id| self.shared.writer.threads().find(id)) {
-            self.shared.writer.thread_name(record.serial(), name, None);
-        }
-    }
-
-    fn thread_assigned(&self, thread: ThreadId, os_id: u32) {
-        // SAFETY: no arguments.
-        let here = unsafe { libc::gettid() } as u32 == os_id;
-        let record = if here { self.here() } else { self.shared.writer.threads().find(os_id) };
-        let name = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(&thread).cloned();
-        if let (Some(record), Some(name)) = (record, name) {
-            self.shared.writer.thread_name(record.serial(), &name, None);
-        }
-    }
-
-    fn thread_destroyed(&self, thread: ThreadId) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&thread);
-    }
-
     fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {
         // A return to unmanaged code ends a callback, whose frames have left by themselves.
         if reason == TransitionReason::Call {
@@ -229,7 +194,7 @@ impl Instrument for Calls {
     }
 
     fn filter_leave(&self) {
-        if let Some(record) = active() {
+        if let Some(record) = threads::active() {
             unwind::filter_leave(self.shared, record);
         }
     }
@@ -246,22 +211,17 @@ impl Instrument for Calls {
 impl Calls {
     /// Leaves whatever suspension is on this thread's stack.
     fn leave_suspension(&self) {
-        if let Some(record) = active() {
+        if let Some(record) = threads::active() {
             slow::leave_suspension(self.shared, record);
         }
     }
 
     /// Asks which activation the block that is about to run belongs to. Only threads with frames matter.
     fn with_clause(&self, act: impl FnOnce(ThreadRecord, usize)) {
-        let Some(record) = active() else { return };
+        let Some(record) = threads::active() else { return };
         match self.info.exception_clause() {
             Ok(clause) => act(record, clause.frame_pointer),
             Err(_) => self.odd(),
         }
     }
-}
-
-/// The calling thread's record, if it has one and recording goes on.
-fn active() -> Option<ThreadRecord> {
-    threads::known().filter(|_| hooks::stopped_flag().load(Ordering::Relaxed) == 0)
 }

@@ -8,15 +8,15 @@
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::thread;
-use clrscope_recording::model::{LossReason, ThreadRole};
+use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
 use super::frames::Frame;
-use super::hooks;
 use super::shared::Shared;
 use super::slow::stopped_top;
 use crate::clock;
 use crate::helper::Task;
+use crate::hooks;
 
 /// A thread that stands still is looked at this often at least.
 const LONGEST_NS: u64 = 100_000_000;
@@ -33,9 +33,6 @@ struct Look {
     edge: u64,
     due_ns: u64,
     pause_ns: u64,
-    /// When to ask the system for the thread's name again, 0 for never.
-    name_due_ns: u64,
-    name_asked: u32,
 }
 
 pub(super) struct Sampler {
@@ -95,8 +92,6 @@ impl Sampler {
                 edge: 0,
                 due_ns: 0,
                 pause_ns: self.interval_ns,
-                name_due_ns: created + 1,
-                name_asked: 0,
             });
         }
     }
@@ -169,25 +164,6 @@ impl Sampler {
         }
     }
 
-    /// Asks the system for names: the runtime names its own threads only there, and only after they run.
-    fn ask_for_names(&mut self, now: u64) {
-        for look in &mut self.live {
-            if look.name_due_ns == 0 || look.name_due_ns > now {
-                continue;
-            }
-            look.name_asked += 1;
-            let os_id = look.record.u32(thread::OS_ID).load(Ordering::Relaxed);
-            let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
-            let name = name.trim_end();
-            let role = role_of(name).filter(|_| look.record.serial() != 1);
-            if let Some(role) = role {
-                look.record.set_role(role);
-                self.shared.writer.thread_name(look.record.serial(), name, Some(role));
-            }
-            look.name_due_ns = if role.is_some() || look.name_asked > 3 { 0 } else { now + 300_000_000 };
-        }
-    }
-
     fn keep_arena_ahead(&mut self) {
         // A refusal is counted where a path finds no memory.
         let _ = self.shared.arena.keep_ahead();
@@ -211,7 +187,6 @@ impl Task for Sampler {
     }
 
     fn slow_tick(&mut self, now: u64) {
-        self.ask_for_names(now);
         self.tell_lost_carries(now);
     }
 
@@ -241,15 +216,4 @@ fn position(record: ThreadRecord) -> u64 {
     // unmapped; the field is one aligned word.
     let word = unsafe { (&raw const (*top).word).read_volatile() };
     word as u64 & !3
-}
-
-fn role_of(name: &str) -> Option<ThreadRole> {
-    let rest = name.strip_prefix(".NET ")?;
-    Some(match rest {
-        _ if rest.starts_with("Finalizer") => ThreadRole::Finalizer,
-        _ if rest.starts_with("Tiered") => ThreadRole::Tiering,
-        _ if rest.starts_with("TP") || rest.starts_with("ThreadPool") || rest.starts_with("Timer") => ThreadRole::Pool,
-        _ if rest.contains("GC") => ThreadRole::Gc,
-        _ => ThreadRole::User,
-    })
 }

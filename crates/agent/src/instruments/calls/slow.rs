@@ -14,8 +14,8 @@ use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 
 use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
-use super::threads;
 use crate::boundary::guard;
+use crate::threads;
 
 /// How long a hook waits for memory that the helper thread is about to provide. Only a burst of new
 /// paths faster than the disk ever waits.
@@ -34,7 +34,7 @@ pub(crate) fn stopped_top() -> u64 {
 pub(super) extern "C" fn enter(function: u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
-        let Some(record) = threads::current(shared) else { return };
+        let Some(record) = threads::current() else { return };
         let mut stack = Stack::of(record);
         charge(shared, record, &stack);
         stack.drop_below(sp + 1);

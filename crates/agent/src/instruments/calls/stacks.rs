@@ -1,22 +1,16 @@
-//! Threads: a record and a shadow stack for each, from the first event until the thread's end.
+//! The shadow stack and the tree of a thread, from the thread's first event until its end.
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use clrscope_recording::layout::{block, thread};
-use clrscope_recording::model::{LossReason, ThreadRole};
-use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{Piece, ThreadRecord};
 
 use super::frames::{self, Frame};
-use super::hooks;
-use super::shared::{Shared, shared};
-use crate::boundary::guard;
+use super::shared::Shared;
 use crate::clock;
-
-/// The process-wide key whose destructor tells us of a thread's end.
-static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
 const SPARE_BYTES: usize = 64 << 10;
@@ -34,47 +28,17 @@ struct Frames {
 
 static KEPT: Mutex<Vec<Frames>> = Mutex::new(Vec::new());
 
-/// Makes the key. Called once before any hook.
-pub(crate) fn prepare() -> bool {
-    let mut key = 0;
-    // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
-    let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
-    if made {
-        KEY.store(key, Ordering::Release);
-        KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
-    }
-    made
+/// Makes room for the kept stacks, so that the end of a thread does not allocate.
+pub(super) fn prepare() {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
 }
 
-/// The calling thread's record if it has one.
-pub(crate) fn known() -> Option<ThreadRecord> {
-    let address = hooks::current_record();
-    // SAFETY: only `begin` sets it.
-    (!address.is_null()).then(|| unsafe { ThreadRecord::from_address(address) })
-}
-
-/// The calling thread's record; begins the thread when it is new.
-pub(crate) fn current(shared: &Shared) -> Option<ThreadRecord> {
-    if hooks::stopped_flag().load(Ordering::Relaxed) != 0 {
-        return None;
-    }
-    known().or_else(|| begin(shared))
-}
-
-#[cold]
-fn begin(shared: &Shared) -> Option<ThreadRecord> {
-    let begun = try_begin(shared);
-    if begun.is_none() {
-        shared.writer.state().lose(LossReason::ThreadTableFull, 1, monotonic_ns());
-    }
-    begun
-}
-
-fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
-    let memory = take_frames()?;
-    let Some((record, piece)) = take_record(shared) else {
+/// The calling thread is new: its shadow stack and the first block of its tree; whether there was room.
+pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
+    let Some(memory) = take_frames() else { return false };
+    let Some(piece) = shared.arena.take(0) else {
         keep_frames(memory);
-        return None;
+        return false;
     };
     let root = shared.edge(piece.next, 0);
     shared.set_key(piece.next, 0, block::ROOT_KEY, false);
@@ -82,11 +46,6 @@ fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
     // SAFETY: fresh memory of at least one page.
     unsafe { lowest.write(frames::frame(usize::MAX, root)) };
 
-    // SAFETY: no arguments.
-    let os_id = unsafe { libc::gettid() } as u32;
-    let first = record.serial() == 1;
-    record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
-    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
     record.u32(thread::BLOCKS).store(1, Ordering::Relaxed);
     record.u32(thread::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
     record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
@@ -95,26 +54,10 @@ fn try_begin(shared: &Shared) -> Option<ThreadRecord> {
     record.u64(thread::FRAMES).store(memory.start as u64, Ordering::Relaxed);
     record.u64(thread::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
     record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
-    record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
     record.u64(thread::TOP).store(memory.start as u64, Ordering::Release);
     // Last: from here on the reader and the helper thread believe the record.
     record.u32(thread::ROOT).store(piece.next, Ordering::Release);
-
-    hooks::set_current_record(record.address());
-    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
-    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
-    Some(record)
-}
-
-fn take_record(shared: &Shared) -> Option<(ThreadRecord, Piece)> {
-    let piece = shared.arena.take(0)?;
-    match shared.writer.threads().take() {
-        Some(record) => Some((record, piece)),
-        None => {
-            shared.arena.give_back(piece);
-            None
-        }
-    }
+    true
 }
 
 /// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at least
@@ -170,27 +113,8 @@ fn stack_bytes() -> usize {
     }
 }
 
-/// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
-/// finds no record, begins a new one, and this runs again.
-extern "C" fn thread_ended(record: *mut c_void) {
-    guard(|| {
-        let Some(shared) = shared() else { return };
-        // SAFETY: the key only ever holds a record's address.
-        let record = unsafe { ThreadRecord::from_address(record.cast()) };
-        hooks::set_current_record(ptr::null_mut());
-        if let Some(cpu) = clock::own_cpu_ns() {
-            record.u64(thread::CPU).store(cpu, Ordering::Relaxed);
-        }
-        record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
-        give_back(shared, record);
-        ENDED.fetch_add(1, Ordering::Release);
-    });
-}
-
-/// Threads that ended so far.
-static ENDED: AtomicU64 = AtomicU64::new(0);
-
-fn give_back(shared: &Shared, record: ThreadRecord) {
+/// The thread has ended: what it did not use is for others.
+pub(super) fn end(shared: &Shared, record: ThreadRecord) {
     let next = record.u32(thread::FREE_NEXT).load(Ordering::Relaxed);
     let end = record.u32(thread::FREE_END).swap(next, Ordering::Relaxed);
     if end.saturating_sub(next) >= shared.stride {

@@ -1,0 +1,49 @@
+//! Pieces of assembly that several hooks are made of.
+
+/// Saves everything a call may hold in registers at enter: 192 bytes with the return address.
+macro_rules! save_arguments {
+    () => {
+        concat!(
+            "push rcx\npush rdx\npush rsi\npush rdi\npush r8\npush r9\n",
+            "sub rsp, 136\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\nmovdqu [rsp + 32], xmm2\nmovdqu [rsp + 48], xmm3\n",
+            "movdqu [rsp + 64], xmm4\nmovdqu [rsp + 80], xmm5\nmovdqu [rsp + 96], xmm6\nmovdqu [rsp + 112], xmm7\n",
+        )
+    };
+}
+
+macro_rules! restore_arguments {
+    () => {
+        concat!(
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\nmovdqu xmm2, [rsp + 32]\nmovdqu xmm3, [rsp + 48]\n",
+            "movdqu xmm4, [rsp + 64]\nmovdqu xmm5, [rsp + 80]\nmovdqu xmm6, [rsp + 96]\nmovdqu xmm7, [rsp + 112]\n",
+            "add rsp, 136\n",
+            "pop r9\npop r8\npop rdi\npop rsi\npop rdx\npop rcx\n",
+        )
+    };
+}
+
+/// The way out of a leave or tail call hook. Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
+macro_rules! leave_slow {
+    ($function:literal) => {
+        concat!(
+            "9:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 10f\n",
+            "push rax\npush rdx\npush rcx\n",
+            "sub rsp, 32\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            "mov rdi, rsi\n",
+            "call ",
+            $function,
+            "\n",
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
+            "add rsp, 32\n",
+            "pop rcx\npop rdx\npop rax\n",
+            "10:\n",
+            "ret\n",
+        )
+    };
+}
+
+pub(crate) use {leave_slow, restore_arguments, save_arguments};

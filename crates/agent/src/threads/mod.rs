@@ -1,0 +1,125 @@
+//! Threads: a record for each, from its first event until its end, whatever the instruments.
+//!
+//! A thread begins where it is first seen, in a hook or in a callback, and each instrument that keeps
+//! something per thread prepares the record then. [`names`] finds out what threads are called.
+
+pub(crate) mod names;
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::{LossReason, ThreadRole};
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
+
+use crate::boundary::guard;
+use crate::instrument::Instrument;
+use crate::{clock, hooks};
+
+/// The process-wide key whose destructor tells us of a thread's end.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(ptr::null_mut());
+
+/// Threads that ended so far.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+struct Registry {
+    writer: &'static ProcessWriter,
+    instruments: Vec<Arc<dyn Instrument>>,
+}
+
+/// Arranges that threads are known to `instruments`. Called once, before any hook; whether that worked.
+pub(crate) fn prepare(writer: &'static ProcessWriter, instruments: &[Arc<dyn Instrument>]) -> bool {
+    let mut key = 0;
+    // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
+    if made {
+        KEY.store(key, Ordering::Release);
+        let registry = Box::leak(Box::new(Registry { writer, instruments: instruments.to_vec() }));
+        REGISTRY.store(registry, Ordering::Release);
+    }
+    made
+}
+
+fn registry() -> Option<&'static Registry> {
+    // SAFETY: null, or a leaked box.
+    unsafe { REGISTRY.load(Ordering::Acquire).as_ref() }
+}
+
+/// Forgets everything: for a forked child, in which no thread begins or ends for us. Async-signal-safe.
+pub(crate) fn withdraw() {
+    REGISTRY.store(ptr::null_mut(), Ordering::Release);
+    hooks::set_current_record(ptr::null_mut());
+}
+
+/// The calling thread's record if it has one. Safe in a hook.
+pub(crate) fn known() -> Option<ThreadRecord> {
+    let address = hooks::current_record();
+    // SAFETY: only `begin` sets it.
+    (!address.is_null()).then(|| unsafe { ThreadRecord::from_address(address) })
+}
+
+/// The calling thread's record if it has one and recording goes on. Safe in a hook.
+pub(crate) fn active() -> Option<ThreadRecord> {
+    known().filter(|_| !hooks::is_stopped())
+}
+
+/// The calling thread's record; begins the thread when it is new. Safe in a hook.
+pub(crate) fn current() -> Option<ThreadRecord> {
+    if hooks::is_stopped() {
+        return None;
+    }
+    known().or_else(begin)
+}
+
+#[cold]
+fn begin() -> Option<ThreadRecord> {
+    let registry = registry()?;
+    let begun = try_begin(registry);
+    if begun.is_none() {
+        registry.writer.state().lose(LossReason::ThreadTableFull, 1, monotonic_ns());
+    }
+    begun
+}
+
+fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
+    let record = registry.writer.threads().take()?;
+    // SAFETY: no arguments.
+    let os_id = unsafe { libc::gettid() } as u32;
+    let first = record.serial() == 1;
+    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+    record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
+    record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+    for (at, instrument) in registry.instruments.iter().enumerate() {
+        if !instrument.thread_begins(record) {
+            registry.instruments[..at].iter().for_each(|begun| begun.thread_ends(record));
+            // A record without an id was never used; whoever walks the table passes over it.
+            record.u32(thread::OS_ID).store(0, Ordering::Release);
+            return None;
+        }
+    }
+    hooks::set_current_record(record.address());
+    // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
+    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
+    Some(record)
+}
+
+/// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
+/// finds no record, begins a new one, and this runs again.
+extern "C" fn thread_ended(record: *mut c_void) {
+    guard(|| {
+        let Some(registry) = registry() else { return };
+        // SAFETY: the key only ever holds a record's address.
+        let record = unsafe { ThreadRecord::from_address(record.cast()) };
+        hooks::set_current_record(ptr::null_mut());
+        if let Some(cpu) = clock::own_cpu_ns() {
+            record.u64(thread::CPU).store(cpu, Ordering::Relaxed);
+        }
+        record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
+        registry.instruments.iter().for_each(|instrument| instrument.thread_ends(record));
+        ENDED.fetch_add(1, Ordering::Release);
+    });
+}

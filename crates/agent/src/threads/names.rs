@@ -1,0 +1,135 @@
+//! What threads are called, and what they are for.
+//!
+//! The program names its threads through the runtime, mostly before they run. The runtime names its
+//! own threads only for the system, and only after they run.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::ThreadId;
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::ThreadRole;
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
+
+use crate::helper::Task;
+
+/// Between two questions to the system about one thread.
+const PAUSE_NS: u64 = 300_000_000;
+/// Questions to the system about one thread.
+const MOST_ASKED: u32 = 3;
+
+/// Names that the program gave.
+pub(crate) struct Names {
+    writer: &'static ProcessWriter,
+    given: Mutex<HashMap<ThreadId, String>>,
+}
+
+impl Names {
+    pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
+        Self { writer, given: Mutex::default() }
+    }
+
+    fn given(&self) -> MutexGuard<'_, HashMap<ThreadId, String>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A managed thread got a name, often before it has a thread of the system.
+    pub(crate) fn named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {
+        self.given().insert(thread, name.to_owned());
+        if let Some(record) = os_id.filter(|&id| id != 0).and_then(|id| self.writer.threads().find(id)) {
+            self.writer.thread_name(record.serial(), name, None);
+        }
+    }
+
+    /// A managed thread got the thread of the system `os_id`; when that is the calling one, `here`
+    /// gives its record.
+    pub(crate) fn assigned(&self, thread: ThreadId, os_id: u32, here: impl FnOnce() -> Option<ThreadRecord>) {
+        // SAFETY: no arguments.
+        let is_here = unsafe { libc::gettid() } as u32 == os_id;
+        let record = if is_here { here() } else { self.writer.threads().find(os_id) };
+        let name = self.given().get(&thread).cloned();
+        if let (Some(record), Some(name)) = (record, name) {
+            self.writer.thread_name(record.serial(), &name, None);
+        }
+    }
+
+    /// A managed thread is gone, and its id may be used again.
+    pub(crate) fn destroyed(&self, thread: ThreadId) {
+        self.given().remove(&thread);
+    }
+}
+
+/// One thread whose name in the system is not known yet.
+struct Unnamed {
+    record: ThreadRecord,
+    due_ns: u64,
+    asked: u32,
+}
+
+/// Asks the system for names, on the helper thread.
+pub(crate) struct SystemNames {
+    writer: &'static ProcessWriter,
+    seen: usize,
+    unnamed: Vec<Unnamed>,
+}
+
+impl SystemNames {
+    pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
+        Self { writer, seen: 0, unnamed: Vec::new() }
+    }
+
+    fn meet_new_threads(&mut self, now: u64) {
+        while let Some(record) = self.writer.threads().record(self.seen) {
+            self.seen += 1;
+            self.unnamed.push(Unnamed { record, due_ns: now, asked: 0 });
+        }
+    }
+}
+
+impl Task for SystemNames {
+    fn tick(&mut self, _now: u64) {}
+
+    fn slow_tick(&mut self, now: u64) {
+        self.meet_new_threads(now);
+        let writer = self.writer;
+        self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, now));
+    }
+
+    fn write_out(&mut self) {}
+
+    fn stop(&mut self) -> bool {
+        true
+    }
+}
+
+impl Unnamed {
+    /// Asks for the name; whether it needs no more asking.
+    fn ask(&mut self, writer: &ProcessWriter, now: u64) -> bool {
+        self.asked += 1;
+        self.due_ns = now + PAUSE_NS;
+        let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
+        if os_id != 0 {
+            let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
+            let name = name.trim_end();
+            if let Some(role) = role_of(name).filter(|_| self.record.serial() != 1) {
+                self.record.set_role(role);
+                writer.thread_name(self.record.serial(), name, Some(role));
+                return true;
+            }
+        }
+        let ended = self.record.u64(thread::ENDED).load(Ordering::Relaxed) != 0;
+        ended || self.asked > MOST_ASKED
+    }
+}
+
+fn role_of(name: &str) -> Option<ThreadRole> {
+    let rest = name.strip_prefix(".NET ")?;
+    Some(match rest {
+        _ if rest.starts_with("Finalizer") => ThreadRole::Finalizer,
+        _ if rest.starts_with("Tiered") => ThreadRole::Tiering,
+        _ if rest.starts_with("TP") || rest.starts_with("ThreadPool") || rest.starts_with("Timer") => ThreadRole::Pool,
+        _ if rest.contains("GC") => ThreadRole::Gc,
+        _ => ThreadRole::User,
+    })
+}
