@@ -3,7 +3,9 @@
 //! ```text
 //! agent ---- startup ---- trust, functions, helper
 //!   |
+//!   +-- threads: begin and end of each, its record; hooks: which entry points
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
+//!   +-- instruments/flow: hooks -> slow -> ring
 //! ```
 
 mod agent;

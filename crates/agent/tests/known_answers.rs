@@ -3,10 +3,8 @@
 
 mod support;
 
-use std::fmt::Debug;
-
 use clrscope_testkit::{Expectations, each_runtime, run};
-use support::{Sums, record};
+use support::{Sums, compare, record};
 
 /// Clocks, each with the whole set of fixtures.
 const REQUESTS: [&str; 2] = ["calls", "calls:clock=tsc"];
@@ -33,32 +31,6 @@ fn check_as(name: &str, requests: &[&str]) {
             assert!(lost.is_empty(), "{place}: {lost:?}");
         }
     });
-}
-
-fn compare(expected: &Expectations, sums: &Sums) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut differ = |what: &str, subject: &dyn Debug, truth: u64, found: Option<&u64>| {
-        if found.copied().unwrap_or(0) != truth {
-            wrong.push(format!("{what} {subject:?}: {truth} in truth, {found:?} recorded"));
-        }
-    };
-    for (name, truth) in &expected.calls {
-        differ("calls", name, *truth, sums.calls.get(name));
-    }
-    for (edge, truth) in &expected.edges {
-        differ("edge", edge, *truth, sums.edges.get(edge));
-    }
-    for (edge, truth) in &expected.under {
-        differ("under", edge, *truth, sums.under.get(edge));
-    }
-    for row in &expected.thread_calls {
-        let key = (row.thread.clone(), row.name.clone());
-        differ("thread calls", &key, row.count, sums.thread_calls.get(&key));
-    }
-    for (name, truth) in &expected.max_recursion {
-        differ("recursion", name, *truth, sums.max_recursion.get(name));
-    }
-    wrong
 }
 
 #[test]

@@ -44,6 +44,7 @@
 mod catalog;
 mod cost;
 mod edges;
+mod flow;
 mod forest;
 mod parallel;
 mod preorder;
@@ -54,6 +55,7 @@ mod sums;
 mod times;
 mod views;
 
+pub use flow::{FlowFunction, FlowKind, FlowLog, FlowRow};
 pub use forest::{Forest, tree};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{

@@ -157,6 +157,13 @@ pub enum QueryProblem {
         /// The view.
         view: &'static str,
     },
+    /// What the view shows was not recorded.
+    NotRecorded {
+        /// The view.
+        view: &'static str,
+        /// The instrument that would have recorded it.
+        instrument: &'static str,
+    },
     /// No function with calls matches.
     NoFunction {
         /// The patterns.
@@ -176,6 +183,9 @@ impl fmt::Display for QueryProblem {
             }
             Self::NoThread { wanted } => write!(f, "no thread matches {wanted}"),
             Self::FunctionNeeded { view } => write!(f, "the view {view} needs a function"),
+            Self::NotRecorded { view, instrument } => {
+                write!(f, "the view {view} needs the instrument '{instrument}', which was not recorded")
+            }
             Self::NoFunction { wanted } => write!(f, "no recorded function matches {wanted}"),
         }
     }

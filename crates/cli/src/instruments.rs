@@ -31,7 +31,9 @@ enum Value {
 const ON_OFF: Value = Value::OneOf(&["on", "off"]);
 
 /// Every instrument, in the order in which help lists them.
-pub(crate) const ALL: &[Instrument] = &[Instrument {
+pub(crate) const ALL: &[Instrument] = &[CALLS, FLOW];
+
+const CALLS: Instrument = Instrument {
     name: "calls",
     about: "the exact calling-context tree of each thread, with times",
     options: &[
@@ -46,7 +48,16 @@ pub(crate) const ALL: &[Instrument] = &[Instrument {
         OptionKind { name: "trivial", value: ON_OFF, about: "tiny methods that call nothing in the tree (default on)" },
         OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
     ],
-}];
+};
+
+const FLOW: Instrument = Instrument {
+    name: "flow",
+    about: "every enter, leave and tail call in order, with its time",
+    options: &[
+        OptionKind { name: "last", value: Value::Size, about: "memory for the last events (default 1GiB)" },
+        OptionKind { name: "all", value: Value::None, about: "keep every event instead of the last ones" },
+    ],
+};
 
 /// What `run` records when nothing is asked for.
 pub(crate) const DEFAULT: &str = "calls";

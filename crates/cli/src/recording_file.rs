@@ -41,6 +41,10 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         }
         QueryProblem::NoProcess { .. } => nothing(why, "leave --pid and --process out, or name one of these"),
         QueryProblem::NoThread { .. } => nothing(why, "'clrscope report REC --view threads' lists the threads"),
+        QueryProblem::NotRecorded { view, instrument } => {
+            let hint = format!("record it: clrscope run -i {instrument} -- PROGRAM");
+            Failure::new(format!("cannot show the view '{view}'"), why, hint)
+        }
         QueryProblem::NoFunction { .. } => nothing(why, "'clrscope report REC --view functions' lists the functions"),
         _ => nothing(why, "'clrscope report --help' explains the filters"),
     }

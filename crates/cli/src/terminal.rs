@@ -1,5 +1,6 @@
 //! The terminal: how wide it is, and the only places that write to it.
 
+use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -57,6 +58,14 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     enough(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// `text` for stdout as it is: styles are left out where they are not wanted.
+pub(crate) fn plain_or_styled(text: &str) -> Cow<'_, str> {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => Cow::Owned(anstream::adapter::strip_str(text).to_string()),
+        _ => Cow::Borrowed(text),
+    }
 }
 
 fn enough(result: io::Result<()>) -> io::Result<()> {

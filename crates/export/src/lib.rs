@@ -6,6 +6,7 @@
 //! The format `flamegraph` is drawn by the crate inferno (CDDL-1.0); without the feature of that name
 //! neither is there.
 
+mod calllog;
 mod collapsed;
 mod csv;
 mod delimited;
@@ -125,6 +126,7 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         #[cfg(feature = "flamegraph")]
         &flamegraph::FlameGraph,
         &hst::Hst,
+        &calllog::CallLog,
         &dot::Dot,
         &collapsed::Collapsed,
         &csv::Csv,

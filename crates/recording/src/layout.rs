@@ -128,6 +128,41 @@ pub mod chunk {
     pub const VERSION: u32 = 1;
 }
 
+/// The events of `flow`: records of [`flow::BYTES`] bytes, some followed by more.
+///
+/// The bytes of a chunk are known to be there when `USED` says so, and that is stored after each
+/// event: nothing that was recorded is lost when the program is killed.
+pub mod flow {
+    /// Bytes of an event, and what everything is a multiple of.
+    pub const BYTES: usize = 16;
+    /// `u64`: the time stamp counter.
+    pub const TICKS: usize = 0;
+    /// `u32`: the upper two bits say what happened, the others which function.
+    pub const WHAT: usize = 8;
+    /// `u32`: the lower half of the caller's stack pointer. Compared by signed difference, it orders
+    /// the activations of a thread: callers have higher ones.
+    pub const SP: usize = 12;
+    /// The bits of `WHAT` that say what happened.
+    pub const KIND: u32 = 3 << 30;
+    /// A function was entered.
+    pub const ENTER: u32 = 0;
+    /// A function is about to return.
+    pub const LEAVE: u32 = 1 << 30;
+    /// A function is about to be replaced by the one it calls last.
+    pub const TAILCALL: u32 = 2 << 30;
+    /// None of these: the other bits say what.
+    pub const OTHER: u32 = 3 << 30;
+    /// A finally, fault or catch block is about to run: every activation at or below `SP` is over.
+    pub const BLOCK: u32 = OTHER | 1;
+    /// A filter is about to run, for the innermost activation above `SP`.
+    pub const FILTER_ENTER: u32 = OTHER | 2;
+    /// The filter has answered.
+    pub const FILTER_LEAVE: u32 = OTHER | 3;
+    /// Values that belong to the event before: `SP` holds how many bytes of them follow, and the next
+    /// event stands at the next multiple of [`BYTES`].
+    pub const VALUES: u32 = OTHER | 4;
+}
+
 /// Function indices with a fixed meaning; ordinary functions start at [`function::FIRST`].
 pub mod function {
     /// Compilation by the just-in-time compiler.
@@ -182,6 +217,10 @@ pub mod thread {
     pub const CPU_KNOWN: usize = 108;
     /// The rest of the record belongs to the process's own bookkeeping; meaningless outside.
     pub const SCRATCH: usize = 128;
+    /// `u64`: address of the chunk that the thread's events of `flow` go to; meaningless outside.
+    pub const FLOW_CHUNK: usize = 208;
+    /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk; meaningless outside.
+    pub const FLOW_ROOM: usize = 216;
 }
 
 /// A record of sampled time, 32 bytes.

@@ -46,4 +46,26 @@ macro_rules! leave_slow {
     };
 }
 
-pub(crate) use {leave_slow, restore_arguments, save_arguments};
+/// The same for a function that takes our index of the function too.
+macro_rules! leave_slow_both {
+    ($function:literal) => {
+        concat!(
+            "9:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 10f\n",
+            "push rax\npush rdx\npush rcx\n",
+            "sub rsp, 32\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            "call ",
+            $function,
+            "\n",
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
+            "add rsp, 32\n",
+            "pop rcx\npop rdx\npop rax\n",
+            "10:\n",
+            "ret\n",
+        )
+    };
+}
+
+pub(crate) use {leave_slow, leave_slow_both, restore_arguments, save_arguments};

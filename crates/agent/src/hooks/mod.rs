@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 use clrscope_recording::model::Clock;
 
-use crate::instruments::calls;
+use crate::instruments::{calls, flow};
 
 global_asm!(
     // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
@@ -37,15 +37,27 @@ unsafe extern "C" {
 pub(crate) enum HookNeed {
     /// Keep the calling-context tree, by this clock.
     Calls(Clock),
+    /// Append every event.
+    Flow,
 }
 
 /// The entry points that do everything the instruments want.
 pub(crate) fn choose(needs: impl IntoIterator<Item = HookNeed>) -> Option<EntryPoints> {
-    let need = needs.into_iter().next()?;
-    Some(match need {
-        HookNeed::Calls(Clock::Sampled) => calls::hooks::sampled(),
-        HookNeed::Calls(Clock::Tsc) => calls::hooks::tsc(),
-    })
+    let (mut clock, mut has_flow) = (None, false);
+    for need in needs {
+        match need {
+            HookNeed::Calls(wanted) => clock = Some(wanted),
+            HookNeed::Flow => has_flow = true,
+        }
+    }
+    match (clock, has_flow) {
+        (None, false) => None,
+        (None, true) => Some(flow::hooks::alone()),
+        (Some(Clock::Sampled), false) => Some(calls::hooks::sampled()),
+        (Some(Clock::Sampled), true) => Some(flow::hooks::sampled()),
+        (Some(Clock::Tsc), false) => Some(calls::hooks::tsc()),
+        (Some(Clock::Tsc), true) => Some(flow::hooks::tsc()),
+    }
 }
 
 /// The three entry points of one set of hooks.

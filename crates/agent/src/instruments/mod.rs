@@ -1,6 +1,7 @@
 //! The instruments, one module each.
 
 pub(crate) mod calls;
+pub(crate) mod flow;
 
 use std::sync::Arc;
 
@@ -20,6 +21,11 @@ pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<(Ar
             let filled = options.to_string();
             Ok((Arc::new(calls::Calls::start(&options, context)?), filled))
         }
-        name => Err(format!("there is no instrument '{name}'; known: calls")),
+        "flow" => {
+            let options = flow::Options::parse(request)?;
+            let filled = options.to_string();
+            Ok((Arc::new(flow::Flow::start(&options, context)?), filled))
+        }
+        name => Err(format!("there is no instrument '{name}'; known: calls, flow")),
     }
 }

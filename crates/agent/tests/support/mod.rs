@@ -1,12 +1,16 @@
 //! Runs a program under the agent without the launcher, and asks the recording.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+pub(crate) mod flow;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clrscope_recording::model::{CallTree, Process, Recording};
 use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
-use clrscope_testkit::{Finished, Runtime, agent, fixture, run, scratch};
+use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, run, scratch};
 
 /// One finished run: what the program did and what was recorded.
 pub(crate) struct Run {
@@ -92,4 +96,31 @@ impl Sums {
             path.push(node);
         }
     }
+}
+
+/// What the recording says otherwise than the fixture does.
+pub(crate) fn compare(expected: &Expectations, sums: &Sums) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut differ = |what: &str, subject: &dyn Debug, truth: u64, found: Option<&u64>| {
+        if found.copied().unwrap_or(0) != truth {
+            wrong.push(format!("{what} {subject:?}: {truth} in truth, {found:?} recorded"));
+        }
+    };
+    for (name, truth) in &expected.calls {
+        differ("calls", name, *truth, sums.calls.get(name));
+    }
+    for (edge, truth) in &expected.edges {
+        differ("edge", edge, *truth, sums.edges.get(edge));
+    }
+    for (edge, truth) in &expected.under {
+        differ("under", edge, *truth, sums.under.get(edge));
+    }
+    for row in &expected.thread_calls {
+        let key = (row.thread.clone(), row.name.clone());
+        differ("thread calls", &key, row.count, sums.thread_calls.get(&key));
+    }
+    for (name, truth) in &expected.max_recursion {
+        differ("recursion", name, *truth, sums.max_recursion.get(name));
+    }
+    wrong
 }

@@ -85,7 +85,7 @@ impl Command {
     fn into_task(self) -> Result<Task, Failure> {
         Ok(match self {
             Self::Run(args) => Task::Run(args.into_options()?),
-            Self::Report(args) => Task::Report(Box::new(args.into_options()?)),
+            Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(args.into_options()),

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::filters::Filters;
 use crate::commands::report::{Format, Options, View};
+use crate::commands::{Task, flow};
 use crate::errors::Failure;
 
 const EXAMPLES: &str = "\
@@ -35,6 +36,14 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
+    /// View flow: leave calls deeper than this out (0 is the outermost)
+    #[arg(long, value_name = "DEPTH")]
+    depth: Option<u32>,
+
+    /// View flow: go on with what is called until the program ends
+    #[arg(long)]
+    follow: bool,
+
     #[command(flatten)]
     filters: Filters,
 }
@@ -57,6 +66,8 @@ enum ViewName {
     Modules,
     /// What was not recorded, and why
     Losses,
+    /// Every call with its begin and its end (needs -i flow)
+    Flow,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -70,25 +81,47 @@ enum FormatName {
 }
 
 impl Report {
-    pub(super) fn into_options(self) -> Result<Options, Failure> {
+    pub(super) fn into_task(self) -> Result<Task, Failure> {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
-        Ok(Options { recording: self.recording, view: self.view.into(), format: self.format.into(), query })
+        let (recording, format) = (self.recording, self.format.into());
+        if let Some(view) = self.view.table() {
+            let given = [("--depth", self.depth.is_some()), ("--follow", self.follow)];
+            return match given.into_iter().find(|(_, given)| *given) {
+                Some((option, _)) => Err(only_for_flow(option, view)),
+                None => Ok(Task::Report(Box::new(Options { recording, view, format, query }))),
+            };
+        }
+        if self.follow && format != Format::Text {
+            let why = "what is still growing is shown as text";
+            return Err(Failure::usage("'--follow' does not go with that format", why, "leave --format out"));
+        }
+        Ok(Task::Flow(Box::new(flow::Options { recording, format, query, max_depth: self.depth, follow: self.follow })))
     }
 }
 
-impl From<ViewName> for View {
-    fn from(name: ViewName) -> Self {
-        match name {
-            ViewName::Summary => Self::Summary,
-            ViewName::Functions => Self::Functions,
-            ViewName::Tree => Self::Tree,
-            ViewName::Callers => Self::Callers,
-            ViewName::Callees => Self::Callees,
-            ViewName::Threads => Self::Threads,
-            ViewName::Modules => Self::Modules,
-            ViewName::Losses => Self::Losses,
-        }
+fn only_for_flow(option: &str, view: View) -> Failure {
+    Failure::usage(
+        format!("'{option}' is not for the view '{}'", view.name()),
+        "its rows are sums, not single calls",
+        "'--view flow' shows single calls",
+    )
+}
+
+impl ViewName {
+    /// The view where it is a table, `None` for the log of calls.
+    fn table(self) -> Option<View> {
+        Some(match self {
+            Self::Summary => View::Summary,
+            Self::Functions => View::Functions,
+            Self::Tree => View::Tree,
+            Self::Callers => View::Callers,
+            Self::Callees => View::Callees,
+            Self::Threads => View::Threads,
+            Self::Modules => View::Modules,
+            Self::Losses => View::Losses,
+            Self::Flow => return None,
+        })
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod export;
+pub(crate) mod flow;
 pub(crate) mod man;
 pub(crate) mod pack;
 pub(crate) mod report;
@@ -19,6 +20,8 @@ pub(crate) enum Task {
     Run(run::Options),
     /// `clrscope report`
     Report(Box<report::Options>),
+    /// `clrscope report --view flow`
+    Flow(Box<flow::Options>),
     /// `clrscope export`
     Export(Box<export::Options>),
     /// `clrscope pack`
@@ -45,6 +48,7 @@ impl Task {
         match self {
             Self::Run(options) => run::perform(options).map_err(Failure::under_run),
             Self::Report(options) => report::perform(&options).map(done),
+            Self::Flow(options) => flow::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),

@@ -101,7 +101,7 @@ fn write_tree(out: &mut dyn Write, recording: &Recording, forest: &Forest<'_>) -
 
 impl View {
     /// Its name in schemas and on the command line.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",
             Self::Functions => "functions",

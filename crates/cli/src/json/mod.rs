@@ -1,11 +1,13 @@
 //! Rows as JSON: the exact keys of the documented schemas, times as integers of nanoseconds.
 
+mod flow;
 mod recording;
 mod rows;
 mod tree;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use flow::{flow, flow_function};
 pub(crate) use recording::recording;
 pub(crate) use rows::{THREAD_START, edge, finding, function_row, loss, module, thread};
 pub(crate) use tree::{TreeWriter, node};

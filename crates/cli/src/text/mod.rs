@@ -1,5 +1,6 @@
 //! Reports for people: aligned columns, shares beside times, as wide as the terminal.
 
+mod flow;
 mod head;
 mod lists;
 mod names;
@@ -7,6 +8,7 @@ mod table;
 mod tree;
 mod units;
 
+pub(crate) use flow::{flow_functions, flow_heading, flow_line};
 pub(crate) use head::head;
 pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top};
 pub(crate) use tree::tree;

@@ -35,8 +35,27 @@ pub struct Process {
     pub losses: Vec<Loss>,
     /// Remarks for the head of reports.
     pub facts: Vec<Fact>,
+    /// What the time stamps in events mean, if any were taken.
+    pub ticks: TickClock,
     /// Raw event chunks of other instruments, by instrument name.
     pub events: Vec<EventArena>,
+}
+
+/// The time stamp counter of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TickClock {
+    /// What it showed when recording started.
+    pub start: u64,
+    /// Nanoseconds per tick; 0 where that is not known.
+    pub ns_per_tick: f64,
+}
+
+impl TickClock {
+    /// Nanoseconds from the start of recording to the moment of this time stamp.
+    #[must_use]
+    pub fn ns_since_start(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start) as f64 * self.ns_per_tick) as u64
+    }
 }
 
 /// All event chunks of one instrument in one process.

@@ -11,7 +11,7 @@ use super::segment::SegmentBytes;
 use crate::layout::{block, function, kind, record, state, thread, u32_at, u64_at};
 use crate::model::{
     CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Problem, Process, Thread,
-    ThreadRole, TreeSource,
+    ThreadRole, TickClock, TreeSource,
 };
 use crate::payload::PayloadReader;
 
@@ -87,6 +87,7 @@ struct Clocks {
     mono_start: u64,
     mono_last: u64,
     unix_start: u64,
+    ticks_start: u64,
     ns_per_tick: f64,
     cpu_ns: u64,
     pid: u32,
@@ -97,12 +98,14 @@ struct Clocks {
 impl Clocks {
     fn read(state: &[u8]) -> Self {
         let (mono_start, mono_last) = (u64_at(state, state::MONO_START), u64_at(state, state::MONO_LAST));
-        let ticks = u64_at(state, state::TICKS_LAST).saturating_sub(u64_at(state, state::TICKS_START));
+        let ticks_start = u64_at(state, state::TICKS_START);
+        let ticks = u64_at(state, state::TICKS_LAST).saturating_sub(ticks_start);
         let elapsed = mono_last.saturating_sub(mono_start);
         Self {
             mono_start,
             mono_last: mono_last.max(mono_start),
             unix_start: u64_at(state, state::UNIX_START),
+            ticks_start,
             ns_per_tick: if ticks == 0 { 0.0 } else { elapsed as f64 / ticks as f64 },
             cpu_ns: u64_at(state, state::CPU),
             pid: u32_at(state, state::PID),
@@ -220,6 +223,7 @@ impl Dictionary {
         process.duration_ns = clocks.mono_last - clocks.mono_start;
         process.cpu_ns = Some(clocks.cpu_ns).filter(|&ns| ns > 0);
         process.complete = clocks.ended;
+        process.ticks = TickClock { start: clocks.ticks_start, ns_per_tick: clocks.ns_per_tick };
         if process.pid == 0 {
             process.pid = clocks.pid;
         }

@@ -35,6 +35,7 @@ pub struct EventStore {
     used_at_last_look: AtomicUsize,
     sequence: AtomicU64,
     reused: AtomicU64,
+    overwritten: AtomicU64,
     disk_refused: AtomicBool,
     /// Chunks that may be used again, oldest first.
     finished: Mutex<VecDeque<Chunk>>,
@@ -59,6 +60,7 @@ impl EventStore {
             used_at_last_look: AtomicUsize::new(0),
             sequence: AtomicU64::new(1),
             reused: AtomicU64::new(0),
+            overwritten: AtomicU64::new(0),
             disk_refused: AtomicBool::new(false),
             finished: Mutex::new(VecDeque::with_capacity(most)),
         })
@@ -82,6 +84,18 @@ impl EventStore {
         self.reused.load(Ordering::Relaxed)
     }
 
+    /// Bytes of events that were lost because their chunk was used again.
+    #[must_use]
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of chunks there can be.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether the limit is reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -99,11 +113,21 @@ impl EventStore {
     /// nothing is backed yet or the limit is reached: the caller counts what it drops.
     #[must_use]
     pub fn take(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
-        let bytes = bytes.clamp(chunk::GRAIN, self.limit.min(64 << 20)).next_multiple_of(chunk::GRAIN);
-        let fresh = self.bump(bytes);
-        let chunk = fresh.or_else(|| self.reuse())?;
+        let chunk = self.bump(self.rounded(bytes)).or_else(|| self.reuse())?;
         chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
         Some(chunk)
+    }
+
+    /// The same, but never a chunk that is used again: for who would rather wait for the disk.
+    #[must_use]
+    pub fn take_fresh(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+        let chunk = self.bump(self.rounded(bytes))?;
+        chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
+        Some(chunk)
+    }
+
+    fn rounded(&self, bytes: usize) -> usize {
+        bytes.clamp(chunk::GRAIN, self.limit.min(64 << 20)).next_multiple_of(chunk::GRAIN)
     }
 
     fn bump(&self, bytes: usize) -> Option<Chunk> {
@@ -122,6 +146,7 @@ impl EventStore {
         }
         let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
         self.reused.fetch_add(1, Ordering::Relaxed);
+        self.overwritten.fetch_add(chunk.used() as u64, Ordering::Relaxed);
         Some(chunk)
     }
 
@@ -139,9 +164,19 @@ impl EventStore {
     /// # Errors
     /// When the disk refused; the next call tries again.
     pub fn keep_ahead(&self) -> Result<(), CommitError> {
+        self.keep_ahead_at_least(AHEAD_LEAST)
+    }
+
+    /// The same, but never less than `least` bytes: for who fills chunks faster than the helper thread
+    /// may come round.
+    ///
+    /// # Errors
+    /// As [`keep_ahead`](Self::keep_ahead).
+    pub fn keep_ahead_at_least(&self, least: usize) -> Result<(), CommitError> {
+        let least = least.clamp(AHEAD_LEAST, AHEAD_MOST);
         let used = self.used();
         let grown = used.saturating_sub(self.used_at_last_look.swap(used, Ordering::Relaxed));
-        let ahead = (grown * 16).clamp(AHEAD_LEAST, AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
+        let ahead = (grown * 16).clamp(least, AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
         if self.segment.committed() >= (used + ahead / 2).min(self.limit) {
             return Ok(());
         }

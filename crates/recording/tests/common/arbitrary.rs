@@ -3,7 +3,7 @@
 use clrscope_recording::model::{
     CallTree, CallTreeBuilder, CallsInfo, Clock, Event, EventArena, Exit, Fact, Function, FunctionFlags, FunctionKind,
     HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, Problem, Process, ROOT, Recording, Run, SourceKind,
-    Thread, ThreadRole, TreeSource,
+    Thread, ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -46,11 +46,13 @@ prop_compose! {
         cpu_ns: Option<u64>, exit in exit(), complete: bool, calls in option::of(calls()),
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
         losses in vec(loss(), 0..4), facts in vec(fact(), 0..4), events in vec(arena(), 0..3),
+        ticks in (any::<u64>(), cost()),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
             complete, calls, functions, modules, threads, losses, facts, events,
+            ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
     }
 }

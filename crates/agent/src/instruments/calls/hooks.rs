@@ -78,8 +78,8 @@ macro_rules! find_edge {
     };
 }
 
-/// The way out of an enter hook: 8 an overflown count, 9 everything else.
-macro_rules! enter_slow {
+/// The way out of an enter hook: an overflown count.
+macro_rules! carry_slow {
     () => {
         concat!(
             "8:\n",
@@ -89,13 +89,21 @@ macro_rules! enter_slow {
             "call {carry}\n",
             restore_arguments!(),
             "ret\n",
+        )
+    };
+}
+
+/// The way out of an enter hook: everything else.
+macro_rules! enter_slow {
+    () => {
+        concat!(
             "9:\n",
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 10f\n",
             save_arguments!(),
             "mov rdi, r14\n",
             "mov rsi, r15\n",
-            "call {enter}\n",
+            "call {calls_enter}\n",
             restore_arguments!(),
             "10:\n",
             "ret\n",
@@ -103,16 +111,24 @@ macro_rules! enter_slow {
     };
 }
 
-/// Loads the thread's record and its frame on top.
-macro_rules! load_top {
-    () => {
+/// Loads the thread's record, or leaves where there is none.
+macro_rules! load_record {
+    ($none:literal) => {
         concat!(
             "mov r10, [rip + clrscope_thread@GOTTPOFF]\n",
             "mov r10, fs:[r10]\n",
             "test r10, r10\n",
-            "jz 9f\n",
-            "mov r11, [r10]\n",
+            "jz ",
+            $none,
+            "\n",
         )
+    };
+}
+
+/// Loads the thread's record and its frame on top.
+macro_rules! load_top {
+    ($none:literal) => {
+        concat!(load_record!($none), "mov r11, [r10]\n",)
     };
 }
 
@@ -166,18 +182,19 @@ global_asm!(
     ".hidden clrscope_enter_sampled",
     ".globl clrscope_enter_sampled",
     "clrscope_enter_sampled:",
-    load_top!(),
+    load_top!("9f"),
     // A frame that lies at or below the caller's stack pointer is dead.
     "cmp [r11], r15",
     "jbe 9f",
     find_edge!(),
+    carry_slow!(),
     enter_slow!(),
 
     ".p2align 6",
     ".hidden clrscope_leave_sampled",
     ".globl clrscope_leave_sampled",
     "clrscope_leave_sampled:",
-    load_top!(),
+    load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
     "sub r11, 16",
@@ -191,7 +208,7 @@ global_asm!(
     ".hidden clrscope_tailcall_sampled",
     ".globl clrscope_tailcall_sampled",
     "clrscope_tailcall_sampled:",
-    load_top!(),
+    load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
     "or qword ptr [r11 + 8], 1",
@@ -204,20 +221,21 @@ global_asm!(
     ".hidden clrscope_enter_tsc",
     ".globl clrscope_enter_tsc",
     "clrscope_enter_tsc:",
-    load_top!(),
+    load_top!("9f"),
     "cmp [r11], r15",
     "jbe 9f",
     "push rdx",
     charge_at_enter!(),
     "pop rdx",
     find_edge!(),
+    carry_slow!(),
     enter_slow!(),
 
     ".p2align 6",
     ".hidden clrscope_leave_tsc",
     ".globl clrscope_leave_tsc",
     "clrscope_leave_tsc:",
-    load_top!(),
+    load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
     charge_at_leave!(),
@@ -230,7 +248,7 @@ global_asm!(
     ".hidden clrscope_tailcall_tsc",
     ".globl clrscope_tailcall_tsc",
     "clrscope_tailcall_tsc:",
-    load_top!(),
+    load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
     charge_at_leave!(),
@@ -240,11 +258,15 @@ global_asm!(
     "ret",
     leave_slow!("{tailcall}"),
 
-    enter = sym super::slow::enter,
+    calls_enter = sym super::slow::enter,
     carry = sym super::slow::carry,
     leave = sym super::slow::leave,
     tailcall = sym super::slow::tailcall,
 );
+
+pub(crate) use {
+    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
+};
 
 unsafe extern "C" {
     fn clrscope_enter_sampled();

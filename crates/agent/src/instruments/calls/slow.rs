@@ -31,7 +31,7 @@ pub(crate) fn stopped_top() -> u64 {
 }
 
 /// Out of line part of enter: does everything that the fast path would have done.
-pub(super) extern "C" fn enter(function: u32, sp: usize) {
+pub(crate) extern "C" fn enter(function: u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
         let Some(record) = threads::current() else { return };
@@ -43,12 +43,12 @@ pub(super) extern "C" fn enter(function: u32, sp: usize) {
 }
 
 /// Out of line part of leave.
-pub(super) extern "C" fn leave(sp: usize) {
+pub(crate) extern "C" fn leave(sp: usize) {
     guard(|| end_frame(sp, false));
 }
 
 /// Out of line part of tail call.
-pub(super) extern "C" fn tailcall(sp: usize) {
+pub(crate) extern "C" fn tailcall(sp: usize) {
     guard(|| end_frame(sp, true));
 }
 
@@ -70,7 +70,7 @@ fn end_frame(sp: usize, by_tail_call: bool) {
 }
 
 /// An edge's count has just passed 2^32: the carry goes into the log, the frame is pushed as usual.
-pub(super) extern "C" fn carry(edge: *mut u32, sp: usize) {
+pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
         let Some(record) = threads::known() else { return };

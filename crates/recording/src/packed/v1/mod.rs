@@ -55,7 +55,7 @@
 //! | kind | payload |
 //! |---|---|
 //! | 1 `RUN` | list of texts command, `u64` start in Unix ns, `u64` duration, exit, text instruments given, text with defaults, text version of clrscope |
-//! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete |
+//! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete, `u64` time stamp counter at the start, `f64` nanoseconds per tick |
 //! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; `f64` each: enter, leave, pair low, pair high |
 //! | 4 `LOSS` | `u32` reason, `u64` count, first, last |
 //! | 5 `ARENA` | text instrument |

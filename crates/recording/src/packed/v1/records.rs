@@ -3,6 +3,7 @@
 
 use crate::model::{
     CallsInfo, Clock, Exit, Fact, Function, HookCost, Loss, LossReason, Module, Problem, Process, Run, Thread,
+    TickClock,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::reader::numbers;
@@ -96,6 +97,7 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     put_option(&mut p, process.cpu_ns);
     put_exit(&mut p, process.exit);
     p.u32(u32::from(process.complete));
+    p.u64(process.ticks.start).u64(process.ticks.ns_per_tick.to_bits());
     put(bytes, record::PROCESS, &p);
     if let Some(calls) = &process.calls {
         put_calls(bytes, calls);
@@ -119,6 +121,7 @@ pub(super) fn take_process(process: &mut Process, mut p: PayloadReader<'_>) {
     process.cpu_ns = take_option(&mut p);
     process.exit = take_exit(&mut p);
     process.complete = p.u32() == 1;
+    process.ticks = TickClock { start: p.u64(), ns_per_tick: numbers::cost(p.u64()) };
 }
 
 fn put_calls(bytes: &mut Vec<u8>, calls: &CallsInfo) {

@@ -1,0 +1,321 @@
+//! The fast paths of `flow`, in assembly: alone, and on top of those of `calls` for either clock.
+//!
+//! The convention of the runtime, and what the paths of `calls` do, stand in
+//! [`calls::hooks`](crate::instruments::calls::hooks). An event is 16 bytes (see
+//! [`layout::flow`](clrscope_recording::layout::flow)): the time stamp counter, the function with what
+//! happened in the upper two bits, the lower half of the caller's stack pointer. It goes to the thread's
+//! chunk, and is there for others once the chunk's `USED` has grown over it: the very last store.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+use clrscope_recording::layout::{chunk, flow, thread};
+
+use crate::hooks::EntryPoints;
+use crate::hooks::macros::{leave_slow_both, restore_arguments, save_arguments};
+use crate::instruments::calls::hooks::{
+    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
+};
+
+// The numbers that the assembly is written with.
+const _: () = assert!(
+    thread::FLOW_CHUNK == 208
+        && thread::FLOW_ROOM == 216
+        && chunk::USED == 16
+        && chunk::HEAD == 64
+        && flow::BYTES == 16
+        && flow::WHAT == 8
+        && flow::SP == 12
+);
+
+/// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
+macro_rules! place_at_enter {
+    () => {
+        concat!(
+            "mov r11, [r10 + 208]\n",
+            "mov eax, [r11 + 16]\n",
+            "cmp eax, [r10 + 216]\n",
+            "jae 19f\n",
+            "lea r11, [r11 + rax + 64]\n",
+        )
+    };
+}
+
+/// The same with `r8`.
+macro_rules! place_at_leave {
+    () => {
+        concat!(
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "cmp r8d, [r10 + 216]\n",
+            "jae 9f\n",
+            "lea r11, [r11 + r8 + 64]\n",
+        )
+    };
+}
+
+/// The event's place has been filled.
+macro_rules! publish {
+    () => {
+        concat!("mov r11, [r10 + 208]\n", "add dword ptr [r11 + 16], 16\n",)
+    };
+}
+
+/// Writes the function and its stack pointer at enter, and publishes.
+macro_rules! name_at_enter {
+    () => {
+        concat!("mov [r11 + 8], r14d\n", "mov [r11 + 12], r15d\n", publish!(),)
+    };
+}
+
+/// The same at leave (kind 0x40000000) and tail call (0x80000000).
+macro_rules! name_at_leave {
+    ($kind:literal) => {
+        concat!("or edi, ", $kind, "\n", "mov [r11 + 8], edi\n", "mov [r11 + 12], esi\n", publish!(),)
+    };
+}
+
+/// Writes the time, by a look at the clock.
+macro_rules! time_at_enter {
+    () => {
+        concat!("push rdx\n", "rdtsc\n", "mov [r11], eax\n", "mov [r11 + 4], edx\n", "pop rdx\n",)
+    };
+}
+
+macro_rules! time_at_leave {
+    () => {
+        concat!(
+            "mov r8, rax\n",
+            "mov r9, rdx\n",
+            "rdtsc\n",
+            "mov [r11], eax\n",
+            "mov [r11 + 4], edx\n",
+            "mov rax, r8\n",
+            "mov rdx, r9\n",
+        )
+    };
+}
+
+/// An enter that the fast path can't do.
+macro_rules! enter_slow_both {
+    ($function:literal) => {
+        concat!(
+            "19:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 20f\n",
+            save_arguments!(),
+            "mov rdi, r14\n",
+            "mov rsi, r15\n",
+            "call ",
+            $function,
+            "\n",
+            restore_arguments!(),
+            "20:\n",
+            "ret\n",
+        )
+    };
+}
+
+/// `flow` alone, leave or tail call.
+macro_rules! leave_alone {
+    ($kind:literal, $slow:literal) => {
+        concat!(
+            load_record!("9f"),
+            place_at_leave!(),
+            time_at_leave!(),
+            name_at_leave!($kind),
+            "ret\n",
+            leave_slow_both!($slow),
+        )
+    };
+}
+
+/// With `calls:clock=sampled`; `$mark` is what becomes of the frame before it goes.
+macro_rules! leave_sampled {
+    ($kind:literal, $mark:literal, $slow:literal) => {
+        concat!(
+            load_top!("9f"),
+            "cmp [r11], rsi\n",
+            "jne 9f\n",
+            place_at_leave!(),
+            time_at_leave!(),
+            name_at_leave!($kind),
+            "mov r11, [r10]\n",
+            $mark,
+            "sub r11, 16\n",
+            "mov [r10], r11\n",
+            "ret\n",
+            leave_slow_both!($slow),
+        )
+    };
+}
+
+/// With `calls:clock=tsc`: one look at the clock for both, kept in the thread's record.
+macro_rules! leave_tsc {
+    ($kind:literal, $mark:literal, $slow:literal) => {
+        concat!(
+            load_top!("9f"),
+            "cmp [r11], rsi\n",
+            "jne 9f\n",
+            place_at_leave!(),
+            "mov [r11 + 12], esi\n",
+            "mov r11, [r10]\n",
+            charge_at_leave!(),
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "lea r11, [r11 + r8 + 64]\n",
+            "mov r8, [r10 + 16]\n",
+            "mov [r11], r8\n",
+            "or edi, ",
+            $kind,
+            "\n",
+            "mov [r11 + 8], edi\n",
+            publish!(),
+            "mov r11, [r10]\n",
+            $mark,
+            "sub r11, 16\n",
+            "mov [r10], r11\n",
+            "ret\n",
+            leave_slow_both!($slow),
+        )
+    };
+}
+
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".hidden clrscope_enter_flow",
+    ".globl clrscope_enter_flow",
+    "clrscope_enter_flow:",
+    load_record!("19f"),
+    place_at_enter!(),
+    time_at_enter!(),
+    name_at_enter!(),
+    "ret",
+    enter_slow_both!("{enter}"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow",
+    ".globl clrscope_leave_flow",
+    "clrscope_leave_flow:",
+    leave_alone!("0x40000000", "{leave}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow",
+    ".globl clrscope_tailcall_flow",
+    "clrscope_tailcall_flow:",
+    leave_alone!("0x80000000", "{tailcall}"),
+
+    ".p2align 6",
+    ".hidden clrscope_enter_flow_sampled",
+    ".globl clrscope_enter_flow_sampled",
+    "clrscope_enter_flow_sampled:",
+    load_top!("19f"),
+    "cmp [r11], r15",
+    "jbe 19f",
+    place_at_enter!(),
+    time_at_enter!(),
+    name_at_enter!(),
+    "mov r11, [r10]",
+    find_edge!(),
+    carry_slow!(),
+    enter_slow!(),
+    enter_slow_both!("{enter_both}"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow_sampled",
+    ".globl clrscope_leave_flow_sampled",
+    "clrscope_leave_flow_sampled:",
+    leave_sampled!("0x40000000", "", "{leave_both}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow_sampled",
+    ".globl clrscope_tailcall_flow_sampled",
+    "clrscope_tailcall_flow_sampled:",
+    leave_sampled!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}"),
+
+    ".p2align 6",
+    ".hidden clrscope_enter_flow_tsc",
+    ".globl clrscope_enter_flow_tsc",
+    "clrscope_enter_flow_tsc:",
+    load_top!("19f"),
+    "cmp [r11], r15",
+    "jbe 19f",
+    place_at_enter!(),
+    "mov r11, [r10]",
+    "push rdx",
+    charge_at_enter!(),
+    // The place is still there: only this thread fills its chunk.
+    "mov r11, [r10 + 208]",
+    "mov eax, [r11 + 16]",
+    "lea r11, [r11 + rax + 64]",
+    "mov rdx, [r10 + 16]",
+    "mov [r11], rdx",
+    "pop rdx",
+    name_at_enter!(),
+    "mov r11, [r10]",
+    find_edge!(),
+    carry_slow!(),
+    enter_slow!(),
+    enter_slow_both!("{enter_both}"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow_tsc",
+    ".globl clrscope_leave_flow_tsc",
+    "clrscope_leave_flow_tsc:",
+    leave_tsc!("0x40000000", "", "{leave_both}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow_tsc",
+    ".globl clrscope_tailcall_flow_tsc",
+    "clrscope_tailcall_flow_tsc:",
+    leave_tsc!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}"),
+
+    enter = sym super::slow::enter,
+    leave = sym super::slow::leave,
+    tailcall = sym super::slow::tailcall,
+    enter_both = sym super::slow::enter_both,
+    leave_both = sym super::slow::leave_both,
+    tailcall_both = sym super::slow::tailcall_both,
+    calls_enter = sym crate::instruments::calls::slow::enter,
+    carry = sym crate::instruments::calls::slow::carry,
+);
+
+unsafe extern "C" {
+    fn clrscope_enter_flow();
+    fn clrscope_leave_flow();
+    fn clrscope_tailcall_flow();
+    fn clrscope_enter_flow_sampled();
+    fn clrscope_leave_flow_sampled();
+    fn clrscope_tailcall_flow_sampled();
+    fn clrscope_enter_flow_tsc();
+    fn clrscope_leave_flow_tsc();
+    fn clrscope_tailcall_flow_tsc();
+}
+
+/// Hooks that append events and nothing else.
+pub(crate) fn alone() -> EntryPoints {
+    EntryPoints {
+        enter: clrscope_enter_flow as *const c_void,
+        leave: clrscope_leave_flow as *const c_void,
+        tailcall: clrscope_tailcall_flow as *const c_void,
+    }
+}
+
+/// Hooks that append events and count.
+pub(crate) fn sampled() -> EntryPoints {
+    EntryPoints {
+        enter: clrscope_enter_flow_sampled as *const c_void,
+        leave: clrscope_leave_flow_sampled as *const c_void,
+        tailcall: clrscope_tailcall_flow_sampled as *const c_void,
+    }
+}
+
+/// Hooks that append events, count, and charge the time between two events.
+pub(crate) fn tsc() -> EntryPoints {
+    EntryPoints {
+        enter: clrscope_enter_flow_tsc as *const c_void,
+        leave: clrscope_leave_flow_tsc as *const c_void,
+        tailcall: clrscope_tailcall_flow_tsc as *const c_void,
+    }
+}

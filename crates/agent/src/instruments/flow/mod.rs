@@ -1,0 +1,165 @@
+//! `flow`: every enter, leave and tail call, in order, with its time.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`hooks`] | the fast paths in assembly, alone and together with `calls` |
+//! | [`slow`] | what they do out of line |
+//! | [`ring`] | the chunks that events go to |
+
+pub(crate) mod hooks;
+mod options;
+mod ring;
+mod slow;
+
+use std::sync::atomic::Ordering;
+
+use clr_profiler::{Events, FunctionId, ProfilerInfo};
+use clrscope_recording::layout::{flow, thread};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
+
+use crate::helper::Task;
+use crate::hooks::{HookNeed, stopped_flag};
+use crate::instrument::Instrument;
+use crate::startup::Context;
+use crate::threads;
+
+use options::Kept;
+pub(crate) use options::Options;
+use ring::Ring;
+
+/// Address space for everything: a mapping can't grow.
+const ALL_BYTES: u64 = 128 << 30;
+
+/// The running instrument.
+pub(crate) struct Flow {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    ring: &'static Ring,
+}
+
+impl Flow {
+    /// Makes the ring and everything the hooks need.
+    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
+        let (limit, keep) = match options.kept {
+            Kept::Last(bytes) => (Some(bytes), Keep::Last),
+            Kept::All => (None, Keep::First),
+        };
+        let writer = context.writer;
+        let store = writer
+            .create_events("flow", limit.unwrap_or(ALL_BYTES), keep)
+            .map_err(|error| format!("no memory for events: {error}"))?;
+        let ring = Ring::publish(writer, store, context.helper.clone(), limit);
+        Ok(Self { info: context.info.clone(), writer, ring })
+    }
+
+    /// Notes that the exception machinery is about to run a block, and of which activation.
+    fn block(&self, what: u32) {
+        if threads::active().is_none() {
+            return;
+        }
+        match self.info.exception_clause() {
+            Ok(clause) => slow::append(what, clause.frame_pointer),
+            Err(_) => self.writer.state().lose(LossReason::OddCallback, 1, monotonic_ns()),
+        }
+    }
+}
+
+impl Instrument for Flow {
+    fn events(&self) -> Events {
+        Events::EXCEPTIONS
+    }
+
+    fn hooks(&self) -> Option<HookNeed> {
+        Some(HookNeed::Flow)
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![Box::new(Keeper { ring: self.ring, writer: self.writer, overwritten: 0, stalled_ns: 0, stop_rounds: 0 })]
+    }
+
+    fn detach_in_child(&self) {
+        ring::withdraw();
+        self.ring.store().segment().detach_in_child();
+    }
+
+    fn thread_begins(&self, record: ThreadRecord) -> bool {
+        Ring::begin(record);
+        true
+    }
+
+    fn thread_ends(&self, record: ThreadRecord) {
+        self.ring.finish(record);
+    }
+
+    fn filter_enter(&self, _function: FunctionId) {
+        self.block(flow::FILTER_ENTER);
+    }
+
+    fn filter_leave(&self) {
+        if threads::active().is_some() {
+            slow::append(flow::FILTER_LEAVE, 0);
+        }
+    }
+
+    fn unwind_finally_enter(&self, _function: FunctionId) {
+        self.block(flow::BLOCK);
+    }
+
+    fn catcher_enter(&self, _function: FunctionId) {
+        self.block(flow::BLOCK);
+    }
+}
+
+/// The helper thread's part: memory ahead of need, and what was lost.
+struct Keeper {
+    ring: &'static Ring,
+    writer: &'static ProcessWriter,
+    overwritten: u64,
+    stalled_ns: u64,
+    stop_rounds: u32,
+}
+
+impl Task for Keeper {
+    fn tick(&mut self, _now: u64) {
+        // A refusal is counted where an event finds no place.
+        let _ = self.ring.store().keep_ahead_at_least(ring::AHEAD);
+    }
+
+    fn slow_tick(&mut self, now: u64) {
+        let overwritten = self.ring.store().overwritten() / flow::BYTES as u64;
+        if overwritten > self.overwritten {
+            self.writer.state().lose(LossReason::RingOverwritten, overwritten - self.overwritten, now);
+            self.overwritten = overwritten;
+        }
+        self.tell_stalls(now);
+    }
+
+    fn write_out(&mut self) {
+        // Tried again at the next round.
+        let _ = self.ring.store().segment().write_out();
+    }
+
+    fn stop(&mut self) -> bool {
+        // A hook that was under way may still take a chunk: repeat until none is.
+        stopped_flag().store(1, Ordering::SeqCst);
+        let threads = self.writer.threads();
+        for record in (0..threads.len()).filter_map(|index| threads.record(index)) {
+            record.u32(thread::FLOW_ROOM).store(0, Ordering::SeqCst);
+        }
+        self.stop_rounds += 1;
+        self.stop_rounds > 10
+    }
+}
+
+impl Keeper {
+    /// Says how long writers waited, each time that it has doubled.
+    fn tell_stalls(&mut self, now: u64) {
+        let (stalls, stalled_ns) = self.ring.stalls();
+        if stalled_ns > self.stalled_ns.saturating_mul(2) {
+            self.stalled_ns = stalled_ns;
+            let ms = stalled_ns as f64 / 1e6;
+            self.writer.fact(now, &format!("flow waited for memory {stalls} times, {ms:.1} ms altogether"));
+        }
+    }
+}

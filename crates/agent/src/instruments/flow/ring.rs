@@ -1,0 +1,200 @@
+//! The chunks that threads write their events to.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
+
+use clrscope_recording::layout::{chunk, flow, thread};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
+
+use crate::helper::HelperHandle;
+use crate::{clock, hooks};
+
+/// How long a hook waits for memory that the helper thread is about to provide, before it uses a chunk
+/// again whose time has not come yet.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// The same where everything is to be kept.
+const PATIENCE_ALL: Duration = Duration::from_secs(2);
+/// Between two looks for more memory.
+const NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+/// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
+/// a few hundred MB in a second.
+pub(super) const AHEAD: usize = 16 << 20;
+/// Bytes of a chunk: 2,044 events.
+const CHUNK: usize = 32 << 10;
+/// A ring has at least this many chunks, so that one thread can't fill it alone.
+const CHUNKS_LEAST: u64 = 64;
+
+/// What all threads of `flow` share; made once, never freed.
+pub(crate) struct Ring {
+    writer: &'static ProcessWriter,
+    store: EventStore,
+    helper: HelperHandle,
+    chunk_bytes: usize,
+    patience: Duration,
+    /// Nanoseconds that hooks waited for memory.
+    stalled_ns: AtomicU64,
+    stalls: AtomicU64,
+}
+
+static RING: AtomicPtr<Ring> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A chunk without room: where the events of a thread go that has none yet.
+#[repr(align(64))]
+struct Nowhere([u64; 8]);
+
+static NOWHERE: Nowhere = Nowhere([0; 8]);
+
+/// The address for [`thread::FLOW_CHUNK`] of a thread without a chunk; the hooks read its `USED`.
+fn nowhere() -> u64 {
+    NOWHERE.0.as_ptr() as u64
+}
+
+/// The ring, once `flow` has started.
+pub(crate) fn ring() -> Option<&'static Ring> {
+    // SAFETY: null, or a leaked box.
+    unsafe { RING.load(Ordering::Acquire).as_ref() }
+}
+
+/// Forgets the ring: for a forked child. Async-signal-safe.
+pub(crate) fn withdraw() {
+    RING.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+impl Ring {
+    /// Makes the ring known to the hooks. `limit` is its size in bytes, `None` where everything is kept.
+    pub(crate) fn publish(
+        writer: &'static ProcessWriter,
+        store: EventStore,
+        helper: HelperHandle,
+        limit: Option<u64>,
+    ) -> &'static Self {
+        let share = limit.map_or(u64::MAX, |limit| limit / CHUNKS_LEAST);
+        let ring = Box::leak(Box::new(Self {
+            writer,
+            store,
+            helper,
+            chunk_bytes: CHUNK.min(usize::try_from(share).unwrap_or(CHUNK)),
+            patience: if limit.is_some() { PATIENCE } else { PATIENCE_ALL },
+            stalled_ns: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
+        }));
+        RING.store(ring, Ordering::Release);
+        ring
+    }
+
+    /// The store of chunks.
+    pub(crate) fn store(&self) -> &EventStore {
+        &self.store
+    }
+
+    /// How often hooks waited for memory, and how many nanoseconds altogether.
+    pub(crate) fn stalls(&self) -> (u64, u64) {
+        (self.stalls.load(Ordering::Relaxed), self.stalled_ns.load(Ordering::Relaxed))
+    }
+
+    /// The calling thread is new: its first event asks for a chunk.
+    pub(crate) fn begin(record: ThreadRecord) {
+        record.u64(thread::FLOW_CHUNK).store(nowhere(), Ordering::Relaxed);
+        record.u32(thread::FLOW_ROOM).store(0, Ordering::Relaxed);
+    }
+
+    /// The calling thread ends, or its chunk is full.
+    pub(crate) fn finish(&self, record: ThreadRecord) {
+        record.u32(thread::FLOW_ROOM).store(0, Ordering::Relaxed);
+        let address = record.u64(thread::FLOW_CHUNK).swap(nowhere(), Ordering::Relaxed);
+        if address != nowhere() && address != 0 {
+            // SAFETY: only `refill` stores other addresses, those of chunks.
+            let chunk = unsafe { Chunk::from_address(address as *mut u8) };
+            chunk.publish(chunk.used(), monotonic_ns());
+            self.store.finish(chunk);
+        }
+    }
+
+    /// Appends an event, and `values` to it where there are any. Only for the thread whose record it is.
+    pub(crate) fn append(&self, record: ThreadRecord, what: u32, sp: usize, values: Option<&[u8]>) {
+        let more = values.map_or(0, |values| flow::BYTES + values.len().next_multiple_of(flow::BYTES));
+        let Some(chunk) = self.room_for(record, flow::BYTES + more) else {
+            self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
+            return;
+        };
+        let used = chunk.used();
+        let ticks = clock::ticks();
+        // SAFETY: `room_for` found the room, the chunk is the calling thread's, and chunks are aligned.
+        unsafe {
+            let at = chunk.payload().add(used);
+            put(at, ticks, what, sp as u32);
+            if let Some(values) = values {
+                put(at.add(flow::BYTES), ticks, flow::VALUES, values.len() as u32);
+                at.add(2 * flow::BYTES).copy_from_nonoverlapping(values.as_ptr(), values.len());
+            }
+        }
+        chunk.u32(chunk::USED).store((used + flow::BYTES + more) as u32, Ordering::Release);
+    }
+
+    fn room_for(&self, record: ThreadRecord, bytes: usize) -> Option<Chunk> {
+        let room = record.u32(thread::FLOW_ROOM).load(Ordering::Relaxed) as usize;
+        let address = record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed);
+        if room > 0 {
+            // SAFETY: a thread that has room has a chunk.
+            let chunk = unsafe { Chunk::from_address(address as *mut u8) };
+            if chunk.used() + bytes <= room {
+                return Some(chunk);
+            }
+        }
+        self.finish(record);
+        self.refill(record).filter(|chunk| bytes <= chunk.room())
+    }
+
+    fn refill(&self, record: ThreadRecord) -> Option<Chunk> {
+        if hooks::is_stopped() {
+            return None;
+        }
+        let now = monotonic_ns();
+        let serial = record.serial();
+        let chunk = self
+            .store
+            .take_fresh(serial, self.chunk_bytes, now)
+            .or_else(|| self.wait_for_fresh(serial, now))
+            .or_else(|| self.store.take(serial, self.chunk_bytes, now))?;
+        record.u64(thread::FLOW_CHUNK).store(chunk.address() as u64, Ordering::Relaxed);
+        record.u32(thread::FLOW_ROOM).store(chunk.room() as u32, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    /// Sleeps until the helper thread has backed more, for a bounded time; not where the limit is reached.
+    fn wait_for_fresh(&self, serial: u32, now: u64) -> Option<Chunk> {
+        let is_over = || {
+            let full = self.store.used() + self.chunk_bytes > self.store.limit();
+            full || self.store.is_refused() || self.helper.is_gone()
+        };
+        if is_over() {
+            return None;
+        }
+        self.helper.wake();
+        let deadline = now + self.patience.as_nanos() as u64;
+        let mut found = None;
+        while found.is_none() && !is_over() && monotonic_ns() < deadline {
+            // Not a yield: the helper thread may need this processor.
+            // SAFETY: reads one timespec.
+            unsafe { libc::nanosleep(&NAP, std::ptr::null_mut()) };
+            found = self.store.take_fresh(serial, self.chunk_bytes, monotonic_ns());
+        }
+        self.stalls.fetch_add(1, Ordering::Relaxed);
+        self.stalled_ns.fetch_add(monotonic_ns().saturating_sub(now), Ordering::Relaxed);
+        found
+    }
+}
+
+/// Writes one event.
+///
+/// # Safety
+/// `at` must be aligned to eight bytes with room for [`flow::BYTES`].
+unsafe fn put(at: *mut u8, ticks: u64, what: u32, sp: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at.add(flow::TICKS).cast::<u64>().write(ticks);
+        at.add(flow::WHAT).cast::<u32>().write(what);
+        at.add(flow::SP).cast::<u32>().write(sp);
+    }
+}

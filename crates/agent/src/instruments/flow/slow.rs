@@ -1,0 +1,48 @@
+//! What the hooks of `flow` do out of line: threads seen for the first time, chunks that are full,
+//! frames of the tree that the fast path does not find.
+//!
+//! The thread is in cooperative mode here: a collection waits until we return. The same rules as in
+//! [`calls::slow`](crate::instruments::calls::slow) hold.
+
+use clrscope_recording::layout::flow;
+
+use super::ring;
+use crate::boundary::guard;
+use crate::instruments::calls;
+use crate::threads;
+
+/// Appends an event of the calling thread.
+pub(super) fn append(what: u32, sp: usize) {
+    let Some(ring) = ring::ring() else { return };
+    if let Some(record) = threads::current() {
+        ring.append(record, what, sp, None);
+    }
+}
+
+pub(super) extern "C" fn enter(function: u32, sp: usize) {
+    guard(|| append(flow::ENTER | function, sp));
+}
+
+pub(super) extern "C" fn leave(function: u32, sp: usize) {
+    guard(|| append(flow::LEAVE | function, sp));
+}
+
+pub(super) extern "C" fn tailcall(function: u32, sp: usize) {
+    guard(|| append(flow::TAILCALL | function, sp));
+}
+
+/// The same where `calls` runs too.
+pub(super) extern "C" fn enter_both(function: u32, sp: usize) {
+    calls::slow::enter(function, sp);
+    enter(function, sp);
+}
+
+pub(super) extern "C" fn leave_both(function: u32, sp: usize) {
+    calls::slow::leave(sp);
+    leave(function, sp);
+}
+
+pub(super) extern "C" fn tailcall_both(function: u32, sp: usize) {
+    calls::slow::tailcall(sp);
+    tailcall(function, sp);
+}

@@ -1,0 +1,90 @@
+//! The events of one thread as they were recorded.
+
+use clrscope_recording::layout::{flow, u32_at, u64_at};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// A function was entered, is about to return, or to be replaced: its index in the recording.
+    Enter(u32),
+    Leave(u32),
+    TailCall(u32),
+    /// A finally, fault or catch block is about to run.
+    Block,
+    FilterEnter,
+    FilterLeave,
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw<'a> {
+    pub(super) ticks: u64,
+    pub(super) what: What,
+    /// Lower half of a stack pointer.
+    pub(super) sp: u32,
+    /// The values that belong to it, in their own encoding; empty for none.
+    pub(super) values: &'a [u8],
+}
+
+/// Walks the events of a chunk. What is cut or unknown is passed over.
+pub(super) struct Events<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Events<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The values that stand right here.
+    fn values(&mut self) -> Option<&'a [u8]> {
+        if u32_at(self.rest, flow::WHAT) != flow::VALUES {
+            return None;
+        }
+        let length = u32_at(self.rest, flow::SP) as usize;
+        let (_, rest) = self.rest.split_at_checked(flow::BYTES)?;
+        let whole = length.checked_next_multiple_of(flow::BYTES)?;
+        match rest.split_at_checked(whole) {
+            Some((found, after)) => {
+                self.rest = after;
+                found.get(..length)
+            }
+            None => {
+                self.rest = &[];
+                None
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Raw<'a>;
+
+    fn next(&mut self) -> Option<Raw<'a>> {
+        loop {
+            let (event, rest) = self.rest.split_at_checked(flow::BYTES)?;
+            let (ticks, word, sp) = (u64_at(event, flow::TICKS), u32_at(event, flow::WHAT), u32_at(event, flow::SP));
+            let function = word & !flow::KIND;
+            let what = match (word & flow::KIND, word) {
+                (flow::ENTER, _) => What::Enter(function),
+                (flow::LEAVE, _) => What::Leave(function),
+                (flow::TAILCALL, _) => What::TailCall(function),
+                (_, flow::BLOCK) => What::Block,
+                (_, flow::FILTER_ENTER) => What::FilterEnter,
+                (_, flow::FILTER_LEAVE) => What::FilterLeave,
+                (_, flow::VALUES) => {
+                    // Values whose event was not understood.
+                    self.values();
+                    continue;
+                }
+                _ => {
+                    self.rest = rest;
+                    continue;
+                }
+            };
+            self.rest = rest;
+            let values = self.values().unwrap_or(&[]);
+            return Some(Raw { ticks, what, sp, values });
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The view `flow`: every call with its begin and its end, thread after thread.
+//!
+//! Rows are made while the events are walked, one at a time: a recording may hold a hundred million.
+
+mod decode;
+mod replay;
+
+use clrscope_recording::model::{Process, Recording, Thread};
+
+use crate::catalog::Catalog;
+use crate::query::{Query, QueryProblem};
+use crate::rows::FunctionRef;
+use crate::select::{self, Selected};
+
+use decode::{Events, Raw};
+use replay::{End, Replay, Step};
+
+/// What a row of `flow` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FlowKind {
+    /// A function was entered.
+    Enter,
+    /// It returned, or an exception ended it.
+    Leave,
+    /// It was replaced by the function it called last.
+    TailCall,
+}
+
+impl FlowKind {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enter => "enter",
+            Self::Leave => "leave",
+            Self::TailCall => "tailcall",
+        }
+    }
+}
+
+/// One row of `flow`.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowRow<'a> {
+    /// What happened.
+    pub kind: FlowKind,
+    /// A leave that no return instruction made: an exception ended the call, at this time at the latest.
+    pub unwound: bool,
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// A number for the function, the same throughout its process.
+    pub id: u32,
+    /// Which call of the function on this thread it is, from 1; 0 for the end of a call whose begin was
+    /// not recorded.
+    pub call_count: u64,
+    /// The thread.
+    pub thread: &'a Thread,
+    /// Nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// The time stamp that was recorded: the same whenever the recording is opened.
+    pub ticks: u64,
+    /// How deep in calls, from 0; where older events were overwritten, from the outermost call known.
+    pub depth: u32,
+    /// Arguments or results as they were recorded, empty for none.
+    pub values: &'a [u8],
+}
+
+/// Calls of one function.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowFunction<'a> {
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// Its number, as in [`FlowRow::id`].
+    pub id: u32,
+    /// How often it was entered.
+    pub calls: u64,
+}
+
+/// The events of the processes and threads that a query selects.
+pub struct FlowLog<'a> {
+    selected: Vec<Selected<'a>>,
+    query: Query,
+    max_depth: Option<u32>,
+}
+
+impl<'a> FlowLog<'a> {
+    /// Chooses what is meant. `max_depth` leaves deeper calls out.
+    ///
+    /// # Errors
+    /// When no process or thread is meant, or `flow` was not recorded.
+    pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
+        if query.sort.is_some() {
+            let why = "its rows stand in the order in which things happened";
+            return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });
+        }
+        let selected = select::threads(recording, query)?;
+        if selected.iter().all(|s| arenas(s.process).next().is_none()) {
+            return Err(QueryProblem::NotRecorded { view: "flow", instrument: "flow" });
+        }
+        Ok(Self { selected, query: query.clone(), max_depth })
+    }
+
+    /// Visits every row: process after process, thread after thread, in the order of time. Stops at the
+    /// first error of `visit`. Gives the calls by function, most called first, of what the filters let
+    /// through, and how many rows the query's limit left out.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn walk<E>(
+        &self,
+        mut visit: impl FnMut(&FlowRow<'_>) -> Result<(), E>,
+    ) -> Result<(Vec<FlowFunction<'a>>, u64), E> {
+        let mut functions = Vec::new();
+        let mut limit = Limit { rows: self.query.limit.map_or(u64::MAX, |limit| limit as u64), left_out: 0 };
+        for selected in &self.selected {
+            let walk = ProcessWalk::new(self, selected.process);
+            let mut calls = vec![0; walk.catalog.len()];
+            for thread in &selected.threads {
+                walk.thread(thread, &mut calls, &mut limit, &mut visit)?;
+            }
+            functions.extend(walk.summary(&calls));
+        }
+        functions.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.function.compare(&b.function)));
+        Ok((functions, limit.left_out))
+    }
+}
+
+/// The chunks of `flow` in a process.
+fn arenas(process: &Process) -> impl Iterator<Item = &clrscope_recording::model::EventArena> {
+    process.events.iter().filter(|arena| arena.instrument == "flow")
+}
+
+/// How many rows may still be shown.
+struct Limit {
+    rows: u64,
+    left_out: u64,
+}
+
+impl Limit {
+    fn take(&mut self) -> bool {
+        let free = self.rows > 0;
+        self.rows -= u64::from(free);
+        self.left_out += u64::from(!free);
+        free
+    }
+}
+
+struct ProcessWalk<'l, 'a> {
+    log: &'l FlowLog<'a>,
+    process: &'a Process,
+    catalog: Catalog<'a>,
+    wanted: Vec<bool>,
+}
+
+impl<'l, 'a> ProcessWalk<'l, 'a> {
+    fn new(log: &'l FlowLog<'a>, process: &'a Process) -> Self {
+        let catalog = Catalog::new(process);
+        let wanted = catalog.wanted(&log.query);
+        Self { log, process, catalog, wanted }
+    }
+
+    /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has enough.
+    fn events(&self, thread: &Thread, mut take: impl FnMut(&Raw<'_>) -> bool) {
+        let index = self.process.threads.iter().position(|t| t.id == thread.id).unwrap_or(usize::MAX) as u32;
+        let chunks = arenas(self.process).flat_map(|arena| &arena.chunks);
+        for chunk in chunks.filter(|chunk| chunk.thread == index) {
+            let bytes = chunk.bytes.load();
+            for event in Events::new(&bytes).filter(|event| self.is_known(event)) {
+                if !take(&event) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How deep in calls the thread was before its first event, as far as the events tell.
+    fn base(&self, thread: &Thread) -> u32 {
+        let mut replay = Replay::new(0);
+        self.events(thread, |event| {
+            replay.take(event, &mut |_| ());
+            true
+        });
+        replay.unmatched()
+    }
+
+    /// Whether the function of an event is in the dictionary; others are damage.
+    fn is_known(&self, event: &Raw<'_>) -> bool {
+        match event.what {
+            decode::What::Enter(f) | decode::What::Leave(f) | decode::What::TailCall(f) => {
+                (f as usize) < self.process.functions.len()
+            }
+            _ => true,
+        }
+    }
+
+    fn thread<E>(
+        &self,
+        thread: &Thread,
+        calls: &mut [u64],
+        limit: &mut Limit,
+        visit: &mut impl FnMut(&FlowRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut replay = Replay::new(self.base(thread));
+        let mut outcome = Ok(());
+        self.events(thread, |event| {
+            let time_ns = self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(event.ticks));
+            replay.take(event, &mut |step| {
+                let row = self.row(thread, step, (event.ticks, time_ns), event.values);
+                if outcome.is_ok() && self.shows(&row) {
+                    calls[row.id as usize] += u64::from(row.kind == FlowKind::Enter);
+                    if limit.take() {
+                        outcome = visit(&row);
+                    }
+                }
+            });
+            outcome.is_ok()
+        });
+        outcome
+    }
+
+    fn row<'r>(
+        &'r self,
+        thread: &'r Thread,
+        step: Step,
+        (ticks, time_ns): (u64, u64),
+        values: &'r [u8],
+    ) -> FlowRow<'r> {
+        let (kind, unwound, function, depth, call_count) = match step {
+            Step::Begin { function, depth, call } => (FlowKind::Enter, false, function, depth, call),
+            Step::End { function, depth, call, how } => {
+                let kind = if how == End::TailCall { FlowKind::TailCall } else { FlowKind::Leave };
+                (kind, how == End::Unwound, function, depth, call)
+            }
+        };
+        let id = self.catalog.slot(function);
+        let values = if unwound { &[] } else { values };
+        let function = self.catalog.function(id);
+        FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, values }
+    }
+
+    fn shows(&self, row: &FlowRow<'_>) -> bool {
+        let query = &self.log.query;
+        self.wanted.get(row.id as usize).copied().unwrap_or(true)
+            && self.log.max_depth.is_none_or(|most| row.depth <= most)
+            && query.since_ns.is_none_or(|since| row.time_ns >= since)
+            && query.until_ns.is_none_or(|until| row.time_ns <= until)
+    }
+
+    fn summary(&self, calls: &[u64]) -> impl Iterator<Item = FlowFunction<'a>> {
+        let called = calls.iter().enumerate().filter(|(_, calls)| **calls > 0);
+        called.map(|(slot, &calls)| FlowFunction {
+            function: self.catalog.function(slot as u32),
+            id: slot as u32,
+            calls,
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! From the events of one thread to calls that begin and end.
+//!
+//! The rules are those of the framework's shadow stack: an activation whose stack pointer is not above
+//! that of a later call is over, whatever happened to it; what a finally, catch or filter block calls
+//! stands under the function that the block belongs to.
+
+use super::decode::{Raw, What};
+
+/// An activation.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    sp: u32,
+    function: u32,
+    depth: u32,
+    /// Which call of its function it is.
+    call: u64,
+    /// Not a call but a filter that runs for its owner.
+    is_filter: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Leave,
+    TailCall,
+    /// Without a word: by an exception.
+    Unwound,
+}
+
+/// What the replay finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A call begins.
+    Begin { function: u32, depth: u32, call: u64 },
+    /// A call ends. `call` is 0 where its begin was not recorded.
+    End { function: u32, depth: u32, call: u64, how: End },
+}
+
+/// The stack of a thread while its events go by.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    frames: Vec<Frame>,
+    /// Length of the stack below each filter that runs.
+    filters: Vec<usize>,
+    calls: Vec<u64>,
+    /// Depth of the outermost call that is known.
+    base: u32,
+    /// Calls that ended without having begun here.
+    unmatched: u32,
+}
+
+impl Replay {
+    /// Begins with an empty stack, `base` calls deep.
+    pub(super) fn new(base: u32) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// How many calls ended that had begun before the first event.
+    pub(super) fn unmatched(&self) -> u32 {
+        self.unmatched
+    }
+
+    /// Takes one event; tells what it means.
+    pub(super) fn take(&mut self, event: &Raw<'_>, tell: &mut impl FnMut(Step)) {
+        match event.what {
+            What::Enter(function) => {
+                self.drop_at_or_below(event.sp, tell);
+                self.begin(function, event.sp, tell);
+            }
+            What::Leave(function) => self.end(function, event.sp, End::Leave, tell),
+            What::TailCall(function) => self.end(function, event.sp, End::TailCall, tell),
+            What::Block => {
+                self.drop_at_or_below(event.sp, tell);
+                let left = self.frames.len();
+                self.filters.retain(|&below| below < left);
+            }
+            What::FilterEnter => self.begin_filter(event.sp),
+            What::FilterLeave => {
+                if let Some(below) = self.filters.pop() {
+                    self.drop_to(below, tell);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, function: u32, sp: u32, tell: &mut impl FnMut(Step)) {
+        let depth = self.frames.last().map_or(self.base, |top| top.depth + 1);
+        let at = function as usize;
+        if self.calls.len() <= at {
+            // An index has 30 bits; what a recording holds is bounded by its dictionary when it is shown.
+            self.calls.resize(at + 1, 0);
+        }
+        self.calls[at] += 1;
+        let call = self.calls[at];
+        self.frames.push(Frame { sp, function, depth, call, is_filter: false });
+        tell(Step::Begin { function, depth, call });
+    }
+
+    fn end(&mut self, function: u32, sp: u32, how: End, tell: &mut impl FnMut(Step)) {
+        self.drop_at_or_below(sp.wrapping_sub(1), tell);
+        match self.frames.last().copied() {
+            Some(top) if top.sp == sp && !top.is_filter => {
+                self.frames.pop();
+                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how });
+            }
+            other => {
+                self.unmatched += u32::from(other.is_none());
+                let depth = match other {
+                    Some(top) => top.depth + 1,
+                    None => {
+                        self.base = self.base.saturating_sub(1);
+                        self.base
+                    }
+                };
+                tell(Step::End { function, depth, call: 0, how });
+            }
+        }
+    }
+
+    /// A second frame of the filter's owner on top of the thrower's, which are alive.
+    fn begin_filter(&mut self, sp: u32) {
+        let below = self.frames.len();
+        let Some(top) = self.frames.last().copied() else { return };
+        let owner = self.frames.iter().rev().find(|frame| is_above(frame.sp, sp)).copied().unwrap_or(top);
+        self.filters.push(below);
+        self.frames.push(Frame { sp: top.sp.wrapping_sub(1), is_filter: true, ..owner });
+    }
+
+    fn drop_at_or_below(&mut self, sp: u32, tell: &mut impl FnMut(Step)) {
+        let live = self.frames.iter().rposition(|frame| is_above(frame.sp, sp)).map_or(0, |top| top + 1);
+        self.drop_to(live, tell);
+    }
+
+    fn drop_to(&mut self, live: usize, tell: &mut impl FnMut(Step)) {
+        while self.frames.len() > live {
+            let Some(top) = self.frames.pop() else { return };
+            if !top.is_filter {
+                let how = End::Unwound;
+                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how });
+            }
+        }
+    }
+}
+
+/// Whether the stack pointer `a` is higher than `b`; only their lower halves are known, and no stack
+/// is as large as 2 GiB.
+fn is_above(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}

@@ -1,0 +1,189 @@
+//! `clrscope report --view flow`: every call with its begin and its end.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clrscope_analysis::{FlowLog, FlowRow, Query};
+use clrscope_recording::model::{LossReason, Recording};
+use serde_json::json;
+
+use super::report::Format;
+use crate::errors::Failure;
+use crate::recording_file::{open, query_failure};
+use crate::{csv, json, terminal, text};
+
+/// Between two looks at a program that is followed.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Rows of text when nobody asked for a number.
+const TEXT_ROWS: usize = 10_000;
+
+/// What to show and how.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The recording.
+    pub(crate) recording: PathBuf,
+    /// The format.
+    pub(crate) format: Format,
+    /// Which part of it.
+    pub(crate) query: Query,
+    /// Leaves deeper calls out.
+    pub(crate) max_depth: Option<u32>,
+    /// Goes on with what is called until the program ends; in text.
+    pub(crate) follow: bool,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// When the recording can't be opened, the query not be answered, or the result not be written.
+pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+    if options.follow {
+        return follow(options);
+    }
+    let recording = open(&options.recording)?;
+    let mut query = options.query.clone();
+    if options.format == Format::Text {
+        query.limit = query.limit.or(Some(TEXT_ROWS));
+    }
+    let log = log(&recording, &query, options)?;
+    let several = recording.processes.len() > 1;
+    let written = terminal::stream(|out| match options.format {
+        Format::Text => as_text(out, &log, several, options.query.limit),
+        Format::Json => as_json(out, &log, several, &recording),
+        Format::Csv => as_csv(out, &log, several),
+    });
+    written.map_err(|error| super::cannot_print(&error))
+}
+
+fn log<'a>(recording: &'a Recording, query: &Query, options: &Options) -> Result<FlowLog<'a>, Failure> {
+    FlowLog::open(recording, query, options.max_depth).map_err(|problem| query_failure(&problem))
+}
+
+fn as_text(out: &mut dyn Write, log: &FlowLog<'_>, several: bool, limit: Option<usize>) -> io::Result<()> {
+    let mut thread = None;
+    let (functions, left_out) = log.walk(|row| {
+        let this = thread_of(row);
+        if thread.replace(this) != Some(this) {
+            out.write_all(terminal::plain_or_styled(&text::flow_heading(row, several)).as_bytes())?;
+        }
+        out.write_all(terminal::plain_or_styled(&text::flow_line(row)).as_bytes())
+    })?;
+    if left_out > 0 {
+        writeln!(out, "... and {left_out} more rows (--limit shows more)")?;
+    }
+    out.write_all(terminal::plain_or_styled(&text::flow_functions(&functions, limit, terminal::width())).as_bytes())
+}
+
+/// Row by row: there may be a hundred million.
+fn as_json(out: &mut dyn Write, log: &FlowLog<'_>, several: bool, recording: &Recording) -> io::Result<()> {
+    let about = json::recording(recording);
+    write!(out, "{{\"schema\":{},\"recording\":{},\"rows\":[", json!(json::schema("flow")), json!(about))?;
+    let mut first = true;
+    let (functions, _) = log.walk(|row| {
+        let comma = if std::mem::take(&mut first) { "" } else { "," };
+        write!(out, "{comma}\n{}", json!(json::flow(row, several)))
+    })?;
+    let summary = json::array(functions.iter().map(|row| json::flow_function(row, several)));
+    writeln!(out, "],\n\"functions\":{summary}}}")
+}
+
+fn as_csv(out: &mut dyn Write, log: &FlowLog<'_>, several: bool) -> io::Result<()> {
+    let mut rows = Vec::new();
+    let mut first = true;
+    log.walk(|row| -> io::Result<()> {
+        rows.push(json::flow(row, several));
+        if rows.len() == 10_000 {
+            write_csv(out, &mut rows, std::mem::take(&mut first))?;
+        }
+        Ok(())
+    })?;
+    write_csv(out, &mut rows, first)
+}
+
+/// Writes some rows, with the line of names only the first time.
+fn write_csv(out: &mut dyn Write, rows: &mut Vec<json::Object>, with_head: bool) -> io::Result<()> {
+    let table = csv::table(rows);
+    rows.clear();
+    let from = if with_head { 0 } else { table.find('\n').map_or(table.len(), |at| at + 1) };
+    out.write_all(&table.as_bytes()[from..])
+}
+
+fn thread_of(row: &FlowRow<'_>) -> (u32, u32) {
+    (row.function.pid, row.thread.id)
+}
+
+/// How far the rows of a thread are printed: the last time stamp, and how many rows had it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Printed {
+    ticks: u64,
+    rows: u32,
+}
+
+impl Printed {
+    /// Whether a row with this time stamp, the `nth` in a row that has it, is new.
+    fn is_new(self, ticks: u64, nth: u32) -> bool {
+        ticks > self.ticks || ticks == self.ticks && nth > self.rows
+    }
+}
+
+/// Prints rows as they come, thread after thread within each look, until every process has ended.
+fn follow(options: &Options) -> Result<(), Failure> {
+    let mut printed = HashMap::new();
+    let mut path = options.recording.clone();
+    let mut opened = open(&path);
+    loop {
+        // The directory becomes a file when the program has ended.
+        if opened.is_err() && path.extension().is_some_and(|end| end == "d") && !printed.is_empty() {
+            path.set_extension("");
+            opened = open(&path);
+        }
+        let recording = opened?;
+        let log = log(&recording, &options.query, options)?;
+        let several = recording.processes.len() > 1;
+        let shown = terminal::stream(|out| print_new(out, &log, several, &mut printed));
+        shown.map_err(|error| super::cannot_print(&error))?;
+        if has_ended(&recording) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+        opened = open(&path);
+    }
+}
+
+fn print_new(
+    out: &mut dyn Write,
+    log: &FlowLog<'_>,
+    several: bool,
+    printed: &mut HashMap<(u32, u32), Printed>,
+) -> io::Result<()> {
+    let mut now = HashMap::new();
+    let mut heading = None;
+    log.walk(|row| {
+        let this = thread_of(row);
+        let at: &mut Printed = now.entry(this).or_default();
+        at.rows = if at.ticks == row.ticks { at.rows + 1 } else { 1 };
+        at.ticks = row.ticks;
+        if !printed.get(&this).copied().unwrap_or_default().is_new(at.ticks, at.rows) {
+            return Ok(());
+        }
+        if heading.replace(this) != Some(this) {
+            out.write_all(terminal::plain_or_styled(&text::flow_heading(row, several)).as_bytes())?;
+        }
+        out.write_all(terminal::plain_or_styled(&text::flow_line(row)).as_bytes())
+    })?;
+    printed.extend(now);
+    Ok(())
+}
+
+/// Whether no process records any more.
+fn has_ended(recording: &Recording) -> bool {
+    recording.run.exit.is_some()
+        || recording.processes.iter().all(|process| {
+            let stopped = |loss: &clrscope_recording::model::Loss| {
+                matches!(loss.reason, LossReason::Stopped | LossReason::AbruptEnd)
+            };
+            process.complete || process.exit.is_some() || process.losses.iter().any(stopped)
+        })
+}

@@ -1,0 +1,45 @@
+//! The view `flow` as text: a line per begin and end of a call, indented by depth.
+
+use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
+
+use super::units::count;
+use super::{FAINT, TITLE, styled};
+
+/// Deeper calls than this are indented no further.
+const MOST_INDENTED: u32 = 60;
+/// Functions of the summary when nobody asked for a number.
+const FUNCTIONS: usize = 30;
+
+/// The heading above the rows of a thread.
+pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
+    let thread = row.thread;
+    let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
+    let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
+    styled(TITLE, &format!("thread {}{of} ({name})", thread.id)) + "\n"
+}
+
+/// One row: time, then the function under its caller; which call of it, or how it ended.
+pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
+    let seconds = row.time_ns / 1_000_000_000;
+    let time = format!("{seconds:>4}.{:09}", row.time_ns % 1_000_000_000);
+    let indent = "  ".repeat(row.depth.min(MOST_INDENTED) as usize);
+    let (mark, note) = match (row.kind, row.unwound) {
+        (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),
+        (FlowKind::Leave, false) => ("<-", String::new()),
+        (FlowKind::Leave, true) => ("<!", "by an exception".to_owned()),
+        (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
+    };
+    let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
+    let name = if row.kind == FlowKind::Enter { row.function.signature() } else { row.function.name() };
+    format!("{} {indent}{mark} {name}{note}\n", styled(FAINT, &time))
+}
+
+/// The function summary.
+pub(crate) fn flow_functions(functions: &[FlowFunction<'_>], limit: Option<usize>, width: usize) -> String {
+    let shown = limit.unwrap_or(FUNCTIONS).min(functions.len());
+    let mut text = format!("\n{}\n", styled(TITLE, "Calls by function"));
+    for row in &functions[..shown] {
+        text += &format!("{:>12}  {}\n", count(row.calls), row.function.signature());
+    }
+    text + &super::more(functions.len() - shown, "functions", width)
+}
