@@ -93,7 +93,9 @@ impl Events {
     /// Nothing.
     pub const NONE: Self = Self { low: 0, high: 0 };
 
-    /// What can only be set while the profiler initializes.
+    /// What can only be set while the profiler initializes. .NET 10 lets
+    /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed
+    /// later all the same (seen on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
     /// What a profiler that attaches to a running program may have.

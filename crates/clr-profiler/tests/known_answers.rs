@@ -1,14 +1,12 @@
 //! Programs that know their own answer, under the example profiler `call_edges`, on every runtime at hand.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use clrscope_testkit as testkit;
 use testkit::{Expectations, Runtime};
-
-const CLASS: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}";
 
 /// What the profiler saw, by the kind of line.
 #[derive(Default)]
@@ -27,28 +25,36 @@ impl Seen {
     }
 }
 
-/// The example profiler, built from the sources as they are now. `cargo test --test known_answers` alone would not.
-fn profiler() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
+/// The example profilers, built from the sources as they are now. `cargo test --test known_answers` alone would not.
+fn profiler(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
         // A target folder of its own: cargo holds a lock on the usual one while it builds.
         let target = testkit::target_folder().join("framework");
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(testkit::workspace_root()).args(["build", "--quiet", "--package", "clr-profiler"]);
-        command.args(["--example", "call_edges", "--target-dir"]).arg(&target);
+        command.args(["--examples", "--target-dir"]).arg(&target);
         let output = command.output().expect("cargo starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        target.join("debug/examples/libcall_edges.so")
-    })
+        target.join("debug/examples")
+    });
+    folder.join(format!("lib{name}.so"))
+}
+
+/// The program on this runtime, with an example profiler.
+fn profiled(runtime: &Runtime, fixture: &str, name: &str, class: &str) -> Command {
+    let mut command = runtime.command(&testkit::fixture(fixture));
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", class);
+    command.env("CORECLR_PROFILER_PATH", profiler(name));
+    command
 }
 
 /// Runs a fixture under the profiler; gives what that saw and what the program wrote.
 fn finish(runtime: &Runtime, fixture: &str) -> (Seen, String) {
     let folder = testkit::scratch();
     let output = folder.path().join("edges");
-    let mut command = runtime.command(&testkit::fixture(fixture));
-    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", CLASS);
-    command.env("CORECLR_PROFILER_PATH", profiler()).env("CALL_EDGES_OUTPUT", &output);
+    let mut command = profiled(runtime, fixture, "call_edges", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
+    command.env("CALL_EDGES_OUTPUT", &output);
     let finished = testkit::run(command).expect_success();
     assert_eq!(finished.stderr_text(), "", "{fixture} on {}", runtime.version);
     let seen = std::fs::read_to_string(&output).expect("the profiler writes at the end");
@@ -141,6 +147,22 @@ fn code_that_is_unloaded_and_its_reused_identifiers_confuse_nothing() {
 #[test]
 fn deep_recursion_small_stacks_and_many_threads_are_survived() {
     check("Stacks");
+}
+
+#[test]
+fn the_runtime_answers_every_question_and_the_answers_agree() {
+    testkit::each_runtime(|runtime| {
+        let folder = testkit::scratch();
+        let output = folder.path().join("checks");
+        let mut command = profiled(runtime, "Names", "self_check", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
+        command.env("SELF_CHECK_OUTPUT", &output);
+        testkit::run(command).expect_success();
+        let checks = std::fs::read_to_string(&output).expect("the profiler writes when the method is compiled");
+        let wrong: Vec<_> = checks.lines().filter(|line| line.starts_with("WRONG")).collect();
+        assert!(wrong.is_empty(), "on .NET {}:\n{}", runtime.version, wrong.join("\n"));
+        assert!(checks.lines().any(|line| line.starts_with(&format!("version {}.", runtime.major()))), "{checks}");
+        assert!(checks.lines().any(|line| line == "ok nothing changed"), "the checks ended early:\n{checks}");
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use windows_core::Interface;
 use super::{ProfilerInfo, read_text};
 use crate::error::check;
 use crate::metadata::MetadataImport;
-use crate::{AppDomainId, AssemblyId, ClassId, Error, FunctionId, HResult, ModuleId, ProcessId, Result, Token};
+use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
 /// What the runtime knows about a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,18 +145,5 @@ impl ProfilerInfo {
         }
         // SAFETY: the runtime points into the module's image, which stays as long as the module.
         Ok(unsafe { std::slice::from_raw_parts(start, size as usize) })
-    }
-
-    /// The function of a class's or module's method; a shorthand over [`function_info`](Self::function_info) for callers
-    /// that need module and token only, without the array of type arguments.
-    ///
-    /// # Errors
-    /// What the runtime answers.
-    pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
-        let (mut class, mut module, mut token) = (0, 0, 0);
-        // SAFETY: valid out-parameters.
-        let answer = unsafe { self.base().GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
-        check(answer, "GetFunctionInfo")?;
-        Ok((ClassId(class).non_null(), ModuleId(module), Token(token)))
     }
 }
