@@ -22,7 +22,7 @@ fn it_says_what_stands_out() {
         ("52.0 % of the time is in functions of Shop", 520),
         ("Parse was called 900 times, 94.6 % of all calls", 946),
         ("in 19.9 % of the time threads waited or slept rather than ran", 199),
-        ("25.0 % of the time the runtime compiled, much of it only because of the profiler", 250),
+        ("25.0 % of the time the runtime compiled, part of it only because of the profiler", 250),
         ("13.0 % of the time threads stood suspended, mostly for garbage collection", 130),
         ("4.8 % of the calls ended in (truncated): the memory limit was reached", 48),
     ];
@@ -38,6 +38,14 @@ fn it_says_what_the_profiler_took() {
     assert_eq!(taken, Some(("25.1 % of the measured time was the profiler's own and has been taken out".into(), 251)));
     let left = last(&Query { raw: true, ..Query::default() });
     assert_eq!(left, Some(("25.1 % of the measured time was the profiler's own and is left in".into(), 251)));
+}
+
+#[test]
+fn it_names_who_works_while_others_wait() {
+    let r = recording("thread 1\n  Main 1 10 10\n    Sleep 1 900 1\n    Work 1 90 89\n");
+    let found = sentences(&r, &Query::default());
+    assert_eq!(found[0], ("Sleep has 90.0 % of the time to itself".into(), 900));
+    assert_eq!(found[1], ("Work used 89.0 % of the processor time itself".into(), 890));
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
 fn findings(functions: &Functions<'_>, filtered: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(hottest(functions));
+    found.extend(busiest(functions));
     found.extend(broadest(functions));
     found.extend(hottest_module(functions));
     found.extend(most_called(functions));
@@ -58,6 +59,17 @@ fn hottest(functions: &Functions<'_>) -> Option<Finding> {
     let share = functions.conditions.totals.share(row.times.exclusive_ns);
     let text = format!("{} has {} of the time to itself", row.function.name(), percent(share));
     (row.times.exclusive_ns > 0).then_some(Finding { text, share })
+}
+
+/// The function with the most CPU time of its own, where waiting hides it.
+fn busiest(functions: &Functions<'_>) -> Option<Finding> {
+    let row = own_code(functions).reduce(|a, b| if b.compare(a, Sort::ExclusiveCpu).is_lt() { b } else { a })?;
+    let own = row.times.exclusive_cpu_ns.filter(|&ns| ns > 0)?;
+    let all = functions.conditions.totals.cpu_ns.unwrap_or(0);
+    let share = if all == 0 { 0.0 } else { own as f64 / all as f64 };
+    let text = format!("{} used {} of the processor time itself", row.function.name(), percent(share));
+    let hottest = own_code(functions).next()?;
+    (!std::ptr::eq(hottest, row)).then_some(Finding { text, share })
 }
 
 /// The function that does little itself, with the most time in what it calls, below the outermost.
@@ -112,7 +124,7 @@ fn runtime(functions: &Functions<'_>) -> Vec<Finding> {
         (
             totals.share(totals.jit_ns),
             0.01,
-            "of the time the runtime compiled, much of it only because of the profiler".to_owned(),
+            "of the time the runtime compiled, part of it only because of the profiler".to_owned(),
         ),
         (
             totals.share(totals.suspended_ns),
