@@ -71,3 +71,20 @@ fn remove_drafts(file: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_drafts_are_removed() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let ours = temp.path().join(format!(".a.clrs.{}-0.part", process::id()));
+        let others = [".a.clrs.1-0.part", "a.clrs", ".b.clrs.1-0.part"].map(|name| temp.path().join(name));
+        for file in others.iter().chain([&ours]) {
+            fs::write(file, b"x").expect("a file");
+        }
+        remove_drafts(&temp.path().join("a.clrs"));
+        assert!(!ours.exists() && others.iter().all(|file| file.exists()));
+    }
+}

@@ -235,6 +235,7 @@ fn the_variables_alone_record_too() {
     let document = json(&place, "report by.clrs --view functions");
     assert_eq!(Some(calls(&document, "Recursion.Program::Fib")), expected.calls("Recursion.Program::Fib"));
     assert!(document["recording"]["instruments"]["filled"].as_str().expect("a text").contains("clock=tsc"));
+    assert_eq!(document["recording"]["complete"], true, "the agent saw the end");
     let packed = place.run("pack by.clrs.d");
     assert_eq!(text(&packed.stdout), "by.clrs\n", "{}", text(&packed.stderr));
     assert_eq!(json(&place, "report by.clrs --view functions")["rows"], document["rows"]);

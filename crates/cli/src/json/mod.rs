@@ -8,7 +8,7 @@ mod tree;
 use serde_json::{Map, Value, json};
 
 pub(crate) use flow::{flow, flow_function};
-pub(crate) use recording::recording;
+pub(crate) use recording::{is_complete, recording};
 pub(crate) use rows::{THREAD_START, edge, finding, function_row, loss, module, thread};
 pub(crate) use tree::{TreeWriter, node};
 

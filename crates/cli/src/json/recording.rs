@@ -15,7 +15,7 @@ pub(crate) fn recording(recording: &Recording) -> Object {
         ("started", json!(started(run.started_unix_ns))),
         ("duration_ns", json!(run.duration_ns)),
         ("instruments", json!({ "given": run.instruments_given, "filled": run.instruments })),
-        ("complete", json!(run.exit.is_some())),
+        ("complete", json!(is_complete(recording))),
         ("processes", array(recording.processes.iter().map(process))),
         ("losses", array(all_losses(recording).into_iter())),
     ]);
@@ -24,6 +24,12 @@ pub(crate) fn recording(recording: &Recording) -> Object {
         all.insert("problems".to_owned(), array(problems));
     }
     all
+}
+
+/// Whether the program ended while somebody watched: the launcher, or without one the agent itself.
+pub(crate) fn is_complete(recording: &Recording) -> bool {
+    let without_launcher = recording.run.clrscope_version.is_empty();
+    recording.run.exit.is_some() || (without_launcher && recording.processes.first().is_some_and(|root| root.complete))
 }
 
 /// RFC 3339, in UTC.

@@ -7,6 +7,7 @@ use super::names::{columns, shortened};
 use super::units::{count, share, time};
 use super::{FAINT, TITLE, WARNING, styled};
 use crate::errors::one_line;
+use crate::json::is_complete;
 
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
@@ -134,6 +135,7 @@ fn ran(recording: &Recording) -> String {
     let end = match run.exit {
         Some(Exit::Code(code)) => format!("exit code {code}"),
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
+        None if is_complete(recording) => "ended by itself".to_owned(),
         None => "its end was not seen".to_owned(),
     };
     format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC"))
