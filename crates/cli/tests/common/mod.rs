@@ -165,7 +165,7 @@ pub fn sample() -> Recording {
         ],
         losses: vec![Loss { reason: LossReason::NameUnknown, count: 2, first_ns: 5_000, last_ns: 9_000 }],
         facts: vec![Fact { time_ns: 7, text: "perf events are not allowed here".to_owned() }],
-        events: Vec::new(),
+        ..Process::default()
     };
     Recording {
         run: Run {
