@@ -125,7 +125,7 @@ pub use ids::{
     GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
 };
 pub use info::{
-    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClauseKind, CodeRange, DynamicFunction, ExceptionClause,
+    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClassLayout, ClassLayout, ClauseKind, CodeRange, DynamicFunction, ExceptionClause,
     FunctionInfo, ModuleFlags, ModuleInfo, ProfilerInfo, RuntimeVersion,
 };
 pub use metadata::MetadataImport;

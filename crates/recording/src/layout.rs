@@ -163,6 +163,56 @@ pub mod flow {
     pub const VALUES: u32 = OTHER | 4;
 }
 
+/// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag says.
+/// Numbers are little endian and not aligned. A class is a number in the dictionary of types.
+pub mod value {
+    /// Could not be read.
+    pub const UNKNOWN: u8 = 0;
+    /// A null reference, or a nullable without a value.
+    pub const NULL: u8 = 1;
+    /// Not shown: only types were asked for.
+    pub const HIDDEN: u8 = 2;
+    /// Not shown: its name is one that hides secrets.
+    pub const REDACTED: u8 = 3;
+    /// `u8`.
+    pub const BOOL: u8 = 4;
+    /// `u16`.
+    pub const CHAR: u8 = 5;
+    /// `i64`.
+    pub const INT: u8 = 6;
+    /// `u64`.
+    pub const UINT: u8 = 7;
+    /// `f32`.
+    pub const FLOAT: u8 = 8;
+    /// `f64`.
+    pub const DOUBLE: u8 = 9;
+    /// `u64`.
+    pub const POINTER: u8 = 10;
+    /// `u32` characters there are, `u16` characters that follow, each a `u16`.
+    pub const STRING: u8 = 11;
+    /// `u32` class, `i64` value.
+    pub const ENUM: u8 = 12;
+    /// `u32` class, `u64` address, `u32` bytes of the object, `u16` fields that follow as values.
+    pub const OBJECT: u8 = 13;
+    /// `u32` class, `u16` fields that follow as values.
+    pub const STRUCT: u8 = 14;
+    /// `u32` class, `u64` address, `u32` elements there are, `u16` elements that follow as values.
+    pub const ARRAY: u8 = 15;
+    /// Kinds of records in the dictionary of types (the instrument `flow-types`): `u32` length of what
+    /// follows, then `u32` kind.
+    ///
+    /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list of
+    /// texts field types, `u32` count of constants, each a text and a `u64`.
+    pub const CLASS: u32 = 1;
+    /// A function: `u32` index, then `u32` count and as many parameters (`this` first where there is
+    /// one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); at last the
+    /// text of the type that it returns, empty for `void`.
+    ///
+    /// At enter the values of all parameters but `out` stand in that order, at leave those of `ref`
+    /// and `out` and then the result.
+    pub const FUNCTION: u32 = 2;
+}
+
 /// Function indices with a fixed meaning; ordinary functions start at [`function::FIRST`].
 pub mod function {
     /// Compilation by the just-in-time compiler.

@@ -1,6 +1,7 @@
 //! Classes: where they are declared, with which type arguments, and arrays.
 
 use clr_profiler_sys::cor::CorElementType;
+use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
 use super::{ProfilerInfo, ask_array, ask_word};
 use crate::error::check;
@@ -17,6 +18,15 @@ pub struct ClassInfo {
     pub parent: Option<ClassId>,
     /// Its type arguments, those of enclosing types first. Null where the runtime has none to tell.
     pub type_arguments: Vec<ClassId>,
+}
+
+/// Where a class keeps its fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassLayout {
+    /// Bytes of an object, or of a boxed value.
+    pub size: u32,
+    /// Its own fields with their offsets in bytes from the object's beginning; of a value type from the value's.
+    pub fields: Vec<(Token, u32)>,
 }
 
 /// An array type.
@@ -76,6 +86,38 @@ impl ProfilerInfo {
         // SAFETY: a valid out-parameter.
         ask_word("GetClassFromToken", |out| unsafe { self.base().GetClassFromToken(module.0, token.0, out) })
             .map(ClassId)
+    }
+
+    /// The class of a generic type with these type arguments, those of enclosing types first. May load types.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn class_from_token_and_type_args(
+        &self,
+        module: ModuleId,
+        token: Token,
+        type_arguments: &[ClassId],
+    ) -> Result<ClassId> {
+        let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
+        ask_word("GetClassFromTokenAndTypeArgs", |out| {
+            // SAFETY: a valid array with its length, and a valid out-parameter.
+            unsafe { self.base().GetClassFromTokenAndTypeArgs(module.0, token.0, count, arguments, out) }
+        })
+        .map(ClassId)
+    }
+
+    /// Where the fields of a class lie, without those of its base classes. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers; for arrays and strings `E_INVALIDARG`.
+    pub fn class_layout(&self, class: ClassId) -> Result<ClassLayout> {
+        let mut size = 0;
+        let fields = ask_array("GetClassLayout", |capacity, needed, fields: *mut COR_FIELD_OFFSET| {
+            // SAFETY: a valid array with its length, and valid out-parameters.
+            unsafe { self.base().GetClassLayout(class.0, fields, capacity, needed, &mut size) }
+        })?;
+        let fields = fields.into_iter().map(|field| (Token(field.field), field.offset)).collect();
+        Ok(ClassLayout { size, fields })
     }
 
     /// The class of an object. Callable where the object may be looked at: in the callback that received it.

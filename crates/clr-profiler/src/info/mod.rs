@@ -18,7 +18,7 @@ use crate::error::check;
 use crate::hooks::RawHooks;
 use crate::{Error, Events, HResult, Result};
 
-pub use classes::{ArrayClass, ClassInfo};
+pub use classes::{ArrayClass, ClassInfo, ClassLayout};
 pub use code::CodeRange;
 pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};
