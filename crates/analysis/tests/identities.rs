@@ -2,7 +2,9 @@
 
 mod common;
 
-use clrscope_analysis::{Forest, Query, Times, Totals, TreeNode, TreeOptions, functions, threads, tree};
+use clrscope_analysis::{
+    Forest, Query, Times, Totals, TreeNode, TreeOptions, call_graph, functions, modules, summary, threads, tree,
+};
 use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
 use proptest::prelude::*;
 
@@ -100,7 +102,43 @@ fn whole(r: &Recording, query: &Query) -> (u64, Totals, Vec<u64>) {
     (exclusive, view.conditions.totals, view.rows.iter().map(|row| row.times.inclusive_ns).collect())
 }
 
+/// Numbers near every edge of 64 bits.
+fn absurd() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX / 2), Just(1 << 53), any::<u64>()]
+}
+
+fn absurd_step() -> impl Strategy<Value = Step> {
+    let function = prop_oneof![0..12u32, Just(u32::MAX)];
+    (0..6usize, function, absurd(), absurd(), absurd()).prop_map(|(up, function, calls, wall_ns, cpu_ns)| Step {
+        up,
+        function,
+        calls,
+        wall_ns,
+        cpu_ns,
+    })
+}
+
 proptest! {
+    #[test]
+    fn absurd_numbers_do_no_harm(
+        trees in prop::collection::vec(prop::collection::vec(absurd_step(), 0..30), 1..3),
+        enter_ns in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::MAX), any::<f64>(), Just(2.0)],
+        raw: bool,
+    ) {
+        let cost = HookCost { enter_ns, leave_ns: 1e5, pair_low_ns: -enter_ns, pair_high_ns: enter_ns };
+        let mut r = common::recording_with(FUNCTIONS, cost);
+        r.processes[0].threads = trees.iter().zip(1..).map(|(steps, id)| thread(id, steps)).collect();
+        for query in [Query { raw, ..Query::default() }, per_thread(raw)] {
+            functions(&r, &query).expect("rows");
+            tree(&r, &query, &TreeOptions::default()).expect("a tree");
+        }
+        let query = Query { raw, ..Query::default() };
+        threads(&r, &query).expect("rows");
+        modules(&r, &query).expect("rows");
+        summary(&r, &query).expect("a summary");
+        call_graph(&r, &query).expect("a graph");
+    }
+
     #[test]
     fn rows_add_up(r in any_recording(), raw: bool) {
         let (all, outside) = measured(&r);

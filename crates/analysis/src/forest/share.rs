@@ -22,33 +22,35 @@ pub(super) struct Claim {
 
 /// Shares out `available` among a node's own claim and its children's.
 pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Shared {
-    let sum = |children: &[Claim], suspension| {
-        let claims = children.iter().filter(|c| c.suspension == suspension);
-        claims.fold(0u64, |all, c| all.saturating_add(c.ns))
-    };
     let suspended = sum(children, true);
-    scale(children, true, available.min(suspended), suspended);
-    let suspended_ns = sum(children, true);
-    let left = available - suspended_ns;
+    scale(children, true, available, suspended);
+    let left = u128::from(available) - sum(children, true);
     let claimed = sum(children, false);
-    let excess = claimed.saturating_add(own).saturating_sub(left);
+    let all = claimed + u128::from(own);
     // Each claim is rounded, so that sums may be off by as many nanoseconds without meaning anything.
-    let rounding = children.len() as u64 + 1;
-    if excess > own.min(rounding) {
-        let part = u128::from(claimed) * u128::from(left) / (u128::from(claimed) + u128::from(own)).max(1);
+    let rounding = (children.len() as u64 + 1).min(own);
+    if all > left + u128::from(rounding) {
+        let part = claimed.saturating_mul(left) / all;
         scale(children, false, part as u64, claimed);
     }
-    let callee_ns = sum(children, false);
-    Shared { exclusive_ns: left - callee_ns, suspended_ns, callee_ns }
+    // Nothing below is more than what is available.
+    let callee_ns = sum(children, false) as u64;
+    Shared { exclusive_ns: left as u64 - callee_ns, suspended_ns: available - left as u64, callee_ns }
+}
+
+/// What the children of one sort claim together; odd recordings claim more than fits into 64 bits.
+fn sum(children: &[Claim], suspension: bool) -> u128 {
+    children.iter().filter(|c| c.suspension == suspension).map(|c| u128::from(c.ns)).sum()
 }
 
 /// Scales the claims of one sort from the sum `from` down to at most `to`.
-fn scale(children: &mut [Claim], suspension: bool, to: u64, from: u64) {
+fn scale(children: &mut [Claim], suspension: bool, to: u64, from: u128) {
+    let to = u128::from(to);
     if to >= from {
         return;
     }
     for claim in children.iter_mut().filter(|c| c.suspension == suspension) {
-        claim.ns = (u128::from(claim.ns) * u128::from(to) / u128::from(from)) as u64;
+        claim.ns = (u128::from(claim.ns) * to / from) as u64;
     }
 }
 
@@ -87,5 +89,8 @@ mod tests {
         let mut children = claims(&[(u64::MAX, false), (u64::MAX, true), (u64::MAX, false)]);
         let shared = share_out(1000, u64::MAX, &mut children);
         assert_eq!(shared.exclusive_ns + shared.suspended_ns + shared.callee_ns, 1000);
+        let mut children = claims(&[(u64::MAX, false), (u64::MAX, false), (u64::MAX, false)]);
+        let shared = share_out(u64::MAX, 0, &mut children);
+        assert_eq!(shared.exclusive_ns + shared.callee_ns, u64::MAX);
     }
 }
