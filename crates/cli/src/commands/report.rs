@@ -135,7 +135,7 @@ pub(crate) fn as_text(recording: &Recording, view: View, query: &Query, width: u
     Ok(match view {
         View::Summary => {
             let view = summary(recording, query)?;
-            with_head(&view.conditions, text::summary(&view, width))
+            with_head(&view.conditions, text::summary(&view, query.sort, width))
         }
         View::Functions => {
             let view = functions(recording, query)?;

@@ -1,8 +1,8 @@
 //! The views that are lists.
 
 use clrscope_analysis::{
-    Conditions, EdgeRow, FunctionRow, Functions, Losses, Modules, Neighbours, NeighboursView, Summary, Threads, Times,
-    Totals,
+    Conditions, EdgeRow, FunctionRow, Functions, Losses, Modules, Neighbours, NeighboursView, Sort, Summary, Threads,
+    Times, Totals,
 };
 use clrscope_recording::model::{LossReason, Thread};
 
@@ -20,8 +20,8 @@ pub(crate) fn functions(view: &Functions<'_>, width: usize) -> String {
     function_table(&view.rows, &view.conditions, width) + &more(view.left_out, "functions", width)
 }
 
-/// The view `summary`.
-pub(crate) fn summary(view: &Summary<'_>, width: usize) -> String {
+/// The view `summary`, its functions ordered by `sort`.
+pub(crate) fn summary(view: &Summary<'_>, sort: Option<Sort>, width: usize) -> String {
     let mut text = String::new();
     if !view.findings.is_empty() {
         text.push_str(&styled(TITLE, "What stands out"));
@@ -34,15 +34,34 @@ pub(crate) fn summary(view: &Summary<'_>, width: usize) -> String {
     if view.top.is_empty() {
         return text + &nothing("function", width);
     }
-    let title = format!("The first {} of {} functions by their own time", view.top.len(), count(view.functions as u64));
+    let sort = sort.unwrap_or(Sort::Exclusive);
+    let all = count(view.functions as u64);
+    let title = format!("The first {} of {all} functions by {}", view.top.len(), order(sort));
     text.push_str(&styled(TITLE, &shortened(&title, width)));
     text.push('\n');
     text.push_str(&function_table(&view.top, &view.conditions, width));
-    if mostly_waiting(&view.conditions.totals) {
+    if sort == Sort::Exclusive && mostly_waiting(&view.conditions.totals) {
         let hint = "Most of this time threads waited; --sort exclusive-cpu shows where they worked.";
         text.push_str(&super::footnote(hint, width));
     }
     text
+}
+
+/// What rows are ordered by, in words.
+fn order(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Exclusive => "their own time",
+        Sort::ExclusiveCpu => "their own CPU time",
+        Sort::Inclusive => "the time of all they call",
+        Sort::InclusiveCpu => "the CPU time of all they call",
+        Sort::Callee => "the time in what they call",
+        Sort::Suspended => "the time they stood suspended",
+        Sort::Profiler => "the profiler's share",
+        Sort::Calls => "their calls",
+        Sort::Recursion => "the depth of their recursion",
+        Sort::Name => "name",
+        Sort::Module => "module",
+    }
 }
 
 /// Whether threads stood still for most of the time, so that wall time says little about work.
