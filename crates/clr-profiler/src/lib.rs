@@ -125,8 +125,8 @@ pub use ids::{
     GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
 };
 pub use info::{
-    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClassLayout, ClassLayout, ClauseKind, CodeRange, DynamicFunction, ExceptionClause,
-    FunctionInfo, ModuleFlags, ModuleInfo, ProfilerInfo, RuntimeVersion,
+    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange, DynamicFunction,
+    ExceptionClause, FunctionInfo, ModuleFlags, ModuleInfo, ProfilerInfo, RuntimeVersion,
 };
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache};
