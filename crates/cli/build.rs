@@ -19,9 +19,11 @@ const CRATES: [&str; 4] = ["agent", "clr-profiler", "clr-profiler-sys", "recordi
 fn main() {
     let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
     let out = PathBuf::from(variable("OUT_DIR"));
-    for name in CRATES {
-        println!("cargo::rerun-if-changed={}", crates.join(name).join("src").display());
-        println!("cargo::rerun-if-changed={}", crates.join(name).join("Cargo.toml").display());
+    for part in CRATES.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| crates.join(name).join(part))) {
+        println!("cargo::rerun-if-changed={}", part.display());
+    }
+    for part in ["agent/build.rs", "../Cargo.toml", "../Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", crates.join(part).display());
     }
     let built = build(&crates.join("agent/Cargo.toml"), &out.join("agent-target"));
     let bytes = fs::read(&built).unwrap_or_else(|e| panic!("cannot read {}: {e}", built.display()));
