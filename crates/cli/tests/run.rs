@@ -260,6 +260,56 @@ fn what_a_killed_launcher_leaves_can_be_read_and_packed() {
     assert!(place.run("pack k.clrs.d").status.success());
 }
 
+/// Modules with calls, framework or not.
+fn called_modules(document: &Value) -> Vec<String> {
+    let rows = document["rows"].as_array().expect("rows").iter();
+    let called = rows.filter(|row| row["calls"].as_u64() > Some(0) && row["module"] != "");
+    called.filter_map(|row| row["module"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn filters_leave_out_what_they_say() {
+    let (place, runtime) = (Place::new(), newest());
+    let modules = |options: &[&str]| {
+        let options = [&["-q", "--force", "-o", "f.clrs"], options].concat();
+        over(&place, runtime, &options, "Recursion", &[]).expect_success();
+        called_modules(&json(&place, "report f.clrs --view modules"))
+    };
+    assert!(modules(&[]).len() > 1);
+    assert_eq!(modules(&["--just-my-code"]), ["Recursion"]);
+    assert_eq!(modules(&["--include", "[Recursion]*"]), ["Recursion"]);
+    let none = modules(&["--include", "[Recursion]*", "--exclude", "*::Fib"]);
+    assert_eq!(none, ["Recursion"]);
+    let document = json(&place, "report f.clrs --view functions");
+    assert_eq!(calls(&document, "Recursion.Program::Fib"), 0);
+    assert!(calls(&document, "Recursion.Program::Main") > 0);
+}
+
+#[test]
+fn a_duration_ends_the_recording_and_not_the_program() {
+    let (place, runtime) = (Place::new(), newest());
+    let alone = bare(&place, runtime, "Times", &[]).expect_success();
+    let with = over(&place, runtime, &["-q", "--duration", "100ms", "-o", "d.clrs"], "Times", &[]).expect_success();
+    assert_eq!(with.stdout_text().lines().count(), alone.stdout_text().lines().count());
+    let document = json(&place, "report d.clrs --view losses");
+    let rows = document["rows"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["reason"] == "stopped"), "{document:#}");
+}
+
+#[test]
+fn children_are_further_processes_unless_they_are_not_wanted() {
+    let (place, runtime) = (Place::new(), newest());
+    let processes = |options: &[&str]| {
+        let options = [&["-q", "--force", "-o", "c.clrs"], options].concat();
+        over(&place, runtime, &options, "Processes", &["start".into()]).expect_success();
+        json(&place, "report c.clrs")["recording"]["processes"].as_array().expect("processes").len()
+    };
+    assert_eq!(processes(&[]), 3, "the program and the two it starts");
+    let children = json(&place, "report c.clrs --view functions --process *child*");
+    assert!(calls(&children, "Processes.Program::Main") == 2, "{children:#}");
+    assert_eq!(processes(&["--no-children"]), 1);
+}
+
 #[test]
 fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
     let place = Place::new();

@@ -23,7 +23,8 @@ pub(crate) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
     head.entry("ran", &ran(recording));
     head.processes(&conditions.processes);
     if !conditions.instruments.is_empty() {
-        head.entry("recorded", conditions.instruments);
+        // With blanks it can be wrapped.
+        head.entry("recorded", &conditions.instruments.replace(',', ", ").replace(';', "; "));
     }
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         head.entry("clock", &clock(calls));
