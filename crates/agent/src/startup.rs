@@ -1,5 +1,6 @@
 //! From the environment to a running agent, or a polite refusal.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,6 +143,8 @@ fn recording_folder(request: &Request) -> Result<PathBuf, String> {
 
 /// Whether another process of this recording was first.
 fn is_child(folder: &Path) -> bool {
+    // The first process may have to make the folder; if it can't, the writer says why.
+    let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
     let first = folder.join("only-one");
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(first);
     made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)

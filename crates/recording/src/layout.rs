@@ -257,7 +257,8 @@ pub mod thread {
     pub const ENDED: usize = 80;
     /// `u64`: CPU time in nanoseconds, as last looked at.
     pub const CPU: usize = 88;
-    /// `u32`: offset of the block whose first edge is the thread's root.
+    /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has one,
+    /// is `(truncated)`: calls on paths that found no room.
     pub const ROOT: usize = 96;
     /// `u32`: a `ThreadRole`.
     pub const ROLE: usize = 100;

@@ -1,5 +1,5 @@
 //! Runs a program under the agent without the launcher, and asks the recording.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod flow;
 

@@ -1,7 +1,7 @@
 //! From the blocks of the arena to a tree in preorder.
 
 use super::segment::SegmentBytes;
-use crate::layout::{block, time, u32_at, u64_at};
+use crate::layout::{block, function, time, u32_at, u64_at};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
 
 /// What all trees of a process share.
@@ -111,6 +111,10 @@ impl<'a> Walk<'a> {
     fn run(&mut self, root: TreeRoot) {
         let Some(first) = self.enter_block(root.offset) else { return };
         self.push_node(first, root.offset, 0, ROOT, 0);
+        // Beside the root edge: what found no room anywhere on its path.
+        if u32_at(first, block::KEYS + 4) == function::TRUNCATED {
+            self.push_node(first, root.offset, 1, ROOT, function::TRUNCATED);
+        }
         let mut stack = Vec::new();
         self.descend(&mut stack, first, 0, ROOT);
         while let Some(chain) = stack.last_mut() {

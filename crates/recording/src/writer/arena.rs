@@ -44,7 +44,7 @@ impl Arena {
     /// # Errors
     /// Those of [`Segment::create`].
     pub fn create(path: &Path, limit: u64) -> io::Result<Self> {
-        let limit = (limit as usize).clamp(1 << 20, (4 << 30) - (1 << 20));
+        let limit = (limit as usize).clamp(64 << 10, (4 << 30) - (1 << 20));
         let segment = Segment::create(path, kind::TREE, limit, AHEAD_LEAST)?;
         let limit = limit.min(segment.capacity());
         Ok(Self {

@@ -132,21 +132,16 @@ fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32,
     }
     let caller = edge_of(stack.top());
     let edge = find_or_make(shared, record, stack, caller, function, may_wait)
-        .or_else(|| truncated(shared, record, stack, caller));
-    let Some(edge) = edge else {
-        // Not even the one edge for truncated paths has a place: the call is the caller's.
-        stack.push(frame(sp, caller));
-        return;
-    };
+        .unwrap_or_else(|| truncated(shared, record, stack, caller));
     if shared.count(edge) && !shared.writer.carry_in_hook(shared.edge_id(edge)) {
         shared.lost_carries.fetch_add(1, Ordering::Relaxed);
     }
     stack.push(frame(sp, edge));
 }
 
-/// The edge that stands for all paths below `caller` that found no memory. What such a path calls
-/// stays in the same edge.
-fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut u32) -> Option<*mut u32> {
+/// The edge for a path that found no memory: under its caller where there is a free place, else the
+/// one beside the thread's root. What such a path calls stays in the same edge.
+fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut u32) -> *mut u32 {
     let reason = if shared.arena.is_full() {
         LossReason::TreeFull
     } else if shared.arena.is_refused() {
@@ -156,9 +151,13 @@ fn truncated(shared: &Shared, record: ThreadRecord, stack: &Stack, caller: *mut 
     };
     shared.writer.state().lose(reason, 1, monotonic_ns());
     if shared.key_of(caller) == function::TRUNCATED {
-        return Some(caller);
+        return caller;
     }
-    find_or_make(shared, record, stack, caller, function::TRUNCATED, false)
+    find_or_make(shared, record, stack, caller, function::TRUNCATED, false).unwrap_or_else(|| {
+        let root = record.u32(thread::ROOT).load(Ordering::Relaxed);
+        shared.set_key(root, 1, function::TRUNCATED, false);
+        shared.edge(root, 1)
+    })
 }
 
 fn find_or_make(
