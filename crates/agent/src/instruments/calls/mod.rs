@@ -8,8 +8,10 @@
 //! | [`stacks`] | a thread's begin and end |
 //! | [`shared`] | what all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's looks |
+//! | [`calibrate`] | what a pair of hooks costs |
 //! | [`unwind`] | exceptions |
 
+mod calibrate;
 mod frames;
 pub(crate) mod hooks;
 mod options;

@@ -11,6 +11,7 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
+use super::calibrate::Calibration;
 use super::frames::Frame;
 use super::shared::Shared;
 use super::slow::stopped_top;
@@ -24,6 +25,8 @@ const LONGEST_NS: u64 = 100_000_000;
 const ROUND_GAP_NS: u64 = 10_000_000;
 /// With more threads than this even the process's CPU clock is dear: the kernel adds up all threads.
 const MANY: usize = 256;
+/// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of the time.
+const CALIBRATION_GAP_NS: u64 = 100_000_000;
 
 /// One thread, as last seen.
 struct Look {
@@ -46,6 +49,8 @@ pub(super) struct Sampler {
     balance: Balance,
     ticks: u64,
     stop_rounds: u32,
+    calibration: Option<Calibration>,
+    calibration_due_ns: u64,
 }
 
 /// Compares the CPU time of the process with what was charged.
@@ -68,6 +73,8 @@ impl Sampler {
             balance: Balance::default(),
             ticks: 0,
             stop_rounds: 0,
+            calibration: None,
+            calibration_due_ns: 0,
         }
     }
 
@@ -164,6 +171,21 @@ impl Sampler {
         }
     }
 
+    /// Measures what hooks cost, in bursts of microseconds.
+    fn calibrate(&mut self, now: u64) {
+        if now < self.calibration_due_ns {
+            return;
+        }
+        let has_clock = !self.charges_wall;
+        let calibration = self.calibration.get_or_insert_with(|| Calibration::new(has_clock, now));
+        if let Some(cost) = calibration.burst(now, self.shared.arena.used()) {
+            self.shared.writer.hook_cost(&cost);
+        }
+        // The first bursts come closer together, so that a short run has more than one.
+        let so_far = now.saturating_sub(calibration.began_ns);
+        self.calibration_due_ns = now + CALIBRATION_GAP_NS.min(so_far / 8);
+    }
+
     fn keep_arena_ahead(&mut self) {
         // A refusal is counted where a path finds no memory.
         let _ = self.shared.arena.keep_ahead();
@@ -188,6 +210,7 @@ impl Task for Sampler {
 
     fn slow_tick(&mut self, now: u64) {
         self.tell_lost_carries(now);
+        self.calibrate(now);
     }
 
     fn write_out(&mut self) {

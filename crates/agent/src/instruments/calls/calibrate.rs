@@ -1,0 +1,343 @@
+//! What a pair of hooks costs, measured in short bursts for as long as the program runs.
+//!
+//! The helper thread calls the real hooks from a loop of its own, over a tree and a shadow stack that
+//! nobody else sees, and takes the cost of the same loop without hooks off. The loop's callee looks
+//! like compiled code: a frame, three saved registers, the hook's two arguments, the call. Bursts are
+//! spread over the run, so that a busy sibling core or a slower clock shows in them as it does in the
+//! program; medians keep out those that were interrupted.
+//!
+//! How dear a pair is depends on what surrounds it, so three loops give three numbers:
+//!
+//! - *overlapped*: beside a chain of multiplications, which the processor works on meanwhile;
+//! - *alone*: nothing but calls, each waiting for the stack pointer the one before it has stored;
+//! - *cold*: every call on another block of a tree as large as the program's own, in no order.
+//!
+//! *Alone* is what a function pays that does little else than call and be called: there the cost matters
+//! most, so it is what is reported. The bounds are the least and the greatest of the three, with a margin.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::model::HookCost;
+
+use super::frames::{Frame, frame};
+use super::hooks;
+use crate::clock;
+use crate::hooks::{EntryPoints, current_record, set_current_record};
+
+/// Pairs in a pass of one loop.
+const PAIRS: usize = 400;
+/// Passes of a loop in a burst; the fastest counts: the first finds caches and predictors cold after a sleep.
+const PASSES: usize = 4;
+/// The cold loop goes through as many blocks as the program's tree has, within these bounds.
+const COLD_BLOCKS: (usize, usize) = (64, 32 << 10);
+/// Bursts that are remembered; later ones replace the oldest.
+const REMEMBERED: usize = 128;
+/// Part of a pair's cost on the caller's time where hooks have no clock to tell: a thread's position
+/// moves at the end of enter and close to the end of leave, so all of enter and the end of leave is the caller's.
+const ENTER_PART: f64 = 0.6;
+/// How much dearer than measured a pair may be: compiled code around hooks also moves values out of
+/// registers, which the loop does not do.
+const MARGIN: f64 = 1.5;
+/// The one function of the private tree.
+const FUNCTION: u32 = function::FIRST;
+
+macro_rules! calibration_loop {
+    ($name:literal, $before:literal, $enter:literal, $leave:literal) => {
+        concat!(
+            ".p2align 6\n.globl ",
+            $name,
+            "\n.hidden ",
+            $name,
+            "\n",
+            $name,
+            ":\n",
+            "push rbx\npush rbp\npush r12\npush r13\npush r14\npush r15\npush r9\n",
+            "mov rbx, rdi\nmov r12, rsi\nmov r13, rdx\nmov rdx, r8\n",
+            "2:\n",
+            $before,
+            "call 3f\n",
+            "dec rbx\n",
+            "jnz 2b\n",
+            "pop r9\npop r15\npop r14\npop r13\npop r12\npop rbp\npop rbx\n",
+            "ret\n",
+            ".p2align 4\n",
+            "3:\n",
+            $enter,
+            "mov rax, rdx\n",
+            $leave,
+            "ret\n",
+        )
+    };
+}
+
+// (pairs: rdi, enter: rsi, leave: rdx, first edge: rcx, bytes to the next edge: r8, lowest frame: r9)
+global_asm!(
+    calibration_loop!(
+        "clrscope_walk_hooked",
+        "mov rax, [rsp]\nmov [rax + 8], rcx\nadd rcx, rdx\n",
+        "push rbp\npush r15\npush r14\nlea rbp, [rsp + 16]\nmov r14d, 32\nlea r15, [rbp + 16]\ncall r12\n",
+        "mov rdi, r14\nlea rsi, [rbp + 16]\ncall r13\npop r14\npop r15\npop rbp\n"
+    ),
+    calibration_loop!("clrscope_walk_plain", "mov rax, [rsp]\nmov [rax + 8], rcx\nadd rcx, rdx\n", "", ""),
+    calibration_loop!(
+        "clrscope_work_hooked",
+        ".rept 24\nimul rcx, rcx, 3\n.endr\n",
+        "push rbp\npush r15\npush r14\nlea rbp, [rsp + 16]\nmov r14d, 32\nlea r15, [rbp + 16]\ncall r12\n",
+        "mov rdi, r14\nlea rsi, [rbp + 16]\ncall r13\npop r14\npop r15\npop rbp\n"
+    ),
+    calibration_loop!("clrscope_work_plain", ".rept 24\nimul rcx, rcx, 3\n.endr\n", "", ""),
+);
+
+type Loop = unsafe extern "C" fn(usize, *const c_void, *const c_void, *mut u32, usize, *mut Frame);
+
+unsafe extern "C" {
+    fn clrscope_walk_hooked(
+        pairs: usize,
+        enter: *const c_void,
+        leave: *const c_void,
+        edge: *mut u32,
+        step: usize,
+        frame: *mut Frame,
+    );
+    fn clrscope_walk_plain(
+        pairs: usize,
+        enter: *const c_void,
+        leave: *const c_void,
+        edge: *mut u32,
+        step: usize,
+        frame: *mut Frame,
+    );
+    fn clrscope_work_hooked(
+        pairs: usize,
+        enter: *const c_void,
+        leave: *const c_void,
+        edge: *mut u32,
+        step: usize,
+        frame: *mut Frame,
+    );
+    fn clrscope_work_plain(
+        pairs: usize,
+        enter: *const c_void,
+        leave: *const c_void,
+        edge: *mut u32,
+        step: usize,
+        frame: *mut Frame,
+    );
+}
+
+/// A thread's record, for the hooks alone.
+#[repr(align(128))]
+struct Record([u64; thread::BYTES / 8]);
+
+/// A tree of `blocks` blocks, a shadow stack and a record that only bursts use.
+struct Bench {
+    tree: Vec<[u64; block::STRIDE_TSC / 8]>,
+    /// Where in `tree` a multiple of 128 begins, in bytes.
+    start: usize,
+    stride: usize,
+    frames: Vec<Frame>,
+    record: Box<Record>,
+    points: EntryPoints,
+}
+
+impl Bench {
+    /// Every block's second edge leads to another block, far away; every block's first edge is `FUNCTION`.
+    fn new(points: EntryPoints, stride: usize, blocks: usize) -> Self {
+        let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2) * stride / block::STRIDE_TSC + 2];
+        let start = tree.as_ptr().addr().next_multiple_of(128) - tree.as_ptr().addr();
+        let frames = vec![frame(usize::MAX, std::ptr::null_mut()); 8];
+        let mut bench = Self { tree, start, stride, frames, record: Box::new(Record([0; thread::BYTES / 8])), points };
+        for number in 1..=blocks {
+            // A step that is coprime to any number of blocks we use visits each once.
+            let other = 1 + (number * 12_289) % blocks;
+            bench.set(number, block::KEYS, FUNCTION);
+            bench.set(number, block::CHILDREN + 4, (other * stride) as u32);
+        }
+        bench
+    }
+
+    fn base(&mut self) -> *mut u8 {
+        self.tree.as_mut_ptr().cast::<u8>().wrapping_add(self.start)
+    }
+
+    fn set(&mut self, number: usize, field: usize, value: u32) {
+        let at = number * self.stride + field;
+        // SAFETY: `new` made room for two blocks more than are numbered.
+        unsafe { self.base().add(at).cast::<u32>().write(value) };
+    }
+
+    /// Ticks charged to `FUNCTION` in the first block.
+    fn ticks(&mut self, number: usize) -> u64 {
+        // SAFETY: as above; with a clock blocks are twice as large.
+        unsafe { self.base().add(number * self.stride + block::TICKS).cast::<u64>().read() }
+    }
+
+    /// Ticks per call of `run`, hooks on.
+    fn run(&mut self, run: Loop, pairs: usize, step: usize) -> f64 {
+        let edge = self.base().wrapping_add(self.stride + block::CHILDREN + 4).cast::<u32>();
+        let base = self.base() as u64;
+        self.frames[0] = frame(usize::MAX, edge);
+        let lowest = self.frames.as_mut_ptr();
+        self.record.0[thread::TOP / 8] = lowest as u64;
+        self.record.0[thread::BASE / 8] = base;
+        self.record.0[thread::LAST_TICKS / 8] = clock::ticks();
+        let before = current_record();
+        set_current_record((&raw mut self.record.0).cast());
+        let began = clock::ticks();
+        // SAFETY: the loops keep the C convention; hooks find a record whose top frame, whose edge and
+        // whose blocks lie in this value, with an edge for `FUNCTION` in each block, so that no hook
+        // leaves its fast path.
+        unsafe { run(pairs, self.points.enter, self.points.leave, edge, step, lowest) };
+        let took = clock::ticks().wrapping_sub(began);
+        set_current_record(before);
+        took as f64 / pairs as f64
+    }
+
+    /// Ticks that hooks add to a call, by the fastest of some passes.
+    fn pair(&mut self, hooked: Loop, plain: Loop, pairs: usize, step: usize) -> f64 {
+        let mut fastest = |run| (0..PASSES).map(|_| self.run(run, pairs, step)).fold(f64::INFINITY, f64::min);
+        fastest(hooked) - fastest(plain)
+    }
+}
+
+// SAFETY: the pointers lead to code and into the value's own memory, which moves with it.
+unsafe impl Send for Bench {}
+
+/// The last bursts of one loop.
+#[derive(Default)]
+struct Bursts {
+    ticks: Vec<f64>,
+    next: usize,
+}
+
+impl Bursts {
+    fn add(&mut self, ticks: f64) {
+        if self.ticks.len() < REMEMBERED {
+            self.ticks.push(ticks);
+        } else {
+            self.ticks[self.next] = ticks;
+            self.next = (self.next + 1) % REMEMBERED;
+        }
+    }
+
+    fn median(&self) -> f64 {
+        let mut sorted = self.ticks.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0).max(0.0)
+    }
+}
+
+/// The measurement of one process.
+pub(super) struct Calibration {
+    bench: Bench,
+    alone: Bursts,
+    overlapped: Bursts,
+    /// Part of a pair that a clock in the hooks charges to the callee.
+    callee: Bursts,
+    cold: f64,
+    has_clock: bool,
+    count: u32,
+    tell_at: u32,
+    began_ticks: u64,
+    pub(super) began_ns: u64,
+}
+
+impl Calibration {
+    pub(super) fn new(has_clock: bool, now_ns: u64) -> Self {
+        let points = if has_clock { hooks::tsc() } else { hooks::sampled() };
+        let stride = if has_clock { block::STRIDE_TSC } else { block::STRIDE_SAMPLED };
+        Self {
+            bench: Bench::new(points, stride, 4),
+            alone: Bursts::default(),
+            overlapped: Bursts::default(),
+            callee: Bursts::default(),
+            cold: 0.0,
+            has_clock,
+            count: 0,
+            tell_at: 1,
+            began_ticks: clock::ticks(),
+            began_ns: now_ns,
+        }
+    }
+
+    /// One burst of each loop. The costs once enough is known that was not known before: the first
+    /// time after the first bursts, then each time their number has doubled. `tree_bytes` is the size of
+    /// the program's tree.
+    pub(super) fn burst(&mut self, now_ns: u64, tree_bytes: usize) -> Option<HookCost> {
+        // The loop's own block: where the second edge of the first block leads.
+        let charged = 1 + 12_289 % 4;
+        let before = self.bench.ticks(charged);
+        self.alone.add(self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0));
+        let within = self.bench.ticks(charged).wrapping_sub(before) as f64 / (PASSES * PAIRS) as f64;
+        self.callee.add(within);
+        self.overlapped.add(self.bench.pair(clrscope_work_hooked, clrscope_work_plain, PAIRS, 0));
+        self.count += 1;
+        // The length of a tick is known once some time has passed.
+        if self.count < self.tell_at || now_ns < self.began_ns + 1_000_000 {
+            return None;
+        }
+        self.tell_at = self.count * 2;
+        self.cold = self.measure_cold(tree_bytes);
+        Some(self.cost((now_ns - self.began_ns) as f64 / clock::ticks().wrapping_sub(self.began_ticks).max(1) as f64))
+    }
+
+    fn measure_cold(&self, tree_bytes: usize) -> f64 {
+        let stride = self.bench.stride;
+        let blocks = (tree_bytes / stride).clamp(COLD_BLOCKS.0, COLD_BLOCKS.1);
+        let mut bench = Bench::new(self.bench.points, stride, blocks);
+        bench.pair(clrscope_walk_hooked, clrscope_walk_plain, blocks - 1, stride).max(0.0)
+    }
+
+    fn cost(&self, ns_per_tick: f64) -> HookCost {
+        let (alone, overlapped) = (self.alone.median(), self.overlapped.median());
+        let at_leave = if self.has_clock && alone > 0.0 {
+            (self.callee.median() / alone).clamp(0.0, 1.0)
+        } else {
+            1.0 - ENTER_PART
+        };
+        HookCost {
+            enter_ns: alone * (1.0 - at_leave) * ns_per_tick,
+            leave_ns: alone * at_leave * ns_per_tick,
+            pair_low_ns: alone.min(overlapped) * ns_per_tick,
+            pair_high_ns: (alone * MARGIN).max(overlapped).max(self.cold) * ns_per_tick,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clrscope_recording::writer::monotonic_ns;
+
+    fn measured(has_clock: bool) -> HookCost {
+        let mut calibration = Calibration::new(has_clock, monotonic_ns());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        (0..64).filter_map(|_| calibration.burst(monotonic_ns(), 1 << 20)).last().expect("enough bursts")
+    }
+
+    #[test]
+    fn hooks_with_a_clock_cost_more_and_bounds_hold_the_likely_cost() {
+        let (sampled, tsc) = (measured(false), measured(true));
+        for cost in [sampled, tsc] {
+            let pair = cost.enter_ns + cost.leave_ns;
+            assert!(0.1 < pair && pair < 1_000.0, "{cost:?}");
+            assert!(cost.pair_low_ns <= pair * 1.001 && pair <= cost.pair_high_ns * 1.001, "{cost:?}");
+        }
+        // Two clock reads alone take longer than all else a pair does.
+        assert!(tsc.enter_ns + tsc.leave_ns > 2.0 * (sampled.enter_ns + sampled.leave_ns), "{sampled:?} {tsc:?}");
+        assert!(current_record().is_null(), "the thread's own record was put back");
+    }
+
+    #[test]
+    fn every_pair_is_counted_on_the_fast_path() {
+        let mut bench = Bench::new(hooks::sampled(), block::STRIDE_SAMPLED, 4);
+        bench.run(clrscope_walk_hooked, 1_000, 0);
+        let at = (1 + 12_289 % 4) * block::STRIDE_SAMPLED + block::COUNTS;
+        // SAFETY: within the tree.
+        let count = unsafe { bench.base().add(at).cast::<u32>().read() };
+        assert_eq!(count, 1_000);
+        assert_eq!(bench.record.0[thread::TOP / 8], bench.frames.as_ptr() as u64, "every frame was popped");
+    }
+}
