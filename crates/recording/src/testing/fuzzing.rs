@@ -14,6 +14,7 @@ use super::mutate::{lie, mutate};
 use super::synthetic::{Numbers, Shape, segments, trim, write_directory};
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, kind};
 use crate::model::{Clock, Recording};
+use crate::packed::from_bytes as read_packed;
 use crate::request::Request;
 
 /// What is fuzzed.
@@ -21,7 +22,7 @@ use crate::request::Request;
 pub enum Target {
     /// [`open_packed`].
     OpenPacked,
-    /// [`open_directory`].
+    /// [`open_directory`], reader and packer.
     OpenDirectory,
     /// [`request`].
     Request,
@@ -53,18 +54,24 @@ impl Target {
 
 /// Reads everything there is to read of a packed recording.
 pub fn open_packed(bytes: &[u8]) {
-    if let Ok(recording) = crate::packed::from_bytes(Path::new("fuzzed.clrs"), bytes) {
+    if let Ok(recording) = read_packed(Path::new("fuzzed.clrs"), bytes) {
         load_all(&recording);
     }
 }
 
-/// Reads a recording directory, whose files are made from `bytes`: see [`directory_to_bytes`].
+/// Reads a recording directory, whose files are made from `bytes` (see [`directory_to_bytes`]), and packs
+/// what was read: the packed form says the same.
 pub fn open_directory(bytes: &[u8]) {
     let Ok(folder) = Scratch::new() else { return };
     if write_files(&folder.0, bytes).is_ok()
         && let Ok(recording) = crate::open(&folder.0)
     {
-        load_all(&recording);
+        let nodes = load_all(&recording);
+        let mut packed = Vec::new();
+        let report = crate::pack::write(&recording, &mut packed).ok();
+        assert_eq!(report.map(|report| report.nodes), Some(nodes as u64), "memory takes everything");
+        let again = read_packed(Path::new("packed.clrs"), &packed);
+        assert_eq!(format!("{:?}", again.ok()), format!("{:?}", Some(recording)), "nothing is lost by packing");
     }
 }
 

@@ -1,0 +1,66 @@
+//! `cargo xtask soak`: the fuzz targets for a while, without libFuzzer; see `fuzz/README.md`.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use clrscope_recording::testing::fuzzing::{Target, seeds, soak};
+
+const USAGE: &str = "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
+       cargo xtask soak replay TARGET FILE
+       cargo xtask soak seeds FOLDER
+
+targets: open_packed, open_directory, request; 60 seconds each unless given, seed number 1";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["replay", target, file] => {
+            let input = fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+            targets(target)?.into_iter().for_each(|target| target.run(&input));
+            Ok(())
+        }
+        ["seeds", folder] => {
+            Target::ALL.into_iter().try_for_each(|target| write_seeds(target, Path::new(folder))).map_err(in_words)
+        }
+        [] => soak_all("all", "60", "1"),
+        [target] => soak_all(target, "60", "1"),
+        [target, seconds] => soak_all(target, seconds, "1"),
+        [target, seconds, seed] => soak_all(target, seconds, seed),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn in_words(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+fn targets(name: &str) -> Result<Vec<Target>, String> {
+    let found: Vec<_> = Target::ALL.into_iter().filter(|target| name == "all" || name == target.name()).collect();
+    if found.is_empty() { Err(USAGE.to_owned()) } else { Ok(found) }
+}
+
+fn soak_all(target: &str, seconds: &str, seed: &str) -> Result<(), String> {
+    let (Ok(seconds), Ok(seed)) = (seconds.parse(), seed.parse()) else { return Err(USAGE.to_owned()) };
+    targets(target)?.into_iter().try_for_each(|target| soak_one(target, Duration::from_secs(seconds), seed))
+}
+
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+fn soak_one(target: Target, time: Duration, seed: u64) -> Result<(), String> {
+    let soaked = soak(target, seed, time).map_err(in_words)?;
+    println!("{}: {} inputs, the slowest took {:.1?}", target.name(), soaked.inputs, soaked.slowest);
+    let Some(input) = soaked.failure else { return Ok(()) };
+    let name = format!("crash-{}-{seed}", target.name());
+    fs::write(&name, input).map_err(in_words)?;
+    Err(format!("{} panicked; 'cargo xtask soak replay {} {name}' runs it again", target.name(), target.name()))
+}
+
+fn write_seeds(target: Target, folder: &Path) -> std::io::Result<()> {
+    let folder = folder.join(target.name());
+    fs::create_dir_all(&folder)?;
+    for (number, seed) in seeds(target)?.into_iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number}")), seed)?;
+    }
+    Ok(())
+}
