@@ -4,8 +4,10 @@
 //! - [`writer`] runs inside the profiled process.
 //! - [`reader`] turns what was written into the [`model`], whatever state it is in.
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
+//! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 
+pub mod events;
 pub mod layout;
 pub mod model;
 pub mod pack;

@@ -1,0 +1,250 @@
+//! Which events there are: the callbacks of the profiling interface by their place in its table, and our own.
+
+/// A group of events, switched on together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Start, attach and end of the runtime.
+    Runtime,
+    /// Application domains, assemblies, modules and classes.
+    Loads,
+    /// Compilation, inlining, searches for precompiled code.
+    Jit,
+    /// Managed threads.
+    Threads,
+    /// Calls between managed and native code.
+    Transitions,
+    /// Suspensions of the runtime and of each thread.
+    Suspend,
+    /// Begin and end of collections.
+    Gc,
+    /// Objects by class, and large ones when they are allocated.
+    Objects,
+    /// Roots, references, moved and surviving objects.
+    Heap,
+    /// GC handles.
+    Handles,
+    /// Exceptions.
+    Exceptions,
+    /// COM and remoting, which only Windows and the old framework have.
+    Com,
+    /// EventPipe providers.
+    Pipe,
+}
+
+impl Group {
+    /// Every group with its name.
+    pub const ALL: [(&'static str, Self); 13] = [
+        ("runtime", Self::Runtime),
+        ("loads", Self::Loads),
+        ("jit", Self::Jit),
+        ("threads", Self::Threads),
+        ("transitions", Self::Transitions),
+        ("suspend", Self::Suspend),
+        ("gc", Self::Gc),
+        ("objects", Self::Objects),
+        ("heap", Self::Heap),
+        ("handles", Self::Handles),
+        ("exceptions", Self::Exceptions),
+        ("com", Self::Com),
+        ("pipe", Self::Pipe),
+    ];
+
+    /// The group of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
+    }
+
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, group)| *group == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Whether an event begins something, ends it, or stands alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Begins something.
+    Start,
+    /// Ends what the event of this kind began.
+    End(Kind),
+    /// Stands alone.
+    Single,
+}
+
+impl Phase {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End(_) => "end",
+            Self::Single => "single",
+        }
+    }
+}
+
+/// What an event tells. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are
+/// part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u8);
+
+struct Entry {
+    kind: Kind,
+    name: &'static str,
+    group: Group,
+    phase: Phase,
+}
+
+macro_rules! kinds {
+    ($($number:literal $constant:ident $name:ident $group:ident $phase:ident $(($start:ident))?,)*) => {
+        impl Kind {
+            $(
+                #[doc = concat!("`", stringify!($name), "`.")]
+                pub const $constant: Self = Self($number);
+            )*
+        }
+
+        const ENTRIES: &[Entry] = &[$(Entry {
+            kind: Kind::$constant,
+            name: stringify!($name),
+            group: Group::$group,
+            phase: Phase::$phase $((Kind::$start))?,
+        },)*];
+    };
+}
+
+kinds! {
+    3 INITIALIZE Initialize Runtime Single,
+    4 SHUTDOWN Shutdown Runtime Single,
+    5 APP_DOMAIN_CREATION_STARTED AppDomainCreationStarted Loads Start,
+    6 APP_DOMAIN_CREATION_FINISHED AppDomainCreationFinished Loads End(APP_DOMAIN_CREATION_STARTED),
+    7 APP_DOMAIN_SHUTDOWN_STARTED AppDomainShutdownStarted Loads Start,
+    8 APP_DOMAIN_SHUTDOWN_FINISHED AppDomainShutdownFinished Loads End(APP_DOMAIN_SHUTDOWN_STARTED),
+    9 ASSEMBLY_LOAD_STARTED AssemblyLoadStarted Loads Start,
+    10 ASSEMBLY_LOAD_FINISHED AssemblyLoadFinished Loads End(ASSEMBLY_LOAD_STARTED),
+    11 ASSEMBLY_UNLOAD_STARTED AssemblyUnloadStarted Loads Start,
+    12 ASSEMBLY_UNLOAD_FINISHED AssemblyUnloadFinished Loads End(ASSEMBLY_UNLOAD_STARTED),
+    13 MODULE_LOAD_STARTED ModuleLoadStarted Loads Start,
+    14 MODULE_LOAD_FINISHED ModuleLoadFinished Loads End(MODULE_LOAD_STARTED),
+    15 MODULE_UNLOAD_STARTED ModuleUnloadStarted Loads Start,
+    16 MODULE_UNLOAD_FINISHED ModuleUnloadFinished Loads End(MODULE_UNLOAD_STARTED),
+    17 MODULE_ATTACHED_TO_ASSEMBLY ModuleAttachedToAssembly Loads Single,
+    18 CLASS_LOAD_STARTED ClassLoadStarted Loads Start,
+    19 CLASS_LOAD_FINISHED ClassLoadFinished Loads End(CLASS_LOAD_STARTED),
+    20 CLASS_UNLOAD_STARTED ClassUnloadStarted Loads Start,
+    21 CLASS_UNLOAD_FINISHED ClassUnloadFinished Loads End(CLASS_UNLOAD_STARTED),
+    22 FUNCTION_UNLOAD_STARTED FunctionUnloadStarted Loads Single,
+    23 JIT_COMPILATION_STARTED JITCompilationStarted Jit Start,
+    24 JIT_COMPILATION_FINISHED JITCompilationFinished Jit End(JIT_COMPILATION_STARTED),
+    25 JIT_CACHED_FUNCTION_SEARCH_STARTED JITCachedFunctionSearchStarted Jit Start,
+    26 JIT_CACHED_FUNCTION_SEARCH_FINISHED JITCachedFunctionSearchFinished Jit End(JIT_CACHED_FUNCTION_SEARCH_STARTED),
+    27 JIT_FUNCTION_PITCHED JITFunctionPitched Jit Single,
+    28 JIT_INLINING JITInlining Jit Single,
+    29 THREAD_CREATED ThreadCreated Threads Single,
+    30 THREAD_DESTROYED ThreadDestroyed Threads Single,
+    31 THREAD_ASSIGNED_TO_OS_THREAD ThreadAssignedToOSThread Threads Single,
+    32 REMOTING_CLIENT_INVOCATION_STARTED RemotingClientInvocationStarted Com Start,
+    33 REMOTING_CLIENT_SENDING_MESSAGE RemotingClientSendingMessage Com Single,
+    34 REMOTING_CLIENT_RECEIVING_REPLY RemotingClientReceivingReply Com Single,
+    35 REMOTING_CLIENT_INVOCATION_FINISHED RemotingClientInvocationFinished Com End(REMOTING_CLIENT_INVOCATION_STARTED),
+    36 REMOTING_SERVER_RECEIVING_MESSAGE RemotingServerReceivingMessage Com Single,
+    37 REMOTING_SERVER_INVOCATION_STARTED RemotingServerInvocationStarted Com Start,
+    38 REMOTING_SERVER_INVOCATION_RETURNED RemotingServerInvocationReturned Com End(REMOTING_SERVER_INVOCATION_STARTED),
+    39 REMOTING_SERVER_SENDING_REPLY RemotingServerSendingReply Com Single,
+    40 UNMANAGED_TO_MANAGED_TRANSITION UnmanagedToManagedTransition Transitions Single,
+    41 MANAGED_TO_UNMANAGED_TRANSITION ManagedToUnmanagedTransition Transitions Single,
+    42 RUNTIME_SUSPEND_STARTED RuntimeSuspendStarted Suspend Start,
+    43 RUNTIME_SUSPEND_FINISHED RuntimeSuspendFinished Suspend End(RUNTIME_SUSPEND_STARTED),
+    44 RUNTIME_SUSPEND_ABORTED RuntimeSuspendAborted Suspend End(RUNTIME_SUSPEND_STARTED),
+    45 RUNTIME_RESUME_STARTED RuntimeResumeStarted Suspend Start,
+    46 RUNTIME_RESUME_FINISHED RuntimeResumeFinished Suspend End(RUNTIME_RESUME_STARTED),
+    47 RUNTIME_THREAD_SUSPENDED RuntimeThreadSuspended Suspend Start,
+    48 RUNTIME_THREAD_RESUMED RuntimeThreadResumed Suspend End(RUNTIME_THREAD_SUSPENDED),
+    49 MOVED_REFERENCES MovedReferences Heap Single,
+    50 OBJECT_ALLOCATED ObjectAllocated Objects Single,
+    51 OBJECTS_ALLOCATED_BY_CLASS ObjectsAllocatedByClass Objects Single,
+    52 OBJECT_REFERENCES ObjectReferences Heap Single,
+    53 ROOT_REFERENCES RootReferences Heap Single,
+    54 EXCEPTION_THROWN ExceptionThrown Exceptions Single,
+    55 EXCEPTION_SEARCH_FUNCTION_ENTER ExceptionSearchFunctionEnter Exceptions Start,
+    56 EXCEPTION_SEARCH_FUNCTION_LEAVE ExceptionSearchFunctionLeave Exceptions End(EXCEPTION_SEARCH_FUNCTION_ENTER),
+    57 EXCEPTION_SEARCH_FILTER_ENTER ExceptionSearchFilterEnter Exceptions Start,
+    58 EXCEPTION_SEARCH_FILTER_LEAVE ExceptionSearchFilterLeave Exceptions End(EXCEPTION_SEARCH_FILTER_ENTER),
+    59 EXCEPTION_SEARCH_CATCHER_FOUND ExceptionSearchCatcherFound Exceptions Single,
+    60 EXCEPTION_OS_HANDLER_ENTER ExceptionOSHandlerEnter Exceptions Start,
+    61 EXCEPTION_OS_HANDLER_LEAVE ExceptionOSHandlerLeave Exceptions End(EXCEPTION_OS_HANDLER_ENTER),
+    62 EXCEPTION_UNWIND_FUNCTION_ENTER ExceptionUnwindFunctionEnter Exceptions Start,
+    63 EXCEPTION_UNWIND_FUNCTION_LEAVE ExceptionUnwindFunctionLeave Exceptions End(EXCEPTION_UNWIND_FUNCTION_ENTER),
+    64 EXCEPTION_UNWIND_FINALLY_ENTER ExceptionUnwindFinallyEnter Exceptions Start,
+    65 EXCEPTION_UNWIND_FINALLY_LEAVE ExceptionUnwindFinallyLeave Exceptions End(EXCEPTION_UNWIND_FINALLY_ENTER),
+    66 EXCEPTION_CATCHER_ENTER ExceptionCatcherEnter Exceptions Start,
+    67 EXCEPTION_CATCHER_LEAVE ExceptionCatcherLeave Exceptions End(EXCEPTION_CATCHER_ENTER),
+    68 COM_CLASSIC_VTABLE_CREATED COMClassicVTableCreated Com Single,
+    69 COM_CLASSIC_VTABLE_DESTROYED COMClassicVTableDestroyed Com Single,
+    70 EXCEPTION_CLR_CATCHER_FOUND ExceptionCLRCatcherFound Exceptions Single,
+    71 EXCEPTION_CLR_CATCHER_EXECUTE ExceptionCLRCatcherExecute Exceptions Single,
+    72 THREAD_NAME_CHANGED ThreadNameChanged Threads Single,
+    73 GARBAGE_COLLECTION_STARTED GarbageCollectionStarted Gc Start,
+    74 SURVIVING_REFERENCES SurvivingReferences Heap Single,
+    75 GARBAGE_COLLECTION_FINISHED GarbageCollectionFinished Gc End(GARBAGE_COLLECTION_STARTED),
+    76 FINALIZEABLE_OBJECT_QUEUED FinalizeableObjectQueued Gc Single,
+    77 ROOT_REFERENCES2 RootReferences2 Heap Single,
+    78 HANDLE_CREATED HandleCreated Handles Single,
+    79 HANDLE_DESTROYED HandleDestroyed Handles Single,
+    80 INITIALIZE_FOR_ATTACH InitializeForAttach Runtime Single,
+    81 PROFILER_ATTACH_COMPLETE ProfilerAttachComplete Runtime Single,
+    82 PROFILER_DETACH_SUCCEEDED ProfilerDetachSucceeded Runtime Single,
+    83 REJIT_COMPILATION_STARTED ReJITCompilationStarted Jit Start,
+    84 GET_REJIT_PARAMETERS GetReJITParameters Jit Single,
+    85 REJIT_COMPILATION_FINISHED ReJITCompilationFinished Jit End(REJIT_COMPILATION_STARTED),
+    86 REJIT_ERROR ReJITError Jit Single,
+    87 MOVED_REFERENCES2 MovedReferences2 Heap Single,
+    88 SURVIVING_REFERENCES2 SurvivingReferences2 Heap Single,
+    89 CONDITIONAL_WEAK_TABLE_ELEMENT_REFERENCES ConditionalWeakTableElementReferences Heap Single,
+    90 GET_ASSEMBLY_REFERENCES GetAssemblyReferences Loads Single,
+    91 MODULE_IN_MEMORY_SYMBOLS_UPDATED ModuleInMemorySymbolsUpdated Loads Single,
+    92 DYNAMIC_METHOD_JIT_COMPILATION_STARTED DynamicMethodJITCompilationStarted Jit Start,
+    93 DYNAMIC_METHOD_JIT_COMPILATION_FINISHED DynamicMethodJITCompilationFinished Jit End(DYNAMIC_METHOD_JIT_COMPILATION_STARTED),
+    94 DYNAMIC_METHOD_UNLOADED DynamicMethodUnloaded Jit Single,
+    95 EVENT_PIPE_EVENT_DELIVERED EventPipeEventDelivered Pipe Single,
+    96 EVENT_PIPE_PROVIDER_CREATED EventPipeProviderCreated Pipe Single,
+    97 LOAD_AS_NOTIFICATION_ONLY LoadAsNotificationOnly Runtime Single,
+    128 LIVE_OBJECTS_BY_CLASS LiveObjectsByClass Objects Single,
+}
+
+impl Kind {
+    /// What a dictionary entry is stored as: the name of something that events refer to.
+    pub const NAME: Self = Self(200);
+    /// The stack and the content of the exception that was thrown right before it on the thread.
+    pub const EXCEPTION_DETAIL: Self = Self(201);
+
+    fn entry(self) -> Option<&'static Entry> {
+        ENTRIES.binary_search_by_key(&self, |entry| entry.kind).ok().map(|at| &ENTRIES[at])
+    }
+
+    /// The callback's name; `None` for dictionary entries and kinds of a later version.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        self.entry().map(|entry| entry.name)
+    }
+
+    /// Its group, where it has one.
+    #[must_use]
+    pub fn group(self) -> Option<Group> {
+        self.entry().map(|entry| entry.group)
+    }
+
+    /// Whether it begins or ends something. Transitions depend on their reason: see
+    /// [`Record::phase`](super::Record::phase).
+    #[must_use]
+    pub fn phase(self) -> Phase {
+        self.entry().map_or(Phase::Single, |entry| entry.phase)
+    }
+
+    /// Every kind with a name, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ENTRIES.iter().map(|entry| entry.kind)
+    }
+}
