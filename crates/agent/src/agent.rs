@@ -1,13 +1,16 @@
 //! The profiler that the runtime sees: starts the instruments and hands them their callbacks.
 
 use std::num::NonZeroUsize;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use clr_profiler::notice::{SuspendReason, TransitionReason};
+use clr_profiler::notice::{
+    FunctionControl, GcReason, Generations, JitCache, MovedRanges, ObjectsOfClass, Roots, SurvivingRanges,
+    SuspendReason, TransitionReason, WeakTableElements,
+};
 use clr_profiler::{
-    ClientId, Error, Events, FunctionId, Hooks, Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, RawHooks,
-    Result, Setup, ThreadId,
+    AppDomainId, AssemblyId, ClassId, ClientId, Error, EventPipeProviderId, Events, FunctionId, GcHandleId, Hooks,
+    Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, RawHooks, ReJitId, Result, Setup, ThreadId, Token,
 };
 
 use crate::instrument::Instrument;
@@ -21,17 +24,34 @@ const LAST_ROUND: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(crate) struct Agent {
     running: OnceLock<&'static Running>,
+    observers: OnceLock<Vec<Arc<dyn Profiler>>>,
     info: OnceLock<ProfilerInfo>,
 }
 
+/// Callbacks that matter to observers only.
+macro_rules! told_to_observers {
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
+        fn $method(&self, $($argument: $type),*) {
+            self.tell(|observer| observer.$method($(Clone::clone(&$argument)),*));
+        }
+    )*};
+}
+
 impl Agent {
-    fn instruments(&self) -> &[std::sync::Arc<dyn Instrument>] {
+    fn instruments(&self) -> &[Arc<dyn Instrument>] {
         self.running.get().map_or(&[], |running| &running.instruments)
     }
 
     fn each(&self, act: impl Fn(&dyn Instrument)) {
         for instrument in self.instruments() {
             act(instrument.as_ref());
+        }
+    }
+
+    /// Tells those instruments that want to hear everything.
+    fn tell(&self, act: impl Fn(&dyn Profiler)) {
+        for observer in self.observers.get().into_iter().flatten() {
+            act(observer.as_ref());
         }
     }
 
@@ -44,7 +64,7 @@ impl Agent {
             // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
             // linked so that it is never unloaded.
             let raw = unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) };
-            setup = setup.with_hooks(Hooks::raw(raw, std::sync::Arc::new(move |function| map(running, function))));
+            setup = setup.with_hooks(Hooks::raw(raw, Arc::new(move |function| map(running, function))));
         }
         setup
     }
@@ -65,6 +85,7 @@ impl Profiler for Agent {
         let running: &'static Running = Box::leak(Box::new(running));
         crate::fork::prepare(running);
         let _ = self.info.set(info.clone());
+        let _ = self.observers.set(running.instruments.iter().filter_map(|i| Arc::clone(i).callbacks()).collect());
         let _ = self.running.set(running);
         Ok(Self::setup(running))
     }
@@ -78,26 +99,33 @@ impl Profiler for Agent {
     }
 
     fn shutdown(&self) {
+        self.tell(|observer| observer.shutdown());
         let Some(running) = self.running.get() else { return };
         running.helper.wait_for_round(LAST_ROUND);
         running.writer.state().ended();
     }
 
-    fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
+    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
+        self.tell(|observer| observer.module_unload_finished(module, status.clone()));
         if let Some(running) = self.running.get() {
             running.functions.module_unloaded(module);
         }
     }
 
-    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+    fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {
+        self.tell(|observer| observer.jit_compilation_started(function, is_safe_to_block));
         self.each(|i| i.jit_started(function));
     }
 
-    fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
+        self.tell(|observer| observer.jit_compilation_finished(function, status.clone(), is_safe_to_block));
         self.each(|i| i.jit_finished(function));
     }
 
-    fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
+    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
+        self.tell(|observer| {
+            observer.jit_inlining(caller, callee);
+        });
         let running = self.running.get().filter(|running| running.named_only_matter);
         let named = running.is_some_and(|running| running.functions.get(callee).named);
         if named { Inlining::Forbid } else { Inlining::Allow }
@@ -106,28 +134,34 @@ impl Profiler for Agent {
     fn dynamic_method_jit_compilation_started(
         &self,
         function: FunctionId,
-        _is_safe_to_block: bool,
-        _il: clr_profiler::notice::DynamicIl<'_>,
+        is_safe_to_block: bool,
+        il: clr_profiler::notice::DynamicIl<'_>,
     ) {
+        self.tell(|observer| observer.dynamic_method_jit_compilation_started(function, is_safe_to_block, il));
         self.each(|i| i.jit_started(function));
     }
 
     fn dynamic_method_jit_compilation_finished(
         &self,
         function: FunctionId,
-        _status: Result<()>,
-        _is_safe_to_block: bool,
+        status: Result<()>,
+        is_safe_to_block: bool,
     ) {
+        self.tell(|observer| {
+            observer.dynamic_method_jit_compilation_finished(function, status.clone(), is_safe_to_block)
+        });
         self.each(|i| i.jit_finished(function));
     }
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.tell(|observer| observer.dynamic_method_unloaded(function));
         if let Some(running) = self.running.get() {
             running.functions.function_unloaded(function);
         }
     }
 
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
+        self.tell(|observer| observer.thread_name_changed(thread, name));
         let os_id = self.info.get().and_then(|info| info.os_thread(thread).ok());
         if let Some(running) = self.running.get() {
             running.thread_names.named(thread, os_id, name);
@@ -135,58 +169,140 @@ impl Profiler for Agent {
     }
 
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
+        self.tell(|observer| observer.thread_assigned_to_os_thread(thread, os_thread));
         if let Some(running) = self.running.get() {
             running.thread_names.assigned(thread, os_thread, threads::current);
         }
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {
+        self.tell(|observer| observer.thread_destroyed(thread));
         if let Some(running) = self.running.get() {
             running.thread_names.destroyed(thread);
         }
     }
 
     fn unmanaged_to_managed_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {
+        self.tell(|observer| observer.unmanaged_to_managed_transition(function, reason));
         self.each(|i| i.to_managed(function, reason));
     }
 
     fn managed_to_unmanaged_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {
+        self.tell(|observer| observer.managed_to_unmanaged_transition(function, reason));
         self.each(|i| i.to_unmanaged(function, reason));
     }
 
     fn runtime_suspend_started(&self, reason: SuspendReason) {
+        self.tell(|observer| observer.runtime_suspend_started(reason));
         self.each(|i| i.suspend_started(reason));
     }
 
     fn runtime_suspend_aborted(&self) {
+        self.tell(|observer| observer.runtime_suspend_aborted());
         self.each(|i| i.resume_finished());
     }
 
     fn runtime_resume_finished(&self) {
+        self.tell(|observer| observer.runtime_resume_finished());
         self.each(|i| i.resume_finished());
     }
 
-    fn runtime_thread_suspended(&self, _thread: ThreadId) {
+    fn runtime_thread_suspended(&self, thread: ThreadId) {
+        self.tell(|observer| observer.runtime_thread_suspended(thread));
         self.each(|i| i.thread_suspended());
     }
 
-    fn runtime_thread_resumed(&self, _thread: ThreadId) {
+    fn runtime_thread_resumed(&self, thread: ThreadId) {
+        self.tell(|observer| observer.runtime_thread_resumed(thread));
         self.each(|i| i.thread_resumed());
     }
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
+        self.tell(|observer| observer.exception_search_filter_enter(function));
         self.each(|i| i.filter_enter(function));
     }
 
     fn exception_search_filter_leave(&self) {
+        self.tell(|observer| observer.exception_search_filter_leave());
         self.each(|i| i.filter_leave());
     }
 
     fn exception_unwind_finally_enter(&self, function: FunctionId) {
+        self.tell(|observer| observer.exception_unwind_finally_enter(function));
         self.each(|i| i.unwind_finally_enter(function));
     }
 
-    fn exception_catcher_enter(&self, function: FunctionId, _exception: ObjectId<'_>) {
+    fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
+        self.tell(|observer| observer.exception_catcher_enter(function, exception));
         self.each(|i| i.catcher_enter(function));
+    }
+
+    fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
+        self.tell(|observer| {
+            observer.jit_cached_function_search_started(function);
+        });
+        true
+    }
+
+    fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
+        self.observers.get().into_iter().flatten().try_for_each(|o| o.get_rejit_parameters(module, method, control))
+    }
+
+    fn object_references(&self, object: ObjectId<'_>, class: ClassId, references: &[ObjectId<'_>]) -> Result<()> {
+        self.observers.get().into_iter().flatten().try_for_each(|o| o.object_references(object, class, references))
+    }
+
+    told_to_observers! {
+        app_domain_creation_started(app_domain: AppDomainId);
+        app_domain_creation_finished(app_domain: AppDomainId, status: Result<()>);
+        app_domain_shutdown_started(app_domain: AppDomainId);
+        app_domain_shutdown_finished(app_domain: AppDomainId, status: Result<()>);
+        assembly_load_started(assembly: AssemblyId);
+        assembly_load_finished(assembly: AssemblyId, status: Result<()>);
+        assembly_unload_started(assembly: AssemblyId);
+        assembly_unload_finished(assembly: AssemblyId, status: Result<()>);
+        module_load_started(module: ModuleId);
+        module_load_finished(module: ModuleId, status: Result<()>);
+        module_unload_started(module: ModuleId);
+        module_attached_to_assembly(module: ModuleId, assembly: AssemblyId);
+        module_in_memory_symbols_updated(module: ModuleId);
+        class_load_started(class: ClassId);
+        class_load_finished(class: ClassId, status: Result<()>);
+        class_unload_started(class: ClassId);
+        class_unload_finished(class: ClassId, status: Result<()>);
+        function_unload_started(function: FunctionId);
+        jit_cached_function_search_finished(function: FunctionId, result: JitCache);
+        jit_function_pitched(function: FunctionId);
+        rejit_compilation_started(function: FunctionId, rejit: ReJitId, is_safe_to_block: bool);
+        rejit_compilation_finished(function: FunctionId, rejit: ReJitId, status: Result<()>, is_safe_to_block: bool);
+        rejit_error(module: ModuleId, method: Token, function: FunctionId, status: Result<()>);
+        thread_created(thread: ThreadId);
+        runtime_suspend_finished();
+        runtime_resume_started();
+        garbage_collection_started(generations: Generations<'_>, reason: GcReason);
+        garbage_collection_finished();
+        moved_references(ranges: MovedRanges<'_>);
+        surviving_references(ranges: SurvivingRanges<'_>);
+        object_allocated(object: ObjectId<'_>, class: ClassId);
+        objects_allocated_by_class(objects: ObjectsOfClass<'_>);
+        root_references(roots: &[ObjectId<'_>]);
+        root_references2(roots: Roots<'_>);
+        conditional_weak_table_element_references(elements: WeakTableElements<'_>);
+        finalizable_object_queued(object: ObjectId<'_>, critical: bool);
+        handle_created(handle: GcHandleId, object: ObjectId<'_>);
+        handle_destroyed(handle: GcHandleId);
+        exception_thrown(exception: ObjectId<'_>);
+        exception_search_function_enter(function: FunctionId);
+        exception_search_function_leave();
+        exception_search_catcher_found(function: FunctionId);
+        exception_os_handler_enter();
+        exception_os_handler_leave();
+        exception_unwind_function_enter(function: FunctionId);
+        exception_unwind_function_leave();
+        exception_unwind_finally_leave();
+        exception_catcher_leave();
+        exception_clr_catcher_found();
+        exception_clr_catcher_execute();
+        event_pipe_provider_created(provider: EventPipeProviderId);
     }
 }

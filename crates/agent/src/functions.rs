@@ -32,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) wanted: bool,
     /// Named by an include, so that calls to it are never to be inlined.
     pub(crate) named: bool,
+    /// Passes the filters that choose functions, whether it gets hooks or not.
+    pub(crate) passes: bool,
 }
 
 /// The dictionary.
@@ -56,6 +58,7 @@ struct Tables {
 struct Entry {
     known: Known,
     module: ModuleId,
+    noted: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -81,29 +84,53 @@ impl Functions {
         }
         let name = self.names.function(&self.info, function);
         let module = self.module(name.module_id, &name.module);
-        let wanted = self.is_wanted(&name, module);
+        let passes = self.passes(&name, module);
+        let wanted = passes && self.is_wanted(&name);
         let named = !self.choice.filter.include.is_empty() && self.choice.filter.includes(&name.module, &name.name);
-        if name.signature.is_empty() || name.token.0 == 0 {
+        if name.name.starts_with("[unknown]") {
             self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
         }
-        self.insert(function, &name, module, wanted, named)
+        self.insert(function, &name, module, Known { index: 0, wanted, named, passes })
     }
 
-    fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, wanted: bool, named: bool) -> Known {
+    /// The function, with its names in the recording even when nobody wants hooks in it.
+    pub(crate) fn noted(&self, function: FunctionId) -> Known {
+        let known = self.get(function);
+        let is_first =
+            self.tables().by_id.get_mut(&function).is_some_and(|entry| !std::mem::replace(&mut entry.noted, true));
+        if is_first {
+            let name = self.names.function(&self.info, function);
+            let module = self.module(name.module_id, &name.module);
+            self.note(known.index, &name, module.index);
+        }
+        known
+    }
+
+    /// The function if it was seen before; never asks the runtime.
+    pub(crate) fn known(&self, function: FunctionId) -> Option<Known> {
+        self.tables().by_id.get(&function).map(|entry| entry.known)
+    }
+
+    /// Names of classes and modules.
+    pub(crate) fn names(&self) -> &NameCache {
+        &self.names
+    }
+
+    fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, new: Known) -> Known {
         let (known, is_new) = {
             let mut tables = self.tables();
             match tables.by_id.get(&function) {
                 // Another thread compiled the same function meanwhile.
                 Some(entry) => (entry.known, false),
                 None => {
-                    let known = Known { index: tables.functions, wanted, named };
+                    let known = Known { index: tables.functions, ..new };
                     tables.functions += 1;
-                    tables.by_id.insert(function, Entry { known, module: name.module_id });
+                    tables.by_id.insert(function, Entry { known, module: name.module_id, noted: new.wanted });
                     (known, true)
                 }
             }
         };
-        if is_new && wanted {
+        if is_new && known.wanted {
             self.note(known.index, name, module.index);
         }
         known
@@ -125,14 +152,13 @@ impl Functions {
         );
     }
 
-    fn is_wanted(&self, name: &FunctionName, module: Module) -> bool {
+    fn passes(&self, name: &FunctionName, module: Module) -> bool {
+        let hidden = self.choice.just_my_code && module.framework;
+        !hidden && self.choice.filter.passes(&name.module, &name.name)
+    }
+
+    fn is_wanted(&self, name: &FunctionName) -> bool {
         let choice = &self.choice;
-        if choice.just_my_code && module.framework {
-            return false;
-        }
-        if !choice.filter.passes(&name.module, &name.name) {
-            return false;
-        }
         if !choice.helpers && is_runtime_helper(name) {
             return false;
         }

@@ -3,8 +3,10 @@
 //! Callbacks run on the program's threads behind the framework's panic boundary. None may write to
 //! the program's streams, and none is called before [`Instrument::start`] has run.
 
+use std::sync::Arc;
+
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId};
+use clr_profiler::{Events, FunctionId, Profiler};
 
 use clrscope_recording::writer::ThreadRecord;
 
@@ -23,6 +25,10 @@ pub(crate) trait Instrument: Send + Sync {
     /// What it wants done regularly on the helper thread; asked once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
+    }
+    /// Itself, if it wants to hear every callback of its [`events`](Self::events); asked once.
+    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
+        None
     }
     /// In a forked child: let go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}

@@ -6,11 +6,15 @@
 //!   +-- threads: begin and end of each, its record; hooks: which entry points
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //!   +-- instruments/flow: hooks -> slow -> ring
+//!   +-- instruments/events: callbacks -> dictionary, event_log
+//!   +-- instruments/exceptions: places -> dictionary, event_log
 //! ```
 
 mod agent;
 mod boundary;
 mod clock;
+mod dictionary;
+mod event_log;
 mod fork;
 mod functions;
 mod helper;

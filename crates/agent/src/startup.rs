@@ -23,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
+    /// Monotonic nanoseconds when the recording of the process began.
+    pub(crate) start_ns: u64,
 }
 
 /// A running agent.
@@ -56,8 +58,9 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     if !request.children && is_child(folder) {
         return Err("this process is a child, and children are not to be recorded".into());
     }
-    let writer =
-        ProcessWriter::create(folder, &describe(info)).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let process = describe(info);
+    let start_ns = process.mono_ns;
+    let writer = ProcessWriter::create(folder, &process).map_err(|error| format!("{}: {error}", folder.display()))?;
     let writer: &'static ProcessWriter = Box::leak(Box::new(writer));
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
@@ -68,6 +71,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         functions: Arc::clone(&functions),
         helper: helper.clone(),
         interval_ns: interval.as_nanos() as u64,
+        start_ns,
     };
     let mut started = Vec::new();
     let mut filled = request.clone();

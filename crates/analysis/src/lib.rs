@@ -44,6 +44,8 @@
 mod catalog;
 mod cost;
 mod edges;
+mod events;
+mod exceptions;
 mod flow;
 mod forest;
 mod parallel;
@@ -55,6 +57,8 @@ mod sums;
 mod times;
 mod views;
 
+pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
+pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
 pub use flow::{FlowFunction, FlowKind, FlowLog, FlowRow};
 pub use forest::{Forest, tree};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};

@@ -1,5 +1,6 @@
 //! The instruments this version knows, so that a slip of the finger is seen before the program starts.
 
+use clrscope_recording::events::Group;
 use clrscope_recording::request::{InstrumentRequest, parse_size};
 
 /// One instrument and its options.
@@ -26,12 +27,16 @@ enum Value {
     None,
     /// A size such as `512MiB`.
     Size,
+    /// Groups of events joined by `+`.
+    Groups,
+    /// A number from 0 to 256.
+    Frames,
 }
 
 const ON_OFF: Value = Value::OneOf(&["on", "off"]);
 
 /// Every instrument, in the order in which help lists them.
-pub(crate) const ALL: &[Instrument] = &[CALLS, FLOW];
+pub(crate) const ALL: &[Instrument] = &[CALLS, FLOW, EVENTS, EXCEPTIONS];
 
 const CALLS: Instrument = Instrument {
     name: "calls",
@@ -58,6 +63,50 @@ const FLOW: Instrument = Instrument {
         OptionKind { name: "all", value: Value::None, about: "keep every event instead of the last ones" },
     ],
 };
+const EVENTS: Instrument = Instrument {
+    name: "events",
+    about: "what the runtime tells: loads, compilation, threads, collections, exceptions and more",
+    options: &[
+        OptionKind { name: "groups", value: Value::Groups, about: "groups of events (default all that are cheap)" },
+        OptionKind {
+            name: "allocations",
+            value: ON_OFF,
+            about: "each allocated object; needs the group objects (default off)",
+        },
+        OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
+        group("runtime", "start and end of the runtime"),
+        group("loads", "application domains, assemblies, modules and classes"),
+        group("jit", "compilation, inlining, searches for precompiled code"),
+        group("threads", "managed threads"),
+        group("transitions", "calls between managed and native code; slows cheap ones 40 to 70 times"),
+        group("suspend", "suspensions, with their reason"),
+        group("gc", "begin and end of collections"),
+        group("objects", "objects by class after each collection; collections are no longer concurrent"),
+        group("heap", "roots, references, moved and surviving objects; as objects, and much data"),
+        group("handles", "GC handles; collections are no longer concurrent"),
+        group("exceptions", "throw, search, filters, unwind, catch"),
+        group("com", "COM and remoting, which never come outside Windows"),
+        group("pipe", "EventPipe providers"),
+        group("all", "all of them"),
+    ],
+};
+
+const EXCEPTIONS: Instrument = Instrument {
+    name: "exceptions",
+    about: "each exception: what it says, where it was thrown, who was asked, who caught it",
+    options: &[
+        OptionKind {
+            name: "frames",
+            value: Value::Frames,
+            about: "frames kept of the stack at the throw (default 64)",
+        },
+        OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
+    ],
+};
+
+const fn group(name: &'static str, about: &'static str) -> OptionKind {
+    OptionKind { name, value: Value::None, about }
+}
 
 /// What `run` records when nothing is asked for.
 pub(crate) const DEFAULT: &str = "calls";
@@ -113,6 +162,8 @@ impl OptionKind {
         match (&self.value, value) {
             (Value::None, None) => true,
             (Value::OneOf(words), Some(value)) => words.contains(&value),
+            (Value::Groups, Some(value)) => value.split('+').all(|name| name == "all" || Group::parse(name).is_some()),
+            (Value::Frames, Some(value)) => value.parse().is_ok_and(|frames: usize| frames <= 256),
             (Value::Size, Some(value)) => parse_size(value).is_ok_and(|size| size > 0),
             _ => false,
         }
@@ -123,6 +174,11 @@ impl OptionKind {
             Value::None => self.name.to_owned(),
             Value::OneOf(words) => format!("{}={}", self.name, words.join("|")),
             Value::Size => format!("{}=SIZE", self.name),
+            Value::Frames => format!("{}=NUMBER, 0 to 256", self.name),
+            Value::Groups => {
+                let names: Vec<_> = Group::ALL.iter().map(|(name, _)| *name).collect();
+                format!("{}=GROUP+GROUP, groups being {}", self.name, names.join(", "))
+            }
         }
     }
 }
@@ -143,6 +199,23 @@ mod tests {
     fn every_documented_option_is_accepted() {
         let all = "calls:clock=tsc,noinline,native=on,helpers=off,trivial=off,max=64MiB";
         assert_eq!(check(&InstrumentRequest::parse(all).expect("well formed")), Ok(()));
+        for events in [
+            "exceptions:frames=9,max=1MiB",
+            "events:jit,gc",
+            "events:groups=jit+all,max=1GiB",
+            "events:objects,allocations=on",
+        ] {
+            assert_eq!(check(&InstrumentRequest::parse(events).expect("well formed")), Ok(()));
+        }
+    }
+
+    #[test]
+    fn every_group_can_be_named_alone() {
+        for (name, _) in Group::ALL {
+            assert_eq!(check(&InstrumentRequest::parse(&format!("events:{name}")).expect("well formed")), Ok(()));
+        }
+        assert!(refusal("events:jitter").known.contains("suspend, gc, objects"));
+        assert!(refusal("events:groups=gc+sun").known.contains("heap"));
     }
 
     #[test]

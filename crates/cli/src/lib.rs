@@ -10,6 +10,7 @@ mod errors;
 mod instruments;
 mod json;
 mod launch;
+mod lines;
 mod output;
 mod pack;
 mod recording_file;

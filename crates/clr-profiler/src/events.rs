@@ -59,6 +59,8 @@ flags! {
     DISABLE_OPTIMIZATIONS = 0x40_0000, 0;
     /// Keeps the allocation helpers slow for the life of the process, so that allocations can be told.
     ENABLE_OBJECT_ALLOCATED = 0x80_0000, 0;
+    /// Exceptions that the runtime itself catches.
+    CLR_EXCEPTIONS = 0x100_0000, 0;
     /// Hooks may ask for arguments (slow hooks only).
     ENABLE_FUNCTION_ARGS = 0x200_0000, 0;
     /// Hooks may ask for the return value (slow hooks only).

@@ -126,7 +126,8 @@ pub use ids::{
 };
 pub use info::{
     AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange, DynamicFunction,
-    ExceptionClause, FunctionInfo, ModuleFlags, ModuleInfo, ProfilerInfo, RuntimeVersion,
+    ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, IlRange, ModuleFlags, ModuleInfo, ProfilerInfo,
+    RuntimeVersion, StackFrame, StringLayout,
 };
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache};

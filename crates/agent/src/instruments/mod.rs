@@ -1,6 +1,8 @@
 //! The instruments, one module each.
 
 pub(crate) mod calls;
+pub(crate) mod events;
+pub(crate) mod exceptions;
 pub(crate) mod flow;
 
 use std::sync::Arc;
@@ -26,6 +28,16 @@ pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<(Ar
             let filled = options.to_string();
             Ok((Arc::new(flow::Flow::start(&options, context)?), filled))
         }
-        name => Err(format!("there is no instrument '{name}'; known: calls, flow")),
+        "events" => {
+            let options = events::Options::parse(request)?;
+            let filled = options.to_string();
+            Ok((Arc::new(events::Events::start(&options, context)?), filled))
+        }
+        "exceptions" => {
+            let options = exceptions::Options::parse(request)?;
+            let filled = options.to_string();
+            Ok((Arc::new(exceptions::Exceptions::start(&options, context)?), filled))
+        }
+        name => Err(format!("there is no instrument '{name}'; known: calls, flow, events, exceptions")),
     }
 }

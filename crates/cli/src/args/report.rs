@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use clrscope_analysis::{EventQuery, ExceptionQuery, Query};
+use clrscope_recording::events::Group;
+use clrscope_recording::request::Glob;
+
 use super::filters::Filters;
 use crate::commands::report::{Format, Options, View};
-use crate::commands::{Task, flow};
-use crate::errors::Failure;
+use crate::commands::{Task, events, exceptions, flow};
+use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,16 +40,45 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
+    #[command(flatten)]
+    logs: LogFlags,
+
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// What only logs have.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
+struct LogFlags {
     /// View flow: leave calls deeper than this out (0 is the outermost)
     #[arg(long, value_name = "DEPTH")]
     depth: Option<u32>,
 
-    /// View flow: go on with what is called until the program ends
+    /// Views flow and events: go on with what the program does until it ends
     #[arg(long)]
     follow: bool,
 
-    #[command(flatten)]
-    filters: Filters,
+    /// View events: only events of this group, such as jit or gc; can be repeated
+    #[arg(long, value_name = "GROUP")]
+    group: Vec<String>,
+
+    /// Only events that are called or are about something called like this, only exceptions of a type called
+    /// like this; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    name: Vec<String>,
+
+    /// View exceptions: the whole story of each exception, rather than rows by type and place
+    #[arg(long)]
+    each: bool,
+
+    /// View events: all threads together by time, rather than one after another
+    #[arg(long)]
+    interleave: bool,
+
+    /// View events with --per-thread: a file per thread in this folder
+    #[arg(short = 'o', long = "output", value_name = "DIR", requires = "per_thread")]
+    output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -68,6 +101,10 @@ enum ViewName {
     Losses,
     /// Every call with its begin and its end (needs -i flow)
     Flow,
+    /// What the runtime told, as a log
+    Events,
+    /// Exceptions by type and place, or the whole story of --each
+    Exceptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -84,44 +121,124 @@ impl Report {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
-        let (recording, format) = (self.recording, self.format.into());
-        if let Some(view) = self.view.table() {
-            let given = [("--depth", self.depth.is_some()), ("--follow", self.follow)];
-            return match given.into_iter().find(|(_, given)| *given) {
-                Some((option, _)) => Err(only_for_flow(option, view)),
-                None => Ok(Task::Report(Box::new(Options { recording, view, format, query }))),
-            };
+        let (recording, format, logs) = (self.recording, self.format.into(), self.logs);
+        Ok(match Shown::from(self.view) {
+            Shown::Table(view) => {
+                logs.refuse(view.name(), &[], "its rows are sums, not single calls or events")?;
+                Task::Report(Box::new(Options { recording, view, format, query }))
+            }
+            Shown::Flow => Task::Flow(Box::new(logs.into_flow_options(recording, format, query)?)),
+            Shown::Events => Task::Events(Box::new(logs.into_event_options(recording, format, query)?)),
+            Shown::Exceptions => Task::Exceptions(Box::new(logs.into_exception_options(recording, format, query)?)),
+        })
+    }
+}
+
+impl LogFlags {
+    fn given(&self) -> [(&'static str, bool); 7] {
+        [
+            ("--depth", self.depth.is_some()),
+            ("--follow", self.follow),
+            ("--group", !self.group.is_empty()),
+            ("--name", !self.name.is_empty()),
+            ("--each", self.each),
+            ("--interleave", self.interleave),
+            ("--output", self.output.is_some()),
+        ]
+    }
+
+    /// Refuses every flag that was given but those that the view has.
+    fn refuse(&self, view: &str, has: &[&str], why: &str) -> Result<(), Failure> {
+        match self.given().into_iter().find(|(option, given)| *given && !has.contains(option)) {
+            Some((option, _)) => {
+                let hint = "'clrscope report --help' says which view has which options";
+                Err(Failure::usage(format!("'{option}' is not for the view '{view}'"), why, hint))
+            }
+            None => Ok(()),
         }
+    }
+
+    fn into_flow_options(self, recording: PathBuf, format: Format, query: Query) -> Result<flow::Options, Failure> {
+        self.refuse("flow", &["--depth", "--follow"], "it shows calls")?;
         if self.follow && format != Format::Text {
             let why = "what is still growing is shown as text";
             return Err(Failure::usage("'--follow' does not go with that format", why, "leave --format out"));
         }
-        Ok(Task::Flow(Box::new(flow::Options { recording, format, query, max_depth: self.depth, follow: self.follow })))
+        Ok(flow::Options { recording, format, query, max_depth: self.depth, follow: self.follow })
+    }
+
+    fn into_exception_options(
+        self,
+        recording: PathBuf,
+        format: Format,
+        query: Query,
+    ) -> Result<exceptions::Options, Failure> {
+        self.refuse("exceptions", &["--name", "--each"], "it shows exceptions, not single events")?;
+        if query.per_thread {
+            let why = "it shows the thread of each exception with --each";
+            return Err(Failure::usage(
+                "'--per-thread' is not for the view 'exceptions'",
+                why,
+                "choose one with --thread",
+            ));
+        }
+        let types = self.name.iter().map(|text| Glob::new(text)).collect();
+        Ok(exceptions::Options { recording, format, query: ExceptionQuery { query, types }, each: self.each })
+    }
+
+    fn into_event_options(self, recording: PathBuf, format: Format, query: Query) -> Result<events::Options, Failure> {
+        self.refuse("events", &["--group", "--name", "--interleave", "--follow", "--output"], "it is a log of events")?;
+        let follows_text = matches!(format, Format::Text) && self.output.is_none();
+        if self.follow && !follows_text {
+            let why = "what is still growing is shown as text on the terminal";
+            return Err(Failure::usage("'--follow' does not go with that", why, "leave --format and --output out"));
+        }
+        if query.per_thread && self.output.is_none() {
+            let why = "events are shown thread by thread anyway";
+            return Err(Failure::usage("'--per-thread' needs a folder", why, "add -o DIR for a file per thread"));
+        }
+        let groups = self.group.iter().map(|name| group(name)).collect::<Result<_, _>>()?;
+        let names = self.name.iter().map(|text| Glob::new(text)).collect();
+        let query = EventQuery { query, groups, names, interleave: self.interleave };
+        Ok(events::Options { recording, format, query, follow: self.follow, folder: self.output })
     }
 }
 
-fn only_for_flow(option: &str, view: View) -> Failure {
-    Failure::usage(
-        format!("'{option}' is not for the view '{}'", view.name()),
-        "its rows are sums, not single calls",
-        "'--view flow' shows single calls",
-    )
+fn group(name: &str) -> Result<Group, Failure> {
+    Group::parse(name).ok_or_else(|| {
+        let known: Vec<_> = Group::ALL.iter().map(|(name, _)| *name).collect();
+        Failure::usage(
+            format!("'--group' does not take {}", quoted(name)),
+            "there is no such group of events",
+            format!("known: {}", known.join(", ")),
+        )
+    })
 }
 
-impl ViewName {
-    /// The view where it is a table, `None` for the log of calls.
-    fn table(self) -> Option<View> {
-        Some(match self {
-            Self::Summary => View::Summary,
-            Self::Functions => View::Functions,
-            Self::Tree => View::Tree,
-            Self::Callers => View::Callers,
-            Self::Callees => View::Callees,
-            Self::Threads => View::Threads,
-            Self::Modules => View::Modules,
-            Self::Losses => View::Losses,
-            Self::Flow => return None,
-        })
+/// A view, by the command that shows it.
+#[derive(Debug, Clone, Copy)]
+enum Shown {
+    Table(View),
+    Flow,
+    Events,
+    Exceptions,
+}
+
+impl From<ViewName> for Shown {
+    fn from(name: ViewName) -> Self {
+        match name {
+            ViewName::Summary => Self::Table(View::Summary),
+            ViewName::Functions => Self::Table(View::Functions),
+            ViewName::Tree => Self::Table(View::Tree),
+            ViewName::Callers => Self::Table(View::Callers),
+            ViewName::Callees => Self::Table(View::Callees),
+            ViewName::Threads => Self::Table(View::Threads),
+            ViewName::Modules => Self::Table(View::Modules),
+            ViewName::Losses => Self::Table(View::Losses),
+            ViewName::Flow => Self::Flow,
+            ViewName::Events => Self::Events,
+            ViewName::Exceptions => Self::Exceptions,
+        }
     }
 }
 

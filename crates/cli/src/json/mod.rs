@@ -1,12 +1,18 @@
 //! Rows as JSON: the exact keys of the documented schemas, times as integers of nanoseconds.
 
+mod events;
+mod exceptions;
 mod flow;
 mod recording;
 mod rows;
 mod tree;
 
+use std::io::{self, Write};
+
 use serde_json::{Map, Value, json};
 
+pub(crate) use events::event;
+pub(crate) use exceptions::{exception, exception_group};
 pub(crate) use flow::{flow, flow_function};
 pub(crate) use recording::{is_complete, recording};
 pub(crate) use rows::{THREAD_START, edge, finding, function_row, loss, module, thread};
@@ -22,6 +28,28 @@ pub(crate) fn document(view: &str, recording: Object, rest: impl IntoIterator<It
     document.insert("recording".into(), Value::Object(recording));
     document.extend(rest.into_iter().map(|(key, value)| (key.to_owned(), value)));
     Value::Object(document)
+}
+
+/// Writes a document of `view` row by row: there may be more rows than fit in memory as values.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn stream_rows(
+    out: &mut dyn Write,
+    view: &str,
+    recording: Object,
+    rows: impl Iterator<Item = Object>,
+) -> io::Result<()> {
+    write!(
+        out,
+        "{{\n  \"schema\": {},\n  \"recording\": {},\n  \"rows\": [",
+        json!(schema(view)),
+        Value::Object(recording)
+    )?;
+    for (at, row) in rows.enumerate() {
+        write!(out, "{}\n    {}", if at == 0 { "" } else { "," }, Value::Object(row))?;
+    }
+    writeln!(out, "\n  ]\n}}")
 }
 
 /// The name and version of a view's schema.

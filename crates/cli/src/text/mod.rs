@@ -1,5 +1,7 @@
 //! Reports for people: aligned columns, shares beside times, as wide as the terminal.
 
+mod events;
+mod exceptions;
 mod flow;
 mod head;
 mod lists;
@@ -8,6 +10,8 @@ mod table;
 mod tree;
 mod units;
 
+pub(crate) use events::{event_line, thread_heading, thread_title};
+pub(crate) use exceptions::{exception_groups, exception_stories};
 pub(crate) use flow::{flow_functions, flow_heading, flow_line};
 pub(crate) use head::head;
 pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top};

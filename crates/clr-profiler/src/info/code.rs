@@ -1,7 +1,7 @@
 //! Native code of functions.
 
 use clr_profiler_sys::info::{ICorProfilerInfo8, ICorProfilerInfo9};
-use clr_profiler_sys::structs::COR_PRF_CODE_INFO;
+use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
 use super::{ProfilerInfo, ask_array};
 use crate::error::check;
@@ -21,6 +21,17 @@ impl CodeRange {
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
     }
+}
+
+/// Native code and the IL it was made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IlRange {
+    /// Offset in the IL; `None` for prolog, epilog and what has no IL.
+    pub il: Option<u32>,
+    /// Offset of the first byte from the code's start.
+    pub start: u32,
+    /// Offset past the last byte.
+    pub end: u32,
 }
 
 fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
@@ -63,6 +74,27 @@ impl ProfilerInfo {
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, infos| unsafe { runtime.GetCodeInfo4(start, capacity, needed, infos) })
             .map(ranges)
+    }
+
+    /// Which IL the code of the version that begins at `start` was made of. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers; dynamic functions have no map.
+    pub fn il_map_at(&self, start: usize) -> Result<Vec<IlRange>> {
+        let method = "GetILToNativeMapping3";
+        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        // SAFETY: valid out-parameters.
+        let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
+            runtime.GetILToNativeMapping3(start, capacity, needed, map)
+        })?;
+        // The highest numbers are marks: no mapping, prolog, epilog.
+        let il = |offset: u32| (offset < u32::MAX - 2).then_some(offset);
+        let range = |m: COR_DEBUG_IL_TO_NATIVE_MAP| IlRange {
+            il: il(m.il_offset),
+            start: m.native_start_offset,
+            end: m.native_end_offset,
+        };
+        Ok(map.into_iter().map(range).collect())
     }
 
     /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.

@@ -5,6 +5,8 @@ mod code;
 mod exceptions;
 mod functions;
 mod modules;
+mod objects;
+mod stacks;
 mod text;
 mod threads;
 
@@ -19,10 +21,12 @@ use crate::hooks::RawHooks;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
-pub use code::CodeRange;
+pub use code::{CodeRange, IlRange};
 pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
+pub use objects::{ExceptionContent, ExceptionReader, StringLayout};
+pub use stacks::StackFrame;
 pub use threads::RuntimeVersion;
 
 pub(crate) use text::read_text;

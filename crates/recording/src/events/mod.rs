@@ -12,8 +12,7 @@
 //! | 64 to 127 | a text: number of bytes, UTF-8 |
 //! | from 128 | what the runtime identifies: its identifier, then our number for it |
 //!
-//! The runtime uses identifiers again, our numbers are never used twice: from 1 for each tag, 0 where
-//! there is none. A function's number is its index in
+//! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's number is its index in
 //! [`Process::functions`](crate::model::Process::functions); the names of everything else are records of
 //! the kind [`Kind::NAME`], anywhere in the same arena, with the thing and a text. What has no such record
 //! never had a name that could be had.

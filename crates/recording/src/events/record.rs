@@ -87,6 +87,42 @@ pub enum Value<'a> {
     Thing(Thing),
 }
 
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<usize> for Value<'_> {
+    fn from(number: usize) -> Self {
+        Self::Number(number as u64)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(answer: bool) -> Self {
+        Self::Number(answer.into())
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Thing> for Value<'_> {
+    fn from(thing: Thing) -> Self {
+        Self::Thing(thing)
+    }
+}
+
 /// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
@@ -178,6 +214,17 @@ impl<'a> Encoder<'a> {
             encoder.varint(value.id);
             encoder.varint(value.index.into());
         })
+    }
+
+    /// Adds a field, unless it says nothing: an empty text, or a thing without identifier.
+    pub fn put(&mut self, field: Field<'_>) -> &mut Self {
+        match field.value {
+            Value::Number(number) => self.number(field.tag, number),
+            Value::Text("") => self,
+            Value::Text(text) => self.text(field.tag, text),
+            Value::Thing(Thing { id: 0, index: 0 }) => self,
+            Value::Thing(thing) => self.thing(field.tag, thing),
+        }
     }
 
     /// The record's bytes, and whether everything fitted in.
@@ -350,7 +397,13 @@ mod tests {
     fn what_does_not_fit_is_left_out_whole() {
         let mut buffer = [0; 16];
         let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 5);
-        encoder.number(Tag::OBJECT, 1).text(Tag::MESSAGE, "far too long for so little memory").number(Tag::COUNT, 2);
+        encoder
+            .put(Field { tag: Tag::REASON, value: "".into() })
+            .put(Field { tag: Tag::CLASS, value: Thing::default().into() });
+        encoder
+            .put(Field { tag: Tag::OBJECT, value: true.into() })
+            .text(Tag::MESSAGE, "far too long for so little memory")
+            .number(Tag::COUNT, 2);
         let (bytes, whole) = encoder.finish();
         assert!(!whole);
         let record = Records::new(bytes).next().expect("a record");

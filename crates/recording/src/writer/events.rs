@@ -266,13 +266,23 @@ impl Chunk {
 
     /// Appends bytes and publishes them; whether they fit. Only for the thread that took the chunk.
     pub fn append(self, bytes: &[u8], mono_ns: u64) -> bool {
+        self.append_with(mono_ns, |free| {
+            free.get_mut(..bytes.len())?.copy_from_slice(bytes);
+            Some(bytes.len())
+        })
+    }
+
+    /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None` leaves the
+    /// chunk as it is. Whether something was written. Only for the thread that took the chunk.
+    pub fn append_with(self, mono_ns: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let used = self.used();
-        if bytes.len() > self.room().saturating_sub(used) {
+        let free = self.room().saturating_sub(used);
+        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and readers
+        // look at what was published only.
+        let Some(wrote) = write(unsafe { std::slice::from_raw_parts_mut(self.payload().add(used), free) }) else {
             return false;
-        }
-        // SAFETY: the range lies in the chunk, which is backed, and only its thread writes it.
-        unsafe { self.payload().add(used).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        self.publish(used + bytes.len(), mono_ns);
+        };
+        self.publish(used + wrote.min(free), mono_ns);
         true
     }
 }

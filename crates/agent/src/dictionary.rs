@@ -1,0 +1,184 @@
+//! Numbers and names for what events refer to.
+//!
+//! The runtime's identifiers are used again after an unload, so each thing gets a number of our own the
+//! first time it is seen. Its name follows as a record, at once or, where the runtime can't be asked,
+//! from the next callback in which it can.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, ModuleId, ObjectId, ProfilerInfo};
+use clrscope_recording::events::{Kind, Tag, Thing};
+
+use crate::event_log::EventLog;
+use crate::functions::{Functions, Known};
+
+/// Names that are waited for at most.
+const MOST_WAITING: usize = 1 << 16;
+
+/// Whether the runtime may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// It may.
+    Now,
+    /// Not here: it stands still, holds locks, or knows no more than we do.
+    Later,
+}
+
+/// The dictionary of one instrument.
+pub(crate) struct Dictionary {
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    log: &'static EventLog,
+    tables: Mutex<Tables>,
+    any_waiting: AtomicBool,
+}
+
+#[derive(Default)]
+struct Tables {
+    things: HashMap<(Tag, usize), Entry>,
+    last: u32,
+    waiting: Vec<(Tag, usize)>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    index: u32,
+    named: bool,
+    waiting: bool,
+}
+
+impl Dictionary {
+    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>, log: &'static EventLog) -> Self {
+        Self {
+            info: info.clone(),
+            functions: Arc::clone(functions),
+            log,
+            tables: Mutex::default(),
+            any_waiting: AtomicBool::new(false),
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A function, noted in the recording. With [`Ask::Later`] only one that was noted before has a number.
+    pub(crate) fn function(&self, function: FunctionId, ask: Ask) -> Thing {
+        let index = match ask {
+            Ask::Now => self.functions.noted(function).index,
+            Ask::Later => self.functions.known(function).map_or(0, |known| known.index),
+        };
+        Thing { id: function.0 as u64, index }
+    }
+
+    /// What the filters say about a function.
+    pub(crate) fn known(&self, function: FunctionId) -> Known {
+        self.functions.get(function)
+    }
+
+    /// A class.
+    pub(crate) fn class(&self, class: ClassId, ask: Ask) -> Thing {
+        self.thing(Tag::CLASS, class.0, ask)
+    }
+
+    /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
+    pub(crate) fn class_of(&self, object: ObjectId<'_>) -> Thing {
+        self.info.class_of_object(object).map_or(Thing::default(), |class| self.class(class, Ask::Now))
+    }
+
+    /// Anything but a function.
+    pub(crate) fn thing(&self, tag: Tag, id: usize, ask: Ask) -> Thing {
+        if id == 0 {
+            return Thing::default();
+        }
+        let (index, named) = {
+            let mut tables = self.tables();
+            let tables = &mut *tables;
+            let entry = tables.things.entry((tag, id)).or_insert_with(|| {
+                tables.last += 1;
+                Entry { index: tables.last, named: false, waiting: false }
+            });
+            if ask == Ask::Later && !entry.named && !entry.waiting && tables.waiting.len() < MOST_WAITING {
+                entry.waiting = true;
+                tables.waiting.push((tag, id));
+                self.any_waiting.store(true, Ordering::Release);
+            }
+            (entry.index, entry.named)
+        };
+        let thing = Thing { id: id as u64, index };
+        if ask == Ask::Now && !named {
+            self.ask(tag, id);
+        }
+        thing
+    }
+
+    /// Asks for the names that are waited for. Call it where the runtime may be asked.
+    pub(crate) fn settle(&self) {
+        if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
+            let waiting = std::mem::take(&mut self.tables().waiting);
+            for (tag, id) in waiting {
+                self.ask(tag, id);
+            }
+        }
+    }
+
+    /// No lock is held while the runtime is asked.
+    fn ask(&self, tag: Tag, id: usize) {
+        if let Some(name) = self.name_of(tag, id) {
+            self.name(tag, id, &name);
+        }
+    }
+
+    fn name_of(&self, tag: Tag, id: usize) -> Option<String> {
+        let info = &self.info;
+        let name = match tag {
+            Tag::CLASS => self.functions.names().class(info, ClassId(id)).to_string(),
+            Tag::MODULE => self.module_name(ModuleId(id))?,
+            Tag::ASSEMBLY => info.assembly_info(AssemblyId(id)).ok()?.name,
+            Tag::APP_DOMAIN => info.app_domain_info(AppDomainId(id)).ok()?.name,
+            _ => return None,
+        };
+        Some(name).filter(|name| !name.is_empty() && name != "?")
+    }
+
+    fn module_name(&self, module: ModuleId) -> Option<String> {
+        let found = self.info.module_info(module).ok()?;
+        let file = Path::new(&found.path).file_name().map(|name| name.to_string_lossy().into_owned());
+        file.or_else(|| Some(self.functions.names().assembly(&self.info, module).ok()?.to_string()))
+    }
+
+    /// Notes a name; the first is kept, except for threads, which may get another.
+    pub(crate) fn name(&self, tag: Tag, id: usize, name: &str) {
+        let index = {
+            let mut tables = self.tables();
+            let Some(entry) = tables.things.get_mut(&(tag, id)) else { return };
+            if entry.named && tag != Tag::THREAD {
+                return;
+            }
+            entry.named = true;
+            entry.index
+        };
+        self.log.write(Kind::NAME, &[(tag, Thing { id: id as u64, index }.into()), (Tag::NAME, name.into())]);
+    }
+
+    /// Whether it has a name.
+    pub(crate) fn is_named(&self, tag: Tag, id: usize) -> bool {
+        self.tables().things.get(&(tag, id)).is_some_and(|entry| entry.named)
+    }
+
+    /// The runtime may use the identifier for something else from now on.
+    pub(crate) fn forget(&self, tag: Tag, id: usize) {
+        self.tables().things.remove(&(tag, id));
+    }
+
+    /// A module is going, with classes whose identifiers will be used again: which, only the runtime
+    /// could tell. Classes seen again get new numbers.
+    pub(crate) fn module_unloads(&self, module: ModuleId) {
+        let mut tables = self.tables();
+        tables.things.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.0));
+        tables.waiting.retain(|&(tag, _)| tag != Tag::CLASS);
+    }
+}

@@ -1,0 +1,98 @@
+//! `events`: every callback of the runtime, with names, in the order of each thread.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`options`] | which groups, and what they cost |
+//! | [`callbacks`] | what the runtime tells, written down |
+//! | [`objects`] | objects per class |
+
+mod callbacks;
+mod objects;
+mod options;
+
+use std::sync::Arc;
+
+use clr_profiler::{Events as Mask, FunctionId, HResult, Profiler};
+use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use crate::dictionary::Dictionary;
+use crate::event_log::EventLog;
+use crate::helper::Task;
+use crate::instrument::Instrument;
+use crate::startup::Context;
+
+use objects::ClassCounts;
+pub(crate) use options::Options;
+
+/// The running instrument.
+pub(crate) struct Events {
+    writer: &'static ProcessWriter,
+    log: &'static EventLog,
+    names: Dictionary,
+    options: Options,
+    kinds: [bool; 256],
+    live: Option<ClassCounts>,
+}
+
+impl Events {
+    /// Makes the instrument.
+    ///
+    /// # Errors
+    /// In words, when its file can't be had.
+    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
+        let log = EventLog::create(context.writer, context.start_ns, "events", options.max_bytes)?;
+        for remark in options.remarks() {
+            context.writer.fact(monotonic_ns(), remark);
+        }
+        let needs_count = options.has(clrscope_recording::events::Group::Objects);
+        Ok(Self {
+            writer: context.writer,
+            log,
+            names: Dictionary::new(&context.info, &context.functions, log),
+            options: options.clone(),
+            kinds: options.kinds(),
+            live: needs_count.then(ClassCounts::new),
+        })
+    }
+
+    fn wants(&self, kind: Kind) -> bool {
+        self.kinds[usize::from(kind.0)]
+    }
+
+    /// Whether events about this function are wanted: the filters are the same for all instruments.
+    fn wants_function(&self, kind: Kind, function: FunctionId) -> bool {
+        self.wants(kind) && self.names.known(function).passes
+    }
+
+    fn write(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
+        self.log.write(kind, fields);
+    }
+}
+
+/// A status as two fields: its number and, for a failure, its name.
+fn outcome(status: &clr_profiler::Result<()>) -> [(Tag, Value<'static>); 2] {
+    let (code, name) = match status {
+        Ok(()) => (HResult::OK, ""),
+        Err(error) => (error.hresult(), error.name().unwrap_or("")),
+    };
+    [(Tag::RESULT, Value::Number(u64::from(code.0 as u32))), (Tag::RESULT_NAME, Value::Text(name))]
+}
+
+impl Instrument for Events {
+    fn events(&self) -> Mask {
+        self.options.mask()
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![self.log.task()]
+    }
+
+    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
+        Some(self)
+    }
+
+    fn detach_in_child(&self) {
+        self.log.detach_in_child();
+    }
+}

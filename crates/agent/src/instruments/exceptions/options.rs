@@ -1,0 +1,75 @@
+//! Options of `exceptions`.
+
+use std::fmt;
+
+use clrscope_recording::request::{InstrumentRequest, parse_size};
+
+/// Frames kept of a stack when nobody says how many, and at most.
+const FRAMES: usize = 64;
+const MOST_FRAMES: usize = 256;
+
+/// `exceptions:frames=N,max=SIZE`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Frames kept of the stack at the throw.
+    pub(crate) frames: usize,
+    pub(crate) max_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { frames: FRAMES, max_bytes: 1 << 30 }
+    }
+}
+
+impl Options {
+    /// Understands the options.
+    pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
+        let mut options = Self::default();
+        for (key, value) in &request.options {
+            let value = value.as_deref().unwrap_or_default();
+            match key.as_str() {
+                "frames" => options.frames = frames(value)?,
+                "max" => options.max_bytes = parse_size(value).map_err(|error| error.0)?,
+                _ => return Err(format!("exceptions has no option '{key}'; known: frames, max")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn frames(value: &str) -> Result<usize, String> {
+    match value.parse() {
+        Ok(frames @ 0..=MOST_FRAMES) => Ok(frames),
+        _ => Err(format!("exceptions:frames={value}: it takes a whole number from 0 to {MOST_FRAMES}")),
+    }
+}
+
+impl fmt::Display for Options {
+    /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exceptions:frames={},max={}", self.frames, self.max_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))
+    }
+
+    #[test]
+    fn what_is_printed_is_what_is_meant() {
+        let options = parse("exceptions:frames=9,max=64MiB").expect("options");
+        assert_eq!(parse(&options.to_string()), Ok(options));
+        assert_eq!(parse("exceptions"), Ok(Options::default()));
+    }
+
+    #[test]
+    fn unknown_options_list_the_known_ones() {
+        assert!(parse("exceptions:depth=9").expect_err("unknown").contains("known: frames, max"));
+        assert!(parse("exceptions:frames=1000").expect_err("too many").contains("0 to 256"));
+    }
+}

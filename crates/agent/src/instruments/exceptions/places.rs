@@ -1,0 +1,83 @@
+//! From the addresses of a stack to functions and offsets in their IL, each looked up once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{FunctionId, ProfilerInfo, StackFrame};
+use clrscope_recording::events::Thing;
+
+use crate::dictionary::{Ask, Dictionary};
+
+/// Addresses that are remembered.
+const MOST: usize = 1 << 16;
+
+/// A frame as it is recorded.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) function: Thing,
+    pub(super) il_offset: Option<u32>,
+}
+
+/// The places seen so far.
+#[derive(Default)]
+pub(super) struct Places {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    places: HashMap<usize, Place>,
+    /// Counts unloads: what was looked up before one is not stored after it.
+    unloads: u64,
+}
+
+impl Places {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a frame. Asks the runtime for one that is new.
+    pub(super) fn of(&self, info: &ProfilerInfo, names: &Dictionary, frame: StackFrame) -> Place {
+        let (known, unloads) = {
+            let known = self.known();
+            (known.places.get(&frame.address).copied(), known.unloads)
+        };
+        if let Some(place) = known {
+            return place;
+        }
+        let place = Place {
+            function: names.function(frame.function, Ask::Now),
+            il_offset: il_offset(info, frame.function, frame.address),
+        };
+        let mut known = self.known();
+        if known.unloads == unloads {
+            if known.places.len() >= MOST {
+                known.places.clear();
+            }
+            known.places.insert(frame.address, place);
+        }
+        place
+    }
+
+    /// Code is gone; other code may come to lie at its addresses.
+    pub(super) fn unloaded(&self) {
+        let mut known = self.known();
+        known.places.clear();
+        known.unloads += 1;
+    }
+}
+
+/// The offset of the statement that is under way. An address on the stack is where the call returns to, so
+/// the byte before it belongs to the call.
+fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<u32> {
+    let address = address.checked_sub(1)?;
+    let (_, rejit) = info.function_at(address).ok()?;
+    let starts = info.code_starts(function, rejit).ok()?;
+    let holds = |start: &usize| {
+        info.code_info_at(*start).is_ok_and(|ranges| ranges.iter().any(|range| range.contains(address)))
+    };
+    let start = starts.into_iter().find(holds)?;
+    let at = u32::try_from(address.checked_sub(start)?).ok()?;
+    let map = info.il_map_at(start).ok()?;
+    map.iter().filter(|range| (range.start..range.end).contains(&at)).find_map(|range| range.il)
+}

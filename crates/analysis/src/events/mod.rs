@@ -1,0 +1,231 @@
+//! The view `events`: what the runtime told, thread by thread or by time.
+//!
+//! Depth and duration come from pairs: an event that ends something closes the innermost open one of
+//! its kind on its thread, and whatever was left open above it. Collections may begin and end on
+//! different threads; what finds no partner on its own thread is paired across the process.
+
+mod names;
+mod replay;
+
+use clrscope_recording::events::{Group, Kind, Record, Tag, Thing, Value};
+use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::request::Glob;
+
+use crate::query::{Query, QueryProblem};
+use crate::select;
+
+pub use names::EventNames;
+
+/// Which events, and in which order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// The filters that all views share. `functions` and `modules` keep events about functions that match.
+    pub query: Query,
+    /// Only these groups; none means all.
+    pub groups: Vec<Group>,
+    /// Only events with a name that matches one of these, their own or that of what they are about; none
+    /// means all.
+    pub names: Vec<Glob>,
+    /// All threads together by time, rather than one after another.
+    pub interleave: bool,
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy)]
+pub struct EventRow<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The thread it was told on; `None` where that is not known.
+    pub thread: Option<&'a Thread>,
+    /// When, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// How many others are open around it on its thread.
+    pub depth: u32,
+    /// Between begin and end, on both events of a pair.
+    pub duration_ns: Option<u64>,
+    record: Record<'a>,
+    names: usize,
+}
+
+/// Something that an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// What it is to the event: `function`, `class`, `module`.
+    pub role: &'static str,
+    /// The runtime's identifier.
+    pub id: u64,
+    /// Its name, if it could ever be had.
+    pub name: Option<&'a str>,
+}
+
+/// The view.
+#[derive(Debug, Clone, Default)]
+pub struct Events<'a> {
+    /// The rows, thread by thread or by time, limited.
+    pub rows: Vec<EventRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Whether the instrument `events` ran in any selected process.
+    pub recorded: bool,
+    names: Vec<EventNames<'a>>,
+}
+
+impl<'a> EventRow<'a> {
+    /// What it tells.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.record.kind
+    }
+
+    /// The callback's name.
+    #[must_use]
+    pub fn event(&self) -> &'static str {
+        self.record.kind.name().unwrap_or("?")
+    }
+
+    /// The group's name.
+    #[must_use]
+    pub fn group(&self) -> &'static str {
+        self.record.kind.group().map_or("", Group::name)
+    }
+
+    /// `start`, `end` or `single`.
+    #[must_use]
+    pub fn phase(&self) -> &'static str {
+        self.record.phase().name()
+    }
+
+    /// Why, in words.
+    #[must_use]
+    pub fn reason(&self) -> Option<&'a str> {
+        self.record.text(Tag::REASON)
+    }
+
+    /// The result's name, `S_OK` for success, or its number where it has no name.
+    #[must_use]
+    pub fn result(&self) -> Option<String> {
+        let code = self.record.number(Tag::RESULT)?;
+        Some(match self.record.text(Tag::RESULT_NAME) {
+            Some(name) => name.to_owned(),
+            None if code == 0 => "S_OK".to_owned(),
+            None => format!("{code:#010x}"),
+        })
+    }
+
+    /// What else it says: counts, sizes, addresses, answers.
+    pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> + use<'a> {
+        self.record.fields().filter_map(|field| match field.value {
+            Value::Number(number) => Some((detail(field.tag)?, number)),
+            _ => None,
+        })
+    }
+
+    /// The name that the program gave, where the event is about a name.
+    #[must_use]
+    pub fn given_name(&self) -> Option<&'a str> {
+        self.record.text(Tag::NAME)
+    }
+}
+
+impl<'a> Events<'a> {
+    /// What an event is about, in the order in which the runtime names it.
+    pub fn subjects(&self, row: &EventRow<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a, '_> {
+        let names = self.names.get(row.names);
+        row.record.fields().filter_map(move |field| match field.value {
+            Value::Thing(thing) => Some(subject(names, field.tag, thing)),
+            _ => None,
+        })
+    }
+}
+
+fn subject<'a>(names: Option<&EventNames<'a>>, tag: Tag, thing: Thing) -> Subject<'a> {
+    Subject { role: role(tag), id: thing.id, name: names.and_then(|names| names.name(tag, thing)) }
+}
+
+fn role(tag: Tag) -> &'static str {
+    match tag {
+        Tag::FUNCTION => "function",
+        Tag::CALLEE => "callee",
+        Tag::CLASS => "class",
+        Tag::MODULE => "module",
+        Tag::ASSEMBLY => "assembly",
+        Tag::APP_DOMAIN => "app_domain",
+        Tag::THREAD => "thread",
+        Tag::PROVIDER => "provider",
+        _ => "other",
+    }
+}
+
+fn detail(tag: Tag) -> Option<&'static str> {
+    Some(match tag {
+        Tag::OBJECT => "object",
+        Tag::OS_THREAD => "os_thread",
+        Tag::COUNT => "count",
+        Tag::BYTES => "bytes",
+        Tag::HANDLE => "handle",
+        Tag::REJIT => "rejit",
+        Tag::GENERATIONS => "generations",
+        Tag::TOKEN => "token",
+        Tag::ANSWER => "answer",
+        _ => return None,
+    })
+}
+
+/// The events of the selected processes and threads.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub fn events<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, QueryProblem> {
+    let mut found = Events::default();
+    for selected in select::threads(recording, &query.query)? {
+        for arena in selected.process.events.iter().filter(|arena| arena.instrument == "events") {
+            found.recorded = true;
+            let names = EventNames::read(selected.process, arena);
+            let mut rows = replay::replay(selected.process, arena, found.names.len());
+            rows.retain(|row| wants(query, row, &names));
+            found.rows.append(&mut rows);
+            found.names.push(names);
+        }
+    }
+    if query.interleave {
+        // The sort is stable: what happened at the same time keeps its order.
+        found.rows.sort_by_key(|row| row.time_ns);
+    }
+    let limit = query.query.limit.unwrap_or(usize::MAX);
+    found.left_out = found.rows.len().saturating_sub(limit);
+    found.rows.truncate(limit);
+    Ok(found)
+}
+
+fn wants(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+    let filters = &query.query;
+    let in_time = filters.since_ns.is_none_or(|since| row.time_ns >= since)
+        && filters.until_ns.is_none_or(|until| row.time_ns <= until);
+    let of_thread = match row.thread {
+        Some(thread) => filters.wants_thread(thread),
+        None => filters.threads.is_empty(),
+    };
+    let in_group = query.groups.is_empty() || row.kind().group().is_some_and(|group| query.groups.contains(&group));
+    in_time && of_thread && in_group && wants_function(filters, row, names) && wants_name(query, row, names)
+}
+
+fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+    !query.filters_functions()
+        || row.record.fields().any(|field| match field.value {
+            Value::Thing(thing) => names
+                .function(field.tag, thing)
+                .is_some_and(|function| query.wants_function(names.module_of(function), &function.name)),
+            _ => false,
+        })
+}
+
+fn wants_name(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+    let is_about = |glob: &Glob| {
+        row.record.fields().any(|field| match field.value {
+            Value::Thing(thing) => names.name(field.tag, thing).is_some_and(|name| glob.matches(name)),
+            Value::Text(text) => field.tag == Tag::NAME && glob.matches(text),
+            Value::Number(_) => false,
+        })
+    };
+    query.names.is_empty() || query.names.iter().any(|glob| glob.matches(row.event()) || is_about(glob))
+}

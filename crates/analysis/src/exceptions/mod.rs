@@ -1,0 +1,242 @@
+//! The view `exceptions`: the story of each exception, and stories added up by type and place.
+
+mod story;
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::request::Glob;
+
+use crate::events::EventNames;
+use crate::query::{Query, QueryProblem};
+use crate::rows::FunctionRef;
+use crate::select;
+
+/// Which exceptions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExceptionQuery {
+    /// The filters that all views share. `functions` and `modules` keep what has such a function on the
+    /// stack at the throw, or as its catcher.
+    pub query: Query,
+    /// Only types that match one of these; none means all.
+    pub types: Vec<Glob>,
+}
+
+/// A frame of the stack at the throw.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// Where in its IL, if the runtime could tell.
+    pub il_offset: Option<u32>,
+}
+
+/// A filter that was asked in the first pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter<'a> {
+    /// The function that has it.
+    pub function: FunctionRef<'a>,
+    /// Whether it said yes; `None` where the program ended before.
+    pub accepted: Option<bool>,
+}
+
+/// The exception within an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inner<'a> {
+    /// Its type.
+    pub type_name: &'a str,
+    /// The story in which it was thrown, if that was seen and it still lay at the same address.
+    pub number: Option<u32>,
+}
+
+/// One throw and what came of it.
+#[derive(Debug, Clone)]
+pub struct Exception<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The thread that threw.
+    pub thread: Option<&'a Thread>,
+    /// Counts the throws of the recording, from 1, in the order of time.
+    pub number: u32,
+    /// When it was thrown, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Its type as C# writes it.
+    pub type_name: &'a str,
+    /// The message it was made with, cut; `None` for the type's default message.
+    pub message: Option<&'a str>,
+    /// The stack at the throw, innermost first.
+    pub stack: Vec<Frame<'a>>,
+    /// The stack had more frames than were kept.
+    pub stack_cut: bool,
+    /// First pass: the functions that were asked for a handler, innermost first.
+    pub search: Vec<FunctionRef<'a>>,
+    /// First pass: filters and their answers.
+    pub filters: Vec<Filter<'a>>,
+    /// Second pass: the functions whose frames went.
+    pub unwound: Vec<FunctionRef<'a>>,
+    /// Second pass: the functions whose finally or fault blocks ran, once for each block.
+    pub finally: Vec<FunctionRef<'a>>,
+    /// The function that caught it.
+    pub catcher: Option<FunctionRef<'a>>,
+    /// The runtime itself caught it, or threw it away because it came out of a filter.
+    pub caught_by_runtime: bool,
+    /// Nobody caught it, and the program ended.
+    pub unhandled: bool,
+    /// The same object was thrown before: the number of that throw.
+    pub rethrow_of: Option<u32>,
+    /// Another exception left a block of this one's second pass and took its place: that one's number.
+    pub replaced_by: Option<u32>,
+    /// The exception within.
+    pub inner: Option<Inner<'a>>,
+    /// From the throw to the catch block.
+    pub throw_to_catch_ns: Option<u64>,
+}
+
+/// Throws of one type at one place.
+#[derive(Debug, Clone)]
+pub struct ExceptionGroup<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The type.
+    pub type_name: &'a str,
+    /// The message of the first.
+    pub message: Option<&'a str>,
+    /// The thrower; `None` where no stack is known.
+    pub place: Option<FunctionRef<'a>>,
+    /// How many.
+    pub count: u64,
+    /// How many of them nobody caught.
+    pub unhandled: u64,
+    /// How many of them the runtime caught.
+    pub caught_by_runtime: u64,
+    /// How many of them had been thrown before.
+    pub rethrown: u64,
+    /// From throw to catch, all together.
+    pub throw_to_catch_ns: u64,
+    /// The longest of those.
+    pub longest_ns: u64,
+    /// First throw, nanoseconds since the start of the run.
+    pub first_ns: u64,
+    /// Last throw.
+    pub last_ns: u64,
+}
+
+/// The view `exceptions`.
+#[derive(Debug, Clone, Default)]
+pub struct Exceptions<'a> {
+    /// Throws in the order of time.
+    pub each: Vec<Exception<'a>>,
+    /// Throws by type and place, the most frequent first.
+    pub groups: Vec<ExceptionGroup<'a>>,
+    /// Rows of `each` or `groups`, whichever is longer, that the limit leaves out.
+    pub left_out: (usize, usize),
+    /// Whether the instrument `exceptions` ran in any selected process.
+    pub recorded: bool,
+}
+
+/// Code of the runtime that throws for others.
+const THROWERS: [&str; 2] = ["System.Runtime.EH::", "Internal.Runtime.CompilerHelpers.ThrowHelpers::"];
+
+impl<'a> Exception<'a> {
+    /// Who threw it: the innermost function that is not the runtime's own machinery.
+    #[must_use]
+    pub fn place(&self) -> Option<FunctionRef<'a>> {
+        let functions = || self.stack.iter().map(|frame| frame.function).chain(self.search.first().copied());
+        let is_machinery = |function: &FunctionRef<'_>| THROWERS.iter().any(|own| function.name().starts_with(own));
+        functions().find(|function| !is_machinery(function)).or_else(|| functions().next())
+    }
+}
+
+/// The exceptions of the selected processes and threads.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Result<Exceptions<'a>, QueryProblem> {
+    let mut found = Exceptions::default();
+    for selected in select::threads(recording, &query.query)? {
+        for arena in selected.process.events.iter().filter(|arena| arena.instrument == "exceptions") {
+            found.recorded = true;
+            let names = EventNames::read(selected.process, arena);
+            found.each.extend(story::read(selected.process, arena, &names));
+        }
+    }
+    number(&mut found.each);
+    found.each.retain(|exception| wants(query, exception));
+    found.groups = groups(&found.each);
+    let limit = query.query.limit.unwrap_or(usize::MAX);
+    found.left_out = (found.each.len().saturating_sub(limit), found.groups.len().saturating_sub(limit));
+    found.each.truncate(limit);
+    found.groups.truncate(limit);
+    Ok(found)
+}
+
+/// Puts the throws in the order of time and makes their references follow.
+fn number(each: &mut Vec<Exception<'_>>) {
+    let mut order: Vec<usize> = (0..each.len()).collect();
+    order.sort_by_key(|&at| each[at].time_ns);
+    let mut place: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for (number, &at) in (1..).zip(&order) {
+        place.insert((each[at].process.pid, each[at].number), number);
+    }
+    for exception in each.iter_mut() {
+        let pid = exception.process.pid;
+        let renumber = |number: &mut u32| *number = place.get(&(pid, *number)).copied().unwrap_or(0);
+        renumber(&mut exception.number);
+        exception.rethrow_of.iter_mut().for_each(renumber);
+        exception.replaced_by.iter_mut().for_each(renumber);
+        exception.inner.iter_mut().filter_map(|inner| inner.number.as_mut()).for_each(renumber);
+    }
+    each.sort_by_key(|exception| exception.number);
+}
+
+fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
+    let filters = &query.query;
+    let in_time = filters.since_ns.is_none_or(|since| exception.time_ns >= since)
+        && filters.until_ns.is_none_or(|until| exception.time_ns <= until);
+    let of_thread = match exception.thread {
+        Some(thread) => filters.wants_thread(thread),
+        None => filters.threads.is_empty(),
+    };
+    let of_type = query.types.is_empty() || query.types.iter().any(|glob| glob.matches(exception.type_name));
+    let mut functions = exception.stack.iter().map(|frame| &frame.function).chain(&exception.catcher);
+    let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.name()));
+    in_time && of_thread && of_type && of_function
+}
+
+/// Process, type, and module and signature of the thrower.
+type Key<'a> = (u32, &'a str, Option<(&'a str, &'a str)>);
+
+fn groups<'a>(each: &[Exception<'a>]) -> Vec<ExceptionGroup<'a>> {
+    let mut places: BTreeMap<Key<'a>, ExceptionGroup<'a>> = BTreeMap::new();
+    for exception in each {
+        let place = exception.place();
+        let named = place.map(|place| (place.module(), place.signature()));
+        let key = (exception.process.pid, exception.type_name, named);
+        let group = places.entry(key).or_insert_with(|| ExceptionGroup {
+            process: exception.process,
+            type_name: exception.type_name,
+            message: exception.message,
+            place,
+            count: 0,
+            unhandled: 0,
+            caught_by_runtime: 0,
+            rethrown: 0,
+            throw_to_catch_ns: 0,
+            longest_ns: 0,
+            first_ns: exception.time_ns,
+            last_ns: exception.time_ns,
+        });
+        let took = exception.throw_to_catch_ns.unwrap_or(0);
+        group.count += 1;
+        group.unhandled += u64::from(exception.unhandled);
+        group.caught_by_runtime += u64::from(exception.caught_by_runtime);
+        group.rethrown += u64::from(exception.rethrow_of.is_some());
+        group.throw_to_catch_ns = group.throw_to_catch_ns.saturating_add(took);
+        group.longest_ns = group.longest_ns.max(took);
+        group.last_ns = exception.time_ns;
+    }
+    let mut groups: Vec<_> = places.into_values().collect();
+    // The sort is stable: what is equally frequent stays in the order of names.
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    groups
+}

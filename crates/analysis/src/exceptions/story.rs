@@ -1,0 +1,318 @@
+//! From the callbacks of a thread to the stories of its exceptions.
+//!
+//! Exceptions nest: while a filter, a finally or a catch block runs, others may be thrown. So each thread
+//! has a stack of exceptions under way, and a callback is about the topmost, or about the topmost whose
+//! block it ends. The runtime does not tell everything: nothing is said when an exception leaves a block
+//! for good, when the runtime itself catches, or at the end of a program that nobody saved. And up to .NET 9 it
+//! tells of a function twice when one of its blocks is on the stack. All that is made up for here.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::events::{Kind, Record, Records, Tag, Thing, Value};
+use clrscope_recording::model::{EventArena, Function, Module, Process, Thread};
+use rustc_hash::FxHashMap;
+
+use super::{Exception, Filter, Frame, Inner};
+use crate::events::EventNames;
+use crate::rows::FunctionRef;
+
+/// The stories of a process. Numbers count from 1 in the order of threads.
+pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &EventNames<'a>) -> Vec<Exception<'a>> {
+    let mut by_thread: BTreeMap<u32, Vec<&'a [u8]>> = BTreeMap::new();
+    for chunk in &arena.chunks {
+        by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
+    }
+    let twice = [".NET 8.", ".NET 9."].iter().any(|version| process.runtime.starts_with(version));
+    let mut told = Told { process, names, twice, each: Vec::new(), by_address: FxHashMap::default() };
+    for (thread, chunks) in by_thread {
+        let mut thread = OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new() };
+        chunks.into_iter().flat_map(Records::new).for_each(|record| thread.take(&mut told, &record));
+        thread.finish(&mut told);
+    }
+    told.each
+}
+
+/// What was told so far.
+struct Told<'a, 'n> {
+    process: &'a Process,
+    names: &'n EventNames<'a>,
+    twice: bool,
+    each: Vec<Exception<'a>>,
+    /// The last throw of the object at each address.
+    by_address: FxHashMap<u64, usize>,
+}
+
+/// A block that runs for an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Filter,
+    Finally,
+    Catch,
+}
+
+/// An exception that is not over.
+struct UnderWay {
+    story: usize,
+    address: u64,
+    block: Option<(Block, u32)>,
+    catcher: Option<u32>,
+}
+
+struct OnThread<'a> {
+    thread: Option<&'a Thread>,
+    under_way: Vec<UnderWay>,
+}
+
+impl<'a> Told<'a, '_> {
+    fn function(&self, thing: Thing) -> FunctionRef<'a> {
+        static UNKNOWN: Function = UNKNOWN_FUNCTION;
+        static NO_MODULE: Module =
+            Module { name: String::new(), path: String::new(), version: String::new(), framework: false };
+        let function = self.names.function(Tag::FUNCTION, thing).unwrap_or(&UNKNOWN);
+        let module = self.process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
+        FunctionRef { pid: self.process.pid, function, module }
+    }
+
+    fn type_name(&self, tag: Tag, thing: Option<Thing>) -> &'a str {
+        thing.and_then(|thing| self.names.name(tag, thing)).unwrap_or("(unknown)")
+    }
+}
+
+/// What stands for a function that the recording has no name of.
+const UNKNOWN_FUNCTION: Function = Function {
+    name: String::new(),
+    signature: String::new(),
+    raw_name: String::new(),
+    module: 0,
+    token: 0,
+    kind: clrscope_recording::model::FunctionKind::Managed,
+    source: clrscope_recording::model::SourceKind::Plain,
+    flags: clrscope_recording::model::FunctionFlags { dynamic: false, unloaded: false },
+};
+
+impl<'a> OnThread<'a> {
+    fn take(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>) {
+        let function = record.thing(Tag::FUNCTION);
+        match (record.kind, function) {
+            (Kind::EXCEPTION_THROWN, _) => self.thrown(told, record),
+            (Kind::EXCEPTION_DETAIL, _) => self.detail(told, record),
+            (Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, Some(function)) => self.search(told, function),
+            (Kind::EXCEPTION_SEARCH_FUNCTION_LEAVE, _) => self.answered(told, None),
+            (Kind::EXCEPTION_SEARCH_FILTER_ENTER, Some(function)) => self.filter(told, function),
+            (Kind::EXCEPTION_SEARCH_FILTER_LEAVE, _) => self.block_ends(told, Block::Filter),
+            (Kind::EXCEPTION_SEARCH_CATCHER_FOUND, Some(function)) => self.catcher_found(told, function),
+            (Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, Some(function)) => self.unwind(told, function),
+            (Kind::EXCEPTION_UNWIND_FINALLY_ENTER, Some(function)) => self.finally(told, function),
+            (Kind::EXCEPTION_UNWIND_FINALLY_LEAVE, _) => self.block_ends(told, Block::Finally),
+            (Kind::EXCEPTION_CATCHER_ENTER, Some(function)) => self.caught(told, record, function),
+            (Kind::EXCEPTION_CATCHER_LEAVE, _) => self.block_ends(told, Block::Catch),
+            (Kind::EXCEPTION_CLR_CATCHER_FOUND | Kind::EXCEPTION_CLR_CATCHER_EXECUTE, _) => {
+                if let Some(top) = self.under_way.last() {
+                    told.each[top.story].caught_by_runtime = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn thrown(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>) {
+        // With no block running nothing of the program's runs, so the last one is over: the runtime has it.
+        while self.under_way.last().is_some_and(|top| top.block.is_none()) {
+            self.given_up(told);
+        }
+        let address = record.number(Tag::OBJECT).unwrap_or(0);
+        let story = told.each.len();
+        let class = record.thing(Tag::CLASS);
+        let again = self.under_way.iter().rev().find(|outer| outer.address == address);
+        told.each.push(Exception {
+            process: told.process,
+            thread: self.thread,
+            number: story as u32 + 1,
+            time_ns: told.process.started_ns.saturating_add(record.time_ns),
+            type_name: told.type_name(Tag::CLASS, class),
+            message: None,
+            stack: Vec::new(),
+            stack_cut: false,
+            search: Vec::new(),
+            filters: Vec::new(),
+            unwound: Vec::new(),
+            finally: Vec::new(),
+            catcher: None,
+            caught_by_runtime: false,
+            unhandled: false,
+            rethrow_of: again.filter(|_| address != 0).map(|outer| outer.story as u32 + 1),
+            replaced_by: None,
+            inner: None,
+            throw_to_catch_ns: None,
+        });
+        self.under_way.push(UnderWay { story, address, block: None, catcher: None });
+    }
+
+    fn detail(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>) {
+        let Some(top) = self.under_way.last() else { return };
+        let at = top.story;
+        let number_at = |address: u64| told.by_address.get(&address).map(|&story| story as u32 + 1);
+        // An object that carries a stack trace was thrown before, here or on another thread.
+        let before = number_at(top.address).filter(|_| record.number(Tag::ANSWER) == Some(1));
+        let inner = record.number(Tag::INNER_OBJECT).map(|address| Inner {
+            type_name: told.type_name(Tag::CLASS, record.thing(Tag::INNER_CLASS)),
+            number: number_at(address),
+        });
+        let mut stack: Vec<Frame<'a>> = Vec::new();
+        for field in record.fields() {
+            match (field.tag, field.value) {
+                (Tag::FRAME, Value::Thing(thing)) => {
+                    stack.push(Frame { function: told.function(thing), il_offset: None });
+                }
+                (Tag::IL_OFFSET, Value::Number(offset)) => {
+                    if let Some(last) = stack.last_mut() {
+                        last.il_offset = u32::try_from(offset).ok();
+                    }
+                }
+                _ => {}
+            }
+        }
+        let same_type = |number: u32| told.each[number as usize - 1].type_name == told.each[at].type_name;
+        let before = before.filter(|&number| same_type(number));
+        let story = &mut told.each[at];
+        story.message = record.text(Tag::MESSAGE);
+        story.stack = stack;
+        story.stack_cut = record.number(Tag::FRAMES_CUT).is_some();
+        story.rethrow_of = story.rethrow_of.or(before);
+        story.inner = inner;
+        told.by_address.insert(top.address, at);
+    }
+
+    /// Whether the runtime tells of `function` a second time because one of its blocks is on the stack.
+    fn is_twice(&self, told: &Told<'a, '_>, list: &[FunctionRef<'a>], function: Thing) -> bool {
+        let last = list.last().is_some_and(|last| std::ptr::eq(last.function, told.function(function).function));
+        let outer = self.under_way.iter().rev().skip(1);
+        told.twice && last && outer.filter_map(|outer| outer.block).any(|(_, owner)| owner == function.index)
+    }
+
+    fn search(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        let Some(top) = self.under_way.last() else { return };
+        if !self.is_twice(told, &told.each[top.story].search, function) {
+            let function = told.function(function);
+            told.each[top.story].search.push(function);
+        }
+    }
+
+    /// Settles the answer of the last filter that was asked.
+    fn answered(&mut self, told: &mut Told<'a, '_>, catcher: Option<Thing>) {
+        let Some(top) = self.under_way.last() else { return };
+        let catcher = catcher.map(|catcher| told.function(catcher));
+        if let Some(filter) = told.each[top.story].filters.last_mut() {
+            let accepted = catcher.is_some_and(|catcher| std::ptr::eq(catcher.function, filter.function.function));
+            filter.accepted.get_or_insert(accepted);
+        }
+    }
+
+    fn filter(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        self.answered(told, None);
+        let Some(top) = self.under_way.last_mut() else { return };
+        top.block = Some((Block::Filter, function.index));
+        let filter = Filter { function: told.function(function), accepted: None };
+        told.each[top.story].filters.push(filter);
+    }
+
+    fn catcher_found(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        self.answered(told, Some(function));
+        let Some(top) = self.under_way.last_mut() else { return };
+        top.catcher = Some(function.index);
+        told.each[top.story].catcher = Some(told.function(function));
+    }
+
+    fn unwind(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        let Some(top) = self.under_way.last() else { return };
+        let story = top.story;
+        if self.is_twice(told, &told.each[story].unwound, function) {
+            return;
+        }
+        let unwound = told.function(function);
+        told.each[story].unwound.push(unwound);
+        self.replace(told, story, function.index, top.catcher == Some(function.index));
+    }
+
+    /// A block of `function` ran for an outer exception, and its frame goes: that exception is over. Where
+    /// the function catches, its frame stays and only a finally block can have been left.
+    fn replace(&mut self, told: &mut Told<'a, '_>, by: usize, function: u32, catches: bool) {
+        let left = |outer: &UnderWay| {
+            outer.story != by
+                && match outer.block {
+                    Some((Block::Finally, owner)) => owner == function,
+                    Some((Block::Catch, owner)) => owner == function && !catches,
+                    _ => false,
+                }
+        };
+        let Some(at) = self.under_way.iter().rposition(left) else { return };
+        let over = self.under_way.remove(at);
+        let story = &mut told.each[over.story];
+        if story.throw_to_catch_ns.is_none() {
+            story.replaced_by = Some(by as u32 + 1);
+            story.catcher = None;
+        }
+    }
+
+    fn finally(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        let Some(top) = self.under_way.last_mut() else { return };
+        top.block = Some((Block::Finally, function.index));
+        let function = told.function(function);
+        told.each[top.story].finally.push(function);
+    }
+
+    fn caught(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>, function: Thing) {
+        let mine =
+            self.under_way.iter().rposition(|outer| outer.block.is_none() && outer.catcher == Some(function.index));
+        let Some(at) = mine.or(self.under_way.len().checked_sub(1)) else { return };
+        while self.under_way.len() > at + 1 {
+            self.given_up(told);
+        }
+        let catcher = told.function(function);
+        let top = &mut self.under_way[at];
+        top.block = Some((Block::Catch, function.index));
+        top.address = record.number(Tag::OBJECT).unwrap_or(top.address);
+        told.by_address.insert(top.address, top.story);
+        let story = &mut told.each[top.story];
+        let now = told.process.started_ns.saturating_add(record.time_ns);
+        story.throw_to_catch_ns = Some(now.saturating_sub(story.time_ns));
+        story.catcher = Some(catcher);
+        // The unwind reached the catcher, whose frame stays.
+        story.unwound.pop_if(|last| std::ptr::eq(last.function, catcher.function));
+    }
+
+    /// The topmost block of this kind has ended, and with it everything that was thrown within.
+    fn block_ends(&mut self, told: &mut Told<'a, '_>, block: Block) {
+        let runs = |outer: &UnderWay| outer.block.is_some_and(|(running, _)| running == block);
+        let Some(at) = self.under_way.iter().rposition(runs) else { return };
+        while self.under_way.len() > at + 1 {
+            self.given_up(told);
+        }
+        if block == Block::Catch {
+            self.under_way.pop();
+        } else {
+            self.under_way[at].block = None;
+        }
+    }
+
+    /// The topmost exception is over and no catcher of the program's was entered.
+    fn given_up(&mut self, told: &mut Told<'a, '_>) {
+        if let Some(over) = self.under_way.pop()
+            && told.each[over.story].throw_to_catch_ns.is_none()
+            && told.each[over.story].replaced_by.is_none()
+        {
+            told.each[over.story].caught_by_runtime = true;
+        }
+    }
+
+    /// The thread's records end here.
+    fn finish(self, told: &mut Told<'a, '_>) {
+        for over in self.under_way {
+            let story = &mut told.each[over.story];
+            let open = story.throw_to_catch_ns.is_none() && story.replaced_by.is_none() && story.catcher.is_none();
+            // Without a catcher the runtime ends the program before the second pass begins.
+            story.unhandled = open && story.unwound.is_empty() && !told.process.complete;
+            story.caught_by_runtime |= open && !story.unhandled && !story.unwound.is_empty();
+        }
+    }
+}

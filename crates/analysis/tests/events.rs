@@ -1,0 +1,177 @@
+//! The view `events`: names, depth, durations, order and filters, from records made by hand.
+
+use clrscope_analysis::{EventQuery, EventRow, Events, Query, ThreadSelector, events};
+use clrscope_recording::events::{Encoder, Field, Group, Kind, Tag, Thing, Value};
+use clrscope_recording::model::{Event, EventArena, Function, Module, Process, Recording, Thread};
+use clrscope_recording::request::{Glob, Pattern};
+
+/// A chunk of a thread, records one microsecond apart from `start_ns` on.
+struct Chunk {
+    thread: u32,
+    sequence: u64,
+    bytes: Vec<u8>,
+    delta: u64,
+}
+
+impl Chunk {
+    fn new(thread: u32, sequence: u64, start_ns: u64) -> Self {
+        Self { thread, sequence, bytes: Vec::new(), delta: start_ns }
+    }
+
+    fn put(mut self, kind: Kind, fields: &[(Tag, Value<'_>)]) -> Self {
+        let mut buffer = [0; 512];
+        let mut encoder = Encoder::new(&mut buffer, kind, self.delta);
+        for &(tag, value) in fields {
+            encoder.put(Field { tag, value });
+        }
+        self.bytes.extend_from_slice(encoder.finish().0);
+        self.delta = 1_000;
+        self
+    }
+}
+
+impl Chunk {
+    fn event(self) -> Event {
+        Event { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
+    }
+}
+
+fn thing(id: u64, index: u32) -> Value<'static> {
+    Value::Thing(Thing { id, index })
+}
+
+fn recording(chunks: Vec<Chunk>) -> Recording {
+    let function = Function {
+        name: "Shop.Cart::Pay".into(),
+        signature: "Shop.Cart.Pay(int)".into(),
+        module: 1,
+        ..Default::default()
+    };
+    let threads = (1..=2).map(|id| Thread { id, os_id: 100 + id, name: format!("worker {id}"), ..Default::default() });
+    let process = Process {
+        pid: 9,
+        started_ns: 1_000_000,
+        functions: vec![Function::default(), function],
+        modules: vec![Module::default(), Module { name: "Shop".into(), ..Default::default() }],
+        threads: threads.collect(),
+        events: vec![EventArena {
+            instrument: "events".into(),
+            chunks: chunks.into_iter().map(Chunk::event).collect(),
+        }],
+        ..Default::default()
+    };
+    Recording { processes: vec![process], ..Default::default() }
+}
+
+/// An assembly whose name comes after its load began, a compilation, a collection that ends elsewhere.
+fn sample() -> Recording {
+    let jit = [(Tag::FUNCTION, thing(0x70, 1))];
+    let one = Chunk::new(0, 1, 5_000)
+        .put(Kind::ASSEMBLY_LOAD_STARTED, &[(Tag::ASSEMBLY, thing(0x10, 1))])
+        .put(Kind::CLASS_LOAD_STARTED, &[(Tag::CLASS, thing(0x20, 2))])
+        .put(Kind::NAME, &[(Tag::ASSEMBLY, thing(0x10, 1)), (Tag::NAME, "Shop".into())])
+        .put(
+            Kind::CLASS_LOAD_FINISHED,
+            &[
+                (Tag::CLASS, thing(0x20, 2)),
+                (Tag::RESULT, Value::Number(0x8013_1351)),
+                (Tag::RESULT_NAME, "CORPROF_E_DATAINCOMPLETE".into()),
+            ],
+        )
+        .put(Kind::ASSEMBLY_LOAD_FINISHED, &[(Tag::ASSEMBLY, thing(0x10, 1)), (Tag::RESULT, 0_u64.into())])
+        .put(Kind::JIT_COMPILATION_STARTED, &jit)
+        .put(Kind::GARBAGE_COLLECTION_STARTED, &[(Tag::REASON, "induced".into())])
+        .put(Kind::JIT_COMPILATION_FINISHED, &jit);
+    let two = Chunk::new(1, 2, 11_500)
+        .put(Kind::GARBAGE_COLLECTION_FINISHED, &[])
+        .put(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, &jit)
+        .put(Kind::EXCEPTION_CATCHER_ENTER, &jit)
+        .put(Kind::EXCEPTION_CATCHER_LEAVE, &[])
+        .put(Kind::THREAD_CREATED, &[(Tag::THREAD, thing(0x30, 3))]);
+    // The same identifier again, for something else.
+    let three = Chunk::new(1, 3, 30_000)
+        .put(Kind::ASSEMBLY_LOAD_STARTED, &[(Tag::ASSEMBLY, thing(0x10, 4))])
+        .put(Kind::NAME, &[(Tag::ASSEMBLY, thing(0x10, 4)), (Tag::NAME, "Plugin".into())]);
+    recording(vec![one, two, three])
+}
+
+fn shown(recording: &Recording, query: &EventQuery) -> Vec<String> {
+    let found = events(recording, query).expect("events");
+    found.rows.iter().map(|row| line(&found, row)).collect()
+}
+
+fn line<'a>(found: &Events<'a>, row: &EventRow<'a>) -> String {
+    let names: Vec<_> = found.subjects(row).map(|s| s.name.map_or(format!("{:#x}", s.id), ToOwned::to_owned)).collect();
+    let duration = row.duration_ns.map_or("-".to_owned(), |ns| ns.to_string());
+    let thread = row.thread.map_or(0, |t| t.id);
+    format!("{thread} {} {} {} {} {duration}", row.time_ns, row.depth, row.event(), names.join(","))
+}
+
+#[test]
+fn events_are_named_nested_and_timed_thread_by_thread() {
+    let expected = [
+        "1 1005000 0 AssemblyLoadStarted Shop 4000",
+        "1 1006000 1 ClassLoadStarted 0x20 2000",
+        "1 1008000 1 ClassLoadFinished 0x20 2000",
+        "1 1009000 0 AssemblyLoadFinished Shop 4000",
+        "1 1010000 0 JITCompilationStarted Shop.Cart.Pay(int) 2000",
+        "1 1011000 1 GarbageCollectionStarted  500",
+        "1 1012000 0 JITCompilationFinished Shop.Cart.Pay(int) 2000",
+        "2 1011500 0 GarbageCollectionFinished  500",
+        // The unwind that found its catcher has no end.
+        "2 1012500 0 ExceptionUnwindFunctionEnter Shop.Cart.Pay(int) -",
+        "2 1013500 0 ExceptionCatcherEnter Shop.Cart.Pay(int) 1000",
+        "2 1014500 0 ExceptionCatcherLeave  1000",
+        "2 1015500 0 ThreadCreated 0x30 -",
+        "2 1030000 0 AssemblyLoadStarted Plugin -",
+    ];
+    assert_eq!(shown(&sample(), &EventQuery::default()), expected);
+}
+
+#[test]
+fn results_and_reasons_are_in_words() {
+    let recording = sample();
+    let found = events(&recording, &EventQuery::default()).expect("events");
+    assert_eq!(found.rows[2].result().as_deref(), Some("CORPROF_E_DATAINCOMPLETE"));
+    assert_eq!(found.rows[3].result().as_deref(), Some("S_OK"));
+    assert_eq!((found.rows[5].reason(), found.rows[5].result()), (Some("induced"), None));
+    assert_eq!((found.rows[0].group(), found.rows[0].phase()), ("loads", "start"));
+}
+
+#[test]
+fn interleaved_they_stand_in_the_order_of_time() {
+    let recording = sample();
+    let found = events(&recording, &EventQuery { interleave: true, ..Default::default() }).expect("events");
+    assert!(found.rows.is_sorted_by_key(|row| row.time_ns));
+    assert_eq!(found.rows[6].event(), "GarbageCollectionFinished");
+}
+
+#[test]
+fn filters_by_group_name_thread_function_and_time() {
+    let recording = sample();
+    let count = |query: EventQuery| events(&recording, &query).expect("events").rows.len();
+    let with = |query: Query| EventQuery { query, ..Default::default() };
+    assert_eq!(count(EventQuery { groups: vec![Group::Gc, Group::Threads], ..Default::default() }), 3);
+    assert_eq!(count(EventQuery { names: vec![Glob::new("Plug*")], ..Default::default() }), 1);
+    assert_eq!(count(EventQuery { names: vec![Glob::new("*Finished")], ..Default::default() }), 4);
+    assert_eq!(count(with(Query { threads: vec![ThreadSelector::parse("102")], ..Default::default() })), 6);
+    let pay = Pattern::parse("[Shop]*::Pay").expect("a pattern");
+    assert_eq!(count(with(Query { functions: vec![pay], ..Default::default() })), 4);
+    assert_eq!(count(with(Query { since_ns: Some(1_012_500), until_ns: Some(1_015_000), ..Default::default() })), 3);
+    let limited = events(&recording, &with(Query { limit: Some(2), ..Default::default() })).expect("events");
+    assert_eq!((limited.rows.len(), limited.left_out), (2, 11));
+}
+
+#[test]
+fn filters_leave_depth_as_it_was() {
+    let recording = sample();
+    let gc = EventQuery { groups: vec![Group::Gc], ..Default::default() };
+    assert_eq!(shown(&recording, &gc)[0], "1 1011000 1 GarbageCollectionStarted  500");
+}
+
+#[test]
+fn a_recording_without_the_instrument_says_so() {
+    let recording = Recording { processes: vec![Process::default()], ..Default::default() };
+    let found = events(&recording, &EventQuery::default()).expect("no events");
+    assert!(!found.recorded && found.rows.is_empty());
+}

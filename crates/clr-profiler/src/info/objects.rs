@@ -1,0 +1,173 @@
+//! What exception objects say about themselves.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::ProfilerInfo;
+use crate::error::check;
+use crate::{ClassId, NameCache, ObjectId, Result};
+
+/// Types above an exception at most.
+const DEPTH: usize = 64;
+
+/// Where a string keeps its length and its characters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StringLayout {
+    /// Offset of the number of UTF-16 units, a `u32`.
+    pub length: usize,
+    /// Offset of the first unit.
+    pub buffer: usize,
+}
+
+impl ProfilerInfo {
+    /// Where strings keep length and characters. Callable everywhere.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn string_layout(&self) -> Result<StringLayout> {
+        let (mut length, mut buffer) = (0, 0);
+        // SAFETY: valid out-parameters.
+        check(unsafe { self.base().GetStringLayout2(&mut length, &mut buffer) }, "GetStringLayout2")?;
+        Ok(StringLayout { length: length as usize, buffer: buffer as usize })
+    }
+}
+
+/// What an exception object says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExceptionContent<'cb> {
+    /// The message it was made with, cut at the limit; `None` for the type's default message.
+    pub message: Option<String>,
+    /// The exception it wraps.
+    pub inner: Option<ObjectId<'cb>>,
+    /// Its `HResult`.
+    pub code: i32,
+    /// It was thrown before: it carries a stack trace already.
+    pub was_thrown: bool,
+}
+
+/// Reads exception objects: their layout is asked once.
+#[derive(Default)]
+pub struct ExceptionReader {
+    layout: OnceLock<Option<Layout>>,
+    /// Whether a class derives from `System.Exception`.
+    classes: Mutex<HashMap<ClassId, bool>>,
+}
+
+#[derive(Clone, Copy)]
+struct Layout {
+    message: usize,
+    inner: usize,
+    code: usize,
+    stack_trace: usize,
+    remote_stack_trace: Option<usize>,
+    string: StringLayout,
+}
+
+impl ExceptionReader {
+    /// A reader that has not asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What `exception` says, its message cut to `most` UTF-16 units. In exception callbacks, with their object; `None` for
+    /// what is no exception or can't be read.
+    pub fn read<'cb>(
+        &self,
+        info: &ProfilerInfo,
+        names: &NameCache,
+        exception: ObjectId<'cb>,
+        most: usize,
+    ) -> Option<ExceptionContent<'cb>> {
+        let class = info.class_of_object(exception).ok()?;
+        if !self.is_exception(info, names, class) {
+            return None;
+        }
+        let layout = (*self.layout.get()?)?;
+        // SAFETY: the object is alive during the callback and its class derives from `System.Exception`, whose fields lie at
+        // these offsets.
+        unsafe {
+            let message = reference(exception, layout.message);
+            let remote = layout.remote_stack_trace.and_then(|at| reference(exception, at));
+            Some(ExceptionContent {
+                message: message.map(|message| string(message, layout.string, most)),
+                inner: reference(exception, layout.inner),
+                code: field::<i32>(exception, layout.code),
+                was_thrown: remote.or(reference(exception, layout.stack_trace)).is_some(),
+            })
+        }
+    }
+
+    /// Forgets classes: their identifiers may be used again once a module has gone.
+    pub fn module_unloaded(&self) {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn is_exception(&self, info: &ProfilerInfo, names: &NameCache, class: ClassId) -> bool {
+        let known = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&class).copied();
+        known.unwrap_or_else(|| {
+            let base = base_of(info, names, class);
+            if let Some(base) = base {
+                self.layout.get_or_init(|| layout(info, base));
+            }
+            self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(class, base.is_some());
+            base.is_some()
+        })
+    }
+}
+
+/// `System.Exception` among the types above `class`.
+fn base_of(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<ClassId> {
+    let mut at = class;
+    for _ in 0..DEPTH {
+        if *names.class(info, at) == *"System.Exception" {
+            return Some(at);
+        }
+        at = info.class_info(at).ok()?.parent?;
+    }
+    None
+}
+
+fn layout(info: &ProfilerInfo, class: ClassId) -> Option<Layout> {
+    let module = info.class_info(class).ok()?.module;
+    let metadata = info.module_metadata(module).ok()?;
+    let fields = info.class_layout(class).ok()?.fields;
+    let offset = |name: &str| {
+        let found = fields.iter().find(|(token, _)| metadata.field(*token).is_ok_and(|field| field.name == name));
+        found.map(|(_, offset)| *offset as usize).filter(|&offset| offset < 4096)
+    };
+    Some(Layout {
+        message: offset("_message")?,
+        inner: offset("_innerException")?,
+        code: offset("_HResult")?,
+        stack_trace: offset("_stackTrace")?,
+        remote_stack_trace: offset("_remoteStackTraceString"),
+        string: info.string_layout().ok()?,
+    })
+}
+
+/// # Safety
+/// The object is alive and has a field of this type at `offset`.
+unsafe fn field<T: Copy>(object: ObjectId<'_>, offset: usize) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { (object.address() as *const u8).add(offset).cast::<T>().read_unaligned() }
+}
+
+/// # Safety
+/// The object is alive and has a reference at `offset`.
+unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectId<'cb>> {
+    // SAFETY: the caller's promise; what a live object refers to lives as long, and nothing moves during the callback.
+    let found = ObjectId::new(unsafe { field::<usize>(object, offset) });
+    (!found.is_null()).then_some(found)
+}
+
+/// # Safety
+/// The object is a live string.
+unsafe fn string(object: ObjectId<'_>, layout: StringLayout, most: usize) -> String {
+    // SAFETY: the caller's promise: length and that many units are there.
+    let units = unsafe {
+        let length = field::<u32>(object, layout.length) as usize;
+        let start = (object.address() as *const u8).add(layout.buffer).cast::<u16>();
+        std::slice::from_raw_parts(start, length.min(most))
+    };
+    String::from_utf16_lossy(units)
+}
