@@ -59,6 +59,10 @@ impl Agent {
         let mut events = running.instruments.iter().fold(Events::NONE, |events, i| events | i.events());
         // Names are looked up and forgotten by these whatever the instruments want.
         events |= Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
+        if events.contains(Events::GC) {
+            // It tells of begin and end too, and the two exclude each other.
+            events = events - Events::BASIC_GC;
+        }
         let mut setup = Setup::new(events);
         if let Some(points) = hooks::choose(running.instruments.iter().filter_map(|i| i.hooks())) {
             // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is

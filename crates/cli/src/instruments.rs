@@ -146,7 +146,7 @@ impl Instrument {
                     Some(value) => format!("option '{name}' of '{}' does not take '{value}'", self.name),
                     None => format!("option '{name}' of '{}' needs a value", self.name),
                 },
-                known: format!("write {}", option.spelled()),
+                known: option.wanted(),
             }),
         }
     }
@@ -169,16 +169,25 @@ impl OptionKind {
         }
     }
 
+    /// What could be written instead of a value that is not accepted.
+    fn wanted(&self) -> String {
+        match self.value {
+            Value::Groups => {
+                let names = Group::ALL.iter().map(|(name, _)| *name);
+                format!("write {} with groups out of: {}", self.spelled(), list(names))
+            }
+            Value::Frames => format!("write {} with a number from 0 to 256", self.spelled()),
+            _ => format!("write {}", self.spelled()),
+        }
+    }
+
     fn spelled(&self) -> String {
         match self.value {
             Value::None => self.name.to_owned(),
             Value::OneOf(words) => format!("{}={}", self.name, words.join("|")),
             Value::Size => format!("{}=SIZE", self.name),
-            Value::Frames => format!("{}=NUMBER, 0 to 256", self.name),
-            Value::Groups => {
-                let names: Vec<_> = Group::ALL.iter().map(|(name, _)| *name).collect();
-                format!("{}=GROUP+GROUP, groups being {}", self.name, names.join(", "))
-            }
+            Value::Frames => format!("{}=N", self.name),
+            Value::Groups => format!("{}=GROUP+GROUP", self.name),
         }
     }
 }

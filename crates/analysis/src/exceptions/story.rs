@@ -310,9 +310,9 @@ impl<'a> OnThread<'a> {
         for over in self.under_way {
             let story = &mut told.each[over.story];
             let open = story.throw_to_catch_ns.is_none() && story.replaced_by.is_none() && story.catcher.is_none();
-            // Without a catcher the runtime ends the program before the second pass begins.
-            story.unhandled = open && story.unwound.is_empty() && !told.process.complete;
-            story.caught_by_runtime |= open && !story.unhandled && !story.unwound.is_empty();
+            // The last one of a thread in a program that did not end in order: nobody saved it.
+            story.unhandled = open && !told.process.complete;
+            story.caught_by_runtime |= open && told.process.complete && !story.unwound.is_empty();
         }
     }
 }

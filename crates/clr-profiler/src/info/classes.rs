@@ -111,11 +111,20 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; for arrays and strings `E_INVALIDARG`.
     pub fn class_layout(&self, class: ClassId) -> Result<ClassLayout> {
-        let mut size = 0;
-        let fields = ask_array("GetClassLayout", |capacity, needed, fields: *mut COR_FIELD_OFFSET| {
-            // SAFETY: a valid array with its length, and valid out-parameters.
-            unsafe { self.base().GetClassLayout(class.0, fields, capacity, needed, &mut size) }
-        })?;
+        let method = "GetClassLayout";
+        let (mut size, mut count) = (0, 0);
+        // SAFETY: no array, and valid out-parameters.
+        let first = unsafe { self.base().GetClassLayout(class.0, std::ptr::null_mut(), 0, &mut count, &mut size) };
+        let mut fields = vec![COR_FIELD_OFFSET::default(); count as usize];
+        if fields.is_empty() {
+            check(first, method)?;
+            return Ok(ClassLayout { size, fields: Vec::new() });
+        }
+        // SAFETY: an array of exactly as many fields as the runtime said, and valid out-parameters.
+        check(
+            unsafe { self.base().GetClassLayout(class.0, fields.as_mut_ptr(), count, &mut count, &mut size) },
+            method,
+        )?;
         let fields = fields.into_iter().map(|field| (Token(field.field), field.offset)).collect();
         Ok(ClassLayout { size, fields })
     }

@@ -1,0 +1,115 @@
+//! The stories of exceptions, against what programs say of themselves.
+
+mod support;
+
+use clrscope_analysis::{Exception, ExceptionQuery, Exceptions, exceptions};
+use clrscope_recording::model::Recording;
+use clrscope_testkit::{each_runtime, fixture, run};
+use support::record;
+
+fn all(recording: &Recording) -> Exceptions<'_> {
+    exceptions(recording, &ExceptionQuery::default()).expect("exceptions")
+}
+
+fn names<'a>(functions: impl IntoIterator<Item = &'a clrscope_analysis::FunctionRef<'a>>) -> Vec<&'a str> {
+    functions.into_iter().map(|f| f.name().rsplit("+").next().unwrap_or("")).collect()
+}
+
+fn find<'a, 'r>(found: &'a Exceptions<'r>, message: &str) -> &'a Exception<'r> {
+    found.each.iter().find(|e| e.message == Some(message)).unwrap_or_else(|| panic!("no '{message}'"))
+}
+
+#[test]
+fn each_story_is_what_the_program_did() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Exceptions"))).expect_success();
+        let seen = record(runtime, "Exceptions", "exceptions");
+        assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
+        let found = all(&seen.recording);
+        let place = &runtime.version;
+        // Per round: by hand from the source.
+        assert_eq!(found.each.len(), 40 * 100, "{place}");
+        assert!(found.each.iter().all(|e| !e.unhandled), "{place}");
+
+        let simple = find(&found, "simple 7");
+        assert_eq!(simple.type_name, "System.InvalidOperationException");
+        let stack: Vec<_> = simple.stack.iter().map(|frame| frame.function.name()).collect();
+        let own = ["Simple::Throw", "Simple::Through", "Simple::Start"].map(|n| format!("Exceptions.Program+{n}"));
+        assert_eq!(stack[..3], own, "{place}");
+        assert_eq!(stack[3], "Exceptions.Program::Main", "{place}");
+        assert!(simple.stack[..4].iter().all(|frame| frame.il_offset.is_some()), "{place}");
+        assert_eq!(names(&simple.search), ["Simple::Throw", "Simple::Through", "Simple::Start"], "{place}");
+        assert_eq!(names(&simple.unwound), ["Simple::Throw", "Simple::Through"], "{place}");
+        assert_eq!(names(&simple.finally), ["Simple::Through"], "{place}");
+        assert_eq!(names(&simple.catcher), ["Simple::Start"], "{place}");
+        assert!(simple.throw_to_catch_ns.is_some_and(|ns| ns > 0), "{place}");
+
+        let filtered = find(&found, "filter 7");
+        let answers: Vec<_> = filtered.filters.iter().map(|f| (f.function.name(), f.accepted)).collect();
+        let middle = ("Exceptions.Program+Filters::Middle", Some(false));
+        assert_eq!(answers, [middle, ("Exceptions.Program+Filters::Start", Some(true))], "{place}");
+
+        let by_runtime = found.each.iter().filter(|e| e.caught_by_runtime).collect::<Vec<_>>();
+        assert_eq!(by_runtime.len(), 100, "those out of a filter on {place}");
+        assert!(by_runtime.iter().all(|e| names(&e.unwound).contains(&"Nested::BadFilter")), "{place}");
+        let replaced: Vec<_> = found.each.iter().filter(|e| e.replaced_by.is_some()).collect();
+        assert_eq!(replaced.len(), 100, "those that another took the place of in a finally block on {place}");
+        assert!(replaced.iter().all(|e| names(&e.finally) == ["Nested::FromFinally"]), "{place}");
+        // `throw;` and `throw e;` once a round, and at each of twelve levels of the ladder.
+        assert_eq!(found.each.iter().filter(|e| e.rethrow_of.is_some()).count(), 14 * 100, "{place}");
+
+        let hardware = found.groups.iter().find(|g| g.type_name == "System.IndexOutOfRangeException").expect("one");
+        assert_eq!(hardware.place.map(|f| f.name()), Some("Exceptions.Program+Hardware::Index"), "{place}");
+    });
+}
+
+#[test]
+fn inner_ones_rethrown_ones_and_those_the_runtime_catches() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Throws"))).expect_success();
+        let seen = record(runtime, "Throws", "exceptions");
+        assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
+        let found = all(&seen.recording);
+        let place = &runtime.version;
+        let inner = find(&found, "inner one");
+        let outer = find(&found, "outer one");
+        assert_eq!(outer.inner.map(|i| (i.type_name, i.number)), Some(("System.FormatException", Some(inner.number))));
+
+        let again: Vec<_> = found.each.iter().filter(|e| e.message == Some("again")).collect();
+        assert_eq!(again.len(), 2, "{place}");
+        assert_eq!((again[0].rethrow_of, again[1].rethrow_of), (None, Some(again[0].number)), "{place}");
+        assert_ne!(again[0].thread.map(|t| t.id), again[1].thread.map(|t| t.id), "{place}");
+        assert_eq!(again[1].thread.map(|t| t.name.as_str()), Some("rethrower"), "{place}");
+
+        let initializer = find(&found, "initializer");
+        assert!(initializer.caught_by_runtime && initializer.catcher.is_none(), "{initializer:?} on {place}");
+        let wrapper = found.each.iter().find(|e| e.type_name == "System.TypeInitializationException").expect("one");
+        assert_eq!(wrapper.inner.map(|i| i.type_name), Some("System.NotImplementedException"), "{place}");
+
+        let own = found.each.iter().find(|e| e.type_name.ends_with("Own")).expect("an own type");
+        assert_eq!((own.message, own.place().map(|f| f.name())), (None, Some("Throws.Program::Generic")), "{place}");
+        let long = found.each.iter().find(|e| e.message.is_some_and(|m| m.starts_with("xxx"))).expect("one");
+        assert_eq!(long.message.map(str::len), Some(512), "{place}");
+    });
+}
+
+#[test]
+fn an_exception_that_nobody_catches_is_unhandled() {
+    each_runtime(|runtime| {
+        let seen = support::record_with(runtime, "Ends", "exceptions", &["unhandled"]);
+        let found = all(&seen.recording);
+        let unhandled: Vec<_> = found.each.iter().filter(|e| e.unhandled).collect();
+        assert_eq!(unhandled.len(), 1, "{} thrown on {}", found.each.len(), runtime.version);
+        assert!(unhandled[0].catcher.is_none() && !unhandled[0].search.is_empty(), "{}", runtime.version);
+    });
+}
+
+#[test]
+fn the_stack_is_cut_where_it_was_asked_to_be() {
+    each_runtime(|runtime| {
+        let seen = record(runtime, "Exceptions", "exceptions:frames=2");
+        let found = all(&seen.recording);
+        let simple = find(&found, "simple 0");
+        assert_eq!((simple.stack.len(), simple.stack_cut), (2, true), "{}", runtime.version);
+    });
+}
