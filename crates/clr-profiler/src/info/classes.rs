@@ -121,10 +121,8 @@ impl ProfilerInfo {
             return Ok(ClassLayout { size, fields: Vec::new() });
         }
         // SAFETY: an array of exactly as many fields as the runtime said, and valid out-parameters.
-        check(
-            unsafe { self.base().GetClassLayout(class.0, fields.as_mut_ptr(), count, &mut count, &mut size) },
-            method,
-        )?;
+        let answer = unsafe { self.base().GetClassLayout(class.0, fields.as_mut_ptr(), count, &mut count, &mut size) };
+        check(answer, method)?;
         let fields = fields.into_iter().map(|field| (Token(field.field), field.offset)).collect();
         Ok(ClassLayout { size, fields })
     }
