@@ -63,11 +63,25 @@ impl Pattern {
     }
 
     /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches.
-    /// Names without `::`, such as `[JIT]`, are methods without a type.
+    /// Names without a type, such as `[JIT]` and `[libc]qsort`, match by the name alone.
     #[must_use]
     pub fn matches(&self, assembly: &str, name: &str) -> bool {
-        let (type_name, method) = name.split_once("::").unwrap_or(("", name));
-        glob(&self.method, method) && glob(&self.type_name, type_name) && glob(&self.assembly, assembly)
+        match name.split_once("::") {
+            Some((type_name, method)) => {
+                glob(&self.method, method) && glob(&self.type_name, type_name) && glob(&self.assembly, assembly)
+            }
+            None => self.matches_bare(assembly, name),
+        }
+    }
+
+    /// Names without a type: `[JIT]`, and `[libc]qsort`, whose library stands in the name itself.
+    fn matches_bare(&self, assembly: &str, name: &str) -> bool {
+        let in_library =
+            name.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(_, rest)| !rest.is_empty());
+        let (assembly, function) = in_library.unwrap_or((assembly, name));
+        // A pattern without `::` names a type; here it can only mean the function.
+        let wanted = if self.method == "*" { &self.type_name } else { &self.method };
+        glob(wanted, function) && glob(&self.assembly, assembly)
     }
 
     /// Whether some function of `assembly` could match: lets a whole assembly be passed over early.
@@ -202,6 +216,17 @@ mod tests {
         assert!(matches("[A]N.T::M", "A", "N.T::M"));
         assert!(!matches("[A]N.T::M", "A", "N.T::M2"));
         assert!(matches("::M?in", "A", "N.T::Main"));
+    }
+
+    #[test]
+    fn unmanaged_functions_and_parts_of_the_runtime_can_be_named() {
+        assert!(matches("[libc]qsort", "", "[libc]qsort"));
+        assert!(matches("*qsort*", "", "[libc]qsort"));
+        assert!(matches("*::qsort", "", "[libc]qsort"));
+        assert!(!matches("[libm]*", "", "[libc]qsort"));
+        assert!(matches("[libc]*", "", "[libc]qsort"));
+        assert!(matches("*JIT*", "", "[JIT]"));
+        assert!(!matches("[MyApp]*", "", "[JIT]"));
     }
 
     #[test]
