@@ -74,7 +74,9 @@
 //! | names instead of identifiers | [`NameCache`] |
 //! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
 //! | who called whom, also through exceptions | [`shadow_stack`] |
+//! | names in hooks | [`NamedFunctions`] |
 //! | something per thread | [`PerThread`] |
+//! | a readable log | [`NestedLog`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
 //!
@@ -107,6 +109,7 @@ mod events;
 pub mod hooks;
 mod ids;
 mod info;
+pub mod log;
 pub mod metadata;
 pub mod names;
 pub mod notice;
@@ -129,8 +132,9 @@ pub use info::{
     ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, IlRange, ModuleFlags, ModuleInfo, ProfilerInfo,
     RuntimeVersion, StackFrame, StringLayout,
 };
+pub use log::NestedLog;
 pub use metadata::MetadataImport;
-pub use names::{FunctionName, NameCache};
+pub use names::{FunctionName, NameCache, NamedFunctions};
 pub use notice::Inlining;
 pub use per_thread::PerThread;
 pub use profiler::Profiler;

@@ -1,4 +1,4 @@
-//! The agent and the tool, built once per state of the sources.
+//! The agent, the tool and the examples, built once per state of the sources.
 
 use std::env;
 use std::fs::{self, File};
@@ -24,6 +24,19 @@ pub fn agent() -> &'static Path {
 pub fn cli() -> &'static Path {
     static CLI: OnceLock<PathBuf> = OnceLock::new();
     CLI.get_or_init(|| build("clrscope").join("clrscope"))
+}
+
+/// An example profiler of this repository as a release build: a test does not build its package's `cdylib`.
+///
+/// # Panics
+/// With cargo's messages, when it does not build.
+pub fn example(package: &str) -> PathBuf {
+    build(package).join(format!("lib{package}.so"))
+}
+
+/// Makes the runtime that `command` starts load the profiler `library`, whose class is `clsid`.
+pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);
 }
 
 /// Builds in a target folder of its own (cargo holds a lock on the usual one while it runs tests) and returns where results lie.

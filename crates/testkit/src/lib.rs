@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
-//! - [`agent`] and [`cli`] give the agent library and the tool, built once.
+//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
 //!
@@ -27,7 +27,7 @@ mod runtimes;
 mod sdk;
 mod workspace;
 
-pub use artifacts::{agent, cli};
+pub use artifacts::{agent, cli, example, load_profiler};
 pub use azmcp::{azmcp, azmcp_command};
 pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};

@@ -5,6 +5,7 @@
 mod csharp;
 mod function;
 mod source;
+mod table;
 mod types;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use crate::{ClassId, FunctionId, ModuleId, ProfilerInfo, Result, Token};
 use types::ModuleNames;
 
 pub use source::{Closure, SourceKind, StateMachine};
+pub use table::NamedFunctions;
 
 /// A function's names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +40,19 @@ pub struct FunctionName {
     pub module_id: ModuleId,
     /// Which code of the source method it is.
     pub source_kind: SourceKind,
+}
+
+impl FunctionName {
+    /// Whether it is the runtime's own exception handling, which from .NET 9 on is managed code: it enters between throw and
+    /// unwinding and never leaves. A mapper that skips it keeps the shadow stack the program's.
+    pub fn is_exception_handling(&self) -> bool {
+        const TYPES: [&str; 3] = [
+            "System.Runtime.EH::",
+            "System.Runtime.StackFrameIterator::",
+            "System.Runtime.ExceptionServices.InternalCalls::",
+        ];
+        &*self.module == "System.Private.CoreLib" && TYPES.iter().any(|prefix| self.name.starts_with(prefix))
+    }
 }
 
 /// Names of functions and types, looked up once.

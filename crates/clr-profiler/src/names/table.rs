@@ -1,0 +1,60 @@
+//! Functions with their names, for hooks that want to say who was called.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{FunctionName, NameCache};
+use crate::{ClientId, ClientTable, FunctionId, FunctionMapper, Mapped, ProfilerInfo};
+
+/// A ready-made [`FunctionMapper`] that hooks the functions a choice accepts, and remembers their names.
+///
+/// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no lock. Functions of the same
+/// signature and module share an identifier, so the answer stays the same when the runtime uses its own ones again.
+pub struct NamedFunctions {
+    info: ProfilerInfo,
+    names: NameCache,
+    choice: Box<dyn Fn(&FunctionName) -> bool + Send + Sync>,
+    table: ClientTable<Arc<FunctionName>>,
+    known: Mutex<HashMap<(Arc<str>, String), ClientId>>,
+}
+
+impl NamedFunctions {
+    /// Hooks what `choice` says yes to. It is asked at each compilation, with loader locks held, and must always answer the
+    /// same.
+    pub fn new(info: &ProfilerInfo, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            info: info.clone(),
+            names: NameCache::new(),
+            choice: Box::new(choice),
+            table: ClientTable::new(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The names of a function that was hooked; `None` for a number this table did not give out. For hooks.
+    pub fn get(&self, id: ClientId) -> Option<&FunctionName> {
+        self.table.get(id).map(|name| &**name)
+    }
+
+    /// The cache behind it, for names of classes and of functions that are not hooked. Not for hooks.
+    pub fn names(&self) -> &NameCache {
+        &self.names
+    }
+}
+
+impl FunctionMapper for NamedFunctions {
+    fn map(&self, function: FunctionId) -> Mapped {
+        let name = self.names.function(&self.info, function);
+        if !(self.choice)(&name) {
+            return Mapped::Skip;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::clone(&name.module), name.signature.clone());
+        if let Some(id) = known.get(&key) {
+            return Mapped::Hook(*id);
+        }
+        let Some(id) = self.table.push(name) else { return Mapped::Skip };
+        known.insert(key, id);
+        Mapped::Hook(id)
+    }
+}
