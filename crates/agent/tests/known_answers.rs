@@ -92,3 +92,29 @@ fn eight_threads_and_the_pool() {
 fn inlined_methods_without_inlining() {
     check_as("Inlining", &["calls:noinline", "calls:noinline,clock=tsc"]);
 }
+
+/// Names of unmanaged functions are ours to give, so the fixture's own lines stand beside what the
+/// constants in its source say about `qsort`, `abs` and `getpid`.
+#[test]
+fn unmanaged_calls_stand_in_the_tree_with_their_callbacks() {
+    each_runtime(|runtime| {
+        let run = record(runtime, "Native", "calls:native=on");
+        let process = &run.recording.processes[0];
+        let sums = Sums::of(process, "Native");
+        let expected = Expectations::parse(&run.finished.stdout_text());
+        let place = format!("Native on {}", runtime.version);
+        for (name, truth) in &expected.calls {
+            assert_eq!(sums.calls.get(name), Some(truth), "{place}: {name}");
+        }
+        let edge = |parent: &str, child: &str| sums.edges.get(&(parent.to_owned(), child.to_owned())).copied();
+        let rounds = expected.calls("Native.Program::CallAbsolute");
+        assert_eq!(edge("Native.Program::CallAbsolute", "[libc]abs"), rounds, "{place}");
+        assert_eq!(edge("Native.Program::CallProcessId", "[libc]getpid"), rounds, "{place}");
+        for (caller, callback) in [("SortWithDelegate", "Compare"), ("SortWithPointer", "ComparePointers")] {
+            let (caller, callback) = (format!("Native.Program::{caller}"), format!("Native.Program::{callback}"));
+            assert_eq!(edge(&caller, "[libc]qsort"), expected.calls("Native.Program::SortWithDelegate"), "{place}");
+            assert!(edge("[libc]qsort", &callback) >= expected.calls(&callback), "{place}: {callback}");
+            assert_eq!(edge(&caller, &callback), None, "{place}: {callback} is called by qsort");
+        }
+    });
+}
