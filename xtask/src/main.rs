@@ -3,19 +3,34 @@
 use std::env;
 use std::process::ExitCode;
 
+mod accuracy;
+mod agents;
+mod bench;
 mod fixtures;
+<<<<<<< HEAD
 mod soak;
+=======
+mod measured;
+>>>>>>> bd150a7 (Measure cost and truth: cargo xtask bench and cargo xtask accuracy)
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
 commands:
+<<<<<<< HEAD
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   soak        feed damaged recordings and requests to the readers for a while";
+=======
+  accuracy    compare reports with programs that know their answer
+  bench       measure what profiling costs, into docs/benchmarks.md
+  fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256";
+>>>>>>> bd150a7 (Measure cost and truth: cargo xtask bench and cargo xtask accuracy)
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
+        Some("accuracy") => accuracy::run(&arguments[1..]),
+        Some("bench") => bench::run(&arguments[1..]),
         Some("fixtures") => fixtures::run(),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),

@@ -1,7 +1,7 @@
 //! Compiles the programs in `dotnet/`: the same bytes wherever the same compiler does it.
 //!
 //! The C# compiler is called directly: no project files, no restore, one second per program. `dotnet/fixtures/NAME/NAME.cs` becomes
-//! `dotnet/fixtures/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/` write libraries
+//! `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs` becomes `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/` write libraries
 //! that C# cannot express.
 
 use std::fs;
@@ -48,6 +48,7 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
         written.push(write_il(sdk, dotnet, &source, &bin)?);
     }
     let mut jobs = fixture_jobs(dotnet, &bin, &written);
+    jobs.extend(bench_jobs(dotnet, &out.join("bench/bin")));
     jobs.extend(demo_job(dotnet, &out.join("demo/bin")));
     compile_all(sdk, dotnet, &jobs)?;
     for job in &jobs {
@@ -79,6 +80,18 @@ fn fixture_jobs(dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
         jobs.push(Job { name, sources, references, library, output });
     }
     jobs
+}
+
+/// Each folder in `dotnet/bench` is a program of its own.
+fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
+    make_folder(bin);
+    let folders = folders_in(&dotnet.join("bench")).into_iter().filter(|folder| !folder.ends_with("bin"));
+    let job = |folder: PathBuf| {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
+        let output = bin.join(format!("{name}.dll"));
+        Job { name, sources: sources_in(&folder), references: Vec::new(), library: false, output }
+    };
+    folders.map(job).collect()
 }
 
 fn demo_job(dotnet: &Path, bin: &Path) -> Option<Job> {

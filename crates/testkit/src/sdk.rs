@@ -41,7 +41,7 @@ impl Sdk {
     }
 
     /// The command that starts the compiler.
-    pub(crate) fn compiler(&self) -> Command {
+    pub fn compiler(&self) -> Command {
         let mut command = self.host();
         command.arg(self.root.join(format!("sdk/{}/Roslyn/bincore/csc.dll", self.version)));
         command
@@ -56,7 +56,7 @@ impl Sdk {
     }
 
     /// The reference assemblies, sorted by name.
-    pub(crate) fn reference_assemblies(&self) -> Vec<PathBuf> {
+    pub fn reference_assemblies(&self) -> Vec<PathBuf> {
         let folder = self.root.join(format!("packs/Microsoft.NETCore.App.Ref/{}/ref/net8.0", self.references));
         let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut all: Vec<PathBuf> = entries

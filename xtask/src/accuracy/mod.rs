@@ -1,0 +1,35 @@
+//! `cargo xtask accuracy`: programs that know their own answer, against what the report says.
+//!
+//! `Shares` has four groups of functions whose calls differ by orders of magnitude. It measures, with the thread's own CPU clock, how long
+//! each group takes; bare runs give the truth and its spread, runs under the agent are interleaved with them. Call counts must be equal,
+//! shares within the limit of goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
+
+mod shares;
+mod sleeps;
+
+use crate::agents::newest_runtime;
+
+const USAGE: &str = "usage: cargo xtask accuracy [--runs N] [--rounds N]";
+
+/// Runs everything; fails where a goal is missed.
+///
+/// # Errors
+/// A sentence for a usage error, a run that failed, or goals that were missed.
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let mut plan = shares::Plan { runs: 7, rounds: 1_000 };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let number = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0).ok_or(USAGE)?;
+        match word.as_str() {
+            "--runs" => plan.runs = number,
+            "--rounds" => plan.rounds = number,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let runtime = newest_runtime()?;
+    println!("on .NET {}", runtime.version);
+    let mut missed = shares::run(runtime, plan)?;
+    missed += sleeps::run(runtime)?;
+    if missed == 0 { Ok(()) } else { Err(format!("{missed} goals missed")) }
+}

@@ -1,0 +1,63 @@
+//! The goals that are ratios of two runs, and what else is measured the same way beside them.
+
+use super::programs::Program::{self, Compiler, Hello, Library, Tiny};
+use super::programs::Under::{self, Agent, Bare, BareClocks, EmptyHooks, EventPipe, NoPrecompiled};
+
+/// What a goal asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    /// At most this ratio of user CPU time.
+    Ratio(f64),
+    /// At most so many milliseconds of CPU time more.
+    MoreMs(f64),
+    /// Nothing: measured for comparison.
+    None,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal {
+    pub(super) id: &'static str,
+    pub(super) what: &'static str,
+    pub(super) program: Program,
+    pub(super) subject: Under,
+    pub(super) base: Under,
+    pub(super) limit: Limit,
+}
+
+const SAMPLED: Under = Agent("calls");
+const TSC: Under = Agent("calls:clock=tsc,max=3GiB");
+
+const fn goal(
+    id: &'static str,
+    what: &'static str,
+    program: Program,
+    subject: Under,
+    base: Under,
+    limit: Limit,
+) -> Goal {
+    Goal { id, what, program, subject, base, limit }
+}
+
+/// All of them, in the order of the report.
+pub(super) const GOALS: [Goal; 12] = [
+    goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
+    goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
+    goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
+    goal("P3", "compiler, `clock=sampled` / empty hooks", Compiler, SAMPLED, EmptyHooks, Limit::Ratio(1.3)),
+    goal("P3", "compiler, `clock=tsc` / empty hooks", Compiler, TSC, EmptyHooks, Limit::Ratio(2.3)),
+    goal("P3", "compiler, `helpers=on` / empty hooks", Compiler, Agent("calls:helpers=on"), EmptyHooks, Limit::None),
+    goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
+    goal("P3b", "libraries, `clock=sampled` / no profiler", Library(2_000), SAMPLED, Bare, Limit::Ratio(1.15)),
+    goal(
+        "P3b",
+        "libraries, `clock=sampled` / precompiled code off",
+        Library(2_000),
+        SAMPLED,
+        NoPrecompiled,
+        Limit::None,
+    ),
+    goal("P3b", "libraries, `clock=sampled` / empty hooks", Library(2_000), SAMPLED, EmptyHooks, Limit::None),
+    goal("P11", "hello world, `calls` less precompiled code off", Hello, SAMPLED, NoPrecompiled, Limit::MoreMs(30.0)),
+    goal("peer", "libraries, EventPipe's sampler (200 Hz) / no profiler", Library(2_000), EventPipe, Bare, Limit::None),
+];

@@ -1,0 +1,133 @@
+//! `cargo xtask bench`: what profiling costs, as ratios of interleaved runs, into `docs/benchmarks.md`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`goals`] | the comparisons |
+//! | [`absolute`] | what is no ratio |
+//! | [`programs`] | the programs and what they run under |
+//! | [`source`] | text for the compiler |
+//! | [`series`] | interleaved pairs |
+//! | [`machine`], [`report`] | what is written down |
+
+mod absolute;
+mod goals;
+mod machine;
+mod programs;
+mod report;
+mod series;
+mod source;
+
+use goals::{GOALS, Goal, Limit};
+use programs::{Bench, Program, Under};
+use report::Report;
+
+use crate::agents::newest_runtime;
+
+const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--no-file]";
+
+struct Plan {
+    /// Ids of the goals to measure; all when empty.
+    only: Vec<String>,
+    pairs: usize,
+    /// Write `docs/benchmarks.md`: when everything was measured.
+    file: bool,
+}
+
+/// Measures and writes.
+///
+/// # Errors
+/// A sentence for a usage error or a run that failed. A missed goal is no error: the report says so.
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let plan = parse(arguments)?;
+    let runtime = newest_runtime()?;
+    let bench = Bench::new(runtime)?;
+    let mut report = Report::new(&runtime.version.to_string(), plan.pairs);
+    for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
+        if goal.program == Program::Compiler && !bench.has_compiler() {
+            println!("{}: no .NET SDK at hand, so no compiler", goal.id);
+            continue;
+        }
+        println!("{}", report.ratio(goal, &measure(&bench, goal, plan.pairs)?));
+    }
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut absolute = |id: &str, line: &dyn Fn() -> Result<absolute::Line, String>| -> Result<(), String> {
+        if plan.wants(id) {
+            println!("{}", report.absolute(line()?));
+        }
+        Ok(())
+    };
+    absolute("P9", &|| absolute::flow(&bench, plan.pairs.min(7)))?;
+    absolute("P10", &|| absolute::open(folder.path()))?;
+    if bench.has_compiler() {
+        absolute("memory", &|| absolute::memory(&bench))?;
+    }
+    if plan.file { report.write() } else { Ok(()) }
+}
+
+fn measure(bench: &Bench, goal: &Goal, pairs: usize) -> Result<series::Series, String> {
+    let command = |under: Under| move || bench.command(goal.program, under);
+    let series = series::measure(&command(goal.subject), &command(goal.base), pairs)?;
+    if goal.program == Program::Compiler {
+        same_output(bench, goal)?;
+    }
+    Ok(series)
+}
+
+/// A compiler under the agent must write the same bytes as one without.
+fn same_output(bench: &Bench, goal: &Goal) -> Result<(), String> {
+    crate::measured::run(&mut bench.command(goal.program, goal.subject)?)?;
+    let under = bench.compiled()?;
+    crate::measured::run(&mut bench.command(goal.program, Under::Bare)?)?;
+    if under == bench.compiled()? { Ok(()) } else { Err(format!("{}: the compiler wrote other bytes", goal.what)) }
+}
+
+fn parse(arguments: &[String]) -> Result<Plan, String> {
+    let mut plan = Plan { only: Vec::new(), pairs: 7, file: true };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--only" => plan.only = words.next().ok_or(USAGE)?.split(',').map(str::to_owned).collect(),
+            "--pairs" => plan.pairs = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0).ok_or(USAGE)?,
+            "--no-file" => plan.file = false,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let known = |id: &String| ["P9", "P10", "memory"].contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
+    if let Some(id) = plan.only.iter().find(|id| !known(id)) {
+        return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
+    }
+    // A part must not replace the whole.
+    plan.file &= plan.only.is_empty();
+    Ok(plan)
+}
+
+impl Plan {
+    fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == id)
+    }
+}
+
+/// Whether a goal is met, where it is one.
+fn verdict(limit: Limit, series: &series::Series) -> &'static str {
+    let met = match limit {
+        Limit::Ratio(most) => series.ratio.median <= most,
+        Limit::MoreMs(most) => series.more_ms.median <= most,
+        Limit::None => return "",
+    };
+    if met { "met" } else { "**missed**" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_not_written_down_and_a_goal_nobody_knows_is_refused() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let plan = parse(&words("--only P2,P10 --pairs 3")).expect("a plan");
+        assert!(plan.wants("P2") && plan.wants("P10") && !plan.wants("P1") && !plan.file && plan.pairs == 3);
+        assert!(parse(&words("--only P77")).is_err());
+        assert!(parse(&words("--pairs 0")).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! What is run, and under what.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clrscope_testkit::{Runtime, Sdk, example, load_profiler};
+
+use super::source;
+use crate::agents::{program, under_agent};
+
+/// The class of the floors' library.
+const FLOOR: &str = "{C15C0BE0-F100-4000-8000-000000000001}";
+/// Source for the compiler: seed and bytes.
+const DENSE: (u64, usize) = (11, 400_000);
+
+/// Under what a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Under {
+    /// Nothing.
+    Bare,
+    /// Nothing, and no precompiled code: enter hooks make the runtime throw it away.
+    NoPrecompiled,
+    /// Hooks that return at once.
+    EmptyHooks,
+    /// Hooks that read the clock and return.
+    BareClocks,
+    /// Our agent.
+    Agent(&'static str),
+    /// The sampler of the runtime's own event pipe, 200 Hz.
+    EventPipe,
+}
+
+/// The programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    /// A recursion of tiny functions, so many rounds of half a million calls.
+    Tiny(u32),
+    /// A program that ends at once.
+    Hello,
+    /// The C# compiler.
+    Compiler,
+    /// Framework libraries, so many rounds.
+    Library(u32),
+}
+
+/// Makes commands; each run records into a folder of its own, which the next one replaces.
+pub(super) struct Bench {
+    runtime: Runtime,
+    sdk: Option<Sdk>,
+    floors: PathBuf,
+    folder: tempfile::TempDir,
+    compiled: PathBuf,
+    runs: Cell<u32>,
+}
+
+impl Bench {
+    pub(super) fn new(runtime: &Runtime) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let source = folder.path().join("Dense.cs");
+        std::fs::write(&source, source::csharp(DENSE.0, DENSE.1)).map_err(|error| error.to_string())?;
+        Ok(Self {
+            runtime: runtime.clone(),
+            sdk: Sdk::find(),
+            floors: example("floors"),
+            compiled: folder.path().join("Dense.dll"),
+            folder,
+            runs: Cell::new(0),
+        })
+    }
+
+    /// Whether there is a compiler to run.
+    pub(super) fn has_compiler(&self) -> bool {
+        self.sdk.is_some()
+    }
+
+    /// What the compiler wrote last.
+    pub(super) fn compiled(&self) -> Result<Vec<u8>, String> {
+        std::fs::read(&self.compiled).map_err(|error| format!("the compiler's output: {error}"))
+    }
+
+    /// Where the last run under the agent recorded.
+    pub(super) fn recording(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.clrs.d", self.runs.get()))
+    }
+
+    /// A command ready to run.
+    pub(super) fn command(&self, program: Program, under: Under) -> Result<Command, String> {
+        let mut command = self.bare(program)?;
+        match under {
+            Under::Bare => {}
+            Under::NoPrecompiled => {
+                command.env("DOTNET_ReadyToRun", "0");
+            }
+            Under::EmptyHooks => self.floor(&mut command, "empty"),
+            Under::BareClocks => self.floor(&mut command, "clocks"),
+            Under::Agent(request) => {
+                // What was recorded before is not needed any more; recordings of the compiler are large.
+                drop(std::fs::remove_dir_all(self.recording()));
+                self.runs.set(self.runs.get() + 1);
+                under_agent(&mut command, request, &self.recording());
+            }
+            Under::EventPipe => self.event_pipe(&mut command),
+        }
+        Ok(command)
+    }
+
+    fn bare(&self, which: Program) -> Result<Command, String> {
+        let of = |name: &str, argument: String| {
+            let mut command = self.runtime.command(&program(name)?);
+            command.arg(argument);
+            Ok(command)
+        };
+        match which {
+            Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
+            Program::Hello => of("Tiny", "0".into()),
+            Program::Library(rounds) => of("Library", rounds.to_string()),
+            Program::Compiler => self.compiler(),
+        }
+    }
+
+    fn compiler(&self) -> Result<Command, String> {
+        let sdk = self.sdk.as_ref().ok_or("no .NET SDK at hand")?;
+        let mut command = sdk.compiler();
+        command.args(["-noconfig", "-nologo", "-nostdlib", "-deterministic", "-optimize+", "-unsafe", "-nullable"]);
+        command.args(["-target:exe", "-langversion:12", "-nowarn:CS1998,CS8600,CS9236"]);
+        command.args(sdk.reference_assemblies().iter().map(|file| format!("-reference:{}", file.display())));
+        command.arg(format!("-out:{}", self.compiled.display())).arg("Dense.cs").current_dir(self.folder.path());
+        // On a busy machine the pool makes more threads, each with a tree of its own: always the same number, so that runs compare.
+        command.env("DOTNET_ThreadPool_ForceMaxWorkerThreads", "4");
+        Ok(command)
+    }
+
+    fn floor(&self, command: &mut Command, which: &str) {
+        load_profiler(command, &self.floors, FLOOR);
+        command.env("CLRSCOPE_FLOOR", which);
+    }
+
+    fn event_pipe(&self, command: &mut Command) {
+        command.env("DOTNET_EnableEventPipe", "1");
+        command.env("DOTNET_EventPipeOutputPath", self.folder.path().join("peer.nettrace"));
+        command.env(
+            "DOTNET_EventPipeConfig",
+            "Microsoft-DotNETCore-SampleProfiler:0:5,Microsoft-Windows-DotNETRuntime:4c14fccbd:5",
+        );
+    }
+}
+
+/// Bytes of all files below `folder` whose name is `name`.
+pub(super) fn size_of(folder: &Path, name: &str) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |path: PathBuf| match path.file_name() {
+        Some(found) if found == name => path.metadata().map_or(0, |data| data.len()),
+        _ if path.is_dir() => size_of(&path, name),
+        _ => 0,
+    };
+    entries.flatten().map(|entry| size(entry.path())).sum()
+}

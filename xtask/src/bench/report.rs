@@ -1,0 +1,104 @@
+//! `docs/benchmarks.md`.
+
+use std::fmt::Write as _;
+
+use clrscope_testkit::workspace_root;
+
+use super::absolute::Line;
+use super::goals::{Goal, Limit};
+use super::series::Series;
+use super::{machine, verdict};
+
+/// The page as far as it is measured.
+pub(super) struct Report {
+    head: String,
+    ratios: String,
+    absolutes: String,
+    pairs: usize,
+    repeated: usize,
+    load: (f64, f64),
+}
+
+impl Report {
+    pub(super) fn new(runtime: &str, pairs: usize) -> Self {
+        let head = format!("{}, .NET {runtime}", machine::describe());
+        let load = machine::load();
+        Self { head, ratios: String::new(), absolutes: String::new(), pairs, repeated: 0, load: (load, load) }
+    }
+
+    /// Adds a comparison; returns its line for the terminal.
+    pub(super) fn ratio(&mut self, goal: &Goal, series: &Series) -> String {
+        let (figure, wanted) = match goal.limit {
+            Limit::MoreMs(most) => {
+                let more = series.more_ms;
+                (format!("{:+.0} ms ({:+.0} to {:+.0})", more.median, more.low, more.high), format!("{most:.0} ms"))
+            }
+            Limit::Ratio(most) => (ratio(series), format!("{most:.2}")),
+            Limit::None => (ratio(series), String::new()),
+        };
+        let verdict = verdict(goal.limit, series);
+        let (subject, base) = series.seconds;
+        let (wall, base_wall) = series.wall;
+        let _ = writeln!(
+            self.ratios,
+            "| {} | {} | {figure} | {wanted} | {verdict} | {subject:.2} / {base:.2} | {wall:.2} / {base_wall:.2} |",
+            goal.id, goal.what
+        );
+        self.repeated += series.repeated;
+        self.look();
+        format!(
+            "{:5} {:56} {figure:24} {wanted:6} {verdict:10} {} pairs, {} repeated",
+            goal.id, goal.what, series.pairs, series.repeated
+        )
+    }
+
+    /// Adds a line that is no ratio.
+    pub(super) fn absolute(&mut self, (id, what, figure, verdict): Line) -> String {
+        let _ = writeln!(self.absolutes, "| {id} | {what} | {figure} | {verdict} |");
+        self.look();
+        format!("{id:5} {what:56} {figure} {verdict}")
+    }
+
+    fn look(&mut self) {
+        let load = machine::load();
+        self.load = (self.load.0.min(load), self.load.1.max(load));
+    }
+
+    /// Writes the page.
+    pub(super) fn write(&self) -> Result<(), String> {
+        let path = workspace_root().join("docs/benchmarks.md");
+        std::fs::write(&path, self.page()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn page(&self) -> String {
+        format!(
+            "# Benchmarks
+
+Written by `cargo xtask bench`; do not edit.
+
+{}. Load of the machine meanwhile, programs that want a core: {:.1} to {:.1}.
+
+Each line compares two runs of the same program that follow one another, {} pairs of them: the median ratio of their user CPU time, in
+brackets the least and the greatest. Pairs whose second half took over 20 % longer than the fastest were repeated: {} in all. Both runs
+must print the same, and the compiler must write the same bytes. Seconds are medians; wall time is for information.
+
+| goal | what | measured | at most | | user CPU s | wall s |
+|---|---|---|---|---|---|---|
+{}
+| goal | what | measured | |
+|---|---|---|---|
+{}
+- *Tiny functions*: a recursion that does nothing but call. *Compiler*: the C# compiler on 400 kB of generated, dense source, four pool
+  threads. *Libraries*: JSON, XML, regular expressions, LINQ, text and tables of the framework.
+- *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
+  `helpers=on`. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
+- Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
+",
+            self.head, self.load.0, self.load.1, self.pairs, self.repeated, self.ratios, self.absolutes
+        )
+    }
+}
+
+fn ratio(series: &Series) -> String {
+    format!("{:.2} ({:.2} to {:.2})", series.ratio.median, series.ratio.low, series.ratio.high)
+}

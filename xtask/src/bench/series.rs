@@ -1,0 +1,100 @@
+//! Interleaved pairs of runs.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::measured::{Measured, Spread, run};
+
+/// A base half slower than the fastest by more than this is noise: the pair is repeated.
+const NOISE: f64 = 1.20;
+
+/// Prepares one run; called anew for each, so that every run gets a fresh place to record into.
+pub(super) type Prepare<'a> = &'a dyn Fn() -> Result<Command, String>;
+
+/// What the pairs of one series said.
+pub(super) struct Series {
+    /// User CPU time of the first half over the second's.
+    pub(super) ratio: Spread,
+    /// CPU time, user and system, of the first half less the second's, milliseconds.
+    pub(super) more_ms: Spread,
+    /// Medians of the halves' user CPU time, seconds.
+    pub(super) seconds: (f64, f64),
+    /// Medians of the halves' wall time, seconds.
+    pub(super) wall: (f64, f64),
+    pub(super) pairs: usize,
+    pub(super) repeated: usize,
+}
+
+/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was disturbed, at most as many again.
+///
+/// # Errors
+/// When a run fails, or when the two print different things.
+pub(super) fn measure(subject: Prepare<'_>, base: Prepare<'_>, pairs: usize) -> Result<Series, String> {
+    let (mut done, mut repeated): (Vec<(Measured, Measured)>, usize) = (Vec::new(), 0);
+    loop {
+        while done.len() < pairs {
+            done.push(pair(subject, base, done.len() + repeated)?);
+        }
+        let best = done.iter().map(|(_, base)| base.user).min().unwrap_or(Duration::ZERO);
+        let good = |base: &Measured| base.user.as_secs_f64() <= best.as_secs_f64() * NOISE;
+        let before = done.len();
+        if repeated < pairs {
+            done.retain(|(_, base)| good(base));
+        }
+        repeated += before - done.len();
+        if done.len() == before {
+            return Ok(summary(&done, repeated));
+        }
+    }
+}
+
+/// Every other pair the other way round, so that neither half always follows the same.
+fn pair(subject: Prepare<'_>, base: Prepare<'_>, number: usize) -> Result<(Measured, Measured), String> {
+    let (first, second) = if number.is_multiple_of(2) { (base, subject) } else { (subject, base) };
+    let (first, second) = (run(&mut first()?)?, run(&mut second()?)?);
+    if first.stdout != second.stdout {
+        return Err(format!("a run printed\n{}\nand another\n{}", first.stdout, second.stdout));
+    }
+    Ok(if number.is_multiple_of(2) { (second, first) } else { (first, second) })
+}
+
+fn summary(pairs: &[(Measured, Measured)], repeated: usize) -> Series {
+    let of = |value: &dyn Fn(&(Measured, Measured)) -> f64| Spread::of(&pairs.iter().map(value).collect::<Vec<_>>());
+    let cpu = |m: &Measured| (m.user + m.system).as_secs_f64() * 1e3;
+    Series {
+        ratio: of(&|(a, b)| a.user.as_secs_f64() / b.user.as_secs_f64().max(1e-9)),
+        more_ms: of(&|(a, b)| cpu(a) - cpu(b)),
+        seconds: (of(&|(a, _)| a.user.as_secs_f64()).median, of(&|(_, b)| b.user.as_secs_f64()).median),
+        wall: (of(&|(a, _)| a.wall.as_secs_f64()).median, of(&|(_, b)| b.wall.as_secs_f64()).median),
+        pairs: pairs.len(),
+        repeated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &'static str) -> impl Fn() -> Result<Command, String> {
+        move || {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Ok(command)
+        }
+    }
+
+    #[test]
+    fn twice_the_work_is_about_twice_the_time() {
+        let once = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 1");
+        let twice = shell("i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; echo 1");
+        let series = measure(&twice, &once, 5).expect("both run");
+        assert_eq!(series.pairs, 5);
+        assert!(1.4 < series.ratio.median && series.ratio.median < 2.8, "{:?}", series.ratio);
+        assert!(series.more_ms.median > 0.0);
+    }
+
+    #[test]
+    fn different_output_is_an_error() {
+        assert!(measure(&shell("echo 1"), &shell("echo 2"), 1).is_err());
+    }
+}

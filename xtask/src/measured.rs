@@ -1,0 +1,95 @@
+//! Runs a program to its end and says what it used; medians and spreads of several runs.
+
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+/// One finished run.
+pub(crate) struct Measured {
+    /// CPU time in user mode, of the program and the children it waited for.
+    pub(crate) user: Duration,
+    /// CPU time in the kernel.
+    pub(crate) system: Duration,
+    pub(crate) wall: Duration,
+    pub(crate) stdout: String,
+}
+
+/// Runs the command. Nothing else may be run by this process meanwhile: its children's time is added up.
+///
+/// # Errors
+/// A sentence with what it wrote, when it does not start or fails.
+pub(crate) fn run(command: &mut Command) -> Result<Measured, String> {
+    let before = children()?;
+    let began = Instant::now();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    let wall = began.elapsed();
+    let after = children()?;
+    check(output.status, &output.stdout, &output.stderr)?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(Measured { user: after.0 - before.0, system: after.1 - before.1, wall, stdout })
+}
+
+fn check(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<(), String> {
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("ended with {status}\n{}{}", String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr)))
+}
+
+fn children() -> Result<(Duration, Duration), String> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| format!("the children's usage: {error}"))?;
+    let time = |value: nix::sys::time::TimeVal| Duration::from_micros(value.num_microseconds().max(0).unsigned_abs());
+    Ok((time(usage.user_time()), time(usage.system_time())))
+}
+
+/// A median with the least and the greatest value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Spread {
+    /// Of at least one value; zeros of none.
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 { at(middle) } else { (at(middle.saturating_sub(1)) + at(middle)) / 2.0 };
+        Self { median, low: at(0), high: at(sorted.len().saturating_sub(1)) }
+    }
+
+    /// From the least to the greatest.
+    pub(crate) fn width(&self) -> f64 {
+        self.high - self.low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_and_even_numbers() {
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
+        assert_eq!(Spread::of(&[]).width(), 0.0);
+    }
+
+    #[test]
+    fn a_program_that_works_uses_time_and_one_that_fails_says_so() {
+        let mut busy = Command::new("sh");
+        busy.args(["-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done"]);
+        let measured = run(&mut busy).expect("it ends well");
+        assert_eq!(measured.stdout, "done\n");
+        assert!(measured.user > Duration::from_millis(1) && measured.wall >= Duration::from_millis(1));
+        assert!(measured.system < measured.wall + Duration::from_secs(1));
+        let mut failing = Command::new("sh");
+        failing.args(["-c", "echo because >&2; exit 3"]);
+        assert!(run(&mut failing).is_err_and(|why| why.contains("because")));
+    }
+}
