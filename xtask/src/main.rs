@@ -7,23 +7,16 @@ mod accuracy;
 mod agents;
 mod bench;
 mod fixtures;
-<<<<<<< HEAD
-mod soak;
-=======
 mod measured;
->>>>>>> bd150a7 (Measure cost and truth: cargo xtask bench and cargo xtask accuracy)
+mod soak;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
 commands:
-<<<<<<< HEAD
-  fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
-  soak        feed damaged recordings and requests to the readers for a while";
-=======
   accuracy    compare reports with programs that know their answer
   bench       measure what profiling costs, into docs/benchmarks.md
-  fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256";
->>>>>>> bd150a7 (Measure cost and truth: cargo xtask bench and cargo xtask accuracy)
+  fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
+  soak        feed damaged recordings and requests to the readers for a while";
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
 fn main() -> ExitCode {
