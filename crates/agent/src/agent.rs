@@ -77,10 +77,11 @@ impl Agent {
 /// Does this function get hooks, and under which index?
 fn map(running: &Running, function: FunctionId) -> Mapped {
     let known = running.functions.get(function);
-    match NonZeroUsize::new(known.index as usize) {
-        Some(index) if known.wanted => Mapped::Hook(ClientId(index)),
-        _ => Mapped::Skip,
+    if !known.wanted {
+        return Mapped::Skip;
     }
+    let client = running.instruments.iter().fold(known.index, |client, i| i.mapped(function, known.index, client));
+    NonZeroUsize::new(client as usize).map_or(Mapped::Skip, |client| Mapped::Hook(ClientId(client)))
 }
 
 impl Profiler for Agent {
@@ -109,11 +110,24 @@ impl Profiler for Agent {
         running.writer.state().ended();
     }
 
+    fn module_attached_to_assembly(&self, module: ModuleId, assembly: AssemblyId) {
+        self.tell(|observer| observer.module_attached_to_assembly(module, assembly));
+        self.each(|i| i.module_loaded(module));
+    }
+
+    fn class_load_finished(&self, class: ClassId, status: Result<()>) {
+        self.tell(|observer| observer.class_load_finished(class, status.clone()));
+        if status.is_ok() {
+            self.each(|i| i.class_loaded(class));
+        }
+    }
+
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
         self.tell(|observer| observer.module_unload_finished(module, status.clone()));
         if let Some(running) = self.running.get() {
             running.functions.module_unloaded(module);
         }
+        self.each(|i| i.module_unloaded(module));
     }
 
     fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {
@@ -268,10 +282,8 @@ impl Profiler for Agent {
         module_load_started(module: ModuleId);
         module_load_finished(module: ModuleId, status: Result<()>);
         module_unload_started(module: ModuleId);
-        module_attached_to_assembly(module: ModuleId, assembly: AssemblyId);
         module_in_memory_symbols_updated(module: ModuleId);
         class_load_started(class: ClassId);
-        class_load_finished(class: ClassId, status: Result<()>);
         class_unload_started(class: ClassId);
         class_unload_finished(class: ClassId, status: Result<()>);
         function_unload_started(function: FunctionId);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Profiler};
+use clr_profiler::{ClassId, Events, FunctionId, ModuleId, Profiler};
 
 use clrscope_recording::writer::ThreadRecord;
 
@@ -40,6 +40,18 @@ pub(crate) trait Instrument: Send + Sync {
     }
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
+
+    /// A function with hooks is about to be compiled; what its hooks are to be given, from what they would
+    /// be given without this instrument. The answer must be the same each time.
+    fn mapped(&self, function: FunctionId, index: u32, client: u32) -> u32 {
+        client
+    }
+    /// A module is there.
+    fn module_loaded(&self, module: ModuleId) {}
+    /// A module is gone.
+    fn module_unloaded(&self, module: ModuleId) {}
+    /// A class is there.
+    fn class_loaded(&self, class: ClassId) {}
 
     /// Compilation of a method begins on this thread.
     fn jit_started(&self, function: FunctionId) {}

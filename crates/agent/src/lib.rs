@@ -25,5 +25,6 @@ mod instruments;
 mod startup;
 mod threads;
 mod trust;
+mod values;
 
 clr_profiler::export_profiler!(agent::Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");

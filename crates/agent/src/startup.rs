@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::ProfilerInfo;
-use clrscope_recording::request::{AGENT_VARIABLE, InstrumentRequest, Request};
+use clrscope_recording::request::{AGENT_VARIABLE, Glob, InstrumentRequest, Request};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, monotonic_ns};
 
 use crate::functions::{Choice, Functions};
@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) interval_ns: u64,
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
+    /// Parameters and fields whose values are never to be read.
+    pub(crate) redact: Vec<Glob>,
 }
 
 /// A running agent.
@@ -72,6 +74,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         helper: helper.clone(),
         interval_ns: interval.as_nanos() as u64,
         start_ns,
+        redact: request.redact.iter().map(|text| Glob::new(text)).collect(),
     };
     let mut started = Vec::new();
     let mut filled = request.clone();

@@ -59,7 +59,7 @@ mod views;
 
 pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
-pub use flow::{FlowFunction, FlowKind, FlowLog, FlowRow};
+pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, tree};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{

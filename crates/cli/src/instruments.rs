@@ -25,6 +25,8 @@ enum Value {
     OneOf(&'static [&'static str]),
     /// Nothing: the bare word switches it on.
     None,
+    /// Nothing, or one of these words.
+    NoneOr(&'static [&'static str]),
     /// A size such as `512MiB`.
     Size,
     /// Groups of events joined by `+`.
@@ -61,6 +63,11 @@ const FLOW: Instrument = Instrument {
     options: &[
         OptionKind { name: "last", value: Value::Size, about: "memory for the last events (default 1GiB)" },
         OptionKind { name: "all", value: Value::None, about: "keep every event instead of the last ones" },
+        OptionKind {
+            name: "args",
+            value: Value::NoneOr(&["values", "types"]),
+            about: "arguments, this, fields and results of the functions that --include names, or their types",
+        },
     ],
 };
 const EVENTS: Instrument = Instrument {
@@ -160,7 +167,8 @@ impl Instrument {
 impl OptionKind {
     fn accepts(&self, value: Option<&str>) -> bool {
         match (&self.value, value) {
-            (Value::None, None) => true,
+            (Value::None | Value::NoneOr(_), None) => true,
+            (Value::NoneOr(words), Some(value)) => words.contains(&value),
             (Value::OneOf(words), Some(value)) => words.contains(&value),
             (Value::Groups, Some(value)) => value.split('+').all(|name| name == "all" || Group::parse(name).is_some()),
             (Value::Frames, Some(value)) => value.parse().is_ok_and(|frames: usize| frames <= 256),
@@ -185,6 +193,7 @@ impl OptionKind {
         match self.value {
             Value::None => self.name.to_owned(),
             Value::OneOf(words) => format!("{}={}", self.name, words.join("|")),
+            Value::NoneOr(words) => format!("{}[={}]", self.name, words.join("|")),
             Value::Size => format!("{}=SIZE", self.name),
             Value::Frames => format!("{}=N", self.name),
             Value::Groups => format!("{}=GROUP+GROUP", self.name),

@@ -50,6 +50,9 @@ pub(crate) fn choose(needs: impl IntoIterator<Item = HookNeed>) -> Option<EntryP
             HookNeed::Flow => has_flow = true,
         }
     }
+    if clock.is_some() && has_flow {
+        flow::values::with_calls();
+    }
     match (clock, has_flow) {
         (None, false) => None,
         (None, true) => Some(flow::hooks::alone()),

@@ -107,6 +107,21 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     Some(record)
 }
 
+/// The end of the calling thread's stack, 0 where it can't be told.
+pub(crate) fn stack_end() -> usize {
+    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return 0;
+        }
+        let (mut start, mut bytes) = (ptr::null_mut::<c_void>(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        if known { start.addr() + bytes } else { 0 }
+    }
+}
+
 /// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
 /// finds no record, begins a new one, and this runs again.
 extern "C" fn thread_ended(record: *mut c_void) {

@@ -4,6 +4,7 @@
 
 mod decode;
 mod replay;
+mod values;
 
 use clrscope_recording::model::{Process, Recording, Thread};
 
@@ -14,6 +15,7 @@ use crate::select::{self, Selected};
 
 use decode::{Events, Raw};
 use replay::{End, Replay, Step};
+pub use values::{Argument, Captured, Passing, Value};
 
 /// What a row of `flow` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,8 +62,30 @@ pub struct FlowRow<'a> {
     pub ticks: u64,
     /// How deep in calls, from 0; where older events were overwritten, from the outermost call known.
     pub depth: u32,
-    /// Arguments or results as they were recorded, empty for none.
-    pub values: &'a [u8],
+    /// Arguments or results as they were recorded, and what they refer to.
+    taken: Taken<'a>,
+}
+
+/// The values of a row, not yet decoded.
+#[derive(Debug, Clone, Copy)]
+struct Taken<'a> {
+    types: &'a values::Types,
+    function: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> FlowRow<'a> {
+    /// What was taken of the call: arguments where it begins, results where it ends in order; `None` for
+    /// functions whose values were not wanted.
+    #[must_use]
+    pub fn captured(&self) -> Option<Captured<'a>> {
+        let Taken { types, function, bytes } = self.taken;
+        match self.kind {
+            FlowKind::Enter => types.at_enter(function, bytes),
+            FlowKind::Leave if !self.unwound => types.at_leave(function, bytes),
+            FlowKind::Leave | FlowKind::TailCall => None,
+        }
+    }
 }
 
 /// Calls of one function.
@@ -149,13 +173,14 @@ struct ProcessWalk<'l, 'a> {
     process: &'a Process,
     catalog: Catalog<'a>,
     wanted: Vec<bool>,
+    types: values::Types,
 }
 
 impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn new(log: &'l FlowLog<'a>, process: &'a Process) -> Self {
         let catalog = Catalog::new(process);
         let wanted = catalog.wanted(&log.query);
-        Self { log, process, catalog, wanted }
+        Self { log, process, catalog, wanted, types: values::Types::read(process) }
     }
 
     /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has enough.
@@ -232,9 +257,9 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
             }
         };
         let id = self.catalog.slot(function);
-        let values = if unwound { &[] } else { values };
+        let taken = Taken { types: &self.types, function, bytes: values };
         let function = self.catalog.function(id);
-        FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, values }
+        FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, taken }
     }
 
     fn shows(&self, row: &FlowRow<'_>) -> bool {

@@ -63,6 +63,10 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
+    /// With flow:args: parameters and fields whose values are not recorded, such as '*password*'; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    redact: Vec<String>,
+
     /// Leave out the framework's assemblies
     #[arg(long)]
     just_my_code: bool,
@@ -117,6 +121,7 @@ impl RecordingArgs {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
             },
+            redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
             duration_ms: self.duration.as_deref().map(duration).transpose()?,

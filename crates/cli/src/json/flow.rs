@@ -1,9 +1,10 @@
 //! The rows of the view `flow`.
 
-use clrscope_analysis::{FlowFunction, FlowRow};
+use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 use serde_json::json;
 
 use super::rows::thread_identity;
+use super::values::add_captured;
 use super::{Object, object};
 
 /// A row of `flow`.
@@ -20,6 +21,9 @@ pub(crate) fn flow(row: &FlowRow<'_>, with_pid: bool) -> Object {
         ("time_ns", json!(row.time_ns)),
         ("depth", json!(row.depth)),
     ]);
+    if let Some(captured) = row.captured() {
+        add_captured(&mut all, &captured, row.kind == FlowKind::Enter);
+    }
     if row.unwound {
         all.insert("unwound".to_owned(), json!(true));
     }

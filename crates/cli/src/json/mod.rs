@@ -6,6 +6,7 @@ mod flow;
 mod recording;
 mod rows;
 mod tree;
+mod values;
 
 use std::io::{self, Write};
 

@@ -3,6 +3,7 @@
 use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
 use super::units::count;
+use super::values::{arguments, results};
 use super::{FAINT, TITLE, styled};
 
 /// Deeper calls than this are indented no further.
@@ -30,8 +31,17 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
         (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
     };
     let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
-    let name = if row.kind == FlowKind::Enter { row.function.signature() } else { row.function.name() };
-    format!("{} {indent}{mark} {name}{note}\n", styled(FAINT, &time))
+    let captured = row.captured();
+    let name = match (row.kind, &captured) {
+        (FlowKind::Enter, None) => row.function.signature(),
+        _ => row.function.name(),
+    };
+    let values = match (row.kind, &captured) {
+        (_, None) => String::new(),
+        (FlowKind::Enter, Some(captured)) => arguments(captured),
+        (_, Some(captured)) => results(captured),
+    };
+    format!("{} {indent}{mark} {name}{values}{note}\n", styled(FAINT, &time))
 }
 
 /// The function summary.

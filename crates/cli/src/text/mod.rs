@@ -9,6 +9,7 @@ mod names;
 mod table;
 mod tree;
 mod units;
+mod values;
 
 pub(crate) use events::{event_line, thread_heading, thread_title};
 pub(crate) use exceptions::{exception_groups, exception_stories};

@@ -8,7 +8,7 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `rate`, `duration`, `children`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `children`,
 //! flags are `just-my-code` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 

@@ -13,6 +13,8 @@ pub struct Request {
     pub instruments: Vec<InstrumentRequest>,
     /// Functions wanted and not wanted.
     pub filter: Filter,
+    /// Parameters and fields whose values are never recorded: names with `*` and `?`.
+    pub redact: Vec<String>,
     /// Leave out everything that belongs to the framework.
     pub just_my_code: bool,
     /// Looks per second of the helper thread.
@@ -31,6 +33,7 @@ impl Default for Request {
             out: None,
             instruments: Vec::new(),
             filter: Filter::default(),
+            redact: Vec::new(),
             just_my_code: false,
             rate_hz: 1000,
             duration_ms: None,
@@ -139,6 +142,7 @@ impl Request {
             "out" => self.out = Some(value.to_owned()),
             "include" => self.filter.include.push(Pattern::parse(value)?),
             "exclude" => self.filter.exclude.push(Pattern::parse(value)?),
+            "redact" => self.redact.push(value.to_owned()),
             "rate" => self.rate_hz = parse_rate(value)?,
             "duration" => self.duration_ms = Some(parse_duration(value)?),
             "children" => self.children = parse_switch(key, value)?,
@@ -155,6 +159,7 @@ impl fmt::Display for Request {
         parts.extend(self.out.iter().map(|out| format!("out={}", encode(out))));
         parts.extend(self.filter.include.iter().map(|p| format!("include={}", encode(p.as_str()))));
         parts.extend(self.filter.exclude.iter().map(|p| format!("exclude={}", encode(p.as_str()))));
+        parts.extend(self.redact.iter().map(|name| format!("redact={}", encode(name))));
         if self.just_my_code {
             parts.push("just-my-code".to_owned());
         }

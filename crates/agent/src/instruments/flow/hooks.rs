@@ -116,24 +116,81 @@ macro_rules! enter_slow_both {
     };
 }
 
+/// Functions whose arguments are wanted have the sign bit set: they go another way at once.
+macro_rules! part_at_enter {
+    () => {
+        "test r14d, r14d\njs 18f\n"
+    };
+}
+
+macro_rules! part_at_leave {
+    () => {
+        "test edi, edi\njs 18f\n"
+    };
+}
+
+/// That other way: everything saved, and the place where it is.
+macro_rules! enter_values {
+    () => {
+        concat!(
+            "18:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 20f\n",
+            save_arguments!(),
+            "mov edi, r14d\n",
+            "mov rsi, r15\n",
+            "mov rdx, rsp\n",
+            "call {values_enter}\n",
+            restore_arguments!(),
+            "20:\n",
+            "ret\n",
+        )
+    };
+}
+
+macro_rules! leave_values {
+    ($function:literal) => {
+        concat!(
+            "18:\n",
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 20f\n",
+            "push rax\npush rdx\npush rcx\n",
+            "sub rsp, 32\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            "mov rdx, rsp\n",
+            "call ",
+            $function,
+            "\n",
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
+            "add rsp, 32\n",
+            "pop rcx\npop rdx\npop rax\n",
+            "20:\n",
+            "ret\n",
+        )
+    };
+}
+
 /// `flow` alone, leave or tail call.
 macro_rules! leave_alone {
-    ($kind:literal, $slow:literal) => {
+    ($kind:literal, $slow:literal, $values:literal) => {
         concat!(
+            part_at_leave!(),
             load_record!("9f"),
             place_at_leave!(),
             time_at_leave!(),
             name_at_leave!($kind),
             "ret\n",
             leave_slow_both!($slow),
+            leave_values!($values),
         )
     };
 }
 
 /// With `calls:clock=sampled`; `$mark` is what becomes of the frame before it goes.
 macro_rules! leave_sampled {
-    ($kind:literal, $mark:literal, $slow:literal) => {
+    ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(
+            part_at_leave!(),
             load_top!("9f"),
             "cmp [r11], rsi\n",
             "jne 9f\n",
@@ -146,14 +203,16 @@ macro_rules! leave_sampled {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
+            leave_values!($values),
         )
     };
 }
 
 /// With `calls:clock=tsc`: one look at the clock for both, kept in the thread's record.
 macro_rules! leave_tsc {
-    ($kind:literal, $mark:literal, $slow:literal) => {
+    ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(
+            part_at_leave!(),
             load_top!("9f"),
             "cmp [r11], rsi\n",
             "jne 9f\n",
@@ -177,6 +236,7 @@ macro_rules! leave_tsc {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
+            leave_values!($values),
         )
     };
 }
@@ -187,29 +247,32 @@ global_asm!(
     ".hidden clrscope_enter_flow",
     ".globl clrscope_enter_flow",
     "clrscope_enter_flow:",
+    part_at_enter!(),
     load_record!("19f"),
     place_at_enter!(),
     time_at_enter!(),
     name_at_enter!(),
     "ret",
     enter_slow_both!("{enter}"),
+    enter_values!(),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow",
     ".globl clrscope_leave_flow",
     "clrscope_leave_flow:",
-    leave_alone!("0x40000000", "{leave}"),
+    leave_alone!("0x40000000", "{leave}", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow",
     ".globl clrscope_tailcall_flow",
     "clrscope_tailcall_flow:",
-    leave_alone!("0x80000000", "{tailcall}"),
+    leave_alone!("0x80000000", "{tailcall}", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_sampled",
     ".globl clrscope_enter_flow_sampled",
     "clrscope_enter_flow_sampled:",
+    part_at_enter!(),
     load_top!("19f"),
     "cmp [r11], r15",
     "jbe 19f",
@@ -221,23 +284,25 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
+    enter_values!(),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_sampled",
     ".globl clrscope_leave_flow_sampled",
     "clrscope_leave_flow_sampled:",
-    leave_sampled!("0x40000000", "", "{leave_both}"),
+    leave_sampled!("0x40000000", "", "{leave_both}", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow_sampled",
     ".globl clrscope_tailcall_flow_sampled",
     "clrscope_tailcall_flow_sampled:",
-    leave_sampled!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}"),
+    leave_sampled!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_tsc",
     ".globl clrscope_enter_flow_tsc",
     "clrscope_enter_flow_tsc:",
+    part_at_enter!(),
     load_top!("19f"),
     "cmp [r11], r15",
     "jbe 19f",
@@ -258,18 +323,19 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
+    enter_values!(),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_tsc",
     ".globl clrscope_leave_flow_tsc",
     "clrscope_leave_flow_tsc:",
-    leave_tsc!("0x40000000", "", "{leave_both}"),
+    leave_tsc!("0x40000000", "", "{leave_both}", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow_tsc",
     ".globl clrscope_tailcall_flow_tsc",
     "clrscope_tailcall_flow_tsc:",
-    leave_tsc!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}"),
+    leave_tsc!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
 
     enter = sym super::slow::enter,
     leave = sym super::slow::leave,
@@ -277,6 +343,9 @@ global_asm!(
     enter_both = sym super::slow::enter_both,
     leave_both = sym super::slow::leave_both,
     tailcall_both = sym super::slow::tailcall_both,
+    values_enter = sym super::values::enter,
+    values_leave = sym super::values::leave,
+    values_tailcall = sym super::values::tailcall,
     calls_enter = sym crate::instruments::calls::slow::enter,
     carry = sym crate::instruments::calls::slow::carry,
 );

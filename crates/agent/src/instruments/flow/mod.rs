@@ -5,15 +5,17 @@
 //! | [`hooks`] | the fast paths in assembly, alone and together with `calls` |
 //! | [`slow`] | what they do out of line |
 //! | [`ring`] | the chunks that events go to |
+//! | [`values`] | arguments and results |
 
 pub(crate) mod hooks;
 mod options;
 mod ring;
 mod slow;
+pub(crate) mod values;
 
 use std::sync::atomic::Ordering;
 
-use clr_profiler::{Events, FunctionId, ProfilerInfo};
+use clr_profiler::{ClassId, Events, FunctionId, ModuleId, ProfilerInfo};
 use clrscope_recording::layout::{flow, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
@@ -23,19 +25,25 @@ use crate::hooks::{HookNeed, stopped_flag};
 use crate::instrument::Instrument;
 use crate::startup::Context;
 use crate::threads;
+use crate::values::plan;
+use crate::values::types::Types;
 
-use options::Kept;
 pub(crate) use options::Options;
+use options::{Args, Kept};
 use ring::Ring;
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
+/// The same for the dictionary of types.
+const TYPES_BYTES: u64 = 256 << 20;
 
 /// The running instrument.
 pub(crate) struct Flow {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     ring: &'static Ring,
+    /// Where arguments are wanted: the types of the program.
+    types: Option<&'static Types>,
 }
 
 impl Flow {
@@ -50,7 +58,17 @@ impl Flow {
             .create_events("flow", limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?;
         let ring = Ring::publish(writer, store, context.helper.clone(), limit);
-        Ok(Self { info: context.info.clone(), writer, ring })
+        let types = match options.args {
+            Args::Nothing => None,
+            taken => {
+                values::configure(taken == Args::Types);
+                let store = writer
+                    .create_events("flow-types", TYPES_BYTES, Keep::First)
+                    .map_err(|error| format!("no memory for types: {error}"))?;
+                Some(Types::publish(&context.info, store, context.redact.clone()))
+            }
+        };
+        Ok(Self { info: context.info.clone(), writer, ring, types })
     }
 
     /// Notes that the exception machinery is about to run a block, and of which activation.
@@ -67,7 +85,10 @@ impl Flow {
 
 impl Instrument for Flow {
     fn events(&self) -> Events {
-        Events::EXCEPTIONS
+        match self.types {
+            Some(_) => Events::EXCEPTIONS | Events::CLASS_LOADS | Events::JIT_COMPILATION,
+            None => Events::EXCEPTIONS,
+        }
     }
 
     fn hooks(&self) -> Option<HookNeed> {
@@ -81,6 +102,9 @@ impl Instrument for Flow {
     fn detach_in_child(&self) {
         ring::withdraw();
         self.ring.store().segment().detach_in_child();
+        if let Some(types) = self.types {
+            types.store().segment().detach_in_child();
+        }
     }
 
     fn thread_begins(&self, record: ThreadRecord) -> bool {
@@ -90,6 +114,37 @@ impl Instrument for Flow {
 
     fn thread_ends(&self, record: ThreadRecord) {
         self.ring.finish(record);
+    }
+
+    fn mapped(&self, function: FunctionId, index: u32, client: u32) -> u32 {
+        match self.types {
+            Some(types) if plan::prepare(types, function, index) => client | values::HAS_PLAN,
+            _ => client,
+        }
+    }
+
+    fn module_loaded(&self, module: ModuleId) {
+        if let Some(types) = self.types {
+            types.module_loaded(module);
+        }
+    }
+
+    fn module_unloaded(&self, module: ModuleId) {
+        if let Some(types) = self.types {
+            types.module_unloaded(module);
+        }
+    }
+
+    fn class_loaded(&self, class: ClassId) {
+        if let Some(types) = self.types {
+            types.class_loaded(class);
+        }
+    }
+
+    fn jit_started(&self, _function: FunctionId) {
+        if let Some(types) = self.types {
+            types.look_into_pending();
+        }
     }
 
     fn filter_enter(&self, _function: FunctionId) {

@@ -13,15 +13,26 @@ pub(crate) enum Kept {
     All,
 }
 
-/// `flow:last=SIZE` or `flow:all`
+/// What is taken of arguments and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Args {
+    Nothing,
+    /// Their types.
+    Types,
+    /// Their values.
+    Values,
+}
+
+/// `flow:last=SIZE` or `flow:all`, and `args[=types]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) kept: Kept,
+    pub(crate) args: Args,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kept: Kept::Last(1 << 30) }
+        Self { kept: Kept::Last(1 << 30), args: Args::Nothing }
     }
 }
 
@@ -34,12 +45,21 @@ impl Options {
         let mut options = Self::default();
         let mut kept = None;
         for (key, value) in &request.options {
+            match (key.as_str(), value.as_deref()) {
+                ("args", None | Some("values")) => options.args = Args::Values,
+                ("args", Some("types")) => options.args = Args::Types,
+                ("args", Some(other)) => return Err(format!("flow:args={other}: it takes 'types' or 'values'")),
+                _ => {}
+            }
+            if key == "args" {
+                continue;
+            }
             let found = match (key.as_str(), value.as_deref()) {
                 ("last", Some(size)) => Kept::Last(ring_size(size)?),
                 ("last", None) => return Err("flow:last takes a size, for instance last=64MiB".into()),
                 ("all", None) => Kept::All,
                 ("all", Some(value)) => return Err(format!("flow:all={value}: it takes no value")),
-                _ => return Err(format!("flow has no option '{key}'; known: last, all")),
+                _ => return Err(format!("flow has no option '{key}'; known: last, all, args")),
             };
             if kept.replace(found).is_some() {
                 return Err("flow keeps either the last events or all, and that is said once".into());
@@ -62,8 +82,13 @@ impl fmt::Display for Options {
     /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kept {
-            Kept::Last(bytes) => write!(f, "flow:last={bytes}"),
-            Kept::All => write!(f, "flow:all"),
+            Kept::Last(bytes) => write!(f, "flow:last={bytes}")?,
+            Kept::All => write!(f, "flow:all")?,
+        }
+        match self.args {
+            Args::Nothing => Ok(()),
+            Args::Types => write!(f, ",args=types"),
+            Args::Values => write!(f, ",args=values"),
         }
     }
 }
@@ -78,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_is_meant() {
-        for text in ["flow", "flow:all", "flow:last=64MiB"] {
+        for text in ["flow", "flow:all", "flow:last=64MiB", "flow:args", "flow:all,args=types"] {
             let options = parse(text).expect("options");
             assert_eq!(parse(&options.to_string()), Ok(options));
         }
@@ -88,6 +113,7 @@ mod tests {
     fn bad_options_say_what_is_wrong() {
         assert!(parse("flow:speed=9").expect_err("unknown").contains("known: last"));
         assert!(parse("flow:last=1k").expect_err("small").contains("at least 1MiB"));
+        assert!(parse("flow:args=9").expect_err("unknown").contains("'types' or 'values'"));
         assert!(parse("flow:last").expect_err("no size").contains("takes a size"));
         assert!(parse("flow:all,last=2MiB").expect_err("both").contains("either"));
     }

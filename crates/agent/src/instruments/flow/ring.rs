@@ -111,24 +111,40 @@ impl Ring {
         }
     }
 
-    /// Appends an event, and `values` to it where there are any. Only for the thread whose record it is.
-    pub(crate) fn append(&self, record: ThreadRecord, what: u32, sp: usize, values: Option<&[u8]>) {
-        let more = values.map_or(0, |values| flow::BYTES + values.len().next_multiple_of(flow::BYTES));
-        let Some(chunk) = self.room_for(record, flow::BYTES + more) else {
+    /// Appends an event. Only for the thread whose record it is.
+    pub(crate) fn append(&self, record: ThreadRecord, what: u32, sp: usize) {
+        self.append_with(record, what, sp, 0, |_| 0);
+    }
+
+    /// Appends an event with at most `most` bytes of values: `fill` writes them and says how many they are. The event and
+    /// its values are there together or not at all.
+    pub(crate) fn append_with(
+        &self,
+        record: ThreadRecord,
+        what: u32,
+        sp: usize,
+        most: usize,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) {
+        let Some(chunk) = self.room_for(record, 2 * flow::BYTES + most) else {
             self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
             return;
         };
         let used = chunk.used();
         let ticks = clock::ticks();
         // SAFETY: `room_for` found the room, the chunk is the calling thread's, and chunks are aligned.
-        unsafe {
+        let more = unsafe {
             let at = chunk.payload().add(used);
             put(at, ticks, what, sp as u32);
-            if let Some(values) = values {
-                put(at.add(flow::BYTES), ticks, flow::VALUES, values.len() as u32);
-                at.add(2 * flow::BYTES).copy_from_nonoverlapping(values.as_ptr(), values.len());
+            let values = std::slice::from_raw_parts_mut(at.add(2 * flow::BYTES), most);
+            let length = fill(values);
+            if length == 0 {
+                0
+            } else {
+                put(at.add(flow::BYTES), ticks, flow::VALUES, length as u32);
+                flow::BYTES + length.next_multiple_of(flow::BYTES)
             }
-        }
+        };
         chunk.u32(chunk::USED).store((used + flow::BYTES + more) as u32, Ordering::Release);
     }
 

@@ -15,7 +15,7 @@ use crate::threads;
 pub(super) fn append(what: u32, sp: usize) {
     let Some(ring) = ring::ring() else { return };
     if let Some(record) = threads::current() {
-        ring.append(record, what, sp, None);
+        ring.append(record, what, sp);
     }
 }
 

@@ -1,0 +1,283 @@
+//! Arguments and results: what the hooks of functions with a plan do.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clrscope_recording::layout::flow;
+
+use super::ring::{self, Ring};
+use crate::boundary::guard;
+use crate::instruments::calls;
+use crate::threads;
+use crate::values::kinds::Kind;
+use crate::values::plan::{Argument, Passing, Place, Plan, Returned, plan_of};
+use crate::values::read::Writer;
+
+/// The bit of a client identifier that says that the function has a plan.
+pub(crate) const HAS_PLAN: u32 = 1 << 31;
+/// Bytes of values per event at most.
+pub(super) const MOST: usize = 2048;
+/// Objects are opened this deep.
+const DEPTH: u32 = 1;
+
+static TYPES_ONLY: AtomicBool = AtomicBool::new(false);
+/// Whether `calls` runs too: its hooks are part of ours.
+static WITH_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// Sets how values are taken. Called before any hook.
+pub(super) fn configure(types_only: bool) {
+    TYPES_ONLY.store(types_only, Ordering::Release);
+}
+
+/// Says that `calls` runs too. Called before any hook.
+pub(crate) fn with_calls() {
+    WITH_CALLS.store(true, Ordering::Release);
+}
+
+/// The registers at enter, as the stub saves them.
+#[repr(C)]
+pub(super) struct Entered {
+    vectors: [[u8; 16]; 8],
+    _padding: u64,
+    r9: u64,
+    r8: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+}
+
+/// The registers at leave, as the stub saves them.
+#[repr(C)]
+pub(super) struct Left {
+    vectors: [[u8; 16]; 2],
+    rcx: u64,
+    rdx: u64,
+    rax: u64,
+}
+
+/// What is passed by reference to a call that has not ended, by its stack pointer.
+struct Pending {
+    sp: usize,
+    /// Addresses by number of the argument; 0 for what is not looked at again.
+    addresses: [usize; 8],
+}
+
+/// A thread's calls with something passed by reference.
+struct PerThread(UnsafeCell<Vec<Pending>>);
+
+thread_local! {
+    static PENDING: PerThread = const { PerThread(UnsafeCell::new(Vec::new())) };
+}
+
+pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered) {
+    let function = client & !HAS_PLAN;
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::enter(function, sp);
+    }
+    // SAFETY: the stub's own stack.
+    guard(|| entered(function, sp, unsafe { &*registers }));
+}
+
+pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
+    let function = client & !HAS_PLAN;
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::leave(sp);
+    }
+    // SAFETY: the stub's own stack.
+    guard(|| left(function, sp, unsafe { &*registers }));
+}
+
+pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Left) {
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::tailcall(sp);
+    }
+    guard(|| super::slow::append(flow::TAILCALL | client & !HAS_PLAN, sp));
+}
+
+fn here() -> Option<(&'static Ring, clrscope_recording::writer::ThreadRecord)> {
+    Some((ring::ring()?, threads::current()?))
+}
+
+fn entered(function: u32, sp: usize, registers: &Entered) {
+    let Some((ring, record)) = here() else { return };
+    let plan = plan_of(function);
+    ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
+        let mut writer = Writer::new(buffer, TYPES_ONLY.load(Ordering::Relaxed));
+        for argument in plan.map_or(&[][..], |plan| &plan.arguments) {
+            if argument.passing != Passing::Out {
+                // SAFETY: the plan of the function that was just entered, with its registers.
+                unsafe { take_argument(&mut writer, argument, sp, registers) };
+            }
+        }
+        writer.used()
+    });
+    if let Some(plan) = plan.filter(|plan| plan.by_reference) {
+        remember(plan, sp, registers);
+    }
+}
+
+/// # Safety
+/// The argument must belong to the function whose registers these are.
+unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize, registers: &Entered) {
+    let mut both = [0; 16];
+    let at = match argument.place {
+        Place::Unknown => return writer.word(clrscope_recording::layout::value::UNKNOWN),
+        Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
+        Place::General(number) => registers.general(number).cast::<u8>(),
+        Place::Vector(number) => registers.vectors[usize::from(number)].as_ptr(),
+        Place::Pair(first, second) => {
+            both[..8].copy_from_slice(&registers.half(first));
+            both[8..].copy_from_slice(&registers.half(second));
+            both.as_ptr()
+        }
+    };
+    // SAFETY: the value, or its address, lies there.
+    unsafe {
+        if argument.passing == Passing::Value || matches!(argument.kind, Kind::Redacted) {
+            return writer.value(argument.kind, at, DEPTH);
+        }
+        let target = at.cast::<*const u8>().read_unaligned();
+        if target.is_null() {
+            writer.word(clrscope_recording::layout::value::NULL);
+        } else {
+            writer.value(argument.kind, target, DEPTH);
+        }
+    }
+}
+
+impl Entered {
+    fn general(&self, number: u8) -> *const u64 {
+        match number {
+            0 => &raw const self.rdi,
+            1 => &raw const self.rsi,
+            2 => &raw const self.rdx,
+            3 => &raw const self.rcx,
+            4 => &raw const self.r8,
+            _ => &raw const self.r9,
+        }
+    }
+
+    fn half(&self, (number, is_vector): (u8, bool)) -> [u8; 8] {
+        let from = if is_vector { self.vectors[usize::from(number)].as_ptr() } else { self.general(number).cast() };
+        // SAFETY: eight bytes of a saved register.
+        unsafe { from.cast::<[u8; 8]>().read_unaligned() }
+    }
+
+    fn word(&self, place: Place, sp: usize) -> usize {
+        match place {
+            // SAFETY: a saved register, or an argument on the stack of the call that was just entered.
+            Place::General(number) => unsafe { self.general(number).read() as usize },
+            // SAFETY: as above.
+            Place::Stack(offset) => unsafe {
+                std::ptr::with_exposed_provenance::<usize>(sp + offset as usize).read_unaligned()
+            },
+            _ => 0,
+        }
+    }
+}
+
+/// Keeps the addresses of what is passed by reference until the call ends. Only what lies on this
+/// thread's stack: objects move.
+fn remember(plan: &Plan, sp: usize, registers: &Entered) {
+    let mut pending = Pending { sp, addresses: [0; 8] };
+    let referenced = plan.arguments.iter().filter(|a| matches!(a.passing, Passing::Ref | Passing::Out));
+    for (slot, argument) in pending.addresses.iter_mut().zip(referenced) {
+        let address = registers.word(argument.place, sp);
+        // Callers' frames lie above; nothing can lie further away than a stack is large.
+        if address >= sp && address - sp < stack_above(sp) {
+            *slot = address;
+        }
+    }
+    // The key is gone at the very end of a thread.
+    let _ = PENDING.try_with(|calls| {
+        // SAFETY: only this thread, and nothing in here runs hooks.
+        let calls = unsafe { &mut *calls.0.get() };
+        while calls.last().is_some_and(|last| last.sp <= sp) {
+            calls.pop();
+        }
+        if calls.len() < 10_000 {
+            calls.push(pending);
+        }
+    });
+}
+
+/// Bytes of the calling thread's stack above an address in it.
+fn stack_above(sp: usize) -> usize {
+    thread_local! {
+        static END: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+    let end = END.try_with(|end| {
+        if end.get() == 0 {
+            end.set(crate::threads::stack_end());
+        }
+        end.get()
+    });
+    end.unwrap_or(0).saturating_sub(sp)
+}
+
+/// What was kept for the call with this stack pointer.
+fn recall(sp: usize) -> Option<[usize; 8]> {
+    let found = PENDING.try_with(|calls| {
+        // SAFETY: as in `remember`.
+        let calls = unsafe { &mut *calls.0.get() };
+        while calls.last().is_some_and(|last| last.sp < sp) {
+            calls.pop();
+        }
+        let is_it = calls.last().is_some_and(|last| last.sp == sp);
+        is_it.then(|| calls.pop().map(|last| last.addresses)).flatten()
+    });
+    found.ok().flatten()
+}
+
+fn left(function: u32, sp: usize, registers: &Left) {
+    let Some((ring, record)) = here() else { return };
+    let plan = plan_of(function);
+    let addresses = plan.filter(|plan| plan.by_reference).and_then(|_| recall(sp));
+    ring.append_with(record, flow::LEAVE | function, sp, MOST, |buffer| {
+        let mut writer = Writer::new(buffer, TYPES_ONLY.load(Ordering::Relaxed));
+        if let Some(plan) = plan {
+            // SAFETY: the plan of the function that returns, with its registers.
+            unsafe { take_results(&mut writer, plan, addresses.unwrap_or_default(), registers) };
+        }
+        writer.used()
+    });
+}
+
+/// # Safety
+/// The plan must be that of the function whose registers these are.
+unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, addresses: [usize; 8], registers: &Left) {
+    let referenced = plan.arguments.iter().filter(|a| matches!(a.passing, Passing::Ref | Passing::Out));
+    for (number, argument) in referenced.enumerate() {
+        match addresses.get(number).copied().unwrap_or(0) {
+            0 => writer.word(clrscope_recording::layout::value::UNKNOWN),
+            // SAFETY: in a frame of a caller, which is alive.
+            address => unsafe { writer.value(argument.kind, std::ptr::with_exposed_provenance(address), DEPTH) },
+        }
+    }
+    let general = [registers.rax.to_le_bytes(), registers.rdx.to_le_bytes()];
+    let half = |(number, is_vector): (u8, bool)| -> [u8; 8] {
+        let at = usize::from(number).min(1);
+        let mut low = [0; 8];
+        low.copy_from_slice(if is_vector { &registers.vectors[at][..8] } else { &general[at] });
+        low
+    };
+    let mut both = [0; 16];
+    // SAFETY: results lie where the plan says.
+    unsafe {
+        match plan.returned {
+            Returned::Nothing => {}
+            Returned::Memory(kind) => {
+                writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), DEPTH);
+            }
+            Returned::At(Place::Pair(first, second), kind) => {
+                both[..8].copy_from_slice(&half(first));
+                both[8..].copy_from_slice(&half(second));
+                writer.value(kind, both.as_ptr(), DEPTH);
+            }
+            Returned::At(Place::Vector(_), kind) => writer.value(kind, registers.vectors[0].as_ptr(), DEPTH),
+            Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), DEPTH),
+            Returned::At(..) => writer.word(clrscope_recording::layout::value::UNKNOWN),
+        }
+    }
+}

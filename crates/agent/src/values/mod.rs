@@ -1,0 +1,16 @@
+//! Values of the program: arguments, `this`, fields, results.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`kinds`] | how a value in memory is to be read |
+//! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
+//! | [`plan`] | where a function's arguments and result lie |
+//! | [`read`] | reading them, in a hook |
+//!
+//! What is asked of the runtime is asked when a function is compiled or a class loaded. Hooks follow
+//! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
+
+pub(crate) mod kinds;
+pub(crate) mod plan;
+pub(crate) mod read;
+pub(crate) mod types;

@@ -1,0 +1,362 @@
+//! Where a function's arguments and result lie (System V AMD64, as the runtime's own code uses it).
+//!
+//! In registers: `this`, the address for a large result, the generic context, then the arguments.
+//! Integers, references and addresses take `rdi rsi rdx rcx r8 r9`, floating-point numbers `xmm0` to
+//! `xmm7`; a value type of at most 16 bytes takes a register for each eight bytes if there are enough,
+//! one of more than 16 bytes lies on the stack, like whatever finds no register.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use clr_profiler::metadata::signature::{self, Type};
+use clr_profiler::{ClassId, FunctionId};
+use clrscope_recording::layout::value;
+use clrscope_recording::payload::PayloadWriter;
+
+use super::kinds::{Form, Kind};
+use super::types::{Scope, Types};
+
+/// Where an argument lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A general register, by its order.
+    General(u8),
+    /// A vector register.
+    Vector(u8),
+    /// Two registers, each with whether it is a vector register.
+    Pair((u8, bool), (u8, bool)),
+    /// On the stack, so many bytes above the caller's stack pointer.
+    Stack(u32),
+    /// Nobody knows: something before it could not be placed.
+    Unknown,
+}
+
+/// How an argument is passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Passing {
+    Value = 0,
+    Ref = 1,
+    In = 2,
+    Out = 3,
+}
+
+/// One argument.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Argument {
+    pub(crate) place: Place,
+    /// Of what is passed by reference, the kind of the thing itself.
+    pub(crate) kind: Kind,
+    pub(crate) passing: Passing,
+}
+
+/// The result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Returned {
+    Nothing,
+    /// In these registers: general 0 is `rax`, 1 is `rdx`; vector 0 and 1.
+    At(Place, Kind),
+    /// In memory, its address in `rax`.
+    Memory(Kind),
+}
+
+/// A function's plan. Made once, never freed.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) returned: Returned,
+    /// Something is passed by `ref` or `out` and looked at again at the end.
+    pub(crate) by_reference: bool,
+}
+
+/// Plans by index of the function, in pages that never move.
+static PAGES: [AtomicPtr<Page>; 4096] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 4096];
+const PAGE: usize = 1024;
+
+struct Page([AtomicPtr<Plan>; PAGE]);
+
+/// The plan of a function. For hooks.
+#[inline]
+pub(crate) fn plan_of(function: u32) -> Option<&'static Plan> {
+    let page = PAGES.get(function as usize / PAGE)?.load(Ordering::Acquire);
+    // SAFETY: null, or a leaked page with null or leaked plans.
+    unsafe { page.as_ref()?.0[function as usize % PAGE].load(Ordering::Acquire).as_ref() }
+}
+
+fn publish(function: u32, plan: Plan) -> bool {
+    let Some(slot) = PAGES.get(function as usize / PAGE) else { return false };
+    let mut page = slot.load(Ordering::Acquire);
+    if page.is_null() {
+        let fresh = Box::leak(Box::new(Page([const { AtomicPtr::new(std::ptr::null_mut()) }; PAGE])));
+        page = match slot.compare_exchange(page, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(other) => other,
+        };
+    }
+    // SAFETY: a leaked page.
+    unsafe { &(*page).0[function as usize % PAGE] }.store(Box::leak(Box::new(plan)), Ordering::Release);
+    true
+}
+
+/// Makes the plan of a function if there is none yet; whether there is one now. Not for hooks.
+pub(crate) fn prepare(types: &Types, id: FunctionId, index: u32) -> bool {
+    plan_of(index).is_some() || make(types, id, index).is_some_and(|plan| publish(index, plan))
+}
+
+fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
+    types.know_primitives();
+    let info = types.info();
+    let function = info.function_info(id).ok()?;
+    let metadata = info.module_metadata(function.module).ok()?;
+    let method = metadata.method(function.token).ok()?;
+    let signature = signature::method(method.signature).ok()?;
+    if signature.convention != 0 || signature.explicit_this {
+        return None;
+    }
+    let of_class = function.class.and_then(|class| info.class_info(class).ok());
+    let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
+    let parameters = metadata.generic_params(method.class).unwrap_or_default();
+    let shared: Vec<String> = match function.class {
+        Some(_) => Vec::new(),
+        None => parameters.iter().map(|parameter| parameter.name.clone()).collect(),
+    };
+    let scope = Scope {
+        module: function.module,
+        metadata: &metadata,
+        type_arguments: &type_arguments,
+        method_arguments: &function.type_arguments,
+        shared: &shared,
+    };
+    let declared = !parameters.is_empty();
+    let is_value_class = function.class.is_some_and(|class| matches!(types.kind_of(class), Kind::Struct(_)));
+    let mut walk = Walk::default();
+    let mut described = PayloadWriter::default();
+    let mut names = metadata.params(function.token).unwrap_or_default().into_iter();
+    let params: Vec<_> = names.by_ref().filter_map(|token| metadata.param(token).ok()).collect();
+    let mut arguments = Vec::new();
+    let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
+    described.u32(value::FUNCTION).u32(index).u32(count);
+    if signature.has_this {
+        let kind = match function.class {
+            Some(class) => types.kind_of(class),
+            None => Kind::Reference(None),
+        };
+        let text = function.class.map_or_else(|| "?".to_owned(), |class| types.name_of(class));
+        described.text("this").text(&text).u32(Passing::Value as u32);
+        // `this` of a value type is the value's address.
+        let passing = if is_value_class { Passing::In } else { Passing::Value };
+        let kind = if types.hides("this") { Kind::Redacted } else { kind };
+        arguments.push(Argument { place: walk.general(), kind, passing });
+    }
+    let returned_kind = match &signature.return_type {
+        Type::Primitive(signature::Primitive::Void) => None,
+        ty => Some(types.kind(ty, &scope)),
+    };
+    let in_memory = returned_kind.is_some_and(|kind| classify(kind).is_none());
+    if in_memory {
+        walk.general();
+    }
+    if needs_context(&function, of_class.is_some(), declared, &signature, is_value_class, types) {
+        walk.general();
+    }
+    for (number, ty) in signature.parameters.iter().enumerate() {
+        let param = params.iter().find(|param| param.sequence as usize == number + 1);
+        let name = param.map_or_else(|| format!("arg{number}"), |param| param.name.clone());
+        let (ty, passing) = match ty {
+            Type::ByRef(inner) => (&**inner, passing_of(param.map_or(0, |param| param.attributes))),
+            ty => (ty, Passing::Value),
+        };
+        let kind = if types.hides(&name) { Kind::Redacted } else { types.kind(ty, &scope) };
+        let real = if passing == Passing::Value { types.kind(ty, &scope) } else { Kind::Pointer };
+        let place = walk.place(real);
+        described.text(&name).text(&types.type_text(ty, &scope)).u32(passing as u32);
+        arguments.push(Argument { place, kind, passing });
+    }
+    described.text(&match &signature.return_type {
+        Type::Primitive(signature::Primitive::Void) => String::new(),
+        ty => types.type_text(ty, &scope),
+    });
+    types.describe(&described);
+    let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
+    let returned = match returned_kind {
+        None => Returned::Nothing,
+        Some(kind) => returned(kind),
+    };
+    Some(Plan { arguments, returned, by_reference })
+}
+
+fn passing_of(attributes: u32) -> Passing {
+    match attributes & 3 {
+        1 => Passing::In,
+        2 => Passing::Out,
+        _ => Passing::Ref,
+    }
+}
+
+/// Whether code that several instantiations share is told which one it is for by a hidden argument.
+fn needs_context(
+    function: &clr_profiler::FunctionInfo,
+    class_known: bool,
+    class_is_generic: bool,
+    signature: &signature::MethodSignature,
+    is_value_class: bool,
+    types: &Types,
+) -> bool {
+    let shared = |ids: &[ClassId]| ids.iter().any(|id| types.is_shared(*id));
+    if signature.generic_arity > 0 && shared(&function.type_arguments) {
+        return true;
+    }
+    let of_class = function.class.and_then(|class| types.info().class_info(class).ok());
+    let class_shared = match of_class {
+        Some(class) => shared(&class.type_arguments),
+        None => class_is_generic && !class_known,
+    };
+    // Objects know their class; static methods and values don't.
+    class_shared && (!signature.has_this || is_value_class)
+}
+
+fn returned(kind: Kind) -> Returned {
+    match classify(kind) {
+        None => Returned::Memory(kind),
+        Some(parts) => {
+            let (mut general, mut vector) = (0, 0);
+            let mut take = |is_vector: bool| {
+                let next = if is_vector { &mut vector } else { &mut general };
+                *next += 1;
+                (*next - 1, is_vector)
+            };
+            let place = match parts {
+                Parts::One(false) => Place::General(take(false).0),
+                Parts::One(true) => Place::Vector(take(true).0),
+                Parts::Two(a, b) => {
+                    let first = take(a);
+                    Place::Pair(first, take(b))
+                }
+                Parts::Unknown => Place::Unknown,
+            };
+            Returned::At(place, kind)
+        }
+    }
+}
+
+/// What registers a value takes, each general (false) or vector (true).
+#[derive(Debug, Clone, Copy)]
+enum Parts {
+    One(bool),
+    Two(bool, bool),
+    Unknown,
+}
+
+/// `None` for what goes through memory.
+fn classify(kind: Kind) -> Option<Parts> {
+    match kind {
+        Kind::Float | Kind::Double => Some(Parts::One(true)),
+        Kind::Opaque(_) => Some(Parts::Unknown),
+        Kind::Struct(class) => {
+            let shape = class.shape();
+            if let Form::Enum { .. } = shape.form {
+                return Some(Parts::One(false));
+            }
+            if shape.size > 16 {
+                return None;
+            }
+            let mut eightbytes = Eightbytes::default();
+            if !eightbytes.add(kind, 0) {
+                return Some(Parts::Unknown);
+            }
+            match (eightbytes.0, shape.size > 8) {
+                ([Some(a), _], false) => Some(Parts::One(a)),
+                ([Some(a), Some(b)], true) => Some(Parts::Two(a, b)),
+                _ => Some(Parts::Unknown),
+            }
+        }
+        _ => Some(Parts::One(false)),
+    }
+}
+
+/// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point numbers
+/// lies in them.
+#[derive(Default)]
+struct Eightbytes([Option<bool>; 2]);
+
+impl Eightbytes {
+    fn add(&mut self, kind: Kind, offset: u32) -> bool {
+        let is_vector = match kind {
+            Kind::Opaque(_) => return false,
+            Kind::Struct(class) => match class.shape().form {
+                Form::Enum { .. } => false,
+                Form::Primitive(kind) => return self.add(kind, offset),
+                Form::Span { .. } => {
+                    self.0 = [Some(false); 2];
+                    return true;
+                }
+                _ => return class.shape().fields.iter().all(|field| self.add(field.kind, offset + field.offset)),
+            },
+            Kind::Float | Kind::Double => true,
+            _ => false,
+        };
+        let Some(half) = self.0.get_mut(offset as usize / 8) else { return false };
+        *half = Some(half.unwrap_or(true) && is_vector);
+        true
+    }
+}
+
+/// Hands out registers and stack.
+#[derive(Default)]
+struct Walk {
+    general: u8,
+    vector: u8,
+    stack: u32,
+    lost: bool,
+}
+
+impl Walk {
+    fn general(&mut self) -> Place {
+        self.one(false)
+    }
+
+    fn one(&mut self, is_vector: bool) -> Place {
+        if self.lost {
+            return Place::Unknown;
+        }
+        let (next, most) = if is_vector { (&mut self.vector, 8) } else { (&mut self.general, 6) };
+        if *next < most {
+            *next += 1;
+            return if is_vector { Place::Vector(*next - 1) } else { Place::General(*next - 1) };
+        }
+        self.memory(8)
+    }
+
+    fn memory(&mut self, bytes: u32) -> Place {
+        if self.lost {
+            return Place::Unknown;
+        }
+        let at = self.stack;
+        self.stack += bytes.next_multiple_of(8);
+        Place::Stack(at)
+    }
+
+    fn place(&mut self, kind: Kind) -> Place {
+        match classify(kind) {
+            None => self.memory(kind.size()),
+            Some(Parts::One(is_vector)) => self.one(is_vector),
+            Some(Parts::Two(a, b)) => {
+                let vectors = u8::from(a) + u8::from(b);
+                if self.vector + vectors > 8 || self.general + 2 - vectors > 6 {
+                    return self.memory(16);
+                }
+                let mut take = |is_vector: bool| match self.one(is_vector) {
+                    Place::General(at) => (at, false),
+                    Place::Vector(at) => (at, true),
+                    _ => (0, false),
+                };
+                let first = take(a);
+                let pair = Place::Pair(first, take(b));
+                if self.lost { Place::Unknown } else { pair }
+            }
+            Some(Parts::Unknown) => {
+                self.lost = true;
+                Place::Unknown
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Every argument and result against what the program itself says of them, on every runtime at hand.
+
+mod support;
+
+use clrscope_analysis::{Argument, FlowKind, FlowLog, Passing, Query, Value as Taken};
+use clrscope_recording::model::Recording;
+use clrscope_testkit::{each_runtime, run};
+use serde_json::{Map, Value, json};
+use support::record;
+
+/// One end of a call: as said by the program, or as recorded.
+#[derive(Debug, Clone, PartialEq)]
+struct Call {
+    is_begin: bool,
+    name: String,
+    args: Value,
+    returns: Value,
+}
+
+/// What the program says of its calls, in order.
+fn said(stdout: &str) -> Vec<Call> {
+    stdout.lines().filter_map(said_line).collect()
+}
+
+fn said_line(line: &str) -> Option<Call> {
+    let (kind, rest) = line.split_once(' ')?;
+    let is_begin = match kind {
+        "ARGS" => true,
+        "RETURNS" => false,
+        _ => return None,
+    };
+    let (name, values) = rest.split_once(' ').expect("a name");
+    let mut values = serde_json::Deserializer::from_str(values).into_iter::<Value>();
+    let mut next = || values.next().expect("one more value").expect("JSON");
+    let (args, returns) = if is_begin {
+        (next(), Value::Null)
+    } else {
+        let returns = next();
+        (next(), returns)
+    };
+    Some(Call { is_begin, name: name.to_owned(), args, returns })
+}
+
+/// The same calls as they were recorded.
+fn recorded(recording: &Recording, names: &[String]) -> Vec<Call> {
+    let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
+    let mut found = Vec::new();
+    let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
+        let name = row.function.name().rsplit("::").next().unwrap_or_default().to_owned();
+        if names.contains(&name) {
+            let captured = row.captured().expect("values of the program's own functions");
+            let all = captured.this.iter().chain(&captured.arguments);
+            let args = all.filter(|a| a.value.is_some() && a.value != Some(Taken::Redacted)).map(argument);
+            let returns = captured.returns.as_ref().map_or(Value::Null, |(_, value)| plain(value));
+            let is_begin = row.kind == FlowKind::Enter;
+            found.push(Call { is_begin, name, args: Value::Object(args.collect()), returns });
+        }
+        Ok(())
+    });
+    let Ok(_) = walked;
+    found
+}
+
+fn argument(argument: &Argument<'_>) -> (String, Value) {
+    (argument.name.to_owned(), argument.value.as_ref().map_or(Value::Null, plain))
+}
+
+/// A value as the fixture writes it: without types and addresses.
+fn plain(taken: &Taken<'_>) -> Value {
+    let fields = |fields: &[(&str, Taken<'_>)]| {
+        fields.iter().map(|(name, v)| ((*name).to_owned(), plain(v))).collect::<Map<_, _>>()
+    };
+    match taken {
+        Taken::Null => Value::Null,
+        Taken::Bool(value) => json!(value),
+        Taken::Char(unit) => json!(String::from_utf16_lossy(&[*unit])),
+        Taken::Int(value) => json!(value),
+        Taken::UInt(value) => json!(value),
+        Taken::Float(value) => json!(value.to_string().parse::<f64>().expect("a number")),
+        Taken::Double(value) => json!(value),
+        Taken::String { text, is_cut, .. } => json!(if *is_cut { format!("{text}\u{2026}") } else { text.clone() }),
+        Taken::Enum { name, .. } => json!(name.as_deref().expect("a constant's name")),
+        Taken::Object { fields: all, .. } | Taken::Struct { fields: all, .. } => json!({ "fields": fields(all) }),
+        Taken::Array { length, items, .. } => {
+            json!({ "length": length, "items": items.iter().map(plain).collect::<Vec<_>>() })
+        }
+        other => json!(format!("{other:?}")),
+    }
+}
+
+/// Equal, with numbers as numbers: the program writes 5.0 as 5.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64()),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+fn check(request: &str) {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&clrscope_testkit::fixture("Arguments"))).expect_success();
+        let request = format!("{request};include=[Arguments]*;redact=pass*");
+        let run = record(runtime, "Arguments", &request);
+        let place = format!("{} with {request}", runtime.version);
+        assert_eq!(run.finished.stdout_text(), bare.stdout_text(), "{place}: stdout");
+        assert_eq!(run.recording.problems, [], "{place}");
+        assert_eq!(run.recording.processes[0].losses, [], "{place}");
+        let said = said(&run.finished.stdout_text());
+        assert!(said.len() > 100, "{place}: the program says too little");
+        let names: Vec<String> = said.iter().map(|call| call.name.clone()).collect();
+        let recorded = recorded(&run.recording, &names);
+        assert_eq!(recorded.len(), said.len(), "{place}: calls");
+        for (truth, found) in said.iter().zip(&recorded) {
+            let right = (truth.is_begin, &truth.name) == (found.is_begin, &found.name)
+                && same(&truth.args, &found.args)
+                && same(&truth.returns, &found.returns);
+            assert!(right, "{place}:\n said {truth:?}\nfound {found:?}");
+        }
+        assert_eq!(hot(&run.recording), 60_000, "{place}: the method that was recompiled while it was hot");
+    });
+}
+
+/// Calls of `Hot` whose values are those of the loop that makes them, in every tier of its code.
+fn hot(recording: &Recording) -> i64 {
+    let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
+    let mut number = 0;
+    let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
+        if row.function.name().ends_with("::Hot") {
+            let captured = row.captured().expect("values");
+            let args: Vec<_> = captured.arguments.iter().filter_map(|a| a.value.clone()).collect();
+            if row.kind == FlowKind::Enter {
+                let truth = [Taken::Int(number), Taken::Int(-2 * number), Taken::Double(number as f64 * 0.5)];
+                assert_eq!(args, truth, "call {number}");
+            } else {
+                let sum = number - 2 * number + (number as f64 * 0.5) as i64;
+                assert_eq!(captured.returns, Some(("long", Taken::Int(sum))), "call {number}");
+                number += 1;
+            }
+        }
+        Ok(())
+    });
+    let Ok(_) = walked;
+    number
+}
+
+#[test]
+fn values_are_what_the_program_says() {
+    check("flow:args");
+}
+
+#[test]
+fn values_are_what_the_program_says_beside_the_tree() {
+    check("calls;flow:args,all");
+}
+
+#[test]
+fn types_alone_hold_no_values() {
+    each_runtime(|runtime| {
+        let run = record(runtime, "Arguments", "flow:args=types;include=[Arguments]*");
+        let log = FlowLog::open(&run.recording, &Query::default(), None).expect("flow was recorded");
+        let mut seen = 0;
+        let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
+            let Some(captured) = row.captured() else { return Ok(()) };
+            for argument in captured.this.iter().chain(&captured.arguments) {
+                assert!(!argument.type_name.is_empty(), "{argument:?}");
+                match &argument.value {
+                    Some(value) => assert!(is_bare(value), "{argument:?}"),
+                    None => assert_eq!(argument.passing, Passing::Out),
+                }
+                seen += 1;
+            }
+            Ok(())
+        });
+        let Ok(_) = walked;
+        assert!(seen > 100_000, "{seen}");
+    });
+}
+
+/// Whether a value tells its type at most.
+fn is_bare(value: &Taken<'_>) -> bool {
+    match value {
+        Taken::Null | Taken::Hidden => true,
+        Taken::Object { address: 0, fields, .. } | Taken::Struct { fields, .. } => fields.is_empty(),
+        Taken::Array { length: 0, items, .. } => items.is_empty(),
+        _ => false,
+    }
+}
+
+#[test]
+fn redacted_values_are_nowhere_in_the_recording() {
+    let secret: Vec<u8> = "hunter2".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let holds = |recording: &Recording| {
+        let chunks = recording.processes[0].events.iter().flat_map(|arena| &arena.chunks);
+        chunks.into_iter().any(|chunk| chunk.bytes.load().windows(secret.len()).any(|window| window == secret))
+    };
+    each_runtime(|runtime| {
+        let open = record(runtime, "Arguments", "flow:args;include=[Arguments]*Program::Secrets");
+        assert!(holds(&open.recording), "the test finds what is not hidden");
+        let hidden = record(runtime, "Arguments", "flow:args;include=[Arguments]*Program::Secrets;redact=*word");
+        assert!(!holds(&hidden.recording), "the password was recorded");
+    });
+}

@@ -1,0 +1,346 @@
+//! Arguments and results, from bytes to values.
+
+use clrscope_recording::layout::{u32_at, u64_at, value};
+use clrscope_recording::model::Process;
+use clrscope_recording::payload::PayloadReader;
+use rustc_hash::FxHashMap;
+
+/// Values inside values deeper than this are damage.
+const DEPTH: u32 = 16;
+
+/// A value of the program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// It could not be read.
+    Unknown,
+    /// A null reference, or a nullable without a value.
+    Null,
+    /// Only types were asked for.
+    Hidden,
+    /// Its name is one of those that hide secrets.
+    Redacted,
+    /// A truth value.
+    Bool(bool),
+    /// A character, as UTF-16.
+    Char(u16),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A floating-point number of 32 bits.
+    Float(f32),
+    /// A floating-point number of 64 bits.
+    Double(f64),
+    /// An unmanaged pointer.
+    Pointer(u64),
+    /// A string, or its beginning.
+    String {
+        /// The characters that were kept.
+        text: String,
+        /// Characters it really has.
+        length: u32,
+        /// Whether that is more than were kept.
+        is_cut: bool,
+    },
+    /// A value of an enumeration.
+    Enum {
+        /// The enumeration.
+        type_name: &'a str,
+        /// Its constant, or several joined by `|`; `None` where none fits.
+        name: Option<String>,
+        /// The number behind it.
+        number: i64,
+    },
+    /// An object.
+    Object {
+        /// Its class.
+        type_name: &'a str,
+        /// Where it was at that moment.
+        address: u64,
+        /// Bytes it takes.
+        size_bytes: u32,
+        /// Its fields, inherited ones first.
+        fields: Vec<(&'a str, Value<'a>)>,
+    },
+    /// A value type.
+    Struct {
+        /// The type.
+        type_name: &'a str,
+        /// Its fields.
+        fields: Vec<(&'a str, Value<'a>)>,
+    },
+    /// An array or span.
+    Array {
+        /// The type.
+        type_name: &'a str,
+        /// Elements it has.
+        length: u32,
+        /// The first of them.
+        items: Vec<Value<'a>>,
+    },
+}
+
+/// How an argument is passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// By value.
+    Value,
+    /// `ref`
+    Ref,
+    /// `in`
+    In,
+    /// `out`
+    Out,
+}
+
+impl Passing {
+    /// The word for it in C#, empty for passing by value.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Value => "",
+            Self::Ref => "ref",
+            Self::In => "in",
+            Self::Out => "out",
+        }
+    }
+}
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Argument<'a> {
+    /// The parameter's name.
+    pub name: &'a str,
+    /// The parameter's type, as C# writes it.
+    pub type_name: &'a str,
+    /// How it is passed.
+    pub passing: Passing,
+    /// Its value; `None` for `out` before the call.
+    pub value: Option<Value<'a>>,
+}
+
+/// What was taken of a call at one of its ends.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Captured<'a> {
+    /// The object, at the begin of an instance method.
+    pub this: Option<Argument<'a>>,
+    /// At the begin all arguments, at the end those passed by `ref` and `out`.
+    pub arguments: Vec<Argument<'a>>,
+    /// Type and value of the result, at the end of what returns something.
+    pub returns: Option<(&'a str, Value<'a>)>,
+}
+
+/// A class as the recording describes it.
+#[derive(Debug, Default)]
+struct ClassTypes {
+    name: String,
+    fields: Vec<String>,
+    constants: Vec<(String, u64)>,
+}
+
+/// A function's parameters and result.
+#[derive(Debug, Default)]
+struct FunctionTypes {
+    parameters: Vec<(String, String, Passing)>,
+    returns: String,
+}
+
+/// The types that values of a process refer to.
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    classes: FxHashMap<u32, ClassTypes>,
+    functions: FxHashMap<u32, FunctionTypes>,
+}
+
+impl Types {
+    /// Reads the dictionary of a process; empty where none was recorded.
+    pub(super) fn read(process: &Process) -> Self {
+        let mut types = Self::default();
+        let arenas = process.events.iter().filter(|arena| arena.instrument == "flow-types");
+        for chunk in arenas.flat_map(|arena| &arena.chunks) {
+            let bytes = chunk.bytes.load();
+            let mut rest: &[u8] = &bytes;
+            while let Some((head, after)) = rest.split_at_checked(4) {
+                let length = u32_at(head, 0) as usize;
+                let Some(record) = after.get(..length).filter(|record| !record.is_empty()) else { break };
+                types.take(PayloadReader::new(record));
+                rest = after.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+            }
+        }
+        types
+    }
+
+    fn take(&mut self, mut p: PayloadReader<'_>) {
+        match p.u32() {
+            value::CLASS => {
+                let (index, name, _is_value) = (p.u32(), p.text(), p.u32());
+                let (fields, _types) = (p.texts(), p.texts());
+                let count = p.u32().min(4096);
+                let constants = (0..count).map(|_| (p.text(), p.u64())).collect();
+                self.classes.insert(index, ClassTypes { name, fields, constants });
+            }
+            value::FUNCTION => {
+                let (index, count) = (p.u32(), p.u32().min(1024));
+                let parameters = (0..count).map(|_| (p.text(), p.text(), passing(p.u32()))).collect();
+                self.functions.insert(index, FunctionTypes { parameters, returns: p.text() });
+            }
+            _ => {}
+        }
+    }
+
+    /// The values at the begin of a call of `function`, where it is one whose values are taken.
+    pub(super) fn at_enter(&self, function: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+        let types = self.functions.get(&function)?;
+        let mut reader = Reader { bytes, types: self };
+        let mut found = Captured::default();
+        for (name, type_name, passing) in &types.parameters {
+            let value = (*passing != Passing::Out).then(|| reader.value(DEPTH));
+            let argument = Argument { name, type_name, passing: *passing, value };
+            if name == "this" && found.this.is_none() && found.arguments.is_empty() {
+                found.this = Some(argument);
+            } else {
+                found.arguments.push(argument);
+            }
+        }
+        Some(found)
+    }
+
+    /// The same at the end.
+    pub(super) fn at_leave(&self, function: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+        let types = self.functions.get(&function)?;
+        let mut reader = Reader { bytes, types: self };
+        let mut found = Captured::default();
+        let again = types.parameters.iter().filter(|p| matches!(p.2, Passing::Ref | Passing::Out));
+        for (name, type_name, passing) in again {
+            let value = Some(reader.value(DEPTH));
+            found.arguments.push(Argument { name, type_name, passing: *passing, value });
+        }
+        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), reader.value(DEPTH)));
+        Some(found)
+    }
+
+    fn class(&self, index: u32) -> Option<&ClassTypes> {
+        self.classes.get(&index)
+    }
+}
+
+fn passing(number: u32) -> Passing {
+    match number {
+        1 => Passing::Ref,
+        2 => Passing::In,
+        3 => Passing::Out,
+        _ => Passing::Value,
+    }
+}
+
+/// Reads values one after another; what is missing is unknown.
+struct Reader<'b, 't> {
+    bytes: &'b [u8],
+    types: &'t Types,
+}
+
+impl<'t> Reader<'_, 't> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (head, rest) = self.bytes.split_at(N.min(self.bytes.len()));
+        self.bytes = rest;
+        let mut found = [0; N];
+        found[..head.len()].copy_from_slice(head);
+        found
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32_at(&self.take::<4>(), 0)
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64_at(&self.take::<8>(), 0)
+    }
+
+    fn class(&mut self) -> Option<&'t ClassTypes> {
+        let index = self.u32();
+        self.types.class(index)
+    }
+
+    fn value(&mut self, depth: u32) -> Value<'t> {
+        let Some(depth) = depth.checked_sub(1).filter(|_| !self.bytes.is_empty()) else { return Value::Unknown };
+        match self.take::<1>()[0] {
+            value::NULL => Value::Null,
+            value::HIDDEN => Value::Hidden,
+            value::REDACTED => Value::Redacted,
+            value::BOOL => Value::Bool(self.take::<1>()[0] != 0),
+            value::CHAR => Value::Char(self.u16()),
+            value::INT => Value::Int(self.u64() as i64),
+            value::UINT => Value::UInt(self.u64()),
+            value::FLOAT => Value::Float(f32::from_bits(self.u32())),
+            value::DOUBLE => Value::Double(f64::from_bits(self.u64())),
+            value::POINTER => Value::Pointer(self.u64()),
+            value::STRING => self.string(),
+            value::ENUM => {
+                let (class, number) = (self.class(), self.u64() as i64);
+                let name = class.and_then(|class| constant_name(&class.constants, number));
+                Value::Enum { type_name: name_of(class), name, number }
+            }
+            value::OBJECT => {
+                let class = self.class();
+                let (address, size_bytes) = (self.u64(), self.u32());
+                Value::Object { type_name: name_of(class), address, size_bytes, fields: self.fields(class, depth) }
+            }
+            value::STRUCT => {
+                let class = self.class();
+                Value::Struct { type_name: name_of(class), fields: self.fields(class, depth) }
+            }
+            value::ARRAY => {
+                let (class, _address, length) = (self.class(), self.u64(), self.u32());
+                let kept = self.u16();
+                let items = (0..kept).map_while(|_| self.more().then(|| self.value(depth))).collect();
+                Value::Array { type_name: name_of(class), length, items }
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn more(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    fn fields(&mut self, class: Option<&'t ClassTypes>, depth: u32) -> Vec<(&'t str, Value<'t>)> {
+        let count = usize::from(self.u16());
+        let names = class.map_or(&[][..], |class| &class.fields);
+        let name = |at: usize| names.get(at).map_or("?", String::as_str);
+        (0..count).map_while(|at| self.more().then(|| (name(at), self.value(depth)))).collect()
+    }
+
+    fn string(&mut self) -> Value<'t> {
+        let (length, kept) = (self.u32(), usize::from(self.u16()));
+        let (text, rest) = self.bytes.split_at((kept * 2).min(self.bytes.len()));
+        self.bytes = rest;
+        let units: Vec<u16> = text.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        Value::String { text: String::from_utf16_lossy(&units), length, is_cut: (units.len() as u32) < length }
+    }
+}
+
+fn name_of(class: Option<&ClassTypes>) -> &str {
+    class.map_or("?", |class| &class.name)
+}
+
+/// The constant with this number, or the flags that make it up.
+fn constant_name(constants: &[(String, u64)], number: i64) -> Option<String> {
+    let number = number as u64;
+    if let Some((name, _)) = constants.iter().find(|(_, constant)| *constant == number) {
+        return Some(name.clone());
+    }
+    let mut left = number;
+    let mut names = Vec::new();
+    for (name, constant) in constants.iter().rev() {
+        if *constant != 0 && left & constant == *constant {
+            left &= !constant;
+            names.push(name.as_str());
+        }
+    }
+    names.reverse();
+    (left == 0 && !names.is_empty()).then(|| names.join("|"))
+}
