@@ -37,7 +37,8 @@ fn thread_local_storage_fits_what_the_loader_keeps_spare() {
 #[test]
 fn the_library_is_never_unloaded() {
     let elf = std::fs::read(agent()).expect("the agent");
-    let (_, at, bytes, _) = segments(&elf).into_iter().find(|segment| segment.0 == PT_DYNAMIC).expect("a dynamic section");
+    let (_, at, bytes, _) =
+        segments(&elf).into_iter().find(|segment| segment.0 == PT_DYNAMIC).expect("a dynamic section");
     let entries = elf[at..at + bytes].chunks_exact(16).map(|entry| (number(entry, 0, 8), number(entry, 8, 8)));
     let flags = entries.filter(|(tag, _)| *tag == DT_FLAGS_1).map(|(_, value)| value).next().unwrap_or(0);
     assert_ne!(flags & DF_1_NODELETE, 0, "hooks run on after Shutdown");
