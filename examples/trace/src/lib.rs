@@ -1,7 +1,7 @@
 //! A trace of all calls: one line per call, indented by depth, one file per thread.
 //!
 //! The folder's name comes from `TRACE_PROFILER_OUTPUT`. Hooks must be short, so they only note the call; the text is written
-//! when a thread ends and when the program does. Of each thread the first [`LIMIT`] calls are kept.
+//! when a thread ends and when the program does. Of each thread the first four million calls are kept.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
