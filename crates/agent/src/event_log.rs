@@ -57,20 +57,29 @@ impl EventLog {
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
     pub(crate) fn write(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
+        self.write_at(Some(monotonic_ns()), kind, fields);
+    }
+
+    /// Writes a record of which nobody needs the time: it gets that of the one before it on the thread.
+    pub(crate) fn write_untimed(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
+        self.write_at(None, kind, fields);
+    }
+
+    fn write_at(&self, now: Option<u64>, kind: Kind, fields: &[(Tag, Value<'_>)]) {
         if hooks::is_stopped() {
             return;
         }
         let serial = threads::current().map_or(0, ThreadRecord::serial);
-        let now = monotonic_ns();
         let written = self.tracks.with(|track| {
             let mut track = track.lock().unwrap_or_else(PoisonError::into_inner);
             if track.serial != serial {
                 *track = Track { serial, ..Track::default() };
             }
+            let now = now.unwrap_or(track.last_ns.max(self.start_ns));
             self.append(&mut track, now, kind, fields)
         });
         if !written {
-            self.writer.state().lose(LossReason::EventDropped, 1, now);
+            self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
         }
     }
 

@@ -97,7 +97,6 @@ impl<'a> OnThread<'a> {
             (Kind::EXCEPTION_THROWN, _) => self.thrown(told, record),
             (Kind::EXCEPTION_DETAIL, _) => self.detail(told, record),
             (Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, Some(function)) => self.search(told, function),
-            (Kind::EXCEPTION_SEARCH_FUNCTION_LEAVE, _) => self.answered(told, None),
             (Kind::EXCEPTION_SEARCH_FILTER_ENTER, Some(function)) => self.filter(told, function),
             (Kind::EXCEPTION_SEARCH_FILTER_LEAVE, _) => self.block_ends(told, Block::Filter),
             (Kind::EXCEPTION_SEARCH_CATCHER_FOUND, Some(function)) => self.catcher_found(told, function),
@@ -191,6 +190,7 @@ impl<'a> OnThread<'a> {
     }
 
     fn search(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        self.answered(told, None);
         let Some(top) = self.under_way.last() else { return };
         if !self.is_twice(told, &told.each[top.story].search, function) {
             let function = told.function(function);
@@ -224,6 +224,7 @@ impl<'a> OnThread<'a> {
     }
 
     fn unwind(&mut self, told: &mut Told<'a, '_>, function: Thing) {
+        self.answered(told, None);
         let Some(top) = self.under_way.last() else { return };
         let story = top.story;
         if self.is_twice(told, &told.each[story].unwound, function) {

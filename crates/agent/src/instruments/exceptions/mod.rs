@@ -2,20 +2,24 @@
 //! caught it.
 //!
 //! Nothing is done until something is thrown, and no hooks are needed. The callbacks are recorded as they
-//! come, in the same form as those of `events`; right behind each throw stands a record with what the
-//! exception says and the stack. Who belongs to whom is found out when the recording is read.
+//! come, in the same form as those of `events`, but without those that say nothing new (the end of a
+//! search or unwind in a function) and with times only where somebody asks for them; right behind each
+//! throw stands a record with what the exception says and the stack. Who belongs to whom is found out when
+//! the recording is read.
 
 mod options;
 mod places;
+mod recent;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{
-    Error, Events, ExceptionReader, FunctionId, ModuleId, ObjectId, Profiler, ProfilerInfo, Result, Setup, StackFrame,
+    Error, Events, ExceptionReader, FunctionId, ModuleId, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
+    StackFrame,
 };
-use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::events::{Kind, Tag, Thing, Value};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::dictionary::{Ask, Dictionary};
@@ -27,6 +31,7 @@ use crate::startup::Context;
 
 pub(crate) use options::Options;
 use places::Places;
+use recent::Recent;
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
@@ -42,6 +47,9 @@ pub(crate) struct Exceptions {
     places: Places,
     options: Options,
     told_no_stack: AtomicBool,
+    recent: PerThread<Recent>,
+    /// Counts unloads: what threads remember from before one is forgotten.
+    epoch: AtomicU64,
 }
 
 impl Exceptions {
@@ -51,6 +59,7 @@ impl Exceptions {
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context.writer, context.start_ns, "exceptions", options.max_bytes)?;
+        let recent = PerThread::new(Recent::default, |_| ()).map_err(|error| format!("no thread key: {error}"))?;
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -61,16 +70,37 @@ impl Exceptions {
             places: Places::default(),
             options: options.clone(),
             told_no_stack: AtomicBool::new(false),
+            recent,
+            epoch: AtomicU64::new(0),
         })
     }
 
     fn write(&self, kind: Kind) {
-        self.log.write(kind, &[]);
+        self.log.write_untimed(kind, &[]);
     }
 
     fn write_function(&self, kind: Kind, function: FunctionId) {
-        let function = self.names.function(function, Ask::Now);
-        self.log.write(kind, &[(Tag::FUNCTION, function.into())]);
+        let function = self.function(function);
+        self.log.write_untimed(kind, &[(Tag::FUNCTION, function.into())]);
+    }
+
+    /// A function, from what this thread remembers where it can.
+    fn function(&self, function: FunctionId) -> Thing {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        self.recent.with(|recent| {
+            let known = recent.get(function, epoch);
+            known.unwrap_or_else(|| {
+                let thing = self.names.function(function, Ask::Now);
+                recent.put(function, thing, epoch);
+                thing
+            })
+        })
+    }
+
+    /// Functions and code are gone; their identifiers and addresses may be used again.
+    fn code_unloaded(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.places.unloaded();
     }
 
     /// What the exception says and where it was thrown.
@@ -90,7 +120,7 @@ impl Exceptions {
             fields.push((Tag::ANSWER, content.was_thrown.into()));
         }
         self.add_stack(&mut fields);
-        self.log.write(Kind::EXCEPTION_DETAIL, &fields);
+        self.log.write_untimed(Kind::EXCEPTION_DETAIL, &fields);
     }
 
     fn add_stack(&self, fields: &mut Vec<(Tag, Value<'_>)>) {
@@ -149,11 +179,11 @@ impl Profiler for Exceptions {
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         self.names.module_unloads(module);
         self.reader.module_unloaded();
-        self.places.unloaded();
+        self.code_unloaded();
     }
 
     fn dynamic_method_unloaded(&self, _function: FunctionId) {
-        self.places.unloaded();
+        self.code_unloaded();
     }
 
     fn exception_thrown(&self, exception: ObjectId<'_>) {
@@ -165,10 +195,6 @@ impl Profiler for Exceptions {
 
     fn exception_search_function_enter(&self, function: FunctionId) {
         self.write_function(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, function);
-    }
-
-    fn exception_search_function_leave(&self) {
-        self.write(Kind::EXCEPTION_SEARCH_FUNCTION_LEAVE);
     }
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
@@ -187,10 +213,6 @@ impl Profiler for Exceptions {
         self.write_function(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, function);
     }
 
-    fn exception_unwind_function_leave(&self) {
-        self.write(Kind::EXCEPTION_UNWIND_FUNCTION_LEAVE);
-    }
-
     fn exception_unwind_finally_enter(&self, function: FunctionId) {
         self.write_function(Kind::EXCEPTION_UNWIND_FINALLY_ENTER, function);
     }
@@ -200,7 +222,7 @@ impl Profiler for Exceptions {
     }
 
     fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
-        let function = self.names.function(function, Ask::Now);
+        let function = self.function(function);
         let fields = [(Tag::FUNCTION, function.into()), (Tag::OBJECT, exception.address().into())];
         self.log.write(Kind::EXCEPTION_CATCHER_ENTER, &fields);
     }
