@@ -80,16 +80,6 @@ fn programs_that_go_on_say_the_same_on_every_runtime() {
 }
 
 #[test]
-fn a_program_without_descriptors_goes_on() {
-    each_runtime(|runtime| {
-        let mut close = command(runtime, "Processes", &["close"]);
-        close.env("DOTNET_EnableWriteXorExecute", "0");
-        let output = run(close).expect_success();
-        assert_eq!(Expectations::parse(&output.stdout_text()).calls("Processes.Program::Work"), Some(300));
-    });
-}
-
-#[test]
 fn arguments_come_through() {
     let arguments = ["a b", "line\nbreak", "quote\"'", "大きさ", ""];
     each_runtime(|runtime| {
