@@ -43,26 +43,28 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let runtime = newest_runtime()?;
     let bench = Bench::new(runtime)?;
     let mut report = Report::new(&runtime.version.to_string(), plan.pairs);
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    if plan.wants("P9") {
+        println!("{}", report.absolute(absolute::flow(&bench, plan.pairs)?));
+    }
+    if plan.wants("P10") {
+        println!("{}", report.absolute(absolute::open(folder.path())?));
+    }
+    if plan.wants("memory") && bench.has_compiler() {
+        println!("{}", report.absolute(absolute::memory(&bench)?));
+    }
     for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
         if goal.program == Program::Compiler && !bench.has_compiler() {
             println!("{}: no .NET SDK at hand, so no compiler", goal.id);
             continue;
         }
         println!("{}", report.ratio(goal, &measure(&bench, goal, plan.pairs)?));
-    }
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut absolute = |id: &str, line: &dyn Fn() -> Result<absolute::Line, String>| -> Result<(), String> {
-        if plan.wants(id) {
-            println!("{}", report.absolute(line()?));
+        // After each, so that a long run that is ended early has not measured in vain.
+        if plan.file {
+            report.write()?;
         }
-        Ok(())
-    };
-    absolute("P9", &|| absolute::flow(&bench, plan.pairs.min(7)))?;
-    absolute("P10", &|| absolute::open(folder.path()))?;
-    if bench.has_compiler() {
-        absolute("memory", &|| absolute::memory(&bench))?;
     }
-    if plan.file { report.write() } else { Ok(()) }
+    Ok(())
 }
 
 fn measure(bench: &Bench, goal: &Goal, pairs: usize) -> Result<series::Series, String> {
