@@ -80,8 +80,9 @@ fn map(running: &Running, function: FunctionId) -> Mapped {
     if !known.wanted {
         return Mapped::Skip;
     }
-    let client = running.instruments.iter().fold(known.index, |client, i| i.mapped(function, known.index, client));
-    NonZeroUsize::new(client as usize).map_or(Mapped::Skip, |client| Mapped::Hook(ClientId(client)))
+    let of = |client: usize, i: &Arc<dyn Instrument>| i.mapped(function, known.index, client);
+    let client = running.instruments.iter().fold(known.index as usize, of);
+    NonZeroUsize::new(client).map_or(Mapped::Skip, |client| Mapped::Hook(ClientId(client)))
 }
 
 impl Profiler for Agent {

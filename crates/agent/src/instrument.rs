@@ -43,7 +43,7 @@ pub(crate) trait Instrument: Send + Sync {
 
     /// A function with hooks is about to be compiled; what its hooks are to be given, from what they would
     /// be given without this instrument. The answer must be the same each time.
-    fn mapped(&self, function: FunctionId, index: u32, client: u32) -> u32 {
+    fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
     /// A module is there.

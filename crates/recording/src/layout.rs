@@ -144,6 +144,13 @@ pub mod flow {
     pub const SP: usize = 12;
     /// The bits of `WHAT` that say what happened.
     pub const KIND: u32 = 3 << 30;
+    /// The lowest of the three bits of `WHAT` that say how many times [`BYTES`] bytes of registers follow
+    /// at once, for functions whose arguments are plain numbers. At enter the general registers in the
+    /// order of arguments, as many pairs as are used, then the lower halves of the vector registers in
+    /// the same way; at leave `rax` and the lower half of `xmm0`.
+    pub const REGISTERS: u32 = 27;
+    /// The bits of `WHAT` that say which function, except for events of the kind `OTHER`.
+    pub const FUNCTION: u32 = (1 << REGISTERS) - 1;
     /// A function was entered.
     pub const ENTER: u32 = 0;
     /// A function is about to return.
@@ -210,6 +217,10 @@ pub mod value {
     ///
     /// At enter the values of all parameters but `out` stand in that order, at leave those of `ref`
     /// and `out` and then the result.
+    ///
+    /// Then a `u32`, 1 where registers stand behind the events instead (see
+    /// [`flow::REGISTERS`]), and if so for each parameter and the result a `u32`: the tag of its value,
+    /// shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
     pub const FUNCTION: u32 = 2;
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) returned: Returned,
     /// Something is passed by `ref` or `out` and looked at again at the end.
     pub(crate) by_reference: bool,
+    /// Everything is a plain number in a register: so many pairs of general and of vector registers.
+    pub(crate) registers: Option<(u8, u8)>,
 }
 
 /// Plans by index of the function, in pages that never move.
@@ -82,8 +84,9 @@ pub(crate) fn plan_of(function: u32) -> Option<&'static Plan> {
     unsafe { page.as_ref()?.0[function as usize % PAGE].load(Ordering::Acquire).as_ref() }
 }
 
-fn publish(function: u32, plan: Plan) -> bool {
-    let Some(slot) = PAGES.get(function as usize / PAGE) else { return false };
+/// The first plan of a function stays: code that is compiled already was made for it.
+fn publish(function: u32, plan: Plan) {
+    let Some(slot) = PAGES.get(function as usize / PAGE) else { return };
     let mut page = slot.load(Ordering::Acquire);
     if page.is_null() {
         let fresh = Box::leak(Box::new(Page([const { AtomicPtr::new(std::ptr::null_mut()) }; PAGE])));
@@ -93,13 +96,18 @@ fn publish(function: u32, plan: Plan) -> bool {
         };
     }
     // SAFETY: a leaked page.
-    unsafe { &(*page).0[function as usize % PAGE] }.store(Box::leak(Box::new(plan)), Ordering::Release);
-    true
+    let slot = unsafe { &(*page).0[function as usize % PAGE] };
+    let plan = Box::leak(Box::new(plan));
+    // Another thread may have made the same one meanwhile.
+    let _ = slot.compare_exchange(std::ptr::null_mut(), plan, Ordering::AcqRel, Ordering::Acquire);
 }
 
-/// Makes the plan of a function if there is none yet; whether there is one now. Not for hooks.
-pub(crate) fn prepare(types: &Types, id: FunctionId, index: u32) -> bool {
-    plan_of(index).is_some() || make(types, id, index).is_some_and(|plan| publish(index, plan))
+/// The plan of a function, made if there is none yet. Not for hooks.
+pub(crate) fn prepare(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
+    if plan_of(index).is_none() {
+        publish(index, make(types, id, index)?);
+    }
+    plan_of(index)
 }
 
 fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
@@ -175,13 +183,64 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         Type::Primitive(signature::Primitive::Void) => String::new(),
         ty => types.type_text(ty, &scope),
     });
-    types.describe(&described);
     let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
     let returned = match returned_kind {
         None => Returned::Nothing,
         Some(kind) => returned(kind),
     };
-    Some(Plan { arguments, returned, by_reference })
+    let registers = registers(&arguments, returned).filter(|_| types.takes_values());
+    described.u32(u32::from(registers.is_some()));
+    if registers.is_some() {
+        arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.place)));
+        described.u32(match returned {
+            Returned::At(place, kind) => code(kind, place),
+            _ => 0,
+        });
+    }
+    types.describe(&described);
+    Some(Plan { arguments, returned, by_reference, registers })
+}
+
+/// How many pairs of registers hold the arguments, where all are plain numbers in registers.
+fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
+    let is_plain = match returned {
+        Returned::Nothing => true,
+        Returned::At(place, kind) => code(kind, place) != 0,
+        Returned::Memory(_) => false,
+    };
+    let mut used = (0_u8, 0_u8);
+    for argument in arguments {
+        if argument.passing != Passing::Value || code(argument.kind, argument.place) == 0 {
+            return None;
+        }
+        // A hidden argument may stand before: what counts is the last register.
+        match argument.place {
+            Place::Vector(number) => used.1 = used.1.max(number + 1),
+            Place::General(number) => used.0 = used.0.max(number + 1),
+            _ => return None,
+        }
+    }
+    is_plain.then_some((used.0.div_ceil(2), used.1.div_ceil(2)))
+}
+
+/// What a number in a register is, for the recording; 0 for anything else.
+fn code(kind: Kind, place: Place) -> u32 {
+    let register = match place {
+        Place::General(number) => u32::from(number) << 16,
+        Place::Vector(number) => u32::from(number) << 16 | 1 << 24,
+        _ => return 0,
+    };
+    let tag = match kind {
+        Kind::Bool => value::BOOL,
+        Kind::Char => value::CHAR,
+        Kind::Int(_) => value::INT,
+        Kind::UInt(_) => value::UINT,
+        Kind::Float => value::FLOAT,
+        Kind::Double => value::DOUBLE,
+        Kind::Pointer => value::POINTER,
+        _ => return 0,
+    };
+    u32::from(tag) | kind.size() << 8 | register
 }
 
 fn passing_of(attributes: u32) -> Passing {

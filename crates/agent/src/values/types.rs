@@ -69,13 +69,19 @@ pub(crate) struct Types {
     modules: Mutex<Vec<(ModuleId, bool)>>,
     core: OnceLock<ModuleId>,
     redact: Vec<Glob>,
+    takes_values: bool,
     knows_primitives: AtomicBool,
 }
 
 impl Types {
     /// Makes the types known to hooks. `store` takes their descriptions; parameters and fields whose name
     /// matches one of `redact` are never read.
-    pub(crate) fn publish(info: &ProfilerInfo, store: EventStore, redact: Vec<Glob>) -> &'static Self {
+    pub(crate) fn publish(
+        info: &ProfilerInfo,
+        store: EventStore,
+        redact: Vec<Glob>,
+        takes_values: bool,
+    ) -> &'static Self {
         *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
         PENDING.lock().unwrap_or_else(PoisonError::into_inner).reserve(MOST_PENDING);
         Box::leak(Box::new(Self {
@@ -87,6 +93,7 @@ impl Types {
             modules: Mutex::default(),
             core: OnceLock::new(),
             redact,
+            takes_values,
             knows_primitives: AtomicBool::new(false),
         }))
     }
@@ -99,6 +106,11 @@ impl Types {
     /// Where descriptions go.
     pub(crate) fn store(&self) -> &EventStore {
         &self.store
+    }
+
+    /// Whether values are taken, not types alone.
+    pub(crate) fn takes_values(&self) -> bool {
+        self.takes_values
     }
 
     /// Whether values of this name are not to be read.

@@ -24,6 +24,8 @@ pub(super) struct Raw<'a> {
     pub(super) sp: u32,
     /// The values that belong to it, in their own encoding; empty for none.
     pub(super) values: &'a [u8],
+    /// The registers that belong to it; empty for none.
+    pub(super) registers: &'a [u8],
 }
 
 /// Walks the events of a chunk. What is cut or unknown is passed over.
@@ -64,7 +66,8 @@ impl<'a> Iterator for Events<'a> {
         loop {
             let (event, rest) = self.rest.split_at_checked(flow::BYTES)?;
             let (ticks, word, sp) = (u64_at(event, flow::TICKS), u32_at(event, flow::WHAT), u32_at(event, flow::SP));
-            let function = word & !flow::KIND;
+            let function = word & flow::FUNCTION;
+            let pairs = if word & flow::KIND == flow::OTHER { 0 } else { word >> flow::REGISTERS & 7 };
             let what = match (word & flow::KIND, word) {
                 (flow::ENTER, _) => What::Enter(function),
                 (flow::LEAVE, _) => What::Leave(function),
@@ -82,9 +85,10 @@ impl<'a> Iterator for Events<'a> {
                     continue;
                 }
             };
+            let (registers, rest) = rest.split_at_checked(pairs as usize * flow::BYTES)?;
             self.rest = rest;
             let values = self.values().unwrap_or(&[]);
-            return Some(Raw { ticks, what, sp, values });
+            return Some(Raw { ticks, what, sp, values, registers });
         }
     }
 }

@@ -72,6 +72,7 @@ struct Taken<'a> {
     types: &'a values::Types,
     function: u32,
     bytes: &'a [u8],
+    registers: &'a [u8],
 }
 
 impl<'a> FlowRow<'a> {
@@ -79,10 +80,10 @@ impl<'a> FlowRow<'a> {
     /// functions whose values were not wanted.
     #[must_use]
     pub fn captured(&self) -> Option<Captured<'a>> {
-        let Taken { types, function, bytes } = self.taken;
+        let Taken { types, function, bytes, registers } = self.taken;
         match self.kind {
-            FlowKind::Enter => types.at_enter(function, bytes),
-            FlowKind::Leave if !self.unwound => types.at_leave(function, bytes),
+            FlowKind::Enter => types.at_enter(function, bytes, registers),
+            FlowKind::Leave if !self.unwound => types.at_leave(function, bytes, registers),
             FlowKind::Leave | FlowKind::TailCall => None,
         }
     }
@@ -229,7 +230,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         self.events(thread, |event| {
             let time_ns = self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(event.ticks));
             replay.take(event, &mut |step| {
-                let row = self.row(thread, step, (event.ticks, time_ns), event.values);
+                let row = self.row(thread, step, (event.ticks, time_ns), event);
                 if outcome.is_ok() && self.shows(&row) {
                     calls[row.id as usize] += u64::from(row.kind == FlowKind::Enter);
                     if limit.take() {
@@ -242,13 +243,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         outcome
     }
 
-    fn row<'r>(
-        &'r self,
-        thread: &'r Thread,
-        step: Step,
-        (ticks, time_ns): (u64, u64),
-        values: &'r [u8],
-    ) -> FlowRow<'r> {
+    fn row<'r>(&'r self, thread: &'r Thread, step: Step, (ticks, time_ns): (u64, u64), event: &Raw<'r>) -> FlowRow<'r> {
         let (kind, unwound, function, depth, call_count) = match step {
             Step::Begin { function, depth, call } => (FlowKind::Enter, false, function, depth, call),
             Step::End { function, depth, call, how } => {
@@ -257,7 +252,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
             }
         };
         let id = self.catalog.slot(function);
-        let taken = Taken { types: &self.types, function, bytes: values };
+        let taken = Taken { types: &self.types, function, bytes: event.values, registers: event.registers };
         let function = self.catalog.function(id);
         FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, taken }
     }

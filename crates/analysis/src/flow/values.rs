@@ -143,6 +143,8 @@ struct ClassTypes {
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
+    /// Where registers stand behind the events: what is in them, the result last; else empty.
+    codes: Vec<u32>,
 }
 
 /// The types that values of a process refer to.
@@ -181,20 +183,25 @@ impl Types {
             }
             value::FUNCTION => {
                 let (index, count) = (p.u32(), p.u32().min(1024));
-                let parameters = (0..count).map(|_| (p.text(), p.text(), passing(p.u32()))).collect();
-                self.functions.insert(index, FunctionTypes { parameters, returns: p.text() });
+                let parameters: Vec<_> = (0..count).map(|_| (p.text(), p.text(), passing(p.u32()))).collect();
+                let returns = p.text();
+                let codes = if p.u32() == 1 { (0..=parameters.len()).map(|_| p.u32()).collect() } else { Vec::new() };
+                self.functions.insert(index, FunctionTypes { parameters, returns, codes });
             }
             _ => {}
         }
     }
 
     /// The values at the begin of a call of `function`, where it is one whose values are taken.
-    pub(super) fn at_enter(&self, function: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+    pub(super) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
         let types = self.functions.get(&function)?;
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();
-        for (name, type_name, passing) in &types.parameters {
-            let value = (*passing != Passing::Out).then(|| reader.value(DEPTH));
+        for (at, (name, type_name, passing)) in types.parameters.iter().enumerate() {
+            let value = match types.codes.get(at) {
+                Some(code) if !registers.is_empty() => Some(in_register(*code, registers, general_bytes(&types.codes))),
+                _ => (*passing != Passing::Out).then(|| reader.value(DEPTH)),
+            };
             let argument = Argument { name, type_name, passing: *passing, value };
             if name == "this" && found.this.is_none() && found.arguments.is_empty() {
                 found.this = Some(argument);
@@ -206,7 +213,7 @@ impl Types {
     }
 
     /// The same at the end.
-    pub(super) fn at_leave(&self, function: u32, bytes: &[u8]) -> Option<Captured<'_>> {
+    pub(super) fn at_leave(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
         let types = self.functions.get(&function)?;
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();
@@ -215,12 +222,43 @@ impl Types {
             let value = Some(reader.value(DEPTH));
             found.arguments.push(Argument { name, type_name, passing: *passing, value });
         }
-        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), reader.value(DEPTH)));
+        let mut result = || match types.codes.last() {
+            Some(code) if !registers.is_empty() => in_register(*code, registers, 8),
+            _ => reader.value(DEPTH),
+        };
+        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), result()));
         Some(found)
     }
 
     fn class(&self, index: u32) -> Option<&ClassTypes> {
         self.classes.get(&index)
+    }
+}
+
+/// Bytes of the general registers that stand before the vector registers at enter.
+fn general_bytes(codes: &[u32]) -> usize {
+    let arguments = &codes[..codes.len().saturating_sub(1)];
+    let general = arguments.iter().filter(|code| *code >> 24 == 0).map(|code| (code >> 16 & 0xFF) as usize + 1).max();
+    general.unwrap_or(0).next_multiple_of(2) * 8
+}
+
+/// A number in one of the registers that stand behind an event.
+fn in_register<'t>(code: u32, registers: &[u8], general_bytes: usize) -> Value<'t> {
+    let from = if code >> 24 == 0 { 0 } else { general_bytes };
+    let Some(raw) = registers.get(from + (code >> 16 & 0xFF) as usize * 8..).filter(|rest| rest.len() >= 8) else {
+        return Value::Unknown;
+    };
+    let unused = 64 - (code >> 8 & 0xFF).clamp(1, 8) * 8;
+    let unsigned = u64_at(raw, 0) << unused >> unused;
+    match code as u8 {
+        value::BOOL => Value::Bool(unsigned != 0),
+        value::CHAR => Value::Char(unsigned as u16),
+        value::INT => Value::Int((unsigned << unused) as i64 >> unused),
+        value::UINT => Value::UInt(unsigned),
+        value::FLOAT => Value::Float(f32::from_bits(unsigned as u32)),
+        value::DOUBLE => Value::Double(f64::from_bits(unsigned)),
+        value::POINTER => Value::Pointer(unsigned),
+        _ => Value::Unknown,
     }
 }
 

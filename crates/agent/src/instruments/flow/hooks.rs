@@ -26,6 +26,7 @@ const _: () = assert!(
         && flow::BYTES == 16
         && flow::WHAT == 8
         && flow::SP == 12
+        && flow::REGISTERS == 27
 );
 
 /// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
@@ -129,11 +130,89 @@ macro_rules! part_at_leave {
     };
 }
 
-/// That other way: everything saved, and the place where it is.
-macro_rules! enter_values {
+/// Stores a pair of registers where the client identifier's bit says so.
+macro_rules! store_pair {
+    ($bit:literal, $else:literal, $store:literal) => {
+        concat!("bt r14, ", $bit, "\n", "jnc ", $else, "\n", $store, "add r11, 16\n",)
+    };
+}
+
+/// That other way where all arguments are numbers in registers: the event, and behind it those pairs
+/// of registers that the upper half of the client identifier names. Or on to 17.
+macro_rules! enter_registers {
     () => {
         concat!(
             "18:\n",
+            "mov rax, r14\n",
+            "shr rax, 32\n",
+            "jz 17f\n",
+            load_record!("17f"),
+            "mov r11, [r10 + 208]\n",
+            "mov eax, [r11 + 16]\n",
+            // The event and at most seven pairs, less what the place is found by.
+            "add eax, 128\n",
+            "cmp eax, [r10 + 216]\n",
+            "jae 17f\n",
+            "lea r11, [r11 + rax - 64]\n",
+            time_at_enter!(),
+            "mov eax, r14d\n",
+            "and eax, 0x3fffffff\n",
+            "mov [r11 + 8], eax\n",
+            "mov [r11 + 12], r15d\n",
+            "add r11, 16\n",
+            store_pair!("32", "21f", "mov [r11], rdi\nmov [r11 + 8], rsi\n"),
+            store_pair!("33", "21f", "mov [r11], rdx\nmov [r11 + 8], rcx\n"),
+            store_pair!("34", "21f", "mov [r11], r8\nmov [r11 + 8], r9\n"),
+            "21:\n",
+            store_pair!("35", "22f", "movlps [r11], xmm0\nmovlps [r11 + 8], xmm1\n"),
+            store_pair!("36", "22f", "movlps [r11], xmm2\nmovlps [r11 + 8], xmm3\n"),
+            store_pair!("37", "22f", "movlps [r11], xmm4\nmovlps [r11 + 8], xmm5\n"),
+            store_pair!("38", "22f", "movlps [r11], xmm6\nmovlps [r11 + 8], xmm7\n"),
+            "22:\n",
+            "mov rax, [r10 + 208]\n",
+            "sub r11, rax\n",
+            "sub r11d, 64\n",
+            "mov [rax + 16], r11d\n",
+            "ret\n",
+        )
+    };
+}
+
+/// The same at leave: the event, `rax` and the lower half of `xmm0`.
+macro_rules! leave_registers {
+    () => {
+        concat!(
+            "18:\n",
+            "mov r8, rdi\n",
+            "shr r8, 32\n",
+            "jz 17f\n",
+            load_record!("17f"),
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "add r8d, 32\n",
+            "cmp r8d, [r10 + 216]\n",
+            "ja 17f\n",
+            "lea r11, [r11 + r8 + 32]\n",
+            time_at_leave!(),
+            "and edi, 0x07ffffff\n",
+            "or edi, 0x48000000\n",
+            "mov [r11 + 8], edi\n",
+            "mov [r11 + 12], esi\n",
+            "mov [r11 + 16], rax\n",
+            "movlps [r11 + 24], xmm0\n",
+            "mov r11, [r10 + 208]\n",
+            "add dword ptr [r11 + 16], 32\n",
+            "ret\n",
+        )
+    };
+}
+
+/// That other way for everything else: all saved, and the place where it is.
+macro_rules! enter_values {
+    ($label:literal) => {
+        concat!(
+            $label,
+            ":\n",
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 20f\n",
             save_arguments!(),
@@ -149,9 +228,10 @@ macro_rules! enter_values {
 }
 
 macro_rules! leave_values {
-    ($function:literal) => {
+    ($label:literal, $function:literal) => {
         concat!(
-            "18:\n",
+            $label,
+            ":\n",
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 20f\n",
             "push rax\npush rdx\npush rcx\n",
@@ -172,7 +252,7 @@ macro_rules! leave_values {
 
 /// `flow` alone, leave or tail call.
 macro_rules! leave_alone {
-    ($kind:literal, $slow:literal, $values:literal) => {
+    ($kind:literal, $slow:literal, $registers:expr, $label:literal, $values:literal) => {
         concat!(
             part_at_leave!(),
             load_record!("9f"),
@@ -181,7 +261,8 @@ macro_rules! leave_alone {
             name_at_leave!($kind),
             "ret\n",
             leave_slow_both!($slow),
-            leave_values!($values),
+            $registers,
+            leave_values!($label, $values),
         )
     };
 }
@@ -203,7 +284,7 @@ macro_rules! leave_sampled {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
-            leave_values!($values),
+            leave_values!("18", $values),
         )
     };
 }
@@ -236,7 +317,7 @@ macro_rules! leave_tsc {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
-            leave_values!($values),
+            leave_values!("18", $values),
         )
     };
 }
@@ -254,19 +335,20 @@ global_asm!(
     name_at_enter!(),
     "ret",
     enter_slow_both!("{enter}"),
-    enter_values!(),
+    enter_registers!(),
+    enter_values!("17"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow",
     ".globl clrscope_leave_flow",
     "clrscope_leave_flow:",
-    leave_alone!("0x40000000", "{leave}", "{values_leave}"),
+    leave_alone!("0x40000000", "{leave}", leave_registers!(), "17", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow",
     ".globl clrscope_tailcall_flow",
     "clrscope_tailcall_flow:",
-    leave_alone!("0x80000000", "{tailcall}", "{values_tailcall}"),
+    leave_alone!("0x80000000", "{tailcall}", "", "18", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_sampled",
@@ -284,7 +366,7 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
-    enter_values!(),
+    enter_values!("18"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_sampled",
@@ -323,7 +405,7 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
-    enter_values!(),
+    enter_values!("18"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_tsc",

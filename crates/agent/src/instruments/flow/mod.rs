@@ -65,7 +65,7 @@ impl Flow {
                 let store = writer
                     .create_events("flow-types", TYPES_BYTES, Keep::First)
                     .map_err(|error| format!("no memory for types: {error}"))?;
-                Some(Types::publish(&context.info, store, context.redact.clone()))
+                Some(Types::publish(&context.info, store, context.redact.clone(), taken == Args::Values))
             }
         };
         Ok(Self { info: context.info.clone(), writer, ring, types })
@@ -116,11 +116,10 @@ impl Instrument for Flow {
         self.ring.finish(record);
     }
 
-    fn mapped(&self, function: FunctionId, index: u32, client: u32) -> u32 {
-        match self.types {
-            Some(types) if plan::prepare(types, function, index) => client | values::HAS_PLAN,
-            _ => client,
-        }
+    fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
+        let plan =
+            self.types.filter(|_| index <= flow::FUNCTION).and_then(|types| plan::prepare(types, function, index));
+        plan.map_or(client, |plan| client | values::client_bits(plan))
     }
 
     fn module_loaded(&self, module: ModuleId) {

@@ -14,7 +14,18 @@ use crate::values::plan::{Argument, Passing, Place, Plan, Returned, plan_of};
 use crate::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
-pub(crate) const HAS_PLAN: u32 = 1 << 31;
+const HAS_PLAN: usize = 1 << 31;
+/// The bit that says that all its values are numbers in registers, which the assembly stores by itself.
+const IN_REGISTERS: usize = 1 << 63;
+/// The lowest of three bits for pairs of general registers to be stored; four for vector registers follow.
+const PAIRS: u32 = 32;
+
+/// What a function's client identifier says of its plan, beside its index.
+pub(super) fn client_bits(plan: &Plan) -> usize {
+    let Some((general, vector)) = plan.registers else { return HAS_PLAN };
+    let pairs = ((1_usize << general) - 1) | ((1_usize << vector) - 1) << 3;
+    HAS_PLAN | IN_REGISTERS | pairs << PAIRS | usize::from(general + vector) << flow::REGISTERS
+}
 /// Bytes of values per event at most.
 pub(super) const MOST: usize = 2048;
 /// Objects are opened this deep.
@@ -71,7 +82,7 @@ thread_local! {
 }
 
 pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered) {
-    let function = client & !HAS_PLAN;
+    let function = client & flow::FUNCTION;
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::enter(function, sp);
     }
@@ -80,7 +91,7 @@ pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered
 }
 
 pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
-    let function = client & !HAS_PLAN;
+    let function = client & flow::FUNCTION;
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::leave(sp);
     }
@@ -92,7 +103,7 @@ pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Lef
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::tailcall(sp);
     }
-    guard(|| super::slow::append(flow::TAILCALL | client & !HAS_PLAN, sp));
+    guard(|| super::slow::append(flow::TAILCALL | client & flow::FUNCTION, sp));
 }
 
 fn here() -> Option<(&'static Ring, clrscope_recording::writer::ThreadRecord)> {
