@@ -3,9 +3,15 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+
+use clrscope_analysis::{FlowKind, FlowLog, Query, ThreadSelector};
+use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Expectations, each_runtime, run};
 use support::flow::FlowSums;
-use support::{Sums, compare, record};
+use support::{Sums, compare, record, record_with, under_agent};
 
 /// Alone, and with either clock of `calls`.
 const REQUESTS: [&str; 3] = ["flow", "calls;flow:all", "flow:all;calls:clock=tsc"];
@@ -73,4 +79,98 @@ fn native_calls_with_callbacks() {
 #[test]
 fn eight_threads_and_the_pool() {
     check("Threads");
+}
+
+/// Calls by name, without looking at the rows.
+fn counts(recording: &Recording) -> BTreeMap<String, u64> {
+    let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
+    let Ok((functions, _)) = log.walk(|_| Ok::<(), std::convert::Infallible>(()));
+    functions.iter().map(|function| (function.function.name().to_owned(), function.calls)).collect()
+}
+
+/// What the main thread was in when its events ended, outermost first.
+fn last_stack(recording: &Recording) -> Vec<String> {
+    let query = Query { threads: vec![ThreadSelector::parse("main")], ..Query::default() };
+    let log = FlowLog::open(recording, &query, None).expect("flow was recorded");
+    let mut stack = Vec::new();
+    let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
+        match row.kind {
+            FlowKind::Enter => stack.push(row.function.name().to_owned()),
+            FlowKind::Leave | FlowKind::TailCall => _ = stack.pop(),
+        }
+        Ok(())
+    });
+    stack
+}
+
+#[test]
+fn every_way_to_end_leaves_the_events_until_then() {
+    let ways: [&[&str]; 6] =
+        [&["exit", "4"], &["_exit", "3"], &["signal", "9"], &["failfast"], &["unhandled"], &["stackoverflow"]];
+    each_runtime(|runtime| {
+        for arguments in ways {
+            let run = record_with(runtime, "Ends", "flow", arguments);
+            let place = format!("{arguments:?} on {}", runtime.version);
+            let truth = Expectations::parse(&run.finished.stdout_text()).calls("Ends.Program::Work");
+            assert_eq!(counts(&run.recording).get("Ends.Program::Work").copied(), truth, "{place}");
+            let stack = last_stack(&run.recording);
+            let own: Vec<_> = stack.iter().filter(|name| name.starts_with("Ends.")).take(2).collect();
+            assert_eq!(own, ["Ends.Program::Main", "Ends.Program::End"], "{place}");
+        }
+    });
+}
+
+#[test]
+fn a_forked_child_never_writes_its_parents_events() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Processes", "flow", &["fork"]);
+        let expected = Expectations::parse(&run.finished.stdout_text());
+        let counts = counts(&run.recording);
+        for (name, truth) in &expected.calls {
+            assert_eq!(counts.get(name), Some(truth), "{name} on {}", runtime.version);
+        }
+    });
+}
+
+#[test]
+fn kill_at_any_moment_loses_no_event() {
+    each_runtime(|runtime| {
+        let folder = clrscope_testkit::scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", "0.5"]).args(runtime.words(&clrscope_testkit::fixture("Counter")));
+        command.args(["1000000000000", "1000"]);
+        runtime.prepare(&mut command);
+        under_agent(&mut command, "flow:all;include=[Counter]*", &out);
+        let finished = clrscope_testkit::run_within(command, Duration::from_secs(60));
+        let text = finished.stdout_text();
+        let said = text.lines().filter_map(|line| line.strip_prefix("count ")?.trim().parse::<u64>().ok()).next_back();
+        let (Some(said), Ok(recording)) = (said, clrscope_recording::open(&out)) else { return };
+        let found = counts(&recording).get("Counter.Program::Step").copied().unwrap_or(0);
+        assert!((said..=said + 1000).contains(&found), "said {said}, recorded {found} on {}", runtime.version);
+    });
+}
+
+#[test]
+fn a_ring_keeps_the_end_and_says_what_it_lost() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Recursion", "flow:last=1MiB;include=[Recursion]*", &[]);
+        assert_eq!(run.finished.code(), 0);
+        let losses = &run.recording.processes[0].losses;
+        let [loss] = losses.as_slice() else { panic!("{losses:?} on {}", runtime.version) };
+        assert_eq!(loss.reason, LossReason::RingOverwritten);
+        let log = FlowLog::open(&run.recording, &Query::default(), None).expect("flow was recorded");
+        let (mut rows, mut last, mut last_ns) = (0_u64, None, 0);
+        let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
+            assert!(row.time_ns >= last_ns, "time runs backwards at {row:?}");
+            last_ns = row.time_ns;
+            rows += 1;
+            last = Some((row.kind, row.function.name().to_owned(), row.depth));
+            Ok(())
+        });
+        assert_eq!(last, Some((FlowKind::Leave, "Recursion.Program::Main".to_owned(), 0)), "{}", runtime.version);
+        // Every event is either there or counted as lost; the last chunk may not be full.
+        let truth: u64 = Expectations::parse(&run.finished.stdout_text()).calls.values().sum();
+        assert!(rows > 30_000 && rows + loss.count >= 2 * truth, "{rows} + {} of {truth} calls", loss.count);
+    });
 }
