@@ -219,7 +219,7 @@ pub mod value {
     /// and `out` and then the result.
     ///
     /// Then a `u32`, 1 where registers stand behind the events instead (see
-    /// [`flow::REGISTERS`]), and if so for each parameter and the result a `u32`: the tag of its value,
+    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of its value,
     /// shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
     pub const FUNCTION: u32 = 2;
 }

@@ -1,7 +1,7 @@
 //! Reading a recording: a directory that may still grow, or one packed file.
 //!
 //! A recording is hostile input. Every offset is checked, every loop is bounded by the size of what
-//! is there, and whatever can't be read becomes a [`Problem`](crate::model::Problem).
+//! is there, and whatever can't be read becomes a [`Problem`].
 
 mod blocks;
 mod directory;
