@@ -189,15 +189,11 @@ impl Functions {
             }
         };
         if is_new {
-            let version = info.map(|info| self.version_of(&info)).unwrap_or_default();
+            let metadata = self.info.module_metadata(id);
+            let version = metadata.and_then(|metadata| metadata.assembly_version()).unwrap_or_default();
             self.writer.module(module.index, &ModuleRecord { name, path: &path, version: &version, framework });
         }
         module
-    }
-
-    fn version_of(&self, module: &clr_profiler::ModuleInfo) -> String {
-        let _ = module;
-        String::new()
     }
 
     /// An unmanaged function, by the names in the P/Invoke map of `function`.

@@ -118,3 +118,17 @@ fn unmanaged_calls_stand_in_the_tree_with_their_callbacks() {
         }
     });
 }
+
+/// The fixtures are compiled without a version of their own; the framework's is the runtime's.
+#[test]
+fn modules_have_the_version_of_their_assembly() {
+    each_runtime(|runtime| {
+        let run = record(runtime, "Recursion", "calls");
+        let modules = &run.recording.processes[0].modules;
+        let version =
+            |name: &str| modules.iter().find(|module| module.name == name).map(|module| module.version.clone());
+        assert_eq!(version("Recursion"), Some("0.0.0.0".to_owned()), "on {}", runtime.version);
+        let core = format!("{}.0.0.0", runtime.major());
+        assert_eq!(version("System.Private.CoreLib"), Some(core), "on {}", runtime.version);
+    });
+}

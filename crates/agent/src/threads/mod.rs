@@ -8,7 +8,7 @@ pub(crate) mod names;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
@@ -22,9 +22,6 @@ use crate::{clock, hooks};
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(ptr::null_mut());
-
-/// Threads that ended so far.
-static ENDED: AtomicU64 = AtomicU64::new(0);
 
 struct Registry {
     writer: &'static ProcessWriter,
@@ -135,6 +132,5 @@ extern "C" fn thread_ended(record: *mut c_void) {
         }
         record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
         registry.instruments.iter().for_each(|instrument| instrument.thread_ends(record));
-        ENDED.fetch_add(1, Ordering::Release);
     });
 }

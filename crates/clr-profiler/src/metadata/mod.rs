@@ -9,8 +9,9 @@ pub mod signature;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use clr_profiler_sys::metadata::IMetaDataImport2;
-use windows_core::HRESULT;
+use clr_profiler_sys::metadata::{IMetaDataAssemblyImport, IMetaDataImport2};
+use clr_profiler_sys::structs::ASSEMBLYMETADATA;
+use windows_core::{HRESULT, Interface};
 
 use crate::error::check;
 use crate::{Error, HResult, Result, Token};
@@ -42,6 +43,38 @@ impl MetadataImport {
 
     fn raw(&self) -> &IMetaDataImport2 {
         &self.interface.0
+    }
+
+    /// The version of the assembly whose manifest this is: `8.0.0.0`.
+    ///
+    /// # Errors
+    /// What the runtime answers; a module without a manifest has no version.
+    pub fn assembly_version(&self) -> Result<String> {
+        let method = "GetAssemblyProps";
+        let assembly: IMetaDataAssemblyImport =
+            self.raw().cast().map_err(|error| Error::new(HResult(error.code().0), method))?;
+        let mut token = 0;
+        let none = std::ptr::null_mut();
+        // SAFETY: a zeroed structure asks for no culture and no processors, so nothing is written through its pointers.
+        let mut found: ASSEMBLYMETADATA = unsafe { std::mem::zeroed() };
+        // SAFETY: valid out-parameters; the others are null, which means that they are not wanted.
+        unsafe {
+            check(assembly.GetAssemblyFromScope(&mut token), "GetAssemblyFromScope")?;
+            let ask = assembly.GetAssemblyProps(
+                token,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                none,
+                0,
+                std::ptr::null_mut(),
+                &mut found,
+                std::ptr::null_mut(),
+            );
+            check(ask, method)?;
+        }
+        let (major, minor) = (found.major_version, found.minor_version);
+        Ok(format!("{major}.{minor}.{}.{}", found.build_number, found.revision_number))
     }
 
     /// The simple name of a type, method, field, parameter or reference: without namespace, and without a copy through

@@ -21,12 +21,12 @@ pub(crate) mod slow;
 mod stacks;
 mod unwind;
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
 use clr_profiler::{Events, FunctionId, ProfilerInfo};
-use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::{Clock, LossReason};
 use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
 
@@ -49,8 +49,6 @@ pub(crate) struct Calls {
     sampler: Mutex<Option<sampler::Sampler>>,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
-    /// OS id of the thread that asked for it, 0 for none.
-    suspender: AtomicI64,
 }
 
 impl Calls {
@@ -85,7 +83,6 @@ impl Calls {
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
             suspension: AtomicU32::new(function::SUSPENDED),
-            suspender: AtomicI64::new(0),
         })
     }
 
@@ -156,12 +153,10 @@ impl Instrument for Calls {
         let number = function::SUSPENDED + reason.raw().min(9);
         self.suspension.store(number, Ordering::Release);
         let Some(record) = self.here() else { return };
-        self.suspender.store(i64::from(record.u32(thread::OS_ID).load(Ordering::Relaxed)), Ordering::Release);
         slow::enter_pseudo(self.shared, record, number);
     }
 
     fn resume_finished(&self) {
-        self.suspender.store(0, Ordering::Release);
         self.leave_suspension();
     }
 
