@@ -73,7 +73,7 @@
 //! | other notifications | [`Profiler`]'s methods, [`Events`] that switch them on |
 //! | names instead of identifiers | [`NameCache`] |
 //! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
-//! | who called whom, also through exceptions | [`shadow_stack`] |
+//! | who called whom, also through exceptions | [`CallStacks`] with a [`CallObserver`]; [`shadow_stack`] underneath |
 //! | names in hooks | [`NamedFunctions`] |
 //! | something per thread | [`PerThread`] |
 //! | a readable log | [`NestedLog`] |
@@ -102,6 +102,7 @@
 //! `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these signals itself.
 
 mod boundary;
+mod call_stacks;
 mod client_table;
 mod com;
 mod error;
@@ -119,6 +120,7 @@ mod setup;
 pub mod shadow_stack;
 
 pub use boundary::{first_panic, panics_caught};
+pub use call_stacks::{Block, Call, CallObserver, CallStacks};
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::call_stacks::FollowExceptions;
 use crate::hooks::{CallHooks, FunctionMapper, RawHooks};
-use crate::{Error, Events, Result};
+use crate::{CallObserver, CallStacks, Error, Events, Result};
 
 /// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
 ///
@@ -16,18 +17,33 @@ use crate::{Error, Events, Result};
 pub struct Setup {
     events: Events,
     hooks: Option<Hooks>,
+    stacks: Option<Arc<dyn FollowExceptions>>,
+    /// How often hooks were given: they can be had once.
+    hooks_given: u32,
 }
 
 impl Setup {
     /// These events and nothing else.
     pub fn new(events: Events) -> Self {
-        Self { events, hooks: None }
+        Self { events, ..Self::default() }
     }
 
     /// Hooks at enter, leave and tail call. The runtime then refuses precompiled code and compiles everything itself.
     pub fn with_hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = Some(hooks);
+        self.hooks_given += 1;
         self
+    }
+
+    /// Call stacks with their observer, for the functions that `mapper` chooses: their hooks, and the exception callbacks that
+    /// keep them right, which the framework passes on to them before it calls the profiler's own.
+    pub fn with_call_stacks<O: CallObserver>(
+        mut self,
+        stacks: Arc<CallStacks<O>>,
+        mapper: Arc<dyn FunctionMapper>,
+    ) -> Self {
+        self.stacks = Some(stacks.clone());
+        self.with_hooks(Hooks::safe(stacks, mapper)).with_events(Events::EXCEPTIONS)
     }
 
     /// More events.
@@ -65,6 +81,10 @@ impl Setup {
         self.hooks
     }
 
+    pub(crate) fn stacks(&self) -> Option<Arc<dyn FollowExceptions>> {
+        self.stacks.clone()
+    }
+
     /// Whether the runtime can do this for a profiler loaded at start.
     ///
     /// # Errors
@@ -77,6 +97,9 @@ impl Setup {
             return refuse(format!(
                 "{flags} needs the runtime's slow hooks, which this framework does not install: fast hooks find arguments in the registers"
             ));
+        }
+        if self.hooks_given > 1 {
+            return refuse("hooks are given more than once, and the runtime calls one set of them".into());
         }
         if events.contains(Events::ENTER_LEAVE) && self.hooks.is_none() {
             return refuse("ENTER_LEAVE is set but there are no hooks to call".into());
@@ -177,6 +200,8 @@ mod tests {
         assert!(refusal(Setup::new(Events::ENTER_LEAVE).check()).contains("no hooks"));
         assert!(refusal(hooked(Events::ENABLE_FUNCTION_ARGS).check()).contains("ENABLE_FUNCTION_ARGS"));
         assert!(refusal(Setup::new(Events::OBJECT_ALLOCATED).check()).contains("ENABLE_OBJECT_ALLOCATED"));
+        let twice = hooked(Events::NONE).with_hooks(Hooks::safe(Arc::new(Nothing), Arc::new(|_| Mapped::Skip)));
+        assert!(refusal(twice.check()).contains("more than once"));
         assert!(refusal(Setup::new(Events::GC | Events::BASIC_GC).check()).contains("exclude"));
     }
 

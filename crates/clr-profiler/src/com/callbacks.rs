@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use clr_profiler_sys::callback::*;
 use clr_profiler_sys::enums::{COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON};
@@ -10,6 +11,7 @@ use windows_core::{BOOL, GUID, HRESULT, implement};
 use super::slices::{objects, slice};
 use super::start;
 use crate::boundary::guard;
+use crate::call_stacks::{Block, FollowExceptions};
 use crate::error::check;
 use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
 use crate::{AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, ObjectId, Profiler, Result, ThreadId};
@@ -21,12 +23,20 @@ pub(super) const S_OK: HRESULT = HRESULT(0);
 pub(super) struct Callbacks {
     pub(super) profiler: &'static dyn Profiler,
     pub(super) notification_only: AtomicBool,
+    /// Stacks that the framework keeps, told of exceptions before the profiler is.
+    pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
 }
 
 impl Callbacks {
     pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
         guard((), || tell(self.profiler));
         S_OK
+    }
+
+    fn follow(&self, tell: impl FnOnce(&dyn FollowExceptions)) {
+        if let Some(stacks) = self.stacks.get() {
+            guard((), || tell(&**stacks));
+        }
     }
 
     pub(super) fn ask(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
@@ -315,10 +325,12 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn ExceptionSearchFilterEnter(&self, function_id: usize) -> HRESULT {
+        self.follow(|stacks| stacks.filter_enter());
         self.tell(|p| p.exception_search_filter_enter(FunctionId(function_id)))
     }
 
     unsafe fn ExceptionSearchFilterLeave(&self) -> HRESULT {
+        self.follow(|stacks| stacks.filter_leave());
         self.tell(|p| p.exception_search_filter_leave())
     }
 
@@ -343,6 +355,7 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn ExceptionUnwindFinallyEnter(&self, function_id: usize) -> HRESULT {
+        self.follow(|stacks| stacks.block_enter(Block::Finally));
         self.tell(|p| p.exception_unwind_finally_enter(FunctionId(function_id)))
     }
 
@@ -351,6 +364,7 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn ExceptionCatcherEnter(&self, function_id: usize, object_id: usize) -> HRESULT {
+        self.follow(|stacks| stacks.block_enter(Block::Catch));
         self.tell(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
     }
 

@@ -2,6 +2,7 @@
 #![expect(non_snake_case, reason = "COM methods carry the names of the interface definitions")]
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use clr_profiler_sys::callback::ICorProfilerCallback11;
@@ -33,7 +34,7 @@ impl IClassFactory_Impl for Factory_Impl {
         }
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
             let profiler: &'static dyn Profiler = Box::leak((self.make)());
-            let callbacks = Callbacks { profiler, notification_only: AtomicBool::new(false) };
+            let callbacks = Callbacks { profiler, notification_only: AtomicBool::new(false), stacks: OnceLock::new() };
             let callbacks: ICorProfilerCallback11 = callbacks.into();
             // SAFETY: both pointers were checked and are the caller's.
             let answer = unsafe { callbacks.query(iid, object) };

@@ -23,7 +23,7 @@ pub(super) unsafe fn initialize(callbacks: &Callbacks, info: *mut c_void, client
             None => callbacks.profiler.initialize(&info),
             Some(data) => callbacks.profiler.initialize_for_attach(&info, data),
         }?;
-        let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(&info, setup));
+        let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(callbacks, &info, setup));
         if let Err(error) = &applied {
             callbacks.profiler.setup_refused(error);
         }
@@ -46,7 +46,10 @@ fn check(callbacks: &Callbacks, setup: &Setup, attached: bool) -> Result<()> {
     }
 }
 
-fn apply(info: &ProfilerInfo, setup: Setup) -> Result<()> {
+fn apply(callbacks: &Callbacks, info: &ProfilerInfo, setup: Setup) -> Result<()> {
+    if let Some(stacks) = setup.stacks() {
+        drop(callbacks.stacks.set(stacks));
+    }
     info.set_events(setup.events())?;
     match setup.into_hooks() {
         Some(hooks) => crate::hooks::install(info, hooks),
