@@ -1,48 +1,115 @@
 //! A text log for profilers: whole lines from all threads, each indented by how deep its thread is nested.
 
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::PerThread;
 
-/// One file for all threads. A line is the thread's number (1 for the first that wrote), a tab, two spaces per level, text.
+/// One file for all threads ([`create`](Self::create)), or one for each ([`create_per_thread`](Self::create_per_thread)).
+///
+/// In one file a line is the thread's number (1 for the first that wrote), a tab, two spaces per level, text. In a thread's own
+/// file the number is in the file's name instead.
 ///
 /// For callbacks, not for hooks: each line is one write to the file, so nothing is lost when the program crashes, and lines
 /// never mix. The lock is held for that write only, and the runtime is not asked meanwhile, so a collection can't wait for
 /// a thread that waits for the log. What can't be written is dropped: there is nobody to tell.
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("nested-log-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// use clr_profiler::NestedLog;
+/// let log = NestedLog::create(folder.join("log.txt"))?;
+/// log.begin("module", "module load started");
+/// log.line("class load started");
+/// log.end("module", "module load finished");
+/// let lines = "1\tmodule load started\n1\t  class load started\n1\tmodule load finished\n";
+/// assert_eq!(std::fs::read_to_string(folder.join("log.txt"))?, lines);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct NestedLog {
-    file: Mutex<File>,
+    place: Place,
     threads: PerThread<Nesting>,
+}
+
+enum Place {
+    One(Mutex<File>),
+    /// A folder, and how many of its files are open.
+    Each(PathBuf, Arc<AtomicUsize>),
 }
 
 struct Nesting {
     number: usize,
     open: Mutex<Vec<&'static str>>,
+    file: Mutex<Own>,
 }
 
+/// A thread's own file.
+#[derive(Default)]
+struct Own {
+    /// It exists: further lines are added to it.
+    begun: bool,
+    kept: Option<Kept>,
+}
+
+/// A file that stays open from line to line, counted.
+struct Kept {
+    file: File,
+    open: Arc<AtomicUsize>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// More files than this are not kept open: descriptors are the program's, and it may have thousands of threads. The files of
+/// further threads are opened for each line.
+const KEPT_OPEN: usize = 32;
+
 impl NestedLog {
-    /// An empty file at `path`, in place of one that is there.
+    /// One file for all threads: an empty one at `path`, in place of one that is there.
     ///
     /// # Errors
     /// When the file can't be made, or the process has no thread key left.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::new(Place::One(Mutex::new(File::create(path)?)))
+    }
+
+    /// A file for each thread that writes: `thread-1.txt` for the first and so on, in `folder`, which is made if it is not
+    /// there. Files of the same name are replaced; others are left alone.
+    ///
+    /// # Errors
+    /// When the folder can't be made, or the process has no thread key left.
+    pub fn create_per_thread(folder: impl Into<PathBuf>) -> io::Result<Self> {
+        let folder = folder.into();
+        std::fs::create_dir_all(&folder)?;
+        Self::new(Place::Each(folder, Arc::default()))
+    }
+
+    fn new(place: Place) -> io::Result<Self> {
         let threads = AtomicUsize::new(0);
-        let make = move || Nesting { number: threads.fetch_add(1, Ordering::Relaxed) + 1, open: Mutex::default() };
-        Ok(Self { file: Mutex::new(File::create(path)?), threads: PerThread::new(make, |_| ())? })
+        let make = move || Nesting {
+            number: threads.fetch_add(1, Ordering::Relaxed) + 1,
+            open: Mutex::default(),
+            file: Mutex::default(),
+        };
+        Ok(Self { place, threads: PerThread::new(make, |_| ())? })
     }
 
     /// A line at the thread's level.
     pub fn line(&self, text: impl Display) {
-        self.threads.with(|thread| self.write(thread.number, thread.open().len(), &text));
+        self.threads.with(|thread| self.write(thread, 0, &text));
     }
 
     /// A line, `below` levels deeper than the thread is.
     pub fn line_below(&self, below: usize, text: impl Display) {
-        self.threads.with(|thread| self.write(thread.number, thread.open().len() + below, &text));
+        self.threads.with(|thread| self.write(thread, below, &text));
     }
 
     /// A line that opens `group`: the thread's next lines stand one level deeper.
@@ -63,10 +130,34 @@ impl NestedLog {
         self.line(text);
     }
 
-    fn write(&self, thread: usize, level: usize, text: &impl Display) {
-        let line = format!("{thread}\t{:width$}{text}\n", "", width = level.min(LEVELS) * 2);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(file.write_all(line.as_bytes()));
+    fn write(&self, thread: &Nesting, below: usize, text: &impl Display) {
+        let level = thread.open().len() + below;
+        let width = level.min(LEVELS) * 2;
+        match &self.place {
+            Place::One(file) => {
+                let line = format!("{}\t{:width$}{text}\n", thread.number, "");
+                drop(lock(file).write_all(line.as_bytes()));
+            }
+            Place::Each(folder, open) => {
+                let line = format!("{:width$}{text}\n", "");
+                drop(lock(&thread.file).write(folder, thread.number, open, line.as_bytes()));
+            }
+        }
+    }
+}
+
+impl Own {
+    fn write(&mut self, folder: &Path, number: usize, open: &Arc<AtomicUsize>, line: &[u8]) -> io::Result<()> {
+        if let Some(kept) = &mut self.kept {
+            return kept.file.write_all(line);
+        }
+        let path = folder.join(format!("thread-{number}.txt"));
+        let mut file = if self.begun { OpenOptions::new().append(true).open(path) } else { File::create(path) }?;
+        self.begun = true;
+        file.write_all(line)?;
+        let claimed = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < KEPT_OPEN).then_some(n + 1));
+        self.kept = claimed.ok().map(|_| Kept { file, open: Arc::clone(open) });
+        Ok(())
     }
 }
 
@@ -74,9 +165,13 @@ impl NestedLog {
 const LEVELS: usize = 60;
 
 impl Nesting {
-    fn open(&self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, Vec<&'static str>> {
+        lock(&self.open)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -113,5 +208,49 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         assert_eq!(text.lines().count(), 2000);
         assert!(text.lines().all(|line| line.contains("\tline ") && line.ends_with(" end")));
+    }
+
+    #[test]
+    fn each_thread_has_a_file_of_its_own_with_its_own_nesting() {
+        let folder = clrscope_testkit::scratch();
+        let path = folder.path().join("logs");
+        let log = NestedLog::create_per_thread(&path).unwrap();
+        log.begin("load", "load A");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                log.begin("jit", "jit f");
+                log.line("inside");
+            });
+        });
+        log.end("load", "loaded A");
+        let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
+        assert_eq!(read("thread-1.txt"), "load A\nloaded A\n");
+        assert_eq!(read("thread-2.txt"), "jit f\n  inside\n");
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn more_threads_than_files_may_stay_open_lose_no_line() {
+        let folder = clrscope_testkit::scratch();
+        let log = Arc::new(NestedLog::create_per_thread(folder.path()).unwrap());
+        let threads = KEPT_OPEN + 8;
+        let all_are_there = Arc::new(std::sync::Barrier::new(threads));
+        let write = |_| {
+            let (log, all_are_there) = (Arc::clone(&log), Arc::clone(&all_are_there));
+            std::thread::spawn(move || {
+                log.line("first");
+                all_are_there.wait();
+                log.line("second");
+            })
+        };
+        // Joined, not scoped: a thread's file is closed late in its life.
+        let running: Vec<_> = (0..threads).map(write).collect();
+        running.into_iter().for_each(|thread| thread.join().unwrap());
+        for number in 1..=threads {
+            let text = std::fs::read_to_string(folder.path().join(format!("thread-{number}.txt"))).unwrap();
+            assert_eq!(text, "first\nsecond\n");
+        }
+        let Place::Each(_, open) = &log.place else { unreachable!("the log has a folder") };
+        assert_eq!(open.load(Ordering::Relaxed), 0, "files of threads that have ended are closed");
     }
 }
