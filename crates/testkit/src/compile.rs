@@ -47,7 +47,7 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
     for source in files_in(&dotnet.join("il")) {
         written.push(write_il(sdk, dotnet, &source, &bin)?);
     }
-    let mut jobs = fixture_jobs(dotnet, &bin, &written);
+    let mut jobs = fixture_jobs(sdk, dotnet, &bin, &written);
     jobs.extend(bench_jobs(dotnet, &out.join("bench/bin")));
     jobs.extend(demo_job(dotnet, &out.join("demo/bin")));
     compile_all(sdk, dotnet, &jobs)?;
@@ -61,8 +61,8 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
     Ok(written.into_iter().map(|file| file.strip_prefix(out).expect("written there").to_path_buf()).collect())
 }
 
-/// A folder with `NAME.cs` is a program, unless a `library` file stands in it.
-fn fixture_jobs(dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
+/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it use ASP.NET.
+fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
     let fixtures = dotnet.join("fixtures");
     let mut jobs = Vec::new();
     for folder in folders_in(&fixtures) {
@@ -75,7 +75,10 @@ fn fixture_jobs(dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
         if !library {
             sources.push(fixtures.join("Expect.cs"));
         }
-        let references = il.iter().filter(|dll| stem(dll) == format!("{name}Il")).cloned().collect();
+        let mut references: Vec<_> = il.iter().filter(|dll| stem(dll) == format!("{name}Il")).cloned().collect();
+        if folder.join("web").exists() {
+            references.extend(sdk.web_reference_assemblies());
+        }
         let output = bin.join(format!("{name}.dll"));
         jobs.push(Job { name, sources, references, library, output });
     }

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
+//! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
@@ -25,6 +26,7 @@ pub mod manifest;
 mod program;
 mod runtimes;
 mod sdk;
+mod web;
 mod workspace;
 
 pub use artifacts::{agent, cli, example, load_profiler};
@@ -33,4 +35,5 @@ pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes};
 pub use sdk::Sdk;
+pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

@@ -47,6 +47,11 @@ impl Runtime {
         command.env("DOTNET_ROOT", &self.root);
     }
 
+    /// Whether ASP.NET of the same version is installed beside it.
+    pub fn has_web(&self) -> bool {
+        self.root.join(format!("shared/Microsoft.AspNetCore.App/{}", self.version)).is_dir()
+    }
+
     /// `8`, `9`, `10`.
     pub fn major(&self) -> u32 {
         self.version.major

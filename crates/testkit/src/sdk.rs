@@ -17,7 +17,7 @@ pub struct Sdk {
     pub root: PathBuf,
     /// The SDK's version.
     pub version: Version,
-    /// The version of `Microsoft.NETCore.App.Ref`.
+    /// The version of `Microsoft.NETCore.App.Ref` and `Microsoft.AspNetCore.App.Ref`.
     pub references: Version,
 }
 
@@ -32,6 +32,10 @@ impl Sdk {
         let version = versions(&root.join("sdk"), "Roslyn/bincore/csc.dll").pop()?;
         let packs = versions(&root.join("packs/Microsoft.NETCore.App.Ref"), "ref/net8.0/System.Runtime.dll");
         let references = packs.into_iter().rev().find(|version| version.major == 8)?;
+        let web = root.join(format!("packs/Microsoft.AspNetCore.App.Ref/{references}/ref/net8.0"));
+        if !web.is_dir() {
+            return None;
+        }
         Some(Self { root: root.to_path_buf(), version, references })
     }
 
@@ -57,7 +61,16 @@ impl Sdk {
 
     /// The reference assemblies, sorted by name.
     pub fn reference_assemblies(&self) -> Vec<PathBuf> {
-        let folder = self.root.join(format!("packs/Microsoft.NETCore.App.Ref/{}/ref/net8.0", self.references));
+        self.references_of("Microsoft.NETCore.App.Ref")
+    }
+
+    /// Those that a web program needs besides, sorted by name.
+    pub fn web_reference_assemblies(&self) -> Vec<PathBuf> {
+        self.references_of("Microsoft.AspNetCore.App.Ref")
+    }
+
+    fn references_of(&self, pack: &str) -> Vec<PathBuf> {
+        let folder = self.root.join(format!("packs/{pack}/{}/ref/net8.0", self.references));
         let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut all: Vec<PathBuf> = entries
             .flatten()

@@ -1,12 +1,13 @@
 //! The hostile programs do bare what their tests under the profiler rely on, on every runtime.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clrscope_testkit::{Expectations, Finished, Runtime, each_runtime, fixture, run, scratch};
+use clrscope_testkit::{
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, get, load, run, runtimes, scratch,
+};
 
 fn command(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
     let mut command = runtime.command(&fixture(name));
@@ -47,7 +48,7 @@ fn programs_end_as_their_first_argument_says() {
 
 #[test]
 fn programs_that_go_on_say_the_same_on_every_runtime() {
-    let programs: [(&str, &[&str]); 7] = [
+    let programs: [(&str, &[&str]); 9] = [
         ("Hello", &[]),
         ("Stacks", &[]),
         ("Loading", &[]),
@@ -55,6 +56,8 @@ fn programs_that_go_on_say_the_same_on_every_runtime() {
         ("Processes", &["fork"]),
         ("Shares", &[]),
         ("Counter", &["30000"]),
+        ("Processes", &["fork-exec", "50"]),
+        ("Processes", &["close"]),
     ];
     let mut outputs: Vec<Vec<String>> = Vec::new();
     each_runtime(|runtime| {
@@ -77,6 +80,8 @@ fn programs_that_go_on_say_the_same_on_every_runtime() {
     );
     assert!(outputs[0][4].contains("child 2 left with 7\n"), "{}", outputs[0][4]);
     assert!(outputs[0][6].ends_with("count 30000\n"));
+    assert!(outputs[0][7].contains("child made 50 calls\nchild 2 left with 5\n"), "{}", outputs[0][7]);
+    assert_eq!(outputs[0][8], "closed all, 0 files were written to\n");
 }
 
 #[test]
@@ -92,23 +97,38 @@ fn arguments_come_through() {
 }
 
 #[test]
+fn a_program_becomes_another() {
+    each_runtime(|runtime| {
+        let output = run_bare(runtime, "Processes", &["exec", "60"]);
+        assert_eq!((output.code(), output.stdout_text().as_str()), (5, "becoming another\nchild made 60 calls\n"));
+    });
+}
+
+#[test]
 fn the_server_ends_in_order_at_sigterm() {
     each_runtime(|runtime| {
-        let mut server = command(runtime, "Server", &[]);
-        let mut child = server.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starts");
-        let mut output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut text = String::new();
-        // It says that it is ready once it would hear the signal.
-        output.read_line(&mut text).expect("UTF-8");
+        let server = Service::start(command(runtime, "Server", &[]));
         thread::sleep(Duration::from_millis(300));
-        let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill starts");
-        assert!(asked.success());
-        output.read_to_string(&mut text).expect("UTF-8");
-        assert_eq!(child.wait().expect("ends").code(), Some(0));
+        let finished = server.stop("TERM").expect_success();
+        let text = finished.stdout_text();
         assert_eq!(Expectations::other_lines(&text), "ready\nstopped\n");
         let served = Expectations::parse(&text).calls("Server.Program::Request");
         assert!(served.is_some_and(|requests| requests > 0), "{text}");
     });
+}
+
+#[test]
+fn the_web_service_knows_what_it_did() {
+    for runtime in runtimes().iter().filter(|runtime| runtime.has_web()) {
+        let service = Service::start(command(runtime, "Web", &[]));
+        let address = service.address().to_owned();
+        assert_eq!(load(&address, "/ok", 2, 10), 20);
+        assert_eq!((get(&address, "/async"), get(&address, "/throw"), get(&address, "/none")), (200, 500, 404));
+        let finished = service.stop("TERM").expect_success();
+        let expected = Expectations::parse(&finished.stdout_text());
+        let calls = ["Ok", "Throw", "Work"].map(|name| expected.calls(&format!("Web.Program::{name}")));
+        assert_eq!(calls, [Some(20), Some(1), Some(210)]);
+    }
 }
 
 #[test]

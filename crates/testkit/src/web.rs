@@ -1,0 +1,115 @@
+//! A program that serves, a few requests for it, and its end in order.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::program::Finished;
+
+/// Longer than a service takes to answer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running program that has said its first line. It and what it started is killed when the value is dropped.
+#[derive(Debug)]
+pub struct Service {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    errors: Option<thread::JoinHandle<Vec<u8>>>,
+    first: String,
+    began: Instant,
+}
+
+impl Service {
+    /// Starts the program and waits for its first line, such as `ready` or `listening on ADDRESS`.
+    ///
+    /// # Panics
+    /// When it does not start or says nothing.
+    pub fn start(mut command: Command) -> Self {
+        let began = Instant::now();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let mut errors = child.stderr.take().expect("the pipe was asked for");
+        let errors = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // A pipe that breaks has given all it had.
+            let _ = errors.read_to_end(&mut bytes);
+            bytes
+        });
+        let output = BufReader::new(child.stdout.take().expect("the pipe was asked for"));
+        let mut this = Self { child, output, errors: Some(errors), first: String::new(), began };
+        this.output.read_line(&mut this.first).expect("text");
+        assert!(!this.first.is_empty(), "{command:?} ended without a word");
+        this
+    }
+
+    /// Its process id: that of the command, which may be a launcher.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What stands behind `listening on http://` in its first line.
+    ///
+    /// # Panics
+    /// When that is not what it said.
+    pub fn address(&self) -> &str {
+        let found = self.first.trim().strip_prefix("listening on http://");
+        found.unwrap_or_else(|| panic!("no address: {}", self.first))
+    }
+
+    /// Sends it a signal (`TERM`, `INT`) and waits for its end.
+    ///
+    /// # Panics
+    /// When it can't be told, or does not end.
+    pub fn stop(mut self, signal: &str) -> Finished {
+        kill(&format!("-{signal}"), &self.child.id().to_string());
+        let mut stdout = std::mem::take(&mut self.first).into_bytes();
+        self.output.read_to_end(&mut stdout).expect("its output");
+        let status = self.child.wait().expect("a child can be waited for");
+        let stderr = self.errors.take().expect("taken once").join().expect("reading a pipe does not panic");
+        Finished { status, stdout, stderr, elapsed: self.began.elapsed() }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.errors.is_some() {
+            kill("-KILL", &format!("-{}", self.child.id()));
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn kill(signal: &str, whom: &str) {
+    let sent = Command::new("kill").args([signal, "--", whom]).status().expect("kill starts");
+    assert!(sent.success() || signal == "-KILL", "{whom} is not there to be told");
+}
+
+/// The status of one answer to `GET PATH`.
+///
+/// # Panics
+/// When there is no answer.
+pub fn get(address: &str, path: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("a request");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    let text = String::from_utf8_lossy(&answer);
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("{address}{path} answered {text:?}"))
+}
+
+/// `threads` clients at once make `requests` requests each; how many were answered with 200.
+///
+/// # Panics
+/// When a request has no answer.
+pub fn load(address: &str, path: &str, threads: usize, requests: usize) -> usize {
+    let client = || (0..requests).filter(|_| get(address, path) == 200).count();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..threads).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().map(|client| client.join().expect("a client does not panic")).sum()
+    })
+}
