@@ -57,6 +57,9 @@ impl Flow {
         let store = writer
             .create_events("flow", limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?;
+        // At once, as the start of a program makes more events than any other millisecond. A refusal is
+        // counted where an event finds no place.
+        let _ = store.keep_ahead_at_least(ring::AHEAD);
         let ring = Ring::publish(writer, store, context.helper.clone(), limit);
         let types = match options.args {
             Args::Nothing => None,
