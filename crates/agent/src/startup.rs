@@ -13,6 +13,7 @@ use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
 use crate::instrument::Instrument;
 use crate::instruments::{self, calls};
+use crate::program::ProgramNames;
 use crate::threads::names::{Names, SystemNames};
 use crate::{clock, threads, trust};
 
@@ -47,9 +48,23 @@ pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
         request.instruments.push(InstrumentRequest { name: "calls".into(), options: Vec::new() });
     }
     let folder = recording_folder(&request)?;
+    let wanted = is_wanted(&request).inspect_err(|why| leave_word(&folder, why))?;
+    if !wanted {
+        // Without a trace: with the variables set for a whole machine this is what most programs meet.
+        return Err("this program is not one of those to be profiled".into());
+    }
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
     with_signals_blocked(|| start_in(info, &given, &request, &folder)).inspect_err(|why| leave_word(&folder, why))
+}
+
+/// Whether this is a program to be profiled.
+fn is_wanted(request: &Request) -> Result<bool, String> {
+    if !request.programs.are_limited() {
+        return Ok(true);
+    }
+    let patterns = request.programs.patterns(request.trust_writable).map_err(|error| error.0)?;
+    Ok(ProgramNames::of_this_process(&command_line()).match_any(&patterns))
 }
 
 fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) -> Result<Running, String> {

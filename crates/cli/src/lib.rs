@@ -13,6 +13,7 @@ mod launch;
 mod lines;
 mod output;
 mod pack;
+mod programs;
 mod recording_file;
 mod runtime;
 mod session;

@@ -46,6 +46,8 @@ pub(crate) struct Recorded {
     pub(crate) path: PathBuf,
     /// Why the agent stepped aside, where it did, each reason once.
     pub(crate) refusals: Vec<String>,
+    /// Whether only some programs were wanted.
+    pub(crate) limited: bool,
 }
 
 /// Starts the program under the agent, waits for its end and packs what was recorded.
@@ -57,6 +59,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let agent = agent_file::install(plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
     let mut request = plan.request;
+    let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
     let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone())
         .inspect_err(|_| discard(&place))?;
@@ -69,7 +72,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
     let refusals = refusals(&place);
-    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), refusals })
+    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), refusals, limited })
 }
 
 fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {

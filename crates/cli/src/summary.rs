@@ -26,7 +26,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     if recording.processes.is_empty() || (view.top.is_empty() && !recorded.refusals.is_empty()) {
         return say(&match recorded.refusals.first() {
             Some(why) => format!("clrscope: nothing was recorded, the agent stepped aside: {why}"),
-            None => no_runtime(),
+            None => no_runtime(recorded.limited),
         });
     }
     for why in recorded.refusals.iter().filter(|why| !was_asked_for(why)) {
@@ -55,13 +55,18 @@ fn word(path: &Path) -> String {
 }
 
 /// One line, with the reason if the environment shows it.
-fn no_runtime() -> String {
+fn no_runtime(limited: bool) -> String {
     let disabled = obstacles(|name| std::env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
         Obstacle::Disabled(name) => Some(name),
         Obstacle::OtherProfiler(..) => None,
     });
     match disabled {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out"),
+        None if limited => {
+            "clrscope: nothing was recorded: no .NET program that was started matches --only or a line of \
+                            --only-from (name or path of its executable or entry assembly)"
+                .to_owned()
+        }
         None => "clrscope: nothing was recorded: the program started no .NET runtime that loads profilers \
                  (a native program, NativeAOT, or diagnostics switched off in its runtimeconfig.json)"
             .to_owned(),

@@ -49,6 +49,8 @@ fn usage_errors_are_three_lines_and_exit_2_but_125_under_run() {
         "run --include a::b::c app.dll",
         "run --rate 0 app.dll",
         "run --duration soon app.dll",
+        "run --only= app.dll",
+        "env --only=",
     ];
     let mut all = String::new();
     for line in lines {
@@ -66,6 +68,8 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
     fs::write(place.file("text.clrs"), "no recording at all").expect("a file");
     fs::write(place.file("plain"), "not a program").expect("a file");
     fs::create_dir(place.file("folder")).expect("a folder");
+    fs::write(place.file("open"), "Shop*").expect("a file");
+    fs::set_permissions(place.file("open"), fs::Permissions::from_mode(0o666)).expect("its mode");
     let cases = [
         ("report missing.clrs", 1),
         ("report text.clrs", 1),
@@ -90,6 +94,10 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         ("run -- ./plain", 126),
         ("run -- plain", 127),
         ("run -- ./folder", 126),
+        ("run --only-from missing -- true", 125),
+        ("env --only-from missing", 1),
+        ("env --only-from folder", 1),
+        ("env --only-from open", 1),
     ];
     let mut all = String::new();
     for (line, code) in cases {
@@ -97,9 +105,10 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         assert_eq!(output.status.code(), Some(code), "clrscope {line}");
         all.push_str(&error_lines(line, &output));
     }
-    assert_snapshot!(all);
+    let folder = fs::canonicalize(place.path()).expect("the folder").to_string_lossy().into_owned();
+    assert_snapshot!(all.replace(&folder, "FOLDER"));
     let left: Vec<_> = fs::read_dir(place.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
-    assert_eq!(left.len(), 4, "nothing is left behind: {left:?}");
+    assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
+//! - [`trust`] says whether others could change a file that both sides rely on.
 
 pub mod events;
 pub mod layout;
@@ -17,6 +18,7 @@ pub mod reader;
 pub mod request;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod trust;
 pub mod writer;
 
 pub use reader::{OpenError, open};

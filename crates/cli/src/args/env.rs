@@ -12,7 +12,14 @@ const EXAMPLES: &str = "\
 Examples:
   eval \"$(clrscope env --shell -o /tmp/web.clrs.d)\"; dotnet web.dll
   clrscope env --systemd -i calls:clock=tsc -o /var/lib/web/web.clrs.d
-  clrscope report /tmp/web.clrs.d          works while the program runs, too";
+  clrscope env --systemd --only 'Shop.*' --only-from /etc/clrscope/programs
+  clrscope report /tmp/web.clrs.d          works while the program runs, too
+
+With --only or --only-from the variables can be set for a whole machine, service or container:
+in all other programs the agent steps aside without a trace, and precompiled code stays on. The
+file has one pattern a line and # comments; edit it to change the choice, programs started from
+then on follow. No program is profiled while the file is missing or others can write it;
+'clrscope doctor', run with the variables set, says so.";
 
 /// Print the variables that load the agent without the launcher
 #[derive(Debug, Args)]

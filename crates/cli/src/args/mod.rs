@@ -84,13 +84,13 @@ pub(crate) fn description() -> clap::Command {
 impl Command {
     fn into_task(self) -> Result<Task, Failure> {
         Ok(match self {
-            Self::Run(args) => Task::Run(args.into_options()?),
+            Self::Run(args) => Task::Run(Box::new(args.into_options()?)),
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(args.into_options()),
             Self::Doctor(args) => Task::Doctor(args.into_options()),
-            Self::Env(args) => Task::Env(args.into_options()?),
+            Self::Env(args) => Task::Env(Box::new(args.into_options()?)),
             Self::Completions(args) => Task::Completions(args.into_shell()),
             Self::Man(args) => Task::Man(args.into_options()),
         })

@@ -1,13 +1,15 @@
 //! `clrscope run`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 
 use clap::Args;
-use clrscope_recording::request::{Filter, InstrumentRequest, Pattern, Request, RequestError, parse_duration};
+use clrscope_recording::request::{
+    Filter, Glob, InstrumentRequest, Pattern, Programs, Request, RequestError, parse_duration,
+};
 
 use crate::commands::run::Options;
-use crate::errors::{Failure, quoted};
+use crate::errors::{Failure, quoted, reason, shown};
 use crate::instruments;
 
 const EXAMPLES: &str = "\
@@ -16,6 +18,7 @@ Examples:
   clrscope run app.dll                           the same as: clrscope run -- dotnet app.dll
   clrscope run -i calls:clock=tsc,noinline -o slow.clrs -- ./app
   clrscope run --include '[Shop]*' --exclude '*::get_*' -- ./app
+  clrscope run --only 'Shop.*' -- ./start-all.sh
 
 The exit code is the program's (128+n when signal n ended it); 125 when clrscope itself failed,
 126 when the program can't be executed, 127 when it is not found.";
@@ -83,7 +86,15 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     no_children: bool,
 
-    /// Load the agent although others can write its file or a folder above it
+    /// Only programs whose executable or entry assembly matches, by name or path, such as 'MyApp*' or '/srv/shop/*'; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+
+    /// Only programs that match a line of this file; each program reads it when it starts; can be repeated
+    #[arg(long, value_name = "FILE")]
+    only_from: Vec<PathBuf>,
+
+    /// Accept an agent, or a file of --only-from, that others can write, or that lies in a folder they can write
     #[arg(long)]
     trust_writable: bool,
 }
@@ -126,6 +137,7 @@ impl RecordingArgs {
             rate_hz: self.rate,
             duration_ms: self.duration.as_deref().map(duration).transpose()?,
             children: !self.no_children,
+            programs: programs(&self.only, &self.only_from)?,
             trust_writable: self.trust_writable,
         })
     }
@@ -138,6 +150,27 @@ fn instrument(text: &str) -> Result<InstrumentRequest, Failure> {
     })?;
     instruments::check(&request).map_err(|refusal| refuse(refusal.why, refusal.known))?;
     Ok(request)
+}
+
+/// Which programs: patterns as they are, files as absolute paths, since a program may start anywhere.
+fn programs(only: &[String], only_from: &[PathBuf]) -> Result<Programs, Failure> {
+    if only.iter().any(|pattern| pattern.trim().is_empty()) {
+        let hint = "write --only 'MyApp*', the name or the path of a program with * and ?";
+        return Err(Failure::usage("'--only' does not take ''", "it is empty", hint));
+    }
+    let absolute = |file: &PathBuf| match path::absolute(file).map(|path| path.to_str().map(str::to_owned)) {
+        Ok(Some(path)) => Ok(path),
+        Ok(None) => Err(unusable_list(file, "the path is not UTF-8".to_owned())),
+        Err(error) => Err(unusable_list(file, reason(&error))),
+    };
+    Ok(Programs {
+        only: only.iter().map(|text| Glob::new(text)).collect(),
+        only_from: only_from.iter().map(absolute).collect::<Result<_, _>>()?,
+    })
+}
+
+fn unusable_list(file: &Path, why: String) -> Failure {
+    Failure::usage(format!("'--only-from' does not take {}", shown(file)), why, "give the path of a text file")
 }
 
 fn rate(text: &str) -> Result<u32, String> {

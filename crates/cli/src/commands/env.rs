@@ -9,6 +9,7 @@ use clrscope_recording::request::Request;
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::agent_variables;
+use crate::programs;
 
 /// How the variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,12 @@ pub(crate) fn perform(options: Options) -> Result<(), Failure> {
         request.out = Some(text.to_owned());
     }
     let agent = match options.agent {
+        // The files lie where the agent does, and that is elsewhere.
         Some(agent) => agent,
-        None => agent_file::install(request.trust_writable)?,
+        None => {
+            programs::check(&request.programs, request.trust_writable)?;
+            agent_file::install(request.trust_writable)?
+        }
     };
     let variables = agent_variables(&agent, &request);
     let text = match options.form {

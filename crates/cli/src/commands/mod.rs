@@ -19,7 +19,7 @@ use crate::errors::Failure;
 #[derive(Debug)]
 pub(crate) enum Task {
     /// `clrscope run`
-    Run(run::Options),
+    Run(Box<run::Options>),
     /// `clrscope report`
     Report(Box<report::Options>),
     /// `clrscope report --view flow`
@@ -37,7 +37,7 @@ pub(crate) enum Task {
     /// `clrscope doctor`
     Doctor(doctor::Options),
     /// `clrscope env`
-    Env(env::Options),
+    Env(Box<env::Options>),
     /// `clrscope completions`
     Completions(clap_complete::Shell),
     /// `clrscope man`
@@ -52,7 +52,7 @@ impl Task {
     pub(crate) fn perform(self) -> Result<u8, Failure> {
         let done = |()| 0;
         match self {
-            Self::Run(options) => run::perform(options).map_err(Failure::under_run),
+            Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
             Self::Report(options) => report::perform(&options).map(done),
             Self::Flow(options) => flow::perform(&options).map(done),
             Self::Events(options) => events::perform(&options).map(done),
@@ -61,7 +61,7 @@ impl Task {
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),
             Self::Doctor(options) => doctor::perform(&options),
-            Self::Env(options) => env::perform(options).map(done),
+            Self::Env(options) => env::perform(*options).map(done),
             Self::Completions(shell) => completions::perform(shell).map(done),
             Self::Man(options) => man::perform(&options).map(done),
         }

@@ -10,7 +10,7 @@ use crate::errors::{Failure, one_line};
 use crate::launch::{Obstacle, Stdout, obstacles, resolve};
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, say};
-use crate::{runtime, summary};
+use crate::{programs, runtime, summary};
 
 /// What to run and how.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub(crate) struct Options {
 /// Only when the program did not start or nobody saw its end.
 pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
+    programs::check(&options.request.programs, options.request.trust_writable)?;
     if !options.quiet {
         warn_of_obstacles();
     }

@@ -3,6 +3,7 @@
 mod machine;
 mod place;
 mod runtimes;
+mod variables;
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,7 @@ pub(crate) fn checks() -> Vec<Check> {
     checks.extend(runtimes::checks(agent.path.as_deref()));
     checks.push(runtimes::libicu());
     checks.extend(runtimes::environment());
+    checks.extend(variables::check());
     checks.extend(place::output());
     checks.extend(machine::limits());
     checks.extend(machine::clock());

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `children`,
-//! flags are `just-my-code` and `trust-writable`; anything else is an instrument. In values `;`,
+//! `only`, `only-from`, flags are `just-my-code` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod pattern;
+mod programs;
 mod syntax;
 
 pub use pattern::{Filter, Glob, Pattern, PatternError};
+pub use programs::Programs;
 pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
 
 /// The environment variable that carries a request to the agent.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::pattern::{Filter, Pattern, PatternError};
+use super::pattern::{Filter, Glob, Pattern, PatternError};
+use super::programs::Programs;
 
 /// Everything the agent is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Request {
     pub duration_ms: Option<u64>,
     /// Record .NET programs that the program starts.
     pub children: bool,
+    /// The programs that are wanted; in all others the agent steps aside.
+    pub programs: Programs,
     /// Do not insist that nobody else can write the agent's file and folders.
     pub trust_writable: bool,
 }
@@ -38,6 +41,7 @@ impl Default for Request {
             rate_hz: 1000,
             duration_ms: None,
             children: true,
+            programs: Programs::default(),
             trust_writable: false,
         }
     }
@@ -146,6 +150,8 @@ impl Request {
             "rate" => self.rate_hz = parse_rate(value)?,
             "duration" => self.duration_ms = Some(parse_duration(value)?),
             "children" => self.children = parse_switch(key, value)?,
+            "only" => self.programs.only.push(parse_program(value)?),
+            "only-from" => self.programs.only_from.push(value.to_owned()),
             _ => return Err(RequestError(format!("'{key}' is neither a setting nor an instrument"))),
         }
         Ok(())
@@ -170,6 +176,8 @@ impl fmt::Display for Request {
         if !self.children {
             parts.push("children=off".to_owned());
         }
+        parts.extend(self.programs.only.iter().map(|glob| format!("only={}", encode(glob.as_str()))));
+        parts.extend(self.programs.only_from.iter().map(|file| format!("only-from={}", encode(file))));
         if self.trust_writable {
             parts.push("trust-writable".to_owned());
         }
@@ -186,6 +194,14 @@ fn parse_switch(key: &str, value: &str) -> Result<bool, RequestError> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(RequestError(format!("{key}={value}: it takes 'on' or 'off'"))),
+    }
+}
+
+/// A pattern of programs. An empty one would match none, which nobody means.
+fn parse_program(value: &str) -> Result<Glob, RequestError> {
+    match value.trim() {
+        "" => Err(RequestError("only=: the pattern is empty".to_owned())),
+        pattern => Ok(Glob::new(pattern)),
     }
 }
 
@@ -272,10 +288,12 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off;only=Shop*;only-from=/etc/programs";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
+        assert_eq!(request.programs.only, [Glob::new("Shop*")]);
+        assert_eq!(request.programs.only_from, ["/etc/programs"]);
         assert_eq!(request.to_string(), text);
         assert_eq!(Request::parse(&request.to_string()), Ok(request));
     }
@@ -288,6 +306,7 @@ mod tests {
             ("rate=0;calls", "rate=0"),
             ("duration=soon", "soon"),
             ("children=maybe", "maybe"),
+            ("only=", "only"),
             ("out=%zz", "%zz"),
             ("include=[A", "[A"),
         ] {

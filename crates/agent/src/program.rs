@@ -1,0 +1,152 @@
+//! The names of this program, by which a user chooses the programs to be profiled.
+
+use std::fs;
+use std::path::{self, Path};
+
+use clrscope_recording::request::Glob;
+
+/// Options of the `dotnet` host that take the word after them.
+const WITH_VALUE: [&str; 7] = [
+    "--additional-deps",
+    "--additionalprobingpath",
+    "--depsfile",
+    "--fx-version",
+    "--roll-forward",
+    "--roll-forward-on-no-candidate-fx",
+    "--runtimeconfig",
+];
+
+/// All that a pattern can match.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProgramNames(Vec<String>);
+
+impl ProgramNames {
+    /// Those of the process, from what the system knows about it: the runtime has loaded nothing yet.
+    pub(crate) fn of_this_process(command_line: &[String]) -> Self {
+        Self::of(&fs::read_link("/proc/self/exe").unwrap_or_default(), command_line)
+    }
+
+    fn of(executable: &Path, command_line: &[String]) -> Self {
+        let mut names = Self(Vec::new());
+        names.add(executable);
+        match (executable.file_name().is_some_and(|name| name == "dotnet"), entry_assembly(command_line)) {
+            (true, Some(assembly)) => names.add_assembly(Path::new(assembly)),
+            // A command of the SDK, such as `dotnet build`: its assembly has the name of the executable.
+            (true, None) => {}
+            (false, _) => names.add_assembly(&with_extension(executable)),
+        }
+        names
+    }
+
+    pub(crate) fn match_any(&self, patterns: &[Glob]) -> bool {
+        patterns.iter().any(|pattern| self.0.iter().any(|name| pattern.matches(name)))
+    }
+
+    /// A path as given, as it is without links, and its last part.
+    fn add(&mut self, file: &Path) {
+        let absolute = path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let target = fs::canonicalize(&absolute).unwrap_or_else(|_| absolute.clone());
+        let last = file.file_name().map(Path::new);
+        for name in [Some(absolute.as_path()), Some(target.as_path()), last].into_iter().flatten() {
+            let name = name.to_string_lossy().into_owned();
+            if !self.0.contains(&name) {
+                self.0.push(name);
+            }
+        }
+    }
+
+    /// An assembly has a name, too: that of the file without `.dll`.
+    fn add_assembly(&mut self, file: &Path) {
+        self.add(file);
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !self.0.contains(&name) {
+            self.0.push(name);
+        }
+    }
+}
+
+/// What `dotnet` was told to run, read as it reads its command line; nothing for a command of the SDK.
+fn entry_assembly(command_line: &[String]) -> Option<&str> {
+    let mut words = command_line.iter().skip(1).map(String::as_str).peekable();
+    // `dotnet exec` takes a file of any name.
+    let any = words.next_if_eq(&"exec").is_some();
+    loop {
+        let word = words.next()?;
+        if WITH_VALUE.contains(&word) {
+            words.next();
+            continue;
+        }
+        let lower = word.to_ascii_lowercase();
+        return (any || lower.ends_with(".dll") || lower.ends_with(".exe")).then_some(word);
+    }
+}
+
+/// An executable made for one program starts the assembly of its own name that lies beside it.
+fn with_extension(executable: &Path) -> std::path::PathBuf {
+    let mut path = executable.as_os_str().to_owned();
+    path.push(".dll");
+    path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(executable: &str, command_line: &str) -> ProgramNames {
+        let words: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
+        ProgramNames::of(Path::new(executable), &words)
+    }
+
+    fn matched(names: &ProgramNames, pattern: &str) -> bool {
+        names.match_any(&[Glob::new("nothing"), Glob::new(pattern)])
+    }
+
+    #[test]
+    fn an_application_under_dotnet_has_both_names() {
+        for line in [
+            "dotnet /no/My.App.dll --fx-version other.dll",
+            "dotnet exec /no/My.App.dll",
+            "dotnet --fx-version 9.0.1 --roll-forward Major /no/My.App.dll",
+            "dotnet exec --depsfile x.dll --runtimeconfig y.dll /no/My.App.dll",
+        ] {
+            let names = names("/no/dotnet", line);
+            for pattern in ["My.App", "My*", "My.App.dll", "/no/My.App.dll", "/no/*", "dotnet", "/no/dotnet"] {
+                assert!(matched(&names, pattern), "{line}: {pattern}");
+            }
+            for pattern in ["App", "My", "other*", "*9.0*", "x*", "my.app"] {
+                assert!(!matched(&names, pattern), "{line}: {pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_of_the_sdk_are_not_programs() {
+        for line in ["dotnet build My.App.csproj", "dotnet run --project My.App app.dll", "dotnet", "dotnet --info"] {
+            let names = names("/no/dotnet", line);
+            assert!(matched(&names, "dotnet") && !matched(&names, "*App*") && !matched(&names, "app*"), "{line}");
+        }
+        assert!(matched(&names("/no/dotnet", "dotnet /sdk/MSBuild.dll -nodemode:1"), "MSBuild"));
+        assert!(matched(&names("/no/dotnet", "dotnet exec odd.name"), "odd.name"));
+    }
+
+    #[test]
+    fn an_executable_stands_for_the_assembly_beside_it() {
+        let names = names("/no/My.App", "My.App other.dll");
+        for pattern in ["My.App", "My.App.dll", "/no/My.App", "/no/My.App.dll"] {
+            assert!(matched(&names, pattern), "{pattern}");
+        }
+        assert!(!matched(&names, "other*") && !matched(&names, "My"));
+    }
+
+    #[test]
+    fn relative_paths_and_links_are_followed() {
+        let folder = clrscope_testkit::scratch();
+        let (real, link) = (folder.path().join("Real.dll"), folder.path().join("Link.dll"));
+        fs::write(&real, "").expect("a file");
+        std::os::unix::fs::symlink(&real, &link).expect("a link");
+        let names = ProgramNames::of(Path::new("/no/dotnet"), &["dotnet".to_owned(), link.display().to_string()]);
+        assert!(matched(&names, "*/Real.dll") && matched(&names, "*/Link.dll") && matched(&names, "Link"));
+        let here = ProgramNames::of(Path::new("/no/dotnet"), &["dotnet".to_owned(), "a/b.dll".to_owned()]);
+        assert!(matched(&here, "/*/a/b.dll"));
+    }
+}

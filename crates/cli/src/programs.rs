@@ -1,0 +1,43 @@
+//! `--only` and `--only-from`: whether what was given can choose programs.
+
+use std::io;
+use std::path::Path;
+
+use clrscope_recording::request::{Programs, RequestError};
+use clrscope_recording::trust;
+
+use crate::errors::{Failure, reason, shown};
+use crate::terminal::say;
+
+/// Looks at the files as each program will when it starts.
+///
+/// # Errors
+/// For the first that can't be used.
+pub(crate) fn check(programs: &Programs, trust_writable: bool) -> Result<(), Failure> {
+    for file in &programs.only_from {
+        let path = Path::new(file);
+        let one = Programs { only: Vec::new(), only_from: vec![file.clone()] };
+        let patterns = one.patterns(trust_writable).map_err(|error| unusable(path, &error))?;
+        if patterns.is_empty() {
+            say(&format!("clrscope: {} has no pattern yet; it chooses no program until it has one", shown(path)));
+        }
+    }
+    Ok(())
+}
+
+fn unusable(path: &Path, RequestError(why): &RequestError) -> Failure {
+    let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+    let what = format!("cannot choose programs from {}", shown(path));
+    Failure::new(what, reason(&io::Error::other(why)), cure(path))
+}
+
+/// The command that cures it, or what the file should be.
+pub(crate) fn cure(path: &Path) -> String {
+    match trust::check_with_folders(path) {
+        Err(weakness) if weakness.why.contains("another") => {
+            format!("chown root {}, or give a file of yours or root's", shown(&weakness.path))
+        }
+        Err(weakness) => format!("chmod go-w {}", shown(&weakness.path)),
+        Ok(()) => "give a text file with one pattern a line, such as 'MyApp*', that every program can read".to_owned(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Who else could change a file: what loads into somebody's process, or tells it what to do, must be
+//! safe from others.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file or folder that others could change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weakness {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Who could, to be read after the path: `can be written by others`.
+    pub why: &'static str,
+}
+
+impl fmt::Display for Weakness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.why)
+    }
+}
+
+/// One file or folder: it must be ours or root's, and nobody else may write it. A sticky folder such
+/// as `/tmp` is fine: others can't replace what is ours there. What can't be examined passes; whoever
+/// opens it learns why.
+///
+/// # Errors
+/// What others can do to it.
+pub fn check(path: &Path) -> Result<(), Weakness> {
+    let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
+    let weakness = |why| Err(Weakness { path: path.to_owned(), why });
+    let me = rustix::process::geteuid().as_raw();
+    let sticky = meta.is_dir() && meta.mode() & libc::S_ISVTX != 0;
+    if meta.uid() != me && meta.uid() != 0 && !sticky {
+        return weakness("belongs to another user");
+    }
+    if meta.mode() & 0o022 != 0 && !sticky && !group_is_own(&meta) {
+        return weakness("can be written by others");
+    }
+    Ok(())
+}
+
+/// A file and every folder above it: whoever can write one of them can put another file in its place.
+///
+/// # Errors
+/// The first that others can change.
+pub fn check_with_folders(file: &Path) -> Result<(), Weakness> {
+    let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    target.ancestors().try_for_each(check)?;
+    // Where a link leads is decided by whoever can write the folder it lies in.
+    file.ancestors().filter(|path| path.is_absolute()).try_for_each(check)
+}
+
+/// A group write bit is harmless where the group is the user's own or root's.
+fn group_is_own(meta: &std::fs::Metadata) -> bool {
+    let only_group = meta.mode() & 0o002 == 0;
+    only_group && (meta.gid() == 0 || meta.gid() == meta.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_as_safe_as_the_folders_above_it() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let folder = fs::canonicalize(temp.path()).expect("the folder").join("open");
+        fs::create_dir(&folder).expect("a folder");
+        let file = folder.join("file");
+        fs::write(&file, "").expect("a file");
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        mode(&file, 0o644);
+        assert_eq!(check_with_folders(&file), Ok(()));
+        mode(&folder, 0o777);
+        let open = |path: &Path| Err(Weakness { path: path.to_owned(), why: "can be written by others" });
+        assert_eq!(check_with_folders(&file), open(&folder));
+        assert_eq!(check(&file), Ok(()), "the file itself is safe");
+        mode(&folder, 0o1777);
+        assert_eq!(check_with_folders(&file), Ok(()), "sticky");
+        mode(&file, 0o666);
+        assert_eq!(check_with_folders(&file), open(&file));
+    }
+}
