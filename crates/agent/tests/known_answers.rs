@@ -3,34 +3,14 @@
 
 mod support;
 
-use clrscope_testkit::{Expectations, each_runtime, run};
-use support::{Sums, compare, record};
+use clrscope_testkit::{Expectations, each_runtime};
+use support::{Sums, known, record};
 
 /// Clocks, each with the whole set of fixtures.
 const REQUESTS: [&str; 2] = ["calls", "calls:clock=tsc"];
 
 fn check(name: &str) {
-    check_as(name, &REQUESTS);
-}
-
-fn check_as(name: &str, requests: &[&str]) {
-    each_runtime(|runtime| {
-        let bare = run(runtime.command(&clrscope_testkit::fixture(name))).expect_success();
-        for request in requests {
-            let run = record(runtime, name, request);
-            let place = format!("{name} on {} with {request}", runtime.version);
-            assert_eq!(run.finished.stdout_text(), bare.stdout_text(), "{place}: stdout");
-            assert_eq!(run.finished.stderr_text(), bare.stderr_text(), "{place}: stderr");
-            assert_eq!(run.finished.code(), bare.code(), "{place}: exit code");
-            assert_eq!(run.recording.problems, [], "{place}");
-            let process = &run.recording.processes[0];
-            assert!(process.complete, "{place}: the end was not seen");
-            let lost: Vec<_> = process.losses.iter().filter(|loss| !loss.reason.is_benign()).collect();
-            let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &Sums::of(process, name));
-            assert!(wrong.is_empty(), "{place}:\n{}\nlosses: {lost:?}", wrong.join("\n"));
-            assert!(lost.is_empty(), "{place}: {lost:?}");
-        }
-    });
+    known::check(name, &REQUESTS);
 }
 
 #[test]
@@ -90,7 +70,7 @@ fn eight_threads_and_the_pool() {
 
 #[test]
 fn inlined_methods_without_inlining() {
-    check_as("Inlining", &["calls:noinline", "calls:noinline,clock=tsc"]);
+    known::check("Inlining", &["calls:noinline", "calls:noinline,clock=tsc"]);
 }
 
 /// Names of unmanaged functions are ours to give, so the fixture's own lines stand beside what the

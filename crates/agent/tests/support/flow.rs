@@ -1,34 +1,95 @@
 //! Sums from the rows of `flow`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use clrscope_analysis::{FlowKind, FlowLog, FlowRow, Query};
 use clrscope_recording::model::Recording;
 
 use super::Sums;
 
+/// A name's number, in the order in which names were first seen.
+type NameId = u32;
+
 /// One activation, while the rows of `flow` go by.
 struct Active {
-    name: String,
-    own: bool,
+    name: NameId,
+    /// The innermost of the fixture's own functions up to this one.
+    nearest_own: Option<NameId>,
     depth: u32,
     call: u64,
 }
 
-/// What the rows of `flow` say: the same sums, made from events instead of a tree.
+/// Numbers by number: a hash table is slow where nothing is optimised.
+#[derive(Default)]
+struct Counts(Vec<u64>);
+
+impl Counts {
+    fn of(&mut self, id: NameId) -> &mut u64 {
+        let at = id as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        &mut self.0[at]
+    }
+
+    /// Those that are not 0.
+    fn some(&self) -> impl Iterator<Item = (NameId, u64)> {
+        self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(at, count)| (at as NameId, *count))
+    }
+}
+
+/// The same by two numbers.
+#[derive(Default)]
+struct Pairs(Vec<Counts>);
+
+impl Pairs {
+    fn of(&mut self, a: NameId, b: NameId) -> &mut u64 {
+        let at = a as usize;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, Counts::default);
+        }
+        self.0[at].of(b)
+    }
+
+    fn by_name(&self, name: impl Fn(NameId) -> String) -> BTreeMap<(String, String), u64> {
+        let rows = self.0.iter().enumerate();
+        let pairs = rows.flat_map(|(a, row)| row.some().map(move |(b, count)| ((a as NameId, b), count)));
+        pairs.map(|((a, b), count)| ((name(a), name(b)), count)).collect()
+    }
+}
+
+/// What the rows of `flow` say: the sums of a tree, made from events. Numbers stand for names while
+/// millions of rows go by.
 #[derive(Default)]
 pub(crate) struct FlowSums {
     pub(crate) sums: Sums,
     pub(crate) enters: u64,
     pub(crate) ends: u64,
     pub(crate) unwound: u64,
-    /// Calls that had not ended with the last row, threads together.
-    pub(crate) open: u64,
+    /// Calls that had not ended with the last row of their thread.
+    pub(crate) open: Vec<Open>,
+    names: Vec<String>,
+    /// The number of each name, and of the name of each function by its own number.
+    by_name: HashMap<String, NameId>,
+    by_function: Counts,
+    calls: Counts,
+    edges: Pairs,
+    under: Pairs,
+    max_recursion: Counts,
     stack: Vec<Active>,
-    /// Activations by name on the thread that goes by.
-    active: BTreeMap<String, u64>,
+    /// On the thread that goes by: activations, and calls.
+    active: Counts,
+    thread_calls: Counts,
     thread: u32,
+    thread_name: String,
     last_ns: u64,
+}
+
+/// A call that had not ended with the last row of its thread.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) thread: String,
+    pub(crate) function: String,
 }
 
 impl FlowSums {
@@ -46,16 +107,16 @@ impl FlowSums {
         let Ok((functions, left_out)) = walked;
         assert_eq!(left_out, 0);
         assert_eq!(functions.iter().map(|f| f.calls).sum::<u64>(), all.enters, "the function summary");
-        all.open += all.stack.len() as u64;
+        all.end_thread();
+        all.name_sums();
         all
     }
 
     fn take(&mut self, row: &FlowRow<'_>, module: &str) {
         if row.thread.id != self.thread {
-            self.open += self.stack.drain(..).count() as u64;
-            self.active.clear();
+            self.end_thread();
             self.thread = row.thread.id;
-            self.last_ns = 0;
+            self.thread_name.clone_from(&row.thread.name);
         }
         assert!(row.time_ns >= self.last_ns, "time runs backwards at {row:?}");
         self.last_ns = row.time_ns;
@@ -65,35 +126,73 @@ impl FlowSums {
         }
     }
 
+    fn end_thread(&mut self) {
+        for open in self.stack.drain(..) {
+            let function = self.names[open.name as usize].clone();
+            self.open.push(Open { thread: self.thread_name.clone(), function });
+        }
+        for (name, calls) in std::mem::take(&mut self.thread_calls).some() {
+            let key = (self.thread_name.clone(), self.names[name as usize].clone());
+            *self.sums.thread_calls.entry(key).or_default() += calls;
+        }
+        self.active = Counts::default();
+        self.last_ns = 0;
+    }
+
+    fn name_sums(&mut self) {
+        let name = |id: NameId| self.names[id as usize].clone();
+        self.sums.calls = self.calls.some().map(|(id, count)| (name(id), count)).collect();
+        self.sums.max_recursion = self.max_recursion.some().map(|(id, count)| (name(id), count)).collect();
+        self.sums.edges = self.edges.by_name(name);
+        self.sums.under = self.under.by_name(name);
+    }
+
+    fn name(&mut self, row: &FlowRow<'_>) -> NameId {
+        let known = self.by_function.of(row.id);
+        if *known == 0 {
+            let name = row.function.name();
+            let next = self.names.len() as NameId;
+            let id = *self.by_name.entry(name.to_owned()).or_insert(next);
+            if id == next {
+                self.names.push(name.to_owned());
+            }
+            *known = u64::from(id) + 1;
+        }
+        *known as NameId - 1
+    }
+
     fn enter(&mut self, row: &FlowRow<'_>, module: &str) {
         self.enters += 1;
-        let name = row.function.name().to_owned();
+        let name = self.name(row);
         // A filter's calls stand under the filter's owner, with the thrower's frames in between.
-        let caller = self.stack.iter().rposition(|active| active.depth + 1 == row.depth);
-        let sums = &mut self.sums;
-        *sums.calls.entry(name.clone()).or_default() += 1;
-        *sums.thread_calls.entry((row.thread.name.clone(), name.clone())).or_default() += 1;
-        if let Some(caller) = caller {
-            *sums.edges.entry((self.stack[caller].name.clone(), name.clone())).or_default() += 1;
-            let below = &self.stack[..=caller];
-            if let Some(nearest) = below.iter().rev().find(|active| active.own) {
-                *sums.under.entry((nearest.name.clone(), name.clone())).or_default() += 1;
-            }
+        let caller = self.stack.iter().rev().find(|active| active.depth + 1 == row.depth);
+        let above = caller.map(|caller| (caller.name, caller.nearest_own));
+        *self.calls.of(name) += 1;
+        *self.thread_calls.of(name) += 1;
+        let mut nearest_own = None;
+        if let Some((caller, own)) = above {
+            *self.edges.of(caller, name) += 1;
+            nearest_own = own;
         }
-        let active = self.active.entry(name.clone()).or_default();
+        if let Some(own) = nearest_own {
+            *self.under.of(own, name) += 1;
+        }
+        let active = self.active.of(name);
         *active += 1;
-        let deepest = sums.max_recursion.entry(name.clone()).or_default();
+        let deepest = self.max_recursion.of(name);
         *deepest = (*active).max(*deepest);
-        let own = row.function.module() == module;
-        self.stack.push(Active { name, own, depth: row.depth, call: row.call_count });
+        if row.function.module() == module {
+            nearest_own = Some(name);
+        }
+        self.stack.push(Active { name, nearest_own, depth: row.depth, call: row.call_count });
     }
 
     fn end(&mut self, row: &FlowRow<'_>) {
         self.ends += 1;
         self.unwound += u64::from(row.unwound);
+        let name = self.name(row);
         let top = self.stack.pop().unwrap_or_else(|| panic!("an end without a begin: {row:?}"));
-        *self.active.entry(top.name.clone()).or_default() -= 1;
-        let found = (top.name.as_str(), top.depth, top.call);
-        assert_eq!(found, (row.function.name(), row.depth, row.call_count), "the call that ends");
+        *self.active.of(top.name) -= 1;
+        assert_eq!((top.name, top.depth, top.call), (name, row.depth, row.call_count), "the call that ends: {row:?}");
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod flow;
+pub(crate) mod known;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

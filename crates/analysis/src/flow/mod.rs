@@ -6,7 +6,8 @@ mod decode;
 mod replay;
 mod values;
 
-use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::model::{Event, Process, Recording, Thread};
+use rustc_hash::FxHashMap;
 
 use crate::catalog::Catalog;
 use crate::query::{Query, QueryProblem};
@@ -134,20 +135,34 @@ impl<'a> FlowLog<'a> {
         &self,
         mut visit: impl FnMut(&FlowRow<'_>) -> Result<(), E>,
     ) -> Result<(Vec<FlowFunction<'a>>, u64), E> {
+        let mut outcome = Ok(());
+        let counted = self.walk_while(&mut |row| {
+            outcome = visit(row);
+            outcome.is_ok()
+        });
+        outcome.map(|()| counted)
+    }
+
+    /// The same, until `visit` says no. Compiled once, in this crate and as it is optimised, whoever calls.
+    fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, u64) {
         let mut functions = Vec::new();
         let mut limit = Limit { rows: self.query.limit.map_or(u64::MAX, |limit| limit as u64), left_out: 0 };
         for selected in &self.selected {
             let walk = ProcessWalk::new(self, selected.process);
             let mut calls = vec![0; walk.catalog.len()];
-            for thread in &selected.threads {
-                walk.thread(thread, &mut calls, &mut limit, &mut visit)?;
-            }
+            let goes_on = selected.threads.iter().all(|thread| walk.thread(thread, &mut calls, &mut limit, visit));
             functions.extend(walk.summary(&calls));
+            if !goes_on {
+                break;
+            }
         }
         functions.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.function.compare(&b.function)));
-        Ok((functions, limit.left_out))
+        (functions, limit.left_out)
     }
 }
+
+/// Looks at a row; whether it wants more.
+type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
 /// The chunks of `flow` in a process.
 fn arenas(process: &Process) -> impl Iterator<Item = &clrscope_recording::model::EventArena> {
@@ -175,20 +190,26 @@ struct ProcessWalk<'l, 'a> {
     catalog: Catalog<'a>,
     wanted: Vec<bool>,
     types: values::Types,
+    /// The chunks of each thread, by its id, in their order.
+    chunks: FxHashMap<u32, Vec<&'a Event>>,
 }
 
 impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn new(log: &'l FlowLog<'a>, process: &'a Process) -> Self {
         let catalog = Catalog::new(process);
         let wanted = catalog.wanted(&log.query);
-        Self { log, process, catalog, wanted, types: values::Types::read(process) }
+        let mut chunks: FxHashMap<u32, Vec<&'a Event>> = FxHashMap::default();
+        for chunk in arenas(process).flat_map(|arena| &arena.chunks) {
+            if let Some(thread) = process.threads.get(chunk.thread as usize) {
+                chunks.entry(thread.id).or_default().push(chunk);
+            }
+        }
+        Self { log, process, catalog, wanted, types: values::Types::read(process), chunks }
     }
 
     /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has enough.
     fn events(&self, thread: &Thread, mut take: impl FnMut(&Raw<'_>) -> bool) {
-        let index = self.process.threads.iter().position(|t| t.id == thread.id).unwrap_or(usize::MAX) as u32;
-        let chunks = arenas(self.process).flat_map(|arena| &arena.chunks);
-        for chunk in chunks.filter(|chunk| chunk.thread == index) {
+        for chunk in self.chunks.get(&thread.id).into_iter().flatten() {
             let bytes = chunk.bytes.load();
             for event in Events::new(&bytes).filter(|event| self.is_known(event)) {
                 if !take(&event) {
@@ -218,29 +239,24 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    fn thread<E>(
-        &self,
-        thread: &Thread,
-        calls: &mut [u64],
-        limit: &mut Limit,
-        visit: &mut impl FnMut(&FlowRow<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Visits the rows of a thread; whether `visit` wanted more after the last.
+    fn thread(&self, thread: &Thread, calls: &mut [u64], limit: &mut Limit, visit: &mut Visit<'_>) -> bool {
         let mut replay = Replay::new(self.base(thread));
-        let mut outcome = Ok(());
+        let mut goes_on = true;
         self.events(thread, |event| {
             let time_ns = self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(event.ticks));
             replay.take(event, &mut |step| {
                 let row = self.row(thread, step, (event.ticks, time_ns), event);
-                if outcome.is_ok() && self.shows(&row) {
+                if goes_on && self.shows(&row) {
                     calls[row.id as usize] += u64::from(row.kind == FlowKind::Enter);
                     if limit.take() {
-                        outcome = visit(&row);
+                        goes_on = visit(&row);
                     }
                 }
             });
-            outcome.is_ok()
+            goes_on
         });
-        outcome
+        goes_on
     }
 
     fn row<'r>(&'r self, thread: &'r Thread, step: Step, (ticks, time_ns): (u64, u64), event: &Raw<'r>) -> FlowRow<'r> {
