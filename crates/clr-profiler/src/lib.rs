@@ -78,6 +78,7 @@
 //! | something per thread | [`PerThread`] |
 //! | a readable log | [`NestedLog`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
+//! | tests without .NET | module `fake`, with the feature `testing` |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
 //!
 //! # Rules of the house
@@ -107,6 +108,8 @@ mod client_table;
 mod com;
 mod error;
 mod events;
+#[cfg(feature = "testing")]
+pub mod fake;
 pub mod hooks;
 mod ids;
 mod info;

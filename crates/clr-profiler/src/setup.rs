@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::{CallHooks, FunctionMapper, RawHooks};
-use crate::{CallObserver, CallStacks, Error, Events, Result};
+use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
 
 /// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
 ///
@@ -122,6 +122,7 @@ impl Setup {
     /// A sentence that names what attach forbids.
     pub fn check_for_attach(&self) -> Result<()> {
         self.check_allowed(Events::ALLOWED_AFTER_ATTACH, "a profiler that attaches to a running program")
+            .map_err(|error| error.with_hresult(HResult::UNSUPPORTED_FOR_ATTACH))
     }
 
     /// Whether the runtime can do this for a profiler beside the main one.

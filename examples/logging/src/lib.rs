@@ -155,3 +155,6 @@ impl Profiler for Logging {
         exception_catcher_leave() line, |s|;
     }
 }
+
+#[cfg(test)]
+mod tests;

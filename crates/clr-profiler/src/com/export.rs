@@ -1,27 +1,23 @@
 //! The library's one entry point, the class factory behind it, and the macro that exports it.
-#![expect(non_snake_case, reason = "COM methods carry the names of the interface definitions")]
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use clr_profiler_sys::callback::ICorProfilerCallback11;
-use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface, implement, interface};
+use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
+use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::callbacks::Callbacks;
 use crate::boundary::{guard, silence_panics};
 use crate::{HResult, Profiler};
 
-/// The interface through which every COM object is made.
-#[interface("00000001-0000-0000-c000-000000000046")]
-unsafe trait IClassFactory: IUnknown {
-    fn CreateInstance(&self, outer: *mut c_void, iid: *const GUID, object: *mut *mut c_void) -> HRESULT;
-    fn LockServer(&self, lock: BOOL) -> HRESULT;
-}
+/// Makes the profiler, once or at each call; `None` where it can't.
+type Make = Box<dyn Fn() -> Option<Box<dyn Profiler>>>;
 
 #[implement(IClassFactory)]
 struct Factory {
-    make: fn() -> Box<dyn Profiler>,
+    make: Make,
 }
 
 impl IClassFactory_Impl for Factory_Impl {
@@ -33,7 +29,8 @@ impl IClassFactory_Impl for Factory_Impl {
             return HRESULT(HResult::NO_AGGREGATION.0);
         }
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
-            let profiler: &'static dyn Profiler = Box::leak((self.make)());
+            let Some(profiler) = (self.make)() else { return HRESULT(HResult::FAIL.0) };
+            let profiler: &'static dyn Profiler = Box::leak(profiler);
             let callbacks = Callbacks { profiler, notification_only: AtomicBool::new(false), stacks: OnceLock::new() };
             let callbacks: ICorProfilerCallback11 = callbacks.into();
             // SAFETY: both pointers were checked and are the caller's.
@@ -72,9 +69,16 @@ pub unsafe fn get_class_object(
     if unsafe { *class } != ours {
         return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
     }
-    let factory: IClassFactory = Factory { make }.into();
+    let factory: IClassFactory = Factory { make: Box::new(move || Some(make())) }.into();
     // SAFETY: both pointers were checked.
     unsafe { factory.query(iid, object) }
+}
+
+/// A factory that hands out this one profiler, once.
+#[cfg(feature = "testing")]
+pub(crate) fn factory(profiler: Box<dyn Profiler>) -> IClassFactory {
+    let profiler = std::cell::Cell::new(Some(profiler));
+    Factory { make: Box::new(move || profiler.take()) }.into()
 }
 
 /// Reads `{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}`, with or without braces, at compile time.

@@ -7,4 +7,6 @@ mod pin;
 mod slices;
 mod start;
 
+#[cfg(feature = "testing")]
+pub(crate) use export::factory;
 pub use export::{get_class_object, parse_guid};

@@ -1,0 +1,248 @@
+//! What can happen in a fake runtime: each callback as a value, and what compiled code and threads do.
+
+use clr_profiler_sys::callback::ICorProfilerCallback11;
+use clr_profiler_sys::enums::{
+    COR_PRF_GC_REASON, COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON,
+};
+use windows_core::{BOOL, HRESULT};
+
+use crate::notice::{GcReason, JitCache, MovedRange, SuspendReason, TransitionReason};
+use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, GcHandleId, HResult, ModuleId, ReJitId, ThreadId};
+
+/// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
+/// object's size lies there, so what a profiler reads from it are zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FakeObject(pub usize);
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
+        /// Something that happens: a callback, by the runtime's own name for it, or one of the last few, which are done by
+        /// the program.
+        ///
+        /// A callback is sent where the profiler has asked for its kind of event, as the runtime does, and not otherwise.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Event {
+            $($(#[$doc])* $name($($type),*),)*
+            /// Compiled code enters a function. If the profiler has chosen it, the enter hook is called. The thread's stack
+            /// grows by one call.
+            Enter(FunctionId),
+            /// Compiled code leaves a function, and with it all it had called. Without an enter before, only the hook is
+            /// called.
+            Leave(FunctionId),
+            /// A function is replaced by the one entered next.
+            Tailcall(FunctionId),
+            /// The thread ends without a word; what a profiler keeps per thread is taken back. A new one with the same number
+            /// may follow.
+            ThreadEnds,
+        }
+
+        impl Event {
+            /// What must be in force for the callback to be sent; any of these. `None` for what is no callback.
+            pub(super) fn needs(&self) -> Option<Events> {
+                match self {
+                    $(Self::$name(..) => Some($needs),)*
+                    Self::Enter(_) | Self::Leave(_) | Self::Tailcall(_) | Self::ThreadEnds => None,
+                }
+            }
+
+            /// Calls the callback; `answer` takes what the profiler answers by an out-parameter.
+            pub(super) fn send(&self, callback: &ICorProfilerCallback11, answer: &mut Option<bool>) -> HRESULT {
+                match self {
+                    $(Self::$name($($arg),*) => {
+                        let ($callback, $answer) = (callback, answer);
+                        // SAFETY: the object lives as long as the process, and what is passed lives through the call.
+                        unsafe { $send }
+                    })*
+                    Self::Enter(_) | Self::Leave(_) | Self::Tailcall(_) | Self::ThreadEnds => HRESULT(0),
+                }
+            }
+        }
+    };
+}
+
+/// Sent whatever the profiler wants.
+const ALWAYS: Events = Events::NONE;
+
+const ANY_GC: Events = Events::GC.union(Events::BASIC_GC);
+const ANY_MOVES: Events = Events::GC.union(Events::GC_MOVED_OBJECTS);
+const ANY_ALLOCATION: Events =
+    Events::OBJECT_ALLOCATED.union(Events::LARGE_OBJECT_ALLOCATED).union(Events::PINNED_OBJECT_ALLOCATED);
+
+const SAFE: BOOL = BOOL(1);
+
+const fn status(status: &HResult) -> HRESULT {
+    HRESULT(status.0)
+}
+
+fn addresses(objects: &[FakeObject]) -> Vec<usize> {
+    objects.iter().map(|object| object.0).collect()
+}
+
+events! {
+    /// The runtime ends. Events may go on.
+    Shutdown() if ALWAYS, |c, _| c.Shutdown();
+    /// An application domain is being made.
+    AppDomainCreationStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationStarted(id.0);
+    /// It was made, or not.
+    AppDomainCreationFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationFinished(id.0, status(result));
+    /// It is about to go.
+    AppDomainShutdownStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownStarted(id.0);
+    /// It is gone.
+    AppDomainShutdownFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownFinished(id.0, status(result));
+    /// An assembly is being loaded.
+    AssemblyLoadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadStarted(id.0);
+    /// It was loaded, or not.
+    AssemblyLoadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadFinished(id.0, status(result));
+    /// It is about to go.
+    AssemblyUnloadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadStarted(id.0);
+    /// It is gone.
+    AssemblyUnloadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadFinished(id.0, status(result));
+    /// A module is being loaded.
+    ModuleLoadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleLoadStarted(id.0);
+    /// It was loaded, or not.
+    ModuleLoadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleLoadFinished(id.0, status(result));
+    /// It is about to go.
+    ModuleUnloadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadStarted(id.0);
+    /// It is gone.
+    ModuleUnloadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadFinished(id.0, status(result));
+    /// It has become part of an assembly.
+    ModuleAttachedToAssembly(id: ModuleId, assembly: AssemblyId) if Events::MODULE_LOADS, |c, _| c.ModuleAttachedToAssembly(id.0, assembly.0);
+    /// A class is being loaded.
+    ClassLoadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassLoadStarted(id.0);
+    /// It was loaded, or not.
+    ClassLoadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassLoadFinished(id.0, status(result));
+    /// It is about to go.
+    ClassUnloadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassUnloadStarted(id.0);
+    /// It is gone.
+    ClassUnloadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassUnloadFinished(id.0, status(result));
+    /// A method is about to be compiled. After the callback the function mapper is asked, if there is one.
+    JITCompilationStarted(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITCompilationStarted(id.0, SAFE);
+    /// It was compiled, or not.
+    JITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.JITCompilationFinished(id.0, status(result), SAFE);
+    /// May precompiled code be used? Answered.
+    JITCachedFunctionSearchStarted(id: FunctionId) if Events::CACHE_SEARCHES, |c, answer| {
+        let mut use_it = BOOL(1);
+        let told = c.JITCachedFunctionSearchStarted(id.0, &mut use_it);
+        *answer = Some(use_it.as_bool());
+        told
+    };
+    /// The search for precompiled code is over.
+    JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.0, COR_PRF_JIT_CACHE(result.raw()));
+    /// May a callee (second) be put into its caller (first)? Answered.
+    JITInlining(caller: FunctionId, callee: FunctionId) if Events::JIT_COMPILATION, |c, answer| {
+        let mut allowed = BOOL(1);
+        let told = c.JITInlining(caller.0, callee.0, &mut allowed);
+        *answer = Some(allowed.as_bool());
+        told
+    };
+    /// A method without metadata is about to be compiled; with its IL.
+    DynamicMethodJITCompilationStarted(id: FunctionId, il: Vec<u8>) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationStarted(id.0, SAFE, il.as_ptr(), il.len() as u32);
+    /// It was compiled, or not.
+    DynamicMethodJITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationFinished(id.0, status(result), SAFE);
+    /// It is gone.
+    DynamicMethodUnloaded(id: FunctionId) if Events::DYNAMIC_FUNCTION_UNLOADS, |c, _| c.DynamicMethodUnloaded(id.0);
+    /// A method is about to be compiled again.
+    ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.0, rejit.0, SAFE);
+    /// It was compiled again, or not.
+    ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.0, rejit.0, status(result), SAFE);
+    /// A managed thread exists.
+    ThreadCreated(id: ThreadId) if Events::THREADS, |c, _| c.ThreadCreated(id.0);
+    /// It is gone: the runtime does not know the thread any more.
+    ThreadDestroyed(id: ThreadId) if Events::THREADS, |c, _| c.ThreadDestroyed(id.0);
+    /// It runs on this thread of the system.
+    ThreadAssignedToOSThread(id: ThreadId, os_thread: u32) if Events::THREADS, |c, _| c.ThreadAssignedToOSThread(id.0, *os_thread);
+    /// It got a name.
+    ThreadNameChanged(id: ThreadId, name: String) if Events::THREADS, |c, _| {
+        let units: Vec<u16> = name.encode_utf16().collect();
+        c.ThreadNameChanged(id.0, units.len() as u32, units.as_ptr())
+    };
+    /// Native code calls managed code, or is returned to.
+    UnmanagedToManagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.UnmanagedToManagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.raw()));
+    /// Managed code calls native code, or is returned to.
+    ManagedToUnmanagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.ManagedToUnmanagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.raw()));
+    /// The runtime begins to suspend its threads.
+    RuntimeSuspendStarted(reason: SuspendReason) if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendStarted(COR_PRF_SUSPEND_REASON(reason.raw()));
+    /// They stand still.
+    RuntimeSuspendFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendFinished();
+    /// The suspension was given up.
+    RuntimeSuspendAborted() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendAborted();
+    /// The threads are about to go on.
+    RuntimeResumeStarted() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeStarted();
+    /// They go on.
+    RuntimeResumeFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeFinished();
+    /// A thread waits for the end of a suspension.
+    RuntimeThreadSuspended(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadSuspended(id.0);
+    /// It goes on.
+    RuntimeThreadResumed(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadResumed(id.0);
+    /// A collection of these generations begins.
+    GarbageCollectionStarted(generations: Vec<usize>, reason: GcReason) if ANY_GC, |c, _| {
+        let collected: [BOOL; 5] = std::array::from_fn(|generation| generations.contains(&generation).into());
+        c.GarbageCollectionStarted(5, collected.as_ptr(), COR_PRF_GC_REASON(reason.raw()))
+    };
+    /// It is over.
+    GarbageCollectionFinished() if ANY_GC, |c, _| c.GarbageCollectionFinished();
+    /// Objects were moved.
+    MovedReferences(ranges: Vec<MovedRange>) if ANY_MOVES, |c, _| {
+        let column = |value: fn(&MovedRange) -> usize| ranges.iter().map(value).collect::<Vec<usize>>();
+        let (old, new, bytes) = (column(|r| r.old_start), column(|r| r.new_start), column(|r| r.bytes));
+        c.MovedReferences2(ranges.len() as u32, old.as_ptr(), new.as_ptr(), bytes.as_ptr())
+    };
+    /// Objects stayed where they are: start and length in bytes.
+    SurvivingReferences(ranges: Vec<(usize, usize)>) if ANY_MOVES, |c, _| {
+        let (starts, bytes): (Vec<usize>, Vec<usize>) = ranges.iter().copied().unzip();
+        c.SurvivingReferences2(ranges.len() as u32, starts.as_ptr(), bytes.as_ptr())
+    };
+    /// An object was allocated.
+    ObjectAllocated(object: FakeObject, class: ClassId) if ANY_ALLOCATION, |c, _| c.ObjectAllocated(object.0, class.0);
+    /// Objects allocated since the last collection, by class.
+    ObjectsAllocatedByClass(counts: Vec<(ClassId, u32)>) if Events::GC, |c, _| {
+        let (classes, counts): (Vec<usize>, Vec<u32>) = counts.iter().map(|(class, count)| (class.0, *count)).unzip();
+        c.ObjectsAllocatedByClass(counts.len() as u32, classes.as_ptr(), counts.as_ptr())
+    };
+    /// The references one object holds.
+    ObjectReferences(object: FakeObject, class: ClassId, references: Vec<FakeObject>) if Events::GC, |c, _| {
+        let references = addresses(references);
+        c.ObjectReferences(object.0, class.0, references.len() as u32, references.as_ptr())
+    };
+    /// Objects held by roots.
+    RootReferences(roots: Vec<FakeObject>) if Events::GC, |c, _| {
+        let roots = addresses(roots);
+        c.RootReferences(roots.len() as u32, roots.as_ptr())
+    };
+    /// An object waits for its finalizer.
+    FinalizeableObjectQueued(object: FakeObject) if Events::GC, |c, _| c.FinalizeableObjectQueued(0, object.0);
+    /// A handle was made.
+    HandleCreated(handle: GcHandleId, object: FakeObject) if Events::GC, |c, _| c.HandleCreated(handle.0, object.0);
+    /// A handle was freed.
+    HandleDestroyed(handle: GcHandleId) if Events::GC, |c, _| c.HandleDestroyed(handle.0);
+    /// An exception was thrown.
+    ExceptionThrown(exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionThrown(exception.0);
+    /// Is there a handler in this function?
+    ExceptionSearchFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFunctionEnter(id.0);
+    /// The search in the function is over.
+    ExceptionSearchFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFunctionLeave();
+    /// A filter of this function is about to run.
+    ExceptionSearchFilterEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterEnter(id.0);
+    /// It has answered.
+    ExceptionSearchFilterLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterLeave();
+    /// This function will catch.
+    ExceptionSearchCatcherFound(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchCatcherFound(id.0);
+    /// A frame of this function is about to be unwound.
+    ExceptionUnwindFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionEnter(id.0);
+    /// It is gone.
+    ExceptionUnwindFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionLeave();
+    /// A finally block of this function is about to run. What the function had called has gone from the thread's stack.
+    ExceptionUnwindFinallyEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyEnter(id.0);
+    /// It is over.
+    ExceptionUnwindFinallyLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyLeave();
+    /// A catch block of this function is about to run. What the function had called has gone from the thread's stack.
+    ExceptionCatcherEnter(id: FunctionId, exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherEnter(id.0, exception.0);
+    /// It is over.
+    ExceptionCatcherLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherLeave();
+    /// Symbols of a module in memory have changed.
+    ModuleInMemorySymbolsUpdated(id: ModuleId) if Events::IN_MEMORY_SYMBOLS_UPDATED, |c, _| c.ModuleInMemorySymbolsUpdated(id.0);
+    /// The attach is complete.
+    ProfilerAttachComplete() if ALWAYS, |c, _| c.ProfilerAttachComplete();
+    /// The detach is complete.
+    ProfilerDetachSucceeded() if ALWAYS, |c, _| c.ProfilerDetachSucceeded();
+}

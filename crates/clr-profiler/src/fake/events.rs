@@ -1,0 +1,59 @@
+//! The runtime's own checks of what a profiler wants to be told.
+
+use crate::{Events, HResult};
+
+use super::world::{Phase, World};
+
+/// Answers of the runtime that have no constant of their own in the framework.
+const INCONSISTENT_WITH_FLAGS: HResult = HResult(0x8013_1374_u32 as i32);
+const CALL_ONLY_FROM_INIT: HResult = HResult(0x8013_1356_u32 as i32);
+const REJIT_NOT_ENABLED: HResult = HResult(0x8013_137d_u32 as i32);
+const CONCURRENT_GC_NOT_PROFILABLE: HResult = HResult(0x8013_1376_u32 as i32);
+
+impl World {
+    /// Checks in the order in which the runtime makes them.
+    pub(super) fn set_events(&mut self, wanted: Events) -> Result<(), HResult> {
+        let at_start = self.phase != Phase::Running && !self.is_attach;
+        let (now, added) = (self.events, wanted - self.events);
+        if self.is_notification_only && !(wanted - Events::ALLOWED_FOR_NOTIFICATION).is_empty() {
+            return Err(HResult::INVALID_ARGUMENT);
+        }
+        if !at_start && wanted.intersection(Events::IMMUTABLE) != now.intersection(Events::IMMUTABLE) {
+            return Err(HResult::FAIL);
+        }
+        if self.is_attach && !(wanted - Events::ALLOWED_AFTER_ATTACH).is_empty() {
+            return Err(HResult::UNSUPPORTED_FOR_ATTACH);
+        }
+        let keeps_fast_hooks = wanted.contains(Events::ENTER_LEAVE) && !wanted.intersects(Events::SLOW_HOOKS);
+        if at_start && self.entries.is_some() && !keeps_fast_hooks {
+            return Err(INCONSISTENT_WITH_FLAGS);
+        }
+        if self.phase == Phase::Running && added.contains(Events::GC) {
+            return Err(CONCURRENT_GC_NOT_PROFILABLE);
+        }
+        if !at_start && wanted.contains(Events::ENABLE_REJIT) && !now.contains(Events::ENABLE_REJIT) {
+            return Err(REJIT_NOT_ENABLED);
+        }
+        self.events = wanted;
+        Ok(())
+    }
+
+    /// Whether hooks of this kind may be registered now.
+    pub(super) fn may_set_hooks(&self, with_info: bool, any: bool) -> Result<(), HResult> {
+        self.only_while_initializing()?;
+        if !any {
+            return Err(HResult::INVALID_ARGUMENT);
+        }
+        if self.events.intersects(Events::SLOW_HOOKS) != with_info {
+            return Err(INCONSISTENT_WITH_FLAGS);
+        }
+        Ok(())
+    }
+
+    pub(super) fn only_while_initializing(&self) -> Result<(), HResult> {
+        if self.is_attach {
+            return Err(HResult::UNSUPPORTED_FOR_ATTACH);
+        }
+        if self.phase == Phase::Initializing { Ok(()) } else { Err(CALL_ONLY_FROM_INIT) }
+    }
+}

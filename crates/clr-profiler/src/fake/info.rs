@@ -1,0 +1,445 @@
+//! The information interface of the fake runtime. What it has no answer to it counts.
+
+use std::ffi::c_void;
+
+use clr_profiler_sys::cor::*;
+use clr_profiler_sys::enums::*;
+use clr_profiler_sys::info::*;
+use clr_profiler_sys::metadata::IMetaDataImport2;
+use clr_profiler_sys::structs::*;
+use clr_profiler_sys::types::*;
+use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
+
+use super::answer::{S_FALSE, S_OK, answer, put, put_array, put_text, unanswered};
+use super::metadata::Metadata;
+use super::threads::current;
+use super::world::{APP_DOMAIN, Entries, Shared, World, assembly_id, class_id, module_id, thread_id};
+use crate::{Events, HResult, ThreadId, Token};
+
+const NOT_MANAGED_THREAD: HResult = HResult(0x8013_1355_u32 as i32);
+
+#[implement(ICorProfilerInfo15)]
+pub(super) struct Info {
+    pub(super) world: Shared,
+}
+
+impl Info {
+    /// Asks the world; the answer is written while it is locked.
+    pub(super) fn ask(&self, ask: impl FnOnce(&mut World) -> Result<(), HResult>) -> HRESULT {
+        answer(ask(&mut self.world.lock()))
+    }
+}
+
+impl World {
+    /// Class, module and token of a function.
+    fn place(&self, function: usize) -> Result<(usize, usize, u32), HResult> {
+        let function = &self.functions[self.function(function)?];
+        let module = self.classes[function.class].module;
+        Ok((class_id(function.class).0, module_id(module).0, function.token.0))
+    }
+
+    /// Module and token of a class.
+    fn declaration(&self, class: usize) -> Result<(usize, u32), HResult> {
+        let class = &self.classes[self.class(class)?];
+        Ok((module_id(class.module).0, class.token.0))
+    }
+}
+
+impl ICorProfilerInfo_Impl for Info_Impl {
+    unsafe fn GetClassFromObject(&self, object: usize, class: *mut usize) -> HRESULT {
+        self.ask(|world| {
+            let (found, _) = world.objects.get(&object).ok_or(HResult::INVALID_ARGUMENT)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(class, found.0) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetClassFromToken(&self, module: usize, token: u32, class: *mut usize) -> HRESULT {
+        self.ask(|world| {
+            let found = world.class_of_token(world.module(module)?, Token(token)).ok_or(HResult::INVALID_ARGUMENT)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(class, class_id(found).0) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetEventMask(&self, low: *mut u32) -> HRESULT {
+        // SAFETY: the caller's pointer.
+        unsafe { put(low, self.world.lock().events.bits().0) };
+        S_OK
+    }
+
+    unsafe fn GetFunctionFromToken(&self, module: usize, token: u32, function: *mut usize) -> HRESULT {
+        self.ask(|world| {
+            let found =
+                world.function_of_token(world.module(module)?, Token(token)).ok_or(HResult::INVALID_ARGUMENT)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(function, found.0) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetObjectSize(&self, object: usize, size: *mut u32) -> HRESULT {
+        self.ask(|world| {
+            let (_, found) = world.objects.get(&object).ok_or(HResult::INVALID_ARGUMENT)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(size, *found as u32) };
+            Ok(())
+        })
+    }
+
+    unsafe fn IsArrayClass(
+        &self,
+        class: usize,
+        _element_type: *mut CorElementType,
+        _element: *mut usize,
+        _rank: *mut u32,
+    ) -> HRESULT {
+        // There are no arrays here.
+        self.world.lock().class(class).map_or_else(|error| HRESULT(error.0), |_| S_FALSE)
+    }
+
+    unsafe fn GetThreadInfo(&self, thread: usize, os_thread: *mut u32) -> HRESULT {
+        self.ask(|world| {
+            let (_, found) = world.thread_of_id(ThreadId(thread)).ok_or(HResult::INVALID_ARGUMENT)?;
+            if found.os_thread == 0 {
+                return Err(HResult::DATA_INCOMPLETE);
+            }
+            // SAFETY: the caller's pointer.
+            unsafe { put(os_thread, found.os_thread) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetCurrentThreadID(&self, thread: *mut usize) -> HRESULT {
+        self.ask(|world| {
+            let number = current().filter(|number| world.thread(*number).is_managed).ok_or(NOT_MANAGED_THREAD)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(thread, thread_id(number).0) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetClassIDInfo(&self, class: usize, module: *mut usize, token: *mut u32) -> HRESULT {
+        self.ask(|world| {
+            let found = world.declaration(class)?;
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put(module, found.0);
+                put(token, found.1);
+            }
+            Ok(())
+        })
+    }
+
+    unsafe fn GetFunctionInfo(
+        &self,
+        function: usize,
+        class: *mut usize,
+        module: *mut usize,
+        token: *mut u32,
+    ) -> HRESULT {
+        self.ask(|world| {
+            let found = world.place(function)?;
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put(class, found.0);
+                put(module, found.1);
+                put(token, found.2);
+            }
+            Ok(())
+        })
+    }
+
+    unsafe fn SetEventMask(&self, low: u32) -> HRESULT {
+        self.ask(|world| world.set_events(Events::from_bits(low, world.events.bits().1)))
+    }
+
+    unsafe fn GetModuleInfo(
+        &self,
+        module: usize,
+        base: *mut *const u8,
+        capacity: u32,
+        needed: *mut u32,
+        name: *mut u16,
+        assembly: *mut usize,
+    ) -> HRESULT {
+        self.ask(|world| {
+            let index = world.module(module)?;
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put(base, std::ptr::null());
+                put_text(&format!("/fake/{}.dll", world.modules[index].name), capacity, needed, name);
+                put(assembly, assembly_id(index).0);
+            }
+            Ok(())
+        })
+    }
+
+    unsafe fn GetModuleMetaData(
+        &self,
+        module: usize,
+        _flags: u32,
+        interface: *const GUID,
+        out: *mut *mut c_void,
+    ) -> HRESULT {
+        let module = match self.world.lock().module(module) {
+            Ok(module) => module,
+            Err(error) => return HRESULT(error.0),
+        };
+        let metadata: IMetaDataImport2 = Metadata { world: self.world.clone(), module }.into();
+        // SAFETY: the caller's pointers.
+        unsafe { metadata.query(interface, out) }
+    }
+
+    unsafe fn GetAppDomainInfo(
+        &self,
+        app_domain: usize,
+        capacity: u32,
+        needed: *mut u32,
+        name: *mut u16,
+        process: *mut usize,
+    ) -> HRESULT {
+        if app_domain != APP_DOMAIN.0 {
+            return HRESULT(HResult::INVALID_ARGUMENT.0);
+        }
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put_text("clrhost", capacity, needed, name);
+            put(process, std::process::id() as usize);
+        }
+        S_OK
+    }
+
+    unsafe fn GetAssemblyInfo(
+        &self,
+        assembly: usize,
+        capacity: u32,
+        needed: *mut u32,
+        name: *mut u16,
+        app_domain: *mut usize,
+        module: *mut usize,
+    ) -> HRESULT {
+        self.ask(|world| {
+            let index = world.assembly(assembly)?;
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put_text(&world.modules[index].name, capacity, needed, name);
+                put(app_domain, APP_DOMAIN.0);
+                put(module, module_id(index).0);
+            }
+            Ok(())
+        })
+    }
+
+    unanswered! {
+        GetCodeInfo(FunctionID, *mut *const u8, *mut u32);
+        GetFunctionFromIP(*const u8, *mut FunctionID);
+        GetHandleFromThread(ThreadID, *mut *mut c_void);
+        SetEnterLeaveFunctionHooks(Option<FunctionEnter>, Option<FunctionLeave>, Option<FunctionTailcall>);
+        SetFunctionIDMapper(Option<FunctionIDMapper>);
+        GetTokenAndMetaDataFromFunction(FunctionID, *const GUID, *mut *mut c_void, *mut mdToken);
+        GetILFunctionBody(ModuleID, mdMethodDef, *mut *const u8, *mut u32);
+        GetILFunctionBodyAllocator(ModuleID, *mut *mut c_void);
+        SetILFunctionBody(ModuleID, mdMethodDef, *const u8);
+        SetFunctionReJIT(FunctionID);
+        ForceGC();
+        SetILInstrumentedCodeMap(FunctionID, BOOL, u32, *const COR_IL_MAP);
+        GetInprocInspectionInterface(*mut *mut c_void);
+        GetInprocInspectionIThisThread(*mut *mut c_void);
+        GetThreadContext(ThreadID, *mut ContextID);
+        BeginInprocDebugging(BOOL, *mut u32);
+        EndInprocDebugging(u32);
+        GetILToNativeMapping(FunctionID, u32, *mut u32, *mut COR_DEBUG_IL_TO_NATIVE_MAP);
+    }
+}
+
+impl ICorProfilerInfo2_Impl for Info_Impl {
+    unsafe fn GetFunctionInfo2(
+        &self,
+        function: usize,
+        _frame: usize,
+        class: *mut usize,
+        module: *mut usize,
+        token: *mut u32,
+        _capacity: u32,
+        needed: *mut u32,
+        _arguments: *mut usize,
+    ) -> HRESULT {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put(needed, 0);
+            self.GetFunctionInfo(function, class, module, token)
+        }
+    }
+
+    unsafe fn GetClassIDInfo2(
+        &self,
+        class: usize,
+        module: *mut usize,
+        token: *mut u32,
+        parent: *mut usize,
+        _capacity: u32,
+        needed: *mut u32,
+        _arguments: *mut usize,
+    ) -> HRESULT {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put(parent, 0);
+            put(needed, 0);
+            self.GetClassIDInfo(class, module, token)
+        }
+    }
+
+    unsafe fn GetThreadAppDomain(&self, thread: usize, app_domain: *mut usize) -> HRESULT {
+        self.ask(|world| {
+            world.thread_of_id(ThreadId(thread)).ok_or(HResult::INVALID_ARGUMENT)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(app_domain, APP_DOMAIN.0) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetNotifiedExceptionClauseInfo(&self, clause: *mut COR_PRF_EX_CLAUSE_INFO) -> HRESULT {
+        self.ask(|world| {
+            let number = current().ok_or(NOT_MANAGED_THREAD)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(clause, world.thread(number).clause) };
+            Ok(())
+        })
+    }
+
+    unanswered! {
+        DoStackSnapshot(ThreadID, Option<StackSnapshotCallback>, u32, *mut c_void, *const u8, u32);
+        SetEnterLeaveFunctionHooks2(Option<FunctionEnter2>, Option<FunctionLeave2>, Option<FunctionTailcall2>);
+        GetStringLayout(*mut u32, *mut u32, *mut u32);
+        GetClassLayout(ClassID, *mut COR_FIELD_OFFSET, u32, *mut u32, *mut u32);
+        GetCodeInfo2(FunctionID, u32, *mut u32, *mut COR_PRF_CODE_INFO);
+        GetClassFromTokenAndTypeArgs(ModuleID, mdTypeDef, u32, *const ClassID, *mut ClassID);
+        GetFunctionFromTokenAndTypeArgs(ModuleID, mdMethodDef, ClassID, u32, *const ClassID, *mut FunctionID);
+        EnumModuleFrozenObjects(ModuleID, *mut *mut c_void);
+        GetArrayObjectInfo(ObjectID, u32, *mut u32, *mut i32, *mut *mut u8);
+        GetBoxClassLayout(ClassID, *mut u32);
+        GetRVAStaticAddress(ClassID, mdFieldDef, *mut *mut c_void);
+        GetAppDomainStaticAddress(ClassID, mdFieldDef, AppDomainID, *mut *mut c_void);
+        GetThreadStaticAddress(ClassID, mdFieldDef, ThreadID, *mut *mut c_void);
+        GetContextStaticAddress(ClassID, mdFieldDef, ContextID, *mut *mut c_void);
+        GetStaticFieldInfo(ClassID, mdFieldDef, *mut COR_PRF_STATIC_TYPE);
+        GetGenerationBounds(u32, *mut u32, *mut COR_PRF_GC_GENERATION_RANGE);
+        GetObjectGeneration(ObjectID, *mut COR_PRF_GC_GENERATION_RANGE);
+    }
+}
+
+impl ICorProfilerInfo3_Impl for Info_Impl {
+    unsafe fn SetFunctionIDMapper2(&self, mapper: Option<FunctionIDMapper2>, client: *mut c_void) -> HRESULT {
+        self.ask(|world| {
+            world.only_while_initializing()?;
+            world.mapper = mapper.map(|mapper| (mapper, client as usize));
+            Ok(())
+        })
+    }
+
+    unsafe fn GetStringLayout2(&self, length: *mut u32, buffer: *mut u32) -> HRESULT {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put(length, 8);
+            put(buffer, 12);
+        }
+        S_OK
+    }
+
+    unsafe fn SetEnterLeaveFunctionHooks3(
+        &self,
+        enter: Option<FunctionEnter3>,
+        leave: Option<FunctionLeave3>,
+        tailcall: Option<FunctionTailcall3>,
+    ) -> HRESULT {
+        self.ask(|world| {
+            world.may_set_hooks(false, enter.is_some() || leave.is_some() || tailcall.is_some())?;
+            let address = |entry: Option<FunctionEnter3>| entry.map_or(0, |entry| entry as usize);
+            world.entries = Some(Entries { enter: address(enter), leave: address(leave), tailcall: address(tailcall) });
+            Ok(())
+        })
+    }
+
+    unsafe fn SetEnterLeaveFunctionHooks3WithInfo(
+        &self,
+        enter: Option<FunctionEnter3WithInfo>,
+        leave: Option<FunctionLeave3WithInfo>,
+        tailcall: Option<FunctionTailcall3WithInfo>,
+    ) -> HRESULT {
+        // The checks are the runtime's; slow hooks themselves there are none.
+        let any = enter.is_some() || leave.is_some() || tailcall.is_some();
+        let checked = self.world.lock().may_set_hooks(true, any);
+        answer(checked.and_then(|()| Err(self.world.unanswered("SetEnterLeaveFunctionHooks3WithInfo"))))
+    }
+
+    unsafe fn GetRuntimeInformation(
+        &self,
+        instance: *mut u16,
+        kind: *mut COR_PRF_RUNTIME_TYPE,
+        major: *mut u16,
+        minor: *mut u16,
+        build: *mut u16,
+        revision: *mut u16,
+        capacity: u32,
+        needed: *mut u32,
+        text: *mut u16,
+    ) -> HRESULT {
+        let version = if self.world.lock().level < 15 { 8 } else { 10 };
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put(instance, 0);
+            put(kind, COR_PRF_RUNTIME_TYPE(2));
+            put(major, version);
+            put(minor, 0);
+            put(build, 0);
+            put(revision, 0);
+            put_text(&format!("{version}.0.0 (fake)"), capacity, needed, text);
+        }
+        S_OK
+    }
+
+    unsafe fn GetAppDomainsContainingModule(
+        &self,
+        module: usize,
+        capacity: u32,
+        needed: *mut u32,
+        app_domains: *mut usize,
+    ) -> HRESULT {
+        self.ask(|world| {
+            world.module(module)?;
+            // SAFETY: the caller's pointers.
+            unsafe { put_array(&[APP_DOMAIN.0], capacity, needed, app_domains) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetModuleInfo2(
+        &self,
+        module: usize,
+        base: *mut *const u8,
+        capacity: u32,
+        needed: *mut u32,
+        name: *mut u16,
+        assembly: *mut usize,
+        flags: *mut u32,
+    ) -> HRESULT {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            put(flags, 1);
+            self.GetModuleInfo(module, base, capacity, needed, name, assembly)
+        }
+    }
+
+    unanswered! {
+        EnumJITedFunctions(*mut *mut c_void);
+        RequestProfilerDetach(u32);
+        GetFunctionEnter3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO, *mut u32, *mut COR_PRF_FUNCTION_ARGUMENT_INFO);
+        GetFunctionLeave3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO, *mut COR_PRF_FUNCTION_ARGUMENT_RANGE);
+        GetFunctionTailcall3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO);
+        EnumModules(*mut *mut c_void);
+        GetThreadStaticAddress2(ClassID, mdFieldDef, AppDomainID, ThreadID, *mut *mut c_void);
+    }
+}

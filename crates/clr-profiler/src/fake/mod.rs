@@ -1,0 +1,213 @@
+//! A runtime without .NET: a test double that plays sequences of events at a profiler, so that it can be tested in
+//! milliseconds, on any machine, and also with sequences that a real runtime shows once in a thousand runs.
+//!
+//! (Feature `testing`, for `[dev-dependencies]`: `clr-profiler = { version = "0.1", features = ["testing"] }`.)
+//!
+//! The profiler is loaded as the runtime loads it: class factory, `QueryInterface`, `Initialize` with an information
+//! interface, all through the real COM tables; hooks are called in the convention of compiled code, and what they must keep
+//! is checked. Threads are real ones. What is faked is what the runtime knows: modules, types and methods come from the test.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! use clr_profiler::fake::{Event::*, FakeRuntime, on};
+//! use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+//!
+//! #[derive(Default)]
+//! struct ExceptionCounter {
+//!     thrown: AtomicU32,
+//! }
+//!
+//! impl Profiler for ExceptionCounter {
+//!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+//!         Ok(Setup::new(Events::EXCEPTIONS))
+//!     }
+//!     fn exception_thrown(&self, _exception: ObjectId<'_>) {
+//!         self.thrown.fetch_add(1, Ordering::Relaxed);
+//!     }
+//! }
+//!
+//! let mut runtime = FakeRuntime::new().module("Shop").class("Shop.Checkout").method("Pay").class("Shop.NoMoney");
+//! let (pay, exception) = (runtime.function("Shop.Checkout::Pay"), runtime.object("Shop.NoMoney", 64));
+//! let mut program = runtime.load(ExceptionCounter::default())?;
+//! program.play(&[
+//!     on(1, Enter(pay)),
+//!     on(1, ExceptionThrown(exception)),
+//!     on(2, ExceptionThrown(exception)),
+//!     on(0, Shutdown()),
+//! ]);
+//! assert_eq!(program.profiler().thrown.load(Ordering::Relaxed), 2);
+//! # Ok::<(), clr_profiler::Error>(())
+//! ```
+//!
+//! What a real runtime does by itself, a test writes down: loads before their finish, compilations before calls. So it can
+//! also write what should not be: hooks before the compilation is said to be finished, a thread assigned twice, callbacks
+//! after `Shutdown`.
+
+mod answer;
+mod calls;
+mod edge;
+mod event;
+mod events;
+mod info;
+mod later_info;
+mod metadata;
+mod running;
+mod threads;
+mod world;
+
+use crate::{AssemblyId, ClassId, FunctionId, ModuleId, Profiler, Result, ThreadId};
+use world::{Shared, World};
+
+pub use event::{Event, FakeObject};
+pub use running::{Outcome, Running, Step, on};
+
+/// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
+///
+/// Built from outside to inside: a class belongs to the module named last, a method to the class named last.
+pub struct FakeRuntime {
+    world: World,
+    module: usize,
+    class: usize,
+}
+
+/// `void` without parameters, static.
+const NOTHING: &[u8] = &[0x00, 0x00, 0x01];
+
+impl Default for FakeRuntime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeRuntime {
+    /// A runtime with every interface level, without a program.
+    pub fn new() -> Self {
+        Self { world: World::new(), module: 0, class: 0 }
+    }
+
+    /// The newest interface level it has, 3 to 15: what later ones brought it does not answer.
+    pub fn level(mut self, level: u8) -> Self {
+        self.world.level = level;
+        self
+    }
+
+    /// A module, in an assembly of the same name.
+    pub fn module(mut self, name: &str) -> Self {
+        self.module = self.world.add_module(name);
+        self
+    }
+
+    /// A class of the last module, with its namespace; nested ones as `Shop.Cart+Line`.
+    ///
+    /// # Panics
+    /// Without a module.
+    pub fn class(mut self, full_name: &str) -> Self {
+        assert!(!self.world.modules.is_empty(), "name a module before the class {full_name}");
+        self.class = self.world.add_class(self.module, full_name);
+        self
+    }
+
+    /// A field of the last class. Only its name counts: the compiler's fields tell state machines apart.
+    ///
+    /// # Panics
+    /// Without a class.
+    pub fn field(mut self, name: &str) -> Self {
+        assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
+        self.world.classes[self.class].fields.push(name.to_owned());
+        self
+    }
+
+    /// A static method of the last class, without parameters and result.
+    ///
+    /// # Panics
+    /// Without a class.
+    pub fn method(self, name: &str) -> Self {
+        self.method_with_signature(name, NOTHING)
+    }
+
+    /// A method of the last class with its signature as the metadata encodes it: `[0x20, 0x01, 0x08, 0x0e]` is an instance
+    /// method that takes a string and returns an `int`.
+    ///
+    /// # Panics
+    /// Without a class.
+    pub fn method_with_signature(mut self, name: &str, signature: &[u8]) -> Self {
+        assert!(!self.world.classes.is_empty(), "name a class before the method {name}");
+        self.world.add_function(self.class, name, signature);
+        self
+    }
+
+    /// The identifier of a method, given as `Namespace.Type::Method`.
+    ///
+    /// # Panics
+    /// Where there is no such method.
+    pub fn function(&self, name: &str) -> FunctionId {
+        self.world.find_function(name).unwrap_or_else(|| panic!("there is no method {name}"))
+    }
+
+    /// The identifier of a class, by its full name.
+    ///
+    /// # Panics
+    /// Where there is no such class.
+    pub fn class_id(&self, full_name: &str) -> ClassId {
+        let found = self.world.classes.iter().position(|class| class.full_name == full_name);
+        world::class_id(found.unwrap_or_else(|| panic!("there is no class {full_name}")))
+    }
+
+    /// The identifier of a module.
+    ///
+    /// # Panics
+    /// Where there is no such module.
+    pub fn module_id(&self, name: &str) -> ModuleId {
+        world::module_id(self.module_index(name))
+    }
+
+    /// The identifier of a module's assembly.
+    ///
+    /// # Panics
+    /// Where there is no such module.
+    pub fn assembly_id(&self, name: &str) -> AssemblyId {
+        world::assembly_id(self.module_index(name))
+    }
+
+    fn module_index(&self, name: &str) -> usize {
+        let found = self.world.modules.iter().position(|module| module.name == name);
+        found.unwrap_or_else(|| panic!("there is no module {name}"))
+    }
+
+    /// The identifier that the thread with this number (see [`on`]) has in callbacks.
+    pub fn thread(&self, number: usize) -> ThreadId {
+        world::thread_id(number)
+    }
+
+    /// A new object of a class, of this size in bytes, at least 24. It stays for ever, unless a profiler believes that it
+    /// was collected or moved.
+    ///
+    /// # Panics
+    /// Where there is no such class.
+    pub fn object(&mut self, class: &str, bytes: usize) -> FakeObject {
+        let class = self.class_id(class);
+        let bytes = bytes.max(24);
+        let memory: &'static mut [u64] = Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice());
+        let address = memory.as_ptr() as usize;
+        self.world.objects.insert(address, (class, bytes));
+        FakeObject(address)
+    }
+
+    /// Loads the profiler and calls its `initialize`, on this thread, which is thread 0 of the program. The profiler is never
+    /// freed, as in a real program.
+    ///
+    /// # Errors
+    /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the runtime.
+    pub fn load<P: Profiler>(self, profiler: P) -> Result<Running<P>> {
+        Running::start(Shared::new(self.world), profiler, None)
+    }
+
+    /// Loads the profiler as into a program that runs already, with what the attaching side sends.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn attach<P: Profiler>(self, profiler: P, client_data: &[u8]) -> Result<Running<P>> {
+        Running::start(Shared::new(self.world), profiler, Some(client_data))
+    }
+}

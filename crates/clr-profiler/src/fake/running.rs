@@ -1,0 +1,270 @@
+//! A program that runs under a profiler, as far as the test plays it.
+
+use std::sync::Arc;
+
+use clr_profiler_sys::enums::COR_PRF_CLAUSE_TYPE;
+use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
+
+use super::calls::{self, Hook};
+use super::edge::{Callback, Door};
+use super::event::Event;
+use super::threads::{Threads, as_thread};
+use super::world::{Activation, Phase, Shared, Thread, map};
+use crate::hooks::testing;
+use crate::{CallHooks, Events, FunctionId, HResult, Profiler, Result, ThreadId};
+
+/// An event and the thread it happens on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
+    pub thread: usize,
+    /// What happens.
+    pub event: Event,
+}
+
+/// An event on a thread: `on(1, Enter(pay))`.
+pub const fn on(thread: usize, event: Event) -> Step {
+    Step { thread, event }
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Whether the profiler was called: it has asked for that event, or for hooks in that function.
+    pub told: bool,
+    /// What its callback returned.
+    pub hresult: HResult,
+    /// What it answered where it was asked: inlining, precompiled code.
+    pub answer: Option<bool>,
+}
+
+const UNTOLD: Outcome = Outcome { told: false, hresult: HResult::OK, answer: None };
+const TOLD: Outcome = Outcome { told: true, hresult: HResult::OK, answer: None };
+
+/// A program under a profiler, made by [`FakeRuntime::load`](super::FakeRuntime::load).
+pub struct Running<P: Profiler> {
+    world: Shared,
+    callback: Callback,
+    profiler: &'static P,
+    hooks: Option<Arc<dyn CallHooks>>,
+    threads: Threads,
+}
+
+impl<P: Profiler> Running<P> {
+    pub(super) fn start(world: Shared, profiler: P, client_data: Option<&[u8]>) -> Result<Self> {
+        let profiler = Box::new(profiler);
+        // SAFETY: the framework never frees a profiler.
+        let known: &'static P = unsafe { &*std::ptr::from_ref(&*profiler) };
+        let callback = Callback::fetch(profiler)?;
+        {
+            let mut world = world.lock();
+            world.is_attach = client_data.is_some();
+            world.phase = Phase::Initializing;
+            // The profiler is loaded before there is a managed thread, or attached by a thread that is none.
+            world.thread(0).is_managed = false;
+        }
+        let notification_only = callback.is_notification_only();
+        world.lock().is_notification_only = notification_only;
+        let door = Door::open(&world);
+        let (answer, hooks) = testing::keep_hooks(|| {
+            as_thread(0, || match client_data {
+                // SAFETY: the door lives as long as the process, the data through the call.
+                Some(data) => unsafe {
+                    let (start, len) = (data.as_ptr().cast_mut().cast(), data.len() as u32);
+                    callback.get().InitializeForAttach(door, start, len)
+                },
+                // SAFETY: as above.
+                None => unsafe { callback.get().Initialize(door) },
+            })
+        });
+        crate::error::check(answer, "Initialize")?;
+        {
+            let mut world = world.lock();
+            world.phase = Phase::Running;
+            world.thread(0).is_managed = true;
+        }
+        Ok(Self { world, callback, profiler: known, hooks, threads: Threads::default() })
+    }
+
+    /// The profiler.
+    pub fn profiler(&self) -> &'static P {
+        self.profiler
+    }
+
+    /// The events that are in force.
+    pub fn events(&self) -> Events {
+        self.world.lock().events
+    }
+
+    /// What the profiler asked that this runtime has no answer to, and how often. It was told `E_NOTIMPL`.
+    pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
+        self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
+    }
+
+    /// Runs code of the test as a thread of the program, for instance to see what the profiler keeps for that thread.
+    ///
+    /// # Panics
+    /// When the code does.
+    pub fn run_on<R: Send + 'static>(
+        &mut self,
+        thread: usize,
+        code: impl FnOnce(&'static P) -> R + Send + 'static,
+    ) -> R {
+        let profiler = self.profiler;
+        self.threads.run(thread, move || code(profiler))
+    }
+
+    /// Plays the steps one after another, each on its thread, and gives what came of each.
+    ///
+    /// # Panics
+    /// When a hook changes a register that it must keep; the message names it.
+    pub fn play(&mut self, steps: &[Step]) -> Vec<Outcome> {
+        steps.iter().map(|step| self.step(step)).collect()
+    }
+
+    fn step(&mut self, step: &Step) -> Outcome {
+        let thread = step.thread;
+        match step.event {
+            Event::ThreadEnds => {
+                self.threads.end(thread);
+                self.world.lock().threads.remove(&thread);
+                UNTOLD
+            }
+            Event::Enter(function) => self.call(thread, Hook::Enter, function),
+            Event::Leave(function) => self.call(thread, Hook::Leave, function),
+            Event::Tailcall(function) => self.call(thread, Hook::Tailcall, function),
+            _ => self.callback(thread, &step.event),
+        }
+    }
+
+    fn callback(&mut self, thread: usize, event: &Event) -> Outcome {
+        let told = {
+            let mut world = self.world.lock();
+            world.know(thread, event);
+            let wanted = world.events;
+            event.needs().is_some_and(|needs| needs.is_empty() || wanted.intersects(needs))
+        };
+        let (world, callback, event) = (self.world.clone(), self.callback.clone(), event.clone());
+        self.threads.run(thread, move || {
+            let mut outcome = UNTOLD;
+            if told {
+                outcome = TOLD;
+                outcome.hresult = HResult(event.send(callback.get(), &mut outcome.answer).0);
+            }
+            if let Event::JITCompilationStarted(function) = event {
+                map(&world, function);
+            }
+            outcome
+        })
+    }
+
+    fn call(&mut self, thread: usize, hook: Hook, function: FunctionId) -> Outcome {
+        let (world, hooks) = (self.world.clone(), self.hooks.clone());
+        let called = self.threads.run(thread, move || {
+            // Code that nobody saw being compiled was compiled all the same.
+            if !world.lock().mapped.contains_key(&function) {
+                map(&world, function);
+            }
+            let (sp, target) = {
+                let mut world = world.lock();
+                let sp = world.thread(thread).call(hook, function);
+                let entry = world.entries.map(|entries| match hook {
+                    Hook::Enter => entries.enter,
+                    Hook::Leave => entries.leave,
+                    Hook::Tailcall => entries.tailcall,
+                });
+                let id = world.mapped.get(&function).copied().flatten();
+                (sp, entry.filter(|entry| *entry != 0).zip(id))
+            };
+            let Some((entry, id)) = target else { return Ok(false) };
+            testing::with_hooks(hooks, || calls::call(hook, entry, id, sp)).map(|()| true)
+        });
+        match called {
+            Ok(told) => Outcome { told, ..TOLD },
+            Err(changed) => panic!("{changed}, which compiled code relies on"),
+        }
+    }
+}
+
+impl<P: Profiler> Drop for Running<P> {
+    fn drop(&mut self) {
+        self.threads.end_all();
+    }
+}
+
+/// The outermost call's stack pointer; each callee's is this much lower.
+const STACK: usize = 0x7fff_0000_0000;
+const FRAME: usize = 0x40;
+/// How far below the thrower the runtime's own frames reach, on which filters, finally and catch blocks stand.
+const THROWING: usize = 0x4000;
+
+impl super::world::World {
+    /// What the runtime itself learns from an event.
+    fn know(&mut self, number: usize, event: &Event) {
+        match event {
+            Event::ThreadCreated(id) => self.set_managed(*id, true),
+            Event::ThreadDestroyed(id) => self.set_managed(*id, false),
+            Event::ThreadAssignedToOSThread(id, os_thread) => {
+                if let Some((number, _)) = self.thread_of_id(*id) {
+                    self.thread(number).os_thread = *os_thread;
+                }
+            }
+            Event::ExceptionThrown(_) => {
+                let thread = self.thread(number);
+                thread.thrown_at = Some(thread.top().saturating_sub(THROWING));
+            }
+            Event::ExceptionSearchFilterEnter(owner) => self.thread(number).block(1, *owner),
+            Event::ExceptionUnwindFinallyEnter(owner) => self.thread(number).block(3, *owner),
+            Event::ExceptionCatcherEnter(owner, _) => self.thread(number).block(2, *owner),
+            Event::ExceptionCatcherLeave() => self.thread(number).thrown_at = None,
+            _ => (),
+        }
+    }
+
+    fn set_managed(&mut self, id: ThreadId, is_managed: bool) {
+        let number = (0..).map_while(|n| (super::world::thread_id(n) <= id).then_some(n)).last().unwrap_or(0);
+        if super::world::thread_id(number) == id {
+            self.thread(number).is_managed = is_managed;
+        }
+    }
+}
+
+impl Thread {
+    fn top(&self) -> usize {
+        self.stack.last().map_or(STACK, |top| top.sp)
+    }
+
+    /// The stack pointer of a call that begins or ends; the stack changes accordingly.
+    fn call(&mut self, hook: Hook, function: FunctionId) -> usize {
+        let next = (self.top() - FRAME).min(self.thrown_at.unwrap_or(usize::MAX));
+        if hook == Hook::Enter {
+            self.stack.push(Activation { function, sp: next });
+            return next;
+        }
+        let Some(at) = self.activation(function) else { return next };
+        let sp = self.stack[at].sp;
+        self.stack.truncate(at);
+        sp
+    }
+
+    fn activation(&self, function: FunctionId) -> Option<usize> {
+        self.stack.iter().rposition(|activation| activation.function == function)
+    }
+
+    /// A block of `owner` begins: what the runtime then says about it, and, but for filters, the end of what it had called.
+    fn block(&mut self, kind: u32, owner: FunctionId) {
+        let Some(at) = self.activation(owner) else {
+            self.clause = COR_PRF_EX_CLAUSE_INFO::default();
+            return;
+        };
+        self.clause = COR_PRF_EX_CLAUSE_INFO {
+            clause_type: COR_PRF_CLAUSE_TYPE(kind),
+            program_counter: owner.0,
+            frame_pointer: self.stack[at].sp - 0x10,
+            shadow_stack_pointer: 0,
+        };
+        if kind != 1 {
+            self.stack.truncate(at + 1);
+        }
+    }
+}
