@@ -56,8 +56,20 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// # Errors
 /// As [`print`].
 pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    stream_on(write).map(|_| ())
+}
+
+/// The same for one part of what goes on: whether somebody still reads.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn stream_on(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<bool> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    enough(write(&mut out).and_then(|()| out.flush()))
+    match write(&mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// `text` for stdout as it is: styles are left out where they are not wanted.

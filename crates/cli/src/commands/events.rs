@@ -1,21 +1,17 @@
 //! `clrscope report --view events`: what the runtime told, as a log.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clrscope_analysis::{EventQuery, EventRow, Events, events};
-use clrscope_recording::model::{LossReason, Recording};
+use clrscope_recording::model::Recording;
 
+use super::follow::{Look, Seen, ThreadKey, follow};
 use super::report::Format;
 use crate::errors::{Failure, reason, shown};
 use crate::json;
 use crate::recording_file::{open, query_failure};
 use crate::{csv, terminal, text};
-
-/// Between two looks at a program that is followed.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// What to show and how.
 #[derive(Debug)]
@@ -38,7 +34,7 @@ pub(crate) struct Options {
 /// When the recording can't be opened, the query not be answered, or the result not be written.
 pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     if options.follow {
-        return follow(options);
+        return follow_log(options);
     }
     let recording = open(&options.recording)?;
     let found = select(&recording, &options.query)?;
@@ -51,11 +47,12 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
 /// The events; refuses where the instrument did not run.
 fn select<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, Failure> {
     let found = events(recording, query).map_err(|problem| query_failure(&problem))?;
-    if found.recorded {
-        return Ok(found);
-    }
+    if found.recorded { Ok(found) } else { Err(no_events(recording)) }
+}
+
+fn no_events(recording: &Recording) -> Failure {
     let why = format!("it was made with '{}'", recording.run.instruments);
-    Err(Failure::new("the recording has no events", why, "record them with 'clrscope run -i events -- PROGRAM'"))
+    Failure::new("the recording has no events", why, "record them with 'clrscope run -i events -- PROGRAM'")
 }
 
 fn write(out: &mut dyn Write, options: &Options, recording: &Recording, found: &Events<'_>) -> io::Result<()> {
@@ -77,7 +74,7 @@ fn write(out: &mut dyn Write, options: &Options, recording: &Recording, found: &
 struct Log {
     several: bool,
     interleave: bool,
-    last: Option<(u32, u32)>,
+    last: Option<ThreadKey>,
 }
 
 impl Log {
@@ -91,7 +88,7 @@ impl Log {
     }
 }
 
-fn thread_of(row: &EventRow<'_>) -> (u32, u32) {
+fn thread_of(row: &EventRow<'_>) -> ThreadKey {
     (row.process.pid, row.thread.map_or(0, |thread| thread.id))
 }
 
@@ -122,64 +119,23 @@ fn write_files(folder: &Path, recording: &Recording, found: &Events<'_>) -> Resu
 }
 
 /// Prints events as they come, by time within each look, until every process has ended.
-fn follow(options: &Options) -> Result<(), Failure> {
+fn follow_log(options: &Options) -> Result<(), Failure> {
     let query = EventQuery { interleave: true, ..options.query.clone() };
-    let mut printed: HashMap<(u32, u32), usize> = HashMap::new();
-    let mut seen_any = false;
-    loop {
-        let recording = match open(&options.recording) {
-            Ok(recording) => recording,
-            // The directory became a file when the program ended.
-            Err(failure) if seen_any => {
-                return open(&packed_name(&options.recording))
-                    .map_or(Err(failure), |recording| print_new(&recording, &query, &mut printed).map(|_| ()));
-            }
-            Err(failure) => return Err(failure),
+    let mut seen = Seen::default();
+    follow(&options.recording, "events", |recording| {
+        let found = match events(recording, &query) {
+            Ok(found) if found.recorded => found,
+            Ok(_) => return Ok(Look::NotYet(no_events(recording))),
+            Err(problem) => return Look::unanswered(&problem),
         };
-        seen_any = true;
-        let wanted_more = print_new(&recording, &query, &mut printed)?;
-        if !wanted_more || has_ended(&recording) {
-            return Ok(());
-        }
-        std::thread::sleep(PAUSE);
-    }
+        let is_read = terminal::stream_on(|out| print_new(out, &found, &mut seen));
+        Ok(if is_read.map_err(|error| super::cannot_print(&error))? { Look::Shown } else { Look::Unread })
+    })
 }
 
-fn packed_name(directory: &Path) -> PathBuf {
-    let name = directory.to_string_lossy();
-    PathBuf::from(name.trim_end_matches('/').trim_end_matches(".d"))
-}
-
-/// Prints what was not printed yet; whether somebody still reads.
-fn print_new(
-    recording: &Recording,
-    query: &EventQuery,
-    printed: &mut HashMap<(u32, u32), usize>,
-) -> Result<bool, Failure> {
-    let found = select(recording, query)?;
-    let mut counts: HashMap<(u32, u32), usize> = HashMap::new();
-    let mut lines = String::new();
-    for row in &found.rows {
-        let count = counts.entry(thread_of(row)).or_default();
-        *count += 1;
-        if *count > printed.get(&thread_of(row)).copied().unwrap_or(0) {
-            lines.push_str(&text::event_line(&found, row, true));
-        }
-    }
-    *printed = counts;
-    let mut out = io::stdout().lock();
-    match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(super::cannot_print(&error)),
-    }
-}
-
-fn has_ended(recording: &Recording) -> bool {
-    let ended = |process: &clrscope_recording::model::Process| {
-        process.complete
-            || process.exit.is_some()
-            || process.losses.iter().any(|loss| matches!(loss.reason, LossReason::AbruptEnd | LossReason::Stopped))
-    };
-    recording.run.exit.is_some() || (!recording.processes.is_empty() && recording.processes.iter().all(ended))
+/// Prints what was not printed yet.
+fn print_new(out: &mut dyn Write, found: &Events<'_>, seen: &mut Seen) -> io::Result<()> {
+    seen.look();
+    let mut new = found.rows.iter().filter(|row| seen.is_new(thread_of(row), row.time_ns));
+    new.try_for_each(|row| out.write_all(text::event_line(found, row, true).as_bytes()))
 }

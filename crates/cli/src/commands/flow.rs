@@ -1,21 +1,18 @@
 //! `clrscope report --view flow`: every call with its begin and its end.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clrscope_analysis::{FlowLog, FlowRow, Query};
-use clrscope_recording::model::{LossReason, Recording};
+use clrscope_recording::model::Recording;
 use serde_json::json;
 
+use super::follow::{Look, Seen, ThreadKey, follow};
 use super::report::Format;
 use crate::errors::Failure;
 use crate::recording_file::{open, query_failure};
 use crate::{csv, json, terminal, text};
 
-/// Between two looks at a program that is followed.
-const PAUSE: Duration = Duration::from_millis(200);
 /// Rows of text when nobody asked for a number.
 const TEXT_ROWS: usize = 10_000;
 
@@ -40,7 +37,7 @@ pub(crate) struct Options {
 /// When the recording can't be opened, the query not be answered, or the result not be written.
 pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     if options.follow {
-        return follow(options);
+        return follow_rows(options);
     }
     let recording = open(&options.recording)?;
     let mut query = options.query.clone();
@@ -110,62 +107,37 @@ fn write_csv(out: &mut dyn Write, rows: &mut Vec<json::Object>, with_head: bool)
     out.write_all(&table.as_bytes()[from..])
 }
 
-fn thread_of(row: &FlowRow<'_>) -> (u32, u32) {
+fn thread_of(row: &FlowRow<'_>) -> ThreadKey {
     (row.function.pid, row.thread.id)
 }
 
-/// How far the rows of a thread are printed: the last time stamp, and how many rows had it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Printed {
-    ticks: u64,
-    rows: u32,
-}
-
-impl Printed {
-    /// Whether a row with this time stamp, the `nth` in a row that has it, is new.
-    fn is_new(self, ticks: u64, nth: u32) -> bool {
-        ticks > self.ticks || ticks == self.ticks && nth > self.rows
-    }
-}
-
 /// Prints rows as they come, thread after thread within each look, until every process has ended.
-fn follow(options: &Options) -> Result<(), Failure> {
-    let mut printed = HashMap::new();
-    let mut path = options.recording.clone();
-    let mut opened = open(&path);
-    loop {
-        // The directory becomes a file when the program has ended.
-        if opened.is_err() && path.extension().is_some_and(|end| end == "d") && !printed.is_empty() {
-            path.set_extension("");
-            opened = open(&path);
-        }
-        let recording = opened?;
-        let log = log(&recording, &options.query, options)?;
+fn follow_rows(options: &Options) -> Result<(), Failure> {
+    let mut seen = Seen::default();
+    let mut heading = None;
+    follow(&options.recording, "flow", |recording| {
+        let log = match FlowLog::open(recording, &options.query, options.max_depth) {
+            Ok(log) => log,
+            Err(problem) => return Look::unanswered(&problem),
+        };
         let several = recording.processes.len() > 1;
-        let shown = terminal::stream(|out| print_new(out, &log, several, &mut printed));
-        shown.map_err(|error| super::cannot_print(&error))?;
-        if has_ended(&recording) {
-            return Ok(());
-        }
-        std::thread::sleep(PAUSE);
-        opened = open(&path);
-    }
+        let shown = terminal::stream_on(|out| print_new(out, &log, several, &mut seen, &mut heading));
+        let is_read = shown.map_err(|error| super::cannot_print(&error))?;
+        Ok(if is_read { Look::Shown } else { Look::Unread })
+    })
 }
 
 fn print_new(
     out: &mut dyn Write,
     log: &FlowLog<'_>,
     several: bool,
-    printed: &mut HashMap<(u32, u32), Printed>,
+    seen: &mut Seen,
+    heading: &mut Option<ThreadKey>,
 ) -> io::Result<()> {
-    let mut now = HashMap::new();
-    let mut heading = None;
+    seen.look();
     log.walk(|row| {
         let this = thread_of(row);
-        let at: &mut Printed = now.entry(this).or_default();
-        at.rows = if at.ticks == row.ticks { at.rows + 1 } else { 1 };
-        at.ticks = row.ticks;
-        if !printed.get(&this).copied().unwrap_or_default().is_new(at.ticks, at.rows) {
+        if !seen.is_new(this, row.ticks) {
             return Ok(());
         }
         if heading.replace(this) != Some(this) {
@@ -173,17 +145,5 @@ fn print_new(
         }
         out.write_all(terminal::plain_or_styled(&text::flow_line(row)).as_bytes())
     })?;
-    printed.extend(now);
     Ok(())
-}
-
-/// Whether no process records any more.
-fn has_ended(recording: &Recording) -> bool {
-    recording.run.exit.is_some()
-        || recording.processes.iter().all(|process| {
-            let stopped = |loss: &clrscope_recording::model::Loss| {
-                matches!(loss.reason, LossReason::Stopped | LossReason::AbruptEnd)
-            };
-            process.complete || process.exit.is_some() || process.losses.iter().any(stopped)
-        })
 }

@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod exceptions;
 pub(crate) mod export;
 pub(crate) mod flow;
+pub(crate) mod follow;
 pub(crate) mod man;
 pub(crate) mod pack;
 pub(crate) mod report;

@@ -1,0 +1,207 @@
+//! `--follow`: looking at a recording again and again while its program goes on.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clrscope_analysis::QueryProblem;
+use clrscope_recording::model::{LossReason, Process, Recording};
+
+use crate::errors::Failure;
+use crate::output::file_of;
+use crate::recording_file::{open, query_failure};
+
+/// Between two looks at least; a look that takes longer is followed by a pause as long as itself.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Looks at processes that have said that they end, until the launcher says so too: other threads may still
+/// run for a moment, and there may be no launcher.
+const LAST_LOOKS: u32 = 5;
+
+/// What a look came to.
+pub(crate) enum Look {
+    /// What is new was shown.
+    Shown,
+    /// What is asked for is not there yet; what to say when it never comes.
+    NotYet(Failure),
+    /// Nobody reads what is shown any more.
+    Unread,
+}
+
+impl Look {
+    /// A query that can't be answered, as far as it may be later.
+    pub(crate) fn unanswered(problem: &QueryProblem) -> Result<Self, Failure> {
+        let failure = query_failure(problem);
+        match problem {
+            QueryProblem::NotRecorded { .. } | QueryProblem::NoThread { .. } | QueryProblem::NoProcess { .. } => {
+                Ok(Self::NotYet(failure))
+            }
+            _ => Err(failure),
+        }
+    }
+}
+
+/// Lets `look` show what `instrument` has recorded, until every process has ended.
+///
+/// # Errors
+/// When the recording can't be opened, those of `look`, and when what is asked for never came.
+pub(crate) fn follow(
+    path: &Path,
+    instrument: &str,
+    mut look: impl FnMut(&Recording) -> Result<Look, Failure>,
+) -> Result<(), Failure> {
+    let place = Followed::new(path);
+    let mut over = 0;
+    loop {
+        let began = Instant::now();
+        let recording = place.open()?;
+        over = if are_over(&recording.processes) { over + 1 } else { 0 };
+        let has_ended = recording.run.exit.is_some() || over > LAST_LOOKS;
+        match look(&recording)? {
+            Look::Unread => return Ok(()),
+            Look::NotYet(failure) if has_ended || never_comes(&recording, instrument) => return Err(failure),
+            Look::Shown | Look::NotYet(_) if has_ended => return Ok(()),
+            Look::Shown | Look::NotYet(_) => {}
+        }
+        std::thread::sleep(PAUSE.max(began.elapsed()));
+    }
+}
+
+/// Whether the recording is made without the instrument; not known before a process has begun.
+fn never_comes(recording: &Recording, instrument: &str) -> bool {
+    let mut all = recording.run.instruments.split(';').filter(|one| !one.is_empty()).peekable();
+    all.peek().is_some() && !all.any(|one| one.split(':').next() == Some(instrument))
+}
+
+/// Whether no process records any more.
+fn are_over(processes: &[Process]) -> bool {
+    let is_over = |process: &Process| {
+        let mut losses = process.losses.iter();
+        process.complete
+            || process.exit.is_some()
+            || losses.any(|loss| matches!(loss.reason, LossReason::Stopped | LossReason::AbruptEnd))
+    };
+    !processes.is_empty() && processes.iter().all(is_over)
+}
+
+/// A thread by its process and its own number.
+pub(crate) type ThreadKey = (u32, u32);
+
+/// How far the rows of each thread have been shown, by their time stamps: rows are only ever added behind others.
+#[derive(Default)]
+pub(crate) struct Seen {
+    before: HashMap<ThreadKey, Mark>,
+    now: HashMap<ThreadKey, Mark>,
+}
+
+/// The last time stamp, and how many rows had it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    stamp: u64,
+    rows: u32,
+}
+
+impl Seen {
+    /// Begins a new look.
+    pub(crate) fn look(&mut self) {
+        for (thread, mark) in self.now.drain() {
+            let known = self.before.entry(thread).or_default();
+            *known = mark.max(*known);
+        }
+    }
+
+    /// Takes the next row of a thread in this look: whether no look before has shown it.
+    pub(crate) fn is_new(&mut self, thread: ThreadKey, stamp: u64) -> bool {
+        let at = self.now.entry(thread).or_default();
+        at.rows = if at.stamp == stamp { at.rows + 1 } else { 1 };
+        at.stamp = stamp;
+        *at > self.before.get(&thread).copied().unwrap_or_default()
+    }
+}
+
+/// A recording that becomes a file when its program has ended.
+struct Followed {
+    path: PathBuf,
+    file: PathBuf,
+    /// What lies there of an earlier recording.
+    older: Option<Identity>,
+}
+
+/// A file as what it is, not as what it is called.
+type Identity = (u64, u64, i64, i64);
+
+impl Followed {
+    fn new(path: &Path) -> Self {
+        let file = file_of(path).unwrap_or_else(|| path.to_owned());
+        let older = if file == path { None } else { identity(&file) };
+        Self { path: path.to_owned(), file, older }
+    }
+
+    fn open(&self) -> Result<Recording, Failure> {
+        let opened = open(&self.path);
+        // What we read of the directory may have been taken away meanwhile, since the file is complete.
+        let packed = identity(&self.file).filter(|now| Some(*now) != self.older);
+        if packed.is_some() { open(&self.file) } else { opened }
+    }
+}
+
+fn identity(file: &Path) -> Option<Identity> {
+    let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Some((about.dev(), about.ino(), about.mtime(), about.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::model::Loss;
+
+    use super::*;
+
+    fn made_with(instruments: &str) -> Recording {
+        let mut recording = Recording::default();
+        recording.run.instruments = instruments.to_owned();
+        recording
+    }
+
+    #[test]
+    fn each_row_is_new_once() {
+        let mut seen = Seen::default();
+        let mut look = |stamps: &[u64]| {
+            seen.look();
+            stamps.iter().map(|stamp| seen.is_new((1, 1), *stamp)).collect::<Vec<_>>()
+        };
+        assert_eq!(look(&[5, 7, 7]), [true, true, true]);
+        assert_eq!(look(&[5, 7, 7, 7, 9]), [false, false, false, true, true]);
+        assert_eq!(look(&[7]), [false], "older rows were overwritten");
+        assert_eq!(look(&[9, 11]), [false, true]);
+    }
+
+    #[test]
+    fn what_was_never_asked_for_is_not_waited_for() {
+        assert!(!never_comes(&made_with(""), "flow"), "nothing has begun yet");
+        assert!(!never_comes(&made_with("calls:max=1;flow:all"), "flow"));
+        assert!(never_comes(&made_with("calls:max=1;events:flow"), "flow"));
+    }
+
+    #[test]
+    fn a_process_is_over_when_it_says_so_or_has_gone_or_was_told_to_stop() {
+        let stopped = Loss { reason: LossReason::Stopped, count: 1, first_ns: 0, last_ns: 0 };
+        let runs = Process::default();
+        let complete = Process { complete: true, ..Process::default() };
+        let told = Process { losses: vec![stopped], ..Process::default() };
+        assert!(!are_over(&[]), "none has begun");
+        assert!(are_over(&[complete.clone(), told]));
+        assert!(!are_over(&[complete, runs]));
+    }
+
+    #[test]
+    fn a_file_that_was_there_before_is_not_the_packed_recording() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (directory, file) = (folder.path().join("a.clrs.d"), folder.path().join("a.clrs"));
+        std::fs::write(&file, b"older").expect("a file");
+        let place = Followed::new(&directory);
+        assert!(place.open().expect_err("neither is there").to_string().contains("a.clrs.d"));
+        std::fs::remove_file(&file).expect("removed");
+        std::fs::write(&file, b"newer").expect("a file");
+        assert!(!place.open().expect_err("no recording").to_string().contains("a.clrs.d"));
+    }
+}
