@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::ProfilerInfo;
+use clrscope_recording::refusal;
 use clrscope_recording::request::{AGENT_VARIABLE, Glob, InstrumentRequest, Request};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, monotonic_ns};
 
@@ -43,19 +44,38 @@ pub(crate) struct Running {
 /// Starts everything; the error is a sentence for the recording directory.
 pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
     let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
-    let mut request = Request::parse(&given).map_err(|error| error.0)?;
+    let mut request = match Request::parse(&given) {
+        Ok(request) => request,
+        Err(error) => return Err(refuse_malformed(&given, error.0)),
+    };
     if request.instruments.is_empty() {
         request.instruments.push(InstrumentRequest { name: "calls".into(), options: Vec::new() });
     }
     let folder = recording_folder(&request)?;
-    let wanted = is_wanted(&request).inspect_err(|why| leave_word(&folder, why))?;
-    if !wanted {
-        // Without a trace: with the variables set for a whole machine this is what most programs meet.
-        return Err("this program is not one of those to be profiled".into());
-    }
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
-    with_signals_blocked(|| start_in(info, &given, &request, &folder)).inspect_err(|why| leave_word(&folder, why))
+    with_signals_blocked(|| {
+        start_in(info, &given, &request, &folder).map_err(|aside| {
+            if let Aside::Forced(why) = &aside {
+                leave_word(&folder, why);
+            }
+            aside.into_words()
+        })
+    })
+}
+
+/// Says why in the recording directory, if the text at least names one.
+fn refuse_malformed(given: &str, why: String) -> String {
+    let why = format!("{AGENT_VARIABLE} is not understood: {why}");
+    if let Some(folder) = Request::place(given) {
+        with_signals_blocked(|| leave_word(Path::new(&folder), &why));
+    }
+    why
+}
+
+/// Where even this can't be written there is nobody to tell.
+fn leave_word(folder: &Path, why: &str) {
+    let _ = refusal::leave(folder, std::process::id(), why);
 }
 
 /// Whether this is a program to be profiled.
@@ -67,18 +87,59 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
     Ok(ProgramNames::of_this_process(&command_line()).match_any(&patterns))
 }
 
-fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) -> Result<Running, String> {
+/// Why the agent steps aside.
+enum Aside {
+    /// It can't do its work.
+    Forced(String),
+    /// It is not wanted in this process, and leaves no trace.
+    Asked(&'static str),
+}
+
+impl Aside {
+    fn into_words(self) -> String {
+        match self {
+            Self::Forced(why) => why,
+            Self::Asked(why) => why.to_owned(),
+        }
+    }
+}
+
+impl From<String> for Aside {
+    fn from(why: String) -> Self {
+        Self::Forced(why)
+    }
+}
+
+fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) -> Result<Running, Aside> {
+    if !is_wanted(request)? {
+        // With the variables set for a whole machine this is what most programs meet.
+        return Err(Aside::Asked("this program is not one of those to be profiled"));
+    }
+    if request.join && !folder.is_dir() {
+        return Err(Aside::Asked("the recording is over: its directory is gone"));
+    }
     if !request.trust_writable {
         trust::check_own_file()?;
     }
     trust::check_folder(folder)?;
     if !request.children && is_child(folder) {
-        return Err("this process is a child, and children are not to be recorded".into());
+        return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
     let process = describe(info);
     let start_ns = process.mono_ns;
     let writer = ProcessWriter::create(folder, &process).map_err(|error| format!("{}: {error}", folder.display()))?;
     let writer: &'static ProcessWriter = Box::leak(Box::new(writer));
+    let running = start_instruments(info, given, request, writer, start_ns);
+    Ok(running.inspect_err(|_| writer.discard())?)
+}
+
+fn start_instruments(
+    info: &ProfilerInfo,
+    given: &str,
+    request: &Request,
+    writer: &'static ProcessWriter,
+    start_ns: u64,
+) -> Result<Running, String> {
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request)?));
@@ -101,6 +162,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     }
     filled.instruments.clear();
     filled.out = None;
+    filled.join = false;
     words.extend(Some(filled.to_string()).filter(|rest| !rest.is_empty()));
     writer.instruments(given, &words.join(";"));
     if !threads::prepare(writer, &started) {
@@ -170,10 +232,4 @@ fn is_child(folder: &Path) -> bool {
     let first = folder.join("only-one");
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(first);
     made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
-}
-
-/// Says in the recording directory why the agent stepped aside; the launcher prints it.
-fn leave_word(folder: &Path, why: &str) {
-    // Where even this can't be written there is nobody to tell.
-    let _ = std::fs::write(folder.join(format!("refused-{}.txt", std::process::id())), format!("{why}\n"));
 }

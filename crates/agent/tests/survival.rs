@@ -125,6 +125,43 @@ fn children_are_left_alone_when_told_so() {
 }
 
 #[test]
+fn forked_children_that_become_programs_are_processes_of_the_recording() {
+    each_runtime(|runtime| {
+        let run = unchanged(runtime, "Processes", &["fork-exec", "50"]);
+        let (root, children) = run.recording.processes.split_first().expect("the program");
+        assert_eq!(count(root, "Processes", "Processes.Program::Work"), 3, "on {}", runtime.version);
+        assert_eq!(children.len(), 3, "on {}", runtime.version);
+        for child in children {
+            assert_eq!(child.parent_pid, root.pid);
+            assert_eq!(count(child, "Processes", "Processes.Program::Work"), 50, "on {}", runtime.version);
+        }
+    });
+}
+
+#[test]
+fn a_program_that_becomes_another_is_two_processes_with_one_id() {
+    each_runtime(|runtime| {
+        let run = unchanged(runtime, "Processes", &["exec", "60"]);
+        let [before, after] = run.recording.processes.as_slice() else { panic!("{:?}", run.recording.processes) };
+        assert_eq!(before.pid, after.pid, "on {}", runtime.version);
+        let calls = [before, after].map(|process| count(process, "Processes", "Processes.Program::Work"));
+        assert_eq!(calls, [100, 60], "on {}", runtime.version);
+        assert_eq!((before.complete, after.complete), (false, true), "on {}", runtime.version);
+    });
+}
+
+#[test]
+fn a_program_that_closes_its_descriptors_is_recorded_on() {
+    each_runtime(|runtime| {
+        // It also sees that nobody writes into files that took the closed numbers.
+        let run = unchanged(runtime, "Processes", &["close"]);
+        let process = &run.recording.processes[0];
+        assert_eq!(count(process, "Processes", "Processes.Program::Work"), 300, "on {}", runtime.version);
+        assert!(process.complete && process.losses.is_empty(), "{:?} on {}", process.losses, runtime.version);
+    });
+}
+
+#[test]
 fn a_forked_child_never_writes_its_parents_recording() {
     each_runtime(|runtime| {
         let run = unchanged(runtime, "Processes", &["fork"]);

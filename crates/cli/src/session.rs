@@ -1,6 +1,5 @@
 //! One recording from start to end: what `run`, `demo` and `doctor` share.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -10,7 +9,7 @@ use clrscope_recording::request::Request;
 use clrscope_recording::writer::RunWriter;
 
 use crate::agent_file;
-use crate::errors::{Failure, one_line, reason, shown};
+use crate::errors::{Failure, reason, shown};
 use crate::launch::{Ended, Program, Signals, Stdout, agent_variables, start};
 use crate::output::{self, Place, Start};
 use crate::pack;
@@ -44,8 +43,6 @@ pub(crate) struct Recorded {
     pub(crate) ended: Ended,
     /// The packed file, or the directory when packing failed.
     pub(crate) path: PathBuf,
-    /// Why the agent stepped aside, where it did, each reason once.
-    pub(crate) refusals: Vec<String>,
     /// Whether only some programs were wanted.
     pub(crate) limited: bool,
 }
@@ -61,6 +58,8 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let mut request = plan.request;
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
+    // A program that outlives the recording may start others: these must not make its directory anew.
+    request.join = true;
     let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone())
         .inspect_err(|_| discard(&place))?;
     let pid = running.id();
@@ -71,8 +70,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     // From here on an interruption ends packing, not the recording.
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
-    let refusals = refusals(&place);
-    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), refusals, limited })
+    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), limited })
 }
 
 fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
@@ -81,20 +79,6 @@ fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
         Some(path) => output::begin_at(path, plan.force, &start),
         None => output::begin_named(&plan.program.name, &start),
     }
-}
-
-/// What agents that stepped aside left in the directory: `refused-PID.txt`. An agent that found no
-/// room even for that has left an empty file.
-fn refusals(place: &Place) -> Vec<String> {
-    let mut all = BTreeSet::new();
-    for entry in fs::read_dir(&place.folder).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(b"refused-") {
-            let why = fs::read_to_string(entry.path()).unwrap_or_default();
-            let why = if why.trim().is_empty() { "there is no space left on its disk" } else { why.trim() };
-            all.insert(one_line(why));
-        }
-    }
-    all.into_iter().collect()
 }
 
 /// The program did not start: there is nothing to keep.

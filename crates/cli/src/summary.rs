@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clrscope_analysis::{Query, summary};
+use clrscope_recording::model::Process;
 
-use crate::errors::shown;
+use crate::errors::{one_line, shown};
 use crate::launch::{Obstacle, obstacles};
 use crate::recording_file::open;
 use crate::session::Recorded;
@@ -13,6 +14,8 @@ use crate::text;
 
 /// Functions in the summary.
 const TOP: usize = 5;
+/// Processes without recording that are told of; the report has all.
+const MOST_REFUSALS: usize = 3;
 
 /// Says on stderr what was recorded, and where nothing was, why not.
 pub(crate) fn after_run(recorded: &Recorded) {
@@ -23,25 +26,20 @@ pub(crate) fn after_run(recorded: &Recorded) {
     };
     let query = Query { limit: Some(TOP), ..Query::default() };
     let view = summary(&recording, &query).unwrap_or_default();
-    if recording.processes.is_empty() || (view.top.is_empty() && !recorded.refusals.is_empty()) {
-        return say(&match recorded.refusals.first() {
-            Some(why) => format!("clrscope: nothing was recorded, the agent stepped aside: {why}"),
+    let mut refusals: Vec<&str> = recording.processes.iter().filter_map(Process::refusal).collect();
+    if refusals.len() == recording.processes.len() {
+        return say(&match refusals.first() {
+            Some(why) => one_line(format!("clrscope: nothing was recorded, {why}")),
             None => no_runtime(recorded.limited),
         });
     }
-    for why in recorded.refusals.iter().filter(|why| !was_asked_for(why)) {
-        say(&format!("clrscope: a process was not recorded, the agent stepped aside: {why}"));
-    }
+    refusals.truncate(MOST_REFUSALS);
+    refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     if !view.top.is_empty() {
         say(text::top(&view, message_width()).trim_end());
     }
     let name = word(path);
     say(&format!("clrscope: recorded {}; next: clrscope report {name}", shown(path)));
-}
-
-/// With `--no-children` the agents in children step aside because they were told to.
-fn was_asked_for(why: &str) -> bool {
-    why.contains("children are not to be recorded")
 }
 
 /// A path as a shell takes it.
@@ -61,7 +59,7 @@ fn no_runtime(limited: bool) -> String {
         Obstacle::OtherProfiler(..) => None,
     });
     match disabled {
-        Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out"),
+        Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out; unset it"),
         None if limited => {
             "clrscope: nothing was recorded: no .NET program that was started matches --only or a line of \
                             --only-from (name or path of its executable or entry assembly)"

@@ -195,7 +195,8 @@ fn an_agent_that_steps_aside_says_why_through_the_launcher() {
     let finished = testkit::run(shell).expect_success();
     assert_eq!(finished.stdout_text(), "Hello, World!\n");
     let said = finished.stderr_text();
-    assert!(said.starts_with("clrscope: nothing was recorded, the agent stepped aside: "), "{said}");
+    assert!(said.starts_with("clrscope: nothing was recorded, the agent in process "), "{said}");
+    assert!(said.contains(" stepped aside: ") && said.trim_end().ends_with("File too large"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 

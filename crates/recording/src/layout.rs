@@ -15,6 +15,8 @@
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
 //!
+//! An agent that could not do its work leaves `refused-PID.txt` instead: one line that says why.
+//!
 //! A file of an unknown kind, or a log record of an unknown kind, is passed over: later instruments
 //! add their own without breaking older readers.
 //!

@@ -5,6 +5,7 @@
 //! - [`reader`] turns what was written into the [`model`], whatever state it is in.
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
+//! - [`refusal`] is what an agent leaves that could not do its work.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 //! - [`trust`] says whether others could change a file that both sides rely on.
 
@@ -15,6 +16,7 @@ pub mod pack;
 pub mod packed;
 pub mod payload;
 pub mod reader;
+pub mod refusal;
 pub mod request;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -13,6 +13,7 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
+//! - [`confine`] runs programs without powers, on a small disk, with small files.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
 //!
@@ -21,6 +22,7 @@
 mod artifacts;
 mod azmcp;
 pub mod compile;
+pub mod confine;
 mod expectations;
 pub mod manifest;
 mod program;

@@ -138,6 +138,8 @@ impl RecordingArgs {
             duration_ms: self.duration.as_deref().map(duration).transpose()?,
             children: !self.no_children,
             programs: programs(&self.only, &self.only_from)?,
+            // The launcher sets it once it has made the directory.
+            join: false,
             trust_writable: self.trust_writable,
         })
     }

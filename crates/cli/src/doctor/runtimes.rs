@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::{Query, conditions};
+use clrscope_recording::model::Process;
 use clrscope_recording::request::{InstrumentRequest, Request};
 
 use super::{Check, Status};
@@ -150,6 +151,9 @@ fn explained(status: ExitStatus, errors: &str) -> Trouble {
 
 fn recorded_calls(folder: &Path) -> Result<u64, Trouble> {
     let recording = clrscope_recording::open(folder).ok().filter(|recording| !recording.processes.is_empty());
+    if let Some(why) = recording.iter().flat_map(|recording| &recording.processes).find_map(Process::refusal) {
+        return Err(Trouble::new(why, "cure that; 'clrscope run --help' has the options that matter"));
+    }
     let Some(recording) = recording else {
         let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
             Obstacle::Disabled(name) => Some(name),

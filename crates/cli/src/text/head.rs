@@ -139,7 +139,10 @@ fn ran(recording: &Recording) -> String {
         None if is_complete(recording) => "ended by itself".to_owned(),
         None => "its end was not seen".to_owned(),
     };
-    format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC"))
+    match run.started_unix_ns {
+        0 => end,
+        _ => format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC")),
+    }
 }
 
 fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {

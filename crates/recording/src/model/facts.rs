@@ -54,11 +54,13 @@ pub enum LossReason {
     EventDropped = 16,
     /// A callback sequence that the runtime should not send was ignored.
     OddCallback = 17,
+    /// The agent in a process could not do its work and stepped aside; a remark says why.
+    ProcessRefused = 18,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -77,6 +79,7 @@ impl LossReason {
         Self::RingOverwritten,
         Self::EventDropped,
         Self::OddCallback,
+        Self::ProcessRefused,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -101,6 +104,7 @@ impl LossReason {
             Self::RingOverwritten => "ring_overwritten",
             Self::EventDropped => "event_dropped",
             Self::OddCallback => "odd_callback",
+            Self::ProcessRefused => "process_refused",
         }
     }
 
@@ -126,6 +130,7 @@ impl LossReason {
             Self::RingOverwritten => "older events were overwritten by newer ones, as the ring is meant to",
             Self::EventDropped => "events found no place",
             Self::OddCallback => "unexpected callback sequences were ignored",
+            Self::ProcessRefused => "a process was not recorded; a remark says why",
         }
     }
 

@@ -1,6 +1,6 @@
 //! One profiled process: its dictionaries and its threads.
 
-use super::{EventBytes, Exit, Fact, Loss, TreeSource};
+use super::{EventBytes, Exit, Fact, Loss, LossReason, TreeSource};
 
 /// One .NET process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +55,15 @@ impl TickClock {
     #[must_use]
     pub fn ns_since_start(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start) as f64 * self.ns_per_tick) as u64
+    }
+}
+
+impl Process {
+    /// Why the agent in this process stepped aside, if it did: then nothing else is known of the process.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        let refused = self.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
+        self.facts.first().filter(|_| refused).map(|fact| fact.text.as_str())
     }
 }
 

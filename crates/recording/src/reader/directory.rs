@@ -10,6 +10,7 @@ use super::segment::SegmentBytes;
 use crate::layout::{kind, record};
 use crate::model::{Exit, Problem, Recording, Run};
 use crate::payload::PayloadReader;
+use crate::refusal;
 
 /// What `run.log` says.
 #[derive(Default)]
@@ -24,13 +25,16 @@ pub(super) fn read(folder: &Path, now: Now) -> Result<Recording, OpenError> {
     let mut problems = Vec::new();
     let log = read_run_log(folder, &mut problems);
     let folders = process_folders(folder).map_err(|error| OpenError::Io(folder.to_owned(), error))?;
-    if log.is_none() && folders.is_empty() {
+    let refused = refusal::read_all(folder);
+    if log.is_none() && folders.is_empty() && refused.is_empty() {
         return Err(OpenError::NotARecording(folder.to_owned(), "it has neither a run.log nor a process in it"));
     }
     let mut processes: Vec<ReadProcess> =
         folders.iter().filter_map(|folder| read_process(folder, &mut problems)).collect();
     processes.sort_by_key(|p| (p.mono_start, p.process.pid));
-    Ok(assemble(log.unwrap_or_default(), processes, problems, now))
+    let mut recording = assemble(log.unwrap_or_default(), processes, problems, now);
+    recording.processes.extend(refused);
+    Ok(recording)
 }
 
 fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {

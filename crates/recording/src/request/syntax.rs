@@ -26,6 +26,8 @@ pub struct Request {
     pub children: bool,
     /// The programs that are wanted; in all others the agent steps aside.
     pub programs: Programs,
+    /// Record only where the directory is there: a launcher made it, and once it is gone the recording is over.
+    pub join: bool,
     /// Do not insist that nobody else can write the agent's file and folders.
     pub trust_writable: bool,
 }
@@ -42,6 +44,7 @@ impl Default for Request {
             duration_ms: None,
             children: true,
             programs: Programs::default(),
+            join: false,
             trust_writable: false,
         }
     }
@@ -129,9 +132,17 @@ impl Request {
         Ok(request)
     }
 
+    /// The recording directory of a text that may be no request otherwise.
+    #[must_use]
+    pub fn place(text: &str) -> Option<String> {
+        let value = text.split(';').find_map(|part| part.trim().strip_prefix("out="))?;
+        decode(value).ok()
+    }
+
     fn take(&mut self, part: &str) -> Result<(), RequestError> {
         match part {
             "just-my-code" => self.just_my_code = true,
+            "join" => self.join = true,
             "trust-writable" => self.trust_writable = true,
             _ => match part.split_once('=') {
                 Some((key, value)) if is_word(key) => self.take_key(key, &decode(value)?)?,
@@ -178,6 +189,9 @@ impl fmt::Display for Request {
         }
         parts.extend(self.programs.only.iter().map(|glob| format!("only={}", encode(glob.as_str()))));
         parts.extend(self.programs.only_from.iter().map(|file| format!("only-from={}", encode(file))));
+        if self.join {
+            parts.push("join".to_owned());
+        }
         if self.trust_writable {
             parts.push("trust-writable".to_owned());
         }
@@ -288,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off;only=Shop*;only-from=/etc/programs";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off;only=Shop*;only-from=/etc/programs;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -313,6 +327,7 @@ mod tests {
             let error = Request::parse(bad).expect_err("not a request");
             assert!(error.0.contains(part), "{error}");
         }
+        assert_eq!(Request::place("speed=9;out=/tmp/a%3Bb;rate=0").as_deref(), Some("/tmp/a;b"));
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl ProcessWriter {
         make_private(recording)?;
         let folder = recording.join(format!("p{}-{}", process.pid, process.mono_ns));
         make_private(&folder)?;
+        // Half a process would only puzzle the reader.
+        Self::create_in(folder.clone(), process).inspect_err(|_| discard(&folder))
+    }
+
+    fn create_in(folder: PathBuf, process: &ProcessRecord) -> io::Result<Self> {
         let state = StateWriter::create(&folder.join("state.seg"))?;
         let log = LogWriter::create(&folder.join("process.log"))?;
         let threads = ThreadTable::create(&folder.join("threads.seg"))?;
@@ -113,6 +118,11 @@ impl ProcessWriter {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Takes the folder away again: the process will not be recorded after all.
+    pub fn discard(&self) {
+        discard(&self.folder);
     }
 
     /// The log.
@@ -231,6 +241,11 @@ impl ProcessWriter {
             self.state.lose(LossReason::DictionaryFull, 1, monotonic_ns());
         }
     }
+}
+
+/// What can't be removed is passed over: the reader copes.
+fn discard(folder: &Path) {
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 /// Makes a folder that only we can enter; one that is there already is used as it is.

@@ -1,0 +1,260 @@
+//! Disks that are small or refuse, and agent files that are missing or that others can change: the program
+//! never notices, what was recorded is reported, and what was lost is counted.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use clrscope_recording::model::{LossReason, Process, Recording};
+use clrscope_recording::request::AGENT_VARIABLE;
+use clrscope_testkit::confine::{with_file_size_limit, with_small_disk, without_powers};
+use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, scratch};
+use support::{Sums, under_agent};
+
+/// More distinct paths than a small disk holds: 8 MiB of tree.
+const MANY_PATHS: [&str; 1] = ["16"];
+
+fn program(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
+    let mut command = runtime.command(&fixture(name));
+    command.args(arguments);
+    command
+}
+
+fn assert_unchanged(with: &Finished, bare: &Finished, place: &str) {
+    assert_eq!(with.stdout_text(), bare.stdout_text(), "{place}: stdout");
+    assert_eq!(with.stderr_text(), bare.stderr_text(), "{place}: stderr");
+    assert_eq!(with.status, bare.status, "{place}: exit");
+}
+
+fn lost(process: &Process, reason: LossReason) -> u64 {
+    process.losses.iter().filter(|loss| loss.reason == reason).map(|loss| loss.count).sum()
+}
+
+/// Every call stands under its name, or was folded and counted.
+fn assert_all_calls_counted(process: &Process, finished: &Finished, place: &str) {
+    let sums = Sums::of(process, "Paths");
+    let of = |name: &str| sums.calls.get(name).copied().unwrap_or(0);
+    let expected = Expectations::parse(&finished.stdout_text());
+    let names = ["Paths.Program::Left", "Paths.Program::Right"];
+    let truth: u64 = names.iter().filter_map(|name| expected.calls(name)).sum();
+    let found: u64 = names.iter().map(|name| of(name)).sum();
+    let folded = of("(truncated)");
+    assert!(found > 1000 && folded > 1000, "{place}: {found} found and {folded} folded of {truth}");
+    // The calls at the bottom, with n = 0, are not counted by the program.
+    assert!(found + folded >= truth, "{place}: {found} found and {folded} folded of {truth}");
+}
+
+#[test]
+fn a_small_disk_that_fills_folds_what_finds_no_room() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let folder = scratch();
+        let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
+        for path in [&disk, &kept] {
+            fs::create_dir(path).expect("a folder");
+        }
+        let mut command = program(runtime, "Paths", &MANY_PATHS);
+        under_agent(&mut command, "calls", &disk.join("run.clrs.d"));
+        let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
+        let with = run(command);
+        assert_unchanged(&with, &run(program(runtime, "Paths", &MANY_PATHS)), &place);
+        let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
+        assert_eq!(recording.problems, [], "{place}");
+        let process = &recording.processes[0];
+        assert!(process.complete, "{place}: the end was not seen");
+        assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
+        assert_all_calls_counted(process, &with, &place);
+    });
+}
+
+#[test]
+fn events_that_find_no_disk_are_counted() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let folder = scratch();
+        let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
+        for path in [&disk, &kept] {
+            fs::create_dir(path).expect("a folder");
+        }
+        let mut command = program(runtime, "Paths", &MANY_PATHS);
+        under_agent(&mut command, "flow:all;include=[Paths]*", &disk.join("run.clrs.d"));
+        let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
+        let with = run(command);
+        assert_unchanged(&with, &run(program(runtime, "Paths", &MANY_PATHS)), &place);
+        let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
+        let process = &recording.processes[0];
+        let dropped = lost(process, LossReason::EventDropped);
+        assert!(dropped > 1000, "{place}: {:?}", process.losses);
+        let kept: usize = process.events.iter().flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes.len()).sum();
+        assert!(kept > 100_000, "{place}: {kept} bytes of events");
+    });
+}
+
+#[test]
+fn a_disk_too_small_to_begin_is_a_word_and_nothing_else() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        for size in ["64k", "1m"] {
+            let folder = scratch();
+            let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
+            for path in [&disk, &kept] {
+                fs::create_dir(path).expect("a folder");
+            }
+            let mut command = program(runtime, "Hello", &[]);
+            under_agent(&mut command, "calls", &disk.join("run.clrs.d"));
+            let Some(command) = with_small_disk(&command, &disk, size, &kept) else { return };
+            assert_unchanged(&run(command), &run(program(runtime, "Hello", &[])), &place);
+            let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
+            assert_only_refused(&recording, "No space left on device", &format!("{size} {place}"));
+        }
+    });
+}
+
+/// The recording says that a process was not recorded and why, and nothing else.
+fn assert_only_refused(recording: &Recording, why: &str, place: &str) {
+    assert_eq!(recording.problems, [], "{place}");
+    let [process] = recording.processes.as_slice() else { panic!("{place}: {:?}", recording.processes) };
+    assert!(process.refusal().is_some_and(|said| said.contains(why)), "{place}: {:?}", process.facts);
+    assert_eq!(lost(process, LossReason::ProcessRefused), 1, "{place}");
+}
+
+#[test]
+fn a_file_size_limit_folds_what_finds_no_room() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let prepared = || {
+            let mut command = program(runtime, "Paths", &MANY_PATHS);
+            // The runtime itself needs large files for this.
+            command.env("DOTNET_EnableWriteXorExecute", "0");
+            command
+        };
+        let mut command = prepared();
+        under_agent(&mut command, "calls", &out);
+        let with = run(with_file_size_limit(&command, 3 << 10));
+        assert_unchanged(&with, &run(with_file_size_limit(&prepared(), 3 << 10)), &place);
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        let process = &recording.processes[0];
+        assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
+        assert_all_calls_counted(process, &with, &place);
+    });
+}
+
+#[test]
+fn a_read_only_folder_leaves_the_program_alone() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let closed = folder.path().join("closed");
+        fs::create_dir(&closed).expect("a folder");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its mode");
+        let mut command = program(runtime, "Hello", &[]);
+        under_agent(&mut command, "calls", &closed.join("run.clrs.d"));
+        let bare = run(without_powers(&program(runtime, "Hello", &[])));
+        assert_unchanged(&run(without_powers(&command)), &bare, &format!("on {}", runtime.version));
+        assert_eq!(fs::read_dir(&closed).expect("a listing").count(), 0, "on {}", runtime.version);
+    });
+}
+
+#[test]
+fn a_request_that_is_not_understood_is_refused_in_its_own_folder() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut command = program(runtime, "Hello", &[]);
+        under_agent(&mut command, "calls;speed=9", &out);
+        let bare = run(program(runtime, "Hello", &[]));
+        assert_unchanged(&run(command), &bare, &format!("on {}", runtime.version));
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        assert_only_refused(&recording, "'speed' is neither a setting nor an instrument", "speed");
+    });
+}
+
+/// Runs hello world with this library as the agent; it must be as if there were none. What was left of a recording.
+fn with_library(runtime: &Runtime, library: &Path, out: &Path) -> Option<Recording> {
+    let mut command = program(runtime, "Hello", &[]);
+    under_agent(&mut command, "calls", out);
+    command.env("CORECLR_PROFILER_PATH", library).env(AGENT_VARIABLE, format!("calls;out={}", out.display()));
+    let bare = run(without_powers(&program(runtime, "Hello", &[])));
+    assert_unchanged(&run(without_powers(&command)), &bare, &format!("{} on {}", library.display(), runtime.version));
+    clrscope_recording::open(out).ok()
+}
+
+#[test]
+fn an_agent_that_is_missing_unreadable_or_no_library_is_as_none() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let (out, file) = (folder.path().join("run.clrs.d"), folder.path().join("agent.so"));
+        assert!(with_library(runtime, &folder.path().join("missing.so"), &out).is_none());
+        fs::write(&file, "no library at all").expect("a file");
+        assert!(with_library(runtime, &file, &out).is_none());
+        fs::copy(agent(), &file).expect("a copy");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("its mode");
+        assert!(with_library(runtime, &file, &out).is_none());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o500)).expect("its mode");
+        let recording = with_library(runtime, &file, &out).expect("a good copy records");
+        assert!(recording.processes[0].complete, "on {}", runtime.version);
+    });
+}
+
+#[test]
+fn an_agent_that_others_can_write_steps_aside() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let open = folder.path().join("open");
+        fs::create_dir(&open).expect("a folder");
+        let (own, lent) = (folder.path().join("agent.so"), open.join("agent.so"));
+        for (file, mode) in [(&own, 0o777), (&lent, 0o500)] {
+            fs::copy(agent(), file).expect("a copy");
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("its mode");
+        }
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("its mode");
+        for (number, file, culprit) in [(1, &own, &own), (2, &lent, &open)] {
+            let out = folder.path().join(format!("{number}.clrs.d"));
+            let recording = with_library(runtime, file, &out).expect("a word");
+            let why = format!("{} can be written by others", culprit.display());
+            assert_only_refused(&recording, &why, &format!("on {}", runtime.version));
+        }
+    });
+}
+
+#[test]
+fn a_place_that_others_can_write_gets_a_word_and_no_recording() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let open = folder.path().join("open");
+        fs::create_dir(&open).expect("a folder");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("its mode");
+        let mut command = program(runtime, "Hello", &[]);
+        under_agent(&mut command, "calls", &open.join("run.clrs.d"));
+        assert_unchanged(&run(command), &run(program(runtime, "Hello", &[])), &format!("on {}", runtime.version));
+        let recording = clrscope_recording::open(&open.join("run.clrs.d")).expect("a word");
+        assert_only_refused(&recording, "can be written by others", &format!("on {}", runtime.version));
+    });
+}
+
+#[test]
+fn two_programs_at_once_record_into_one_folder() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let children: Vec<_> = (0..3)
+            .map(|_| {
+                let mut command = program(runtime, "Recursion", &[]);
+                under_agent(&mut command, "calls", &out);
+                std::thread::spawn(move || run(command).expect_success())
+            })
+            .collect();
+        let finished: Vec<_> = children.into_iter().map(|child| child.join().expect("a run")).collect();
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        assert_eq!(recording.processes.len(), 3, "on {}", runtime.version);
+        let truth = Expectations::parse(&finished[0].stdout_text()).calls("Recursion.Program::Fib");
+        for process in &recording.processes {
+            let sums = Sums::of(process, "Recursion");
+            assert_eq!(sums.calls.get("Recursion.Program::Fib").copied(), truth, "on {}", runtime.version);
+        }
+    });
+}

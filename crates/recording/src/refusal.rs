@@ -1,0 +1,97 @@
+//! A word left in the recording directory by an agent that could not do its work: `refused-PID.txt`.
+//!
+//! Such a process goes on without us; its word makes it a process of the recording that has nothing but
+//! the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says why.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::model::{Fact, Loss, LossReason, Process};
+
+const START: &str = "refused-";
+const END: &str = ".txt";
+/// Longer words are cut.
+const LONGEST: u64 = 4096;
+
+/// Leaves a word in `folder`, which is made when missing: process `pid` was not recorded because of `why`.
+///
+/// # Errors
+/// Those of making folder and file. The file must not exist: others may be able to put links there.
+pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let name = format!("{START}{pid}{END}");
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
+    // The number of a system error tells nobody more than its words.
+    let why = why.split(" (os error").next().unwrap_or(why);
+    file.write_all(format!("{why}\n").as_bytes())
+}
+
+/// The processes that left a word in `folder`, lowest process id first.
+pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<Process> = entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.strip_prefix(START)?.strip_suffix(END)?.parse().ok()?;
+            Some(process(pid, &word(&entry.path())))
+        })
+        .collect();
+    found.sort_by_key(|process| process.pid);
+    found
+}
+
+/// An agent that found no room even for its word has left an empty file.
+fn word(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    // What can't be read says as much as an empty file does.
+    let _ = std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    match text.trim() {
+        "" => "there is no space left on its disk".to_owned(),
+        why => why.to_owned(),
+    }
+}
+
+fn process(pid: u32, why: &str) -> Process {
+    let loss = Loss { reason: LossReason::ProcessRefused, count: 1, first_ns: 0, last_ns: 0 };
+    let fact = Fact { time_ns: 0, text: format!("the agent in process {pid} stepped aside: {why}") };
+    Process { pid, losses: vec![loss], facts: vec![fact], ..Process::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_becomes_a_process_with_a_loss() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let folder = temp.path().join("x.clrs.d");
+        leave(&folder, 12, "the disk is full (os error 28)").expect("a word");
+        std::fs::write(folder.join("refused-7.txt"), "").expect("an empty file");
+        std::fs::write(folder.join("refused-me.txt"), "no number").expect("another file");
+        let recording = crate::open(&folder).expect("a recording of nothing");
+        let words: Vec<_> = recording.processes.iter().map(|p| (p.pid, p.facts[0].text.as_str())).collect();
+        assert_eq!(
+            words,
+            [
+                (7, "the agent in process 7 stepped aside: there is no space left on its disk"),
+                (12, "the agent in process 12 stepped aside: the disk is full"),
+            ]
+        );
+        assert!(recording.processes.iter().all(|p| p.losses[0].reason == LossReason::ProcessRefused && !p.complete));
+    }
+
+    #[test]
+    fn a_word_follows_no_link() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let precious = temp.path().join("precious");
+        std::fs::write(&precious, "mine").expect("a file");
+        std::os::unix::fs::symlink(&precious, temp.path().join("refused-5.txt")).expect("a link");
+        assert!(leave(temp.path(), 5, "why").is_err());
+        assert_eq!(std::fs::read_to_string(&precious).expect("the file"), "mine");
+    }
+}

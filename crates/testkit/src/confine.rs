@@ -1,0 +1,60 @@
+//! Programs in narrower places: without the powers of root, on a small disk, with small files.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use crate::runtimes::say;
+
+/// The command as a user without powers would run it, so that permissions mean something: root keeps its name and loses its capabilities.
+///
+/// # Panics
+/// When root has no `setpriv` to do so with.
+pub fn without_powers(command: &Command) -> Command {
+    match rustix::process::geteuid().is_root() {
+        true => wrapped(&["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"], command),
+        false => wrapped(&["env"], command),
+    }
+}
+
+/// The command with a limit on the size of every file it writes, in KiB.
+pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
+    wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)
+}
+
+/// The command with a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is copied to `kept`: the
+/// file system is gone with it. `None`, said aloud, where mounting is not allowed.
+pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path) -> Option<Command> {
+    const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
+                          folder=$2 kept=$3; shift 3; \"$@\"; code=$?\n\
+                          cp -r --sparse=always \"$folder/.\" \"$kept\"; exit $code";
+    let space: &[&str] = match rustix::process::geteuid().is_root() {
+        true => &["unshare", "--mount"],
+        false => &["unshare", "--user", "--map-root-user", "--mount"],
+    };
+    let trial = Command::new(space[0]).args(&space[1..]).args(["mount", "-t", "tmpfs", "trial", "/mnt"]).output();
+    if !trial.is_ok_and(|output| output.status.success()) {
+        say("NOT RUN: this machine does not allow mounting a small disk");
+        return None;
+    }
+    let (folder, kept) = (folder.to_str().expect("UTF-8"), kept.to_str().expect("UTF-8"));
+    let words = [space, &["sh", "-c", SCRIPT, "sh", size, folder, kept]].concat();
+    Some(wrapped(&words, command))
+}
+
+/// `command` with words in front, in the same environment and folder.
+fn wrapped(words: &[&str], command: &Command) -> Command {
+    let mut outer = Command::new(words[0]);
+    let all = words[1..].iter().map(OsString::from).chain([command.get_program().to_owned()]);
+    outer.args(all).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    outer
+}
