@@ -10,7 +10,7 @@ use clrscope_recording::writer::RunWriter;
 
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
-use crate::launch::{Ended, Program, Signals, Stdout, agent_variables, start};
+use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, start};
 use crate::output::{self, Place, Start};
 use crate::pack;
 use crate::terminal::say;
@@ -34,6 +34,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) progress: bool,
     /// Where the program's output goes.
     pub(crate) stdout: Stdout,
+    /// Who watches the program.
+    pub(crate) debugger: Option<Debugger>,
 }
 
 /// A finished recording.
@@ -60,7 +62,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     request.out = Some(place.folder_text());
     // A program that outlives the recording may start others: these must not make its directory anew.
     request.join = true;
-    let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone())
+    let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone(), plan.debugger)
         .inspect_err(|_| discard(&place))?;
     let pid = running.id();
     let ended = running.wait().map_err(|e| our_failure("cannot see the program's end", &e))?;

@@ -50,6 +50,12 @@ fn usage_errors_are_three_lines_and_exit_2_but_125_under_run() {
         "run --rate 0 app.dll",
         "run --duration soon app.dll",
         "run --only= app.dll",
+        "run --profiler x.so app.dll",
+        "run --clsid {1} app.dll",
+        "run --profiler x.so --clsid {1} app.dll",
+        "run --profiler x.so --clsid {1} -i calls -o x.clrs app.dll",
+        "run --profiler x.so --clsid {1} --include X --only Y app.dll",
+        "run --debugger windbg app.dll",
         "env --only=",
     ];
     let mut all = String::new();
@@ -95,6 +101,9 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         ("run -- plain", 127),
         ("run -- ./folder", 126),
         ("run --only-from missing -- true", 125),
+        ("run --profiler missing.so --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
+        ("run --profiler folder --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
+        ("run --profiler plain --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
         ("env --only-from missing", 1),
         ("env --only-from folder", 1),
         ("env --only-from open", 1),

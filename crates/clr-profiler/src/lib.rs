@@ -121,6 +121,7 @@ mod per_thread;
 mod profiler;
 mod setup;
 pub mod shadow_stack;
+mod signs;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};

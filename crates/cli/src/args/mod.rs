@@ -84,7 +84,7 @@ pub(crate) fn description() -> clap::Command {
 impl Command {
     fn into_task(self) -> Result<Task, Failure> {
         Ok(match self {
-            Self::Run(args) => Task::Run(Box::new(args.into_options()?)),
+            Self::Run(args) => args.into_task()?,
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),

@@ -3,14 +3,17 @@
 use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clrscope_recording::request::{
     Filter, Glob, InstrumentRequest, Pattern, Programs, Request, RequestError, parse_duration,
 };
 
+use crate::commands::Task;
 use crate::commands::run::Options;
+use crate::commands::run_profiler;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::instruments;
+use crate::launch::{Debugger, parse_class_id};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +22,7 @@ Examples:
   clrscope run -i calls:clock=tsc,noinline -o slow.clrs -- ./app
   clrscope run --include '[Shop]*' --exclude '*::get_*' -- ./app
   clrscope run --only 'Shop.*' -- ./start-all.sh
+  clrscope run --profiler target/release/libmine.so --clsid '{6F0E8E6B-...}' -- ./app
 
 The exit code is the program's (128+n when signal n ended it); 125 when clrscope itself failed,
 126 when the program can't be executed, 127 when it is not found.";
@@ -46,9 +50,56 @@ pub(super) struct Run {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Start the program under gdb or lldb, or let it wait until any debugger attaches
+    #[arg(long, value_enum, value_name = "DEBUGGER")]
+    debugger: Option<DebuggerName>,
+
+    /// Load this profiler, of your own or of anybody, instead of recording; needs --clsid
+    #[arg(long, value_name = "LIB", requires = "clsid", conflicts_with_all = OF_RECORDINGS)]
+    profiler: Option<PathBuf>,
+
+    /// The class identifier of --profiler, such as '{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}'
+    #[arg(long, value_name = "GUID", requires = "profiler")]
+    clsid: Option<String>,
+
     /// The program and its arguments; 'app.dll' means 'dotnet app.dll'
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+/// What has no meaning where nothing is recorded.
+const OF_RECORDINGS: [&str; 13] = [
+    "instruments",
+    "include",
+    "exclude",
+    "redact",
+    "just_my_code",
+    "duration",
+    "rate",
+    "no_children",
+    "only",
+    "only_from",
+    "trust_writable",
+    "output",
+    "force",
+];
+
+/// The names of `--debugger`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DebuggerName {
+    Gdb,
+    Lldb,
+    Wait,
+}
+
+impl From<DebuggerName> for Debugger {
+    fn from(name: DebuggerName) -> Self {
+        match name {
+            DebuggerName::Gdb => Self::Gdb,
+            DebuggerName::Lldb => Self::Lldb,
+            DebuggerName::Wait => Self::Wait,
+        }
+    }
 }
 
 /// What to record: the same for every command that makes a recording or prepares one.
@@ -100,7 +151,22 @@ pub(super) struct RecordingArgs {
 }
 
 impl Run {
-    pub(super) fn into_options(self) -> Result<Options, Failure> {
+    pub(super) fn into_task(self) -> Result<Task, Failure> {
+        match (self.profiler, self.clsid) {
+            (Some(library), Some(clsid)) => Ok(Task::RunProfiler(run_profiler::Options {
+                library,
+                class_id: class_id(&clsid)?,
+                debugger: self.debugger.map(Debugger::from),
+                quiet: self.quiet,
+                command: self.command,
+            })),
+            _ => {
+                Self { profiler: None, clsid: None, ..self }.into_options().map(|options| Task::Run(Box::new(options)))
+            }
+        }
+    }
+
+    fn into_options(self) -> Result<Options, Failure> {
         let instruments_given = self.recording.instruments_given();
         Ok(Options {
             request: self.recording.into_request()?,
@@ -108,9 +174,20 @@ impl Run {
             output: self.output,
             force: self.force,
             quiet: self.quiet,
+            debugger: self.debugger.map(Debugger::from),
             command: self.command,
         })
     }
+}
+
+fn class_id(text: &str) -> Result<String, Failure> {
+    parse_class_id(text).ok_or_else(|| {
+        Failure::usage(
+            format!("'--clsid' does not take {}", quoted(text)),
+            "a class id has 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12",
+            "take it from the profiler's documentation, or from its export_profiler!",
+        )
+    })
 }
 
 impl RecordingArgs {

@@ -72,6 +72,7 @@ fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Resul
         force,
         progress: messages_on_terminal(),
         stdout: Stdout::OurStderr,
+        debugger: None,
     })
 }
 

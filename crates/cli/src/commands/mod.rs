@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod pack;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod run_profiler;
 
 use crate::errors::Failure;
 
@@ -21,6 +22,8 @@ use crate::errors::Failure;
 pub(crate) enum Task {
     /// `clrscope run`
     Run(Box<run::Options>),
+    /// `clrscope run --profiler`
+    RunProfiler(run_profiler::Options),
     /// `clrscope report`
     Report(Box<report::Options>),
     /// `clrscope report --view flow`
@@ -54,6 +57,7 @@ impl Task {
         let done = |()| 0;
         match self {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
+            Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Report(options) => report::perform(&options).map(done),
             Self::Flow(options) => flow::perform(&options).map(done),
             Self::Events(options) => events::perform(&options).map(done),

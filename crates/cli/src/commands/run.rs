@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clrscope_recording::request::Request;
 
 use crate::errors::{Failure, one_line};
-use crate::launch::{Obstacle, Stdout, obstacles, resolve};
+use crate::launch::{Debugger, Obstacle, Stdout, obstacles, resolve};
 use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, say};
 use crate::{programs, runtime, summary};
@@ -25,6 +25,8 @@ pub(crate) struct Options {
     pub(crate) force: bool,
     /// Print nothing but errors.
     pub(crate) quiet: bool,
+    /// Who watches the program.
+    pub(crate) debugger: Option<Debugger>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -37,7 +39,7 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;
     if !options.quiet {
-        warn_of_obstacles();
+        warn_of_obstacles("clrscope");
     }
     let recorded = record(Plan {
         program: &program,
@@ -48,6 +50,7 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
+        debugger: options.debugger,
     })?;
     if !options.quiet {
         summary::after_run(&recorded);
@@ -55,15 +58,15 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
     Ok(recorded.ended.code())
 }
 
-/// One line each, before the program's own output begins.
-fn warn_of_obstacles() {
+/// One line each, before the program's own output begins; `ours` is the profiler that is loaded.
+pub(super) fn warn_of_obstacles(ours: &str) {
     for obstacle in obstacles(|name| env::var_os(name)) {
         say(&match obstacle {
             Obstacle::OtherProfiler(name, value) => one_line(format!(
-                "clrscope: the profiler named by {name} ({value}) is not loaded in this run; clrscope is"
+                "clrscope: the profiler named by {name} ({value}) is not loaded in this run; {ours} is"
             )),
             Obstacle::Disabled(name) => {
-                format!("clrscope: {name}=0 keeps every profiler out; nothing will be recorded unless it is unset")
+                format!("clrscope: {name}=0 keeps every profiler out, {ours} too, unless it is unset")
             }
         });
     }

@@ -1,6 +1,5 @@
 //! The program as a child process.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -8,6 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 use clrscope_recording::model::Exit;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::debugger::{Debugger, Variables};
 use super::program::Program;
 use super::signals::Signals;
 use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, reason};
@@ -31,16 +31,27 @@ pub(crate) struct Running {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended(Exit);
 
-/// Starts the program with our terminal, our folder and our environment plus `variables`.
+/// Starts the program with our terminal, our folder and our environment plus `variables`, under a debugger if there is one.
 ///
 /// # Errors
 /// With the exit code of a shell: 127 when the program vanished, 126 for everything else.
 pub(crate) fn start(
     program: &Program,
-    variables: &[(String, OsString)],
+    variables: &Variables,
     stdout: Stdout,
     signals: Signals,
+    debugger: Option<Debugger>,
 ) -> Result<Running, Failure> {
+    let Some(debugger) = debugger else { return start_alone(program, variables, stdout, signals) };
+    let (watched, variables) = debugger.command(program, variables)?;
+    let running = start_alone(&watched, &variables, stdout, signals)?;
+    if let Some(pid) = Pid::from_raw(running.id() as i32) {
+        debugger.started(pid);
+    }
+    Ok(running)
+}
+
+fn start_alone(program: &Program, variables: &Variables, stdout: Stdout, signals: Signals) -> Result<Running, Failure> {
     let mut command = Command::new(&program.executable);
     command.args(&program.arguments).envs(variables.iter().map(|(name, value)| (name, value)));
     match stdout {

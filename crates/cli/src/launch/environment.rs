@@ -6,19 +6,25 @@ use std::path::Path;
 use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
 
 /// What to set so that every .NET program started with it loads the agent.
+pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
+    let mut variables = profiler_variables(agent, AGENT_CLSID);
+    variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
+    variables
+}
+
+/// What to set so that every .NET program started with it loads a profiler.
 ///
 /// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is given
 /// under the name for 64 bits too, because a value left there by another profiler would win.
-pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
+pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String, OsString)> {
     let mut variables = Vec::new();
     for prefix in ["CORECLR", "DOTNET"] {
         let mut set = |name: &str, value: &OsStr| variables.push((format!("{prefix}_{name}"), value.to_owned()));
         set("ENABLE_PROFILING", OsStr::new("1"));
-        set("PROFILER", OsStr::new(AGENT_CLSID));
-        set("PROFILER_PATH", agent.as_os_str());
-        set("PROFILER_PATH_64", agent.as_os_str());
+        set("PROFILER", OsStr::new(class_id));
+        set("PROFILER_PATH", library.as_os_str());
+        set("PROFILER_PATH_64", library.as_os_str());
     }
-    variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
     variables
 }
 

@@ -1,11 +1,17 @@
 //! Starting a program under the agent: which file, which environment, which signals, which exit code.
 
 mod child;
+mod debugger;
 mod environment;
+mod library;
 mod program;
 mod signals;
+mod watch;
 
 pub(crate) use child::{Ended, Stdout, start};
-pub(crate) use environment::{Obstacle, agent_variables, obstacles};
+pub(crate) use debugger::Debugger;
+pub(crate) use environment::{Obstacle, agent_variables, obstacles, profiler_variables};
+pub(crate) use library::{SIGNS_VARIABLE, Sign, check as check_library, parse_class_id, signs};
 pub(crate) use program::{Program, resolve};
 pub(crate) use signals::Signals;
+pub(crate) use watch::{Seen, Watch};

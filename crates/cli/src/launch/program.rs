@@ -68,7 +68,11 @@ fn check_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn check_on_path(name: &OsStr) -> Result<(), Failure> {
+/// Whether a folder of `PATH` has a program of this name.
+///
+/// # Errors
+/// Exit code 127 when none has, 126 when what is there can't be executed.
+pub(super) fn check_on_path(name: &OsStr) -> Result<(), Failure> {
     let variable = env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut refused = None;
     for candidate in env::split_paths(&variable).map(|folder| folder.join(name)) {

@@ -67,7 +67,9 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn Shutdown(&self) -> HRESULT {
-        self.tell(|p| p.shutdown())
+        let answer = self.tell(|p| p.shutdown());
+        crate::signs::give_end();
+        answer
     }
 
     unsafe fn AppDomainCreationStarted(&self, app_domain_id: usize) -> HRESULT {

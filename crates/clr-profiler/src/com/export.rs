@@ -66,7 +66,9 @@ pub unsafe fn get_class_object(
     // SAFETY: `object` was checked.
     unsafe { *object = std::ptr::null_mut() };
     // SAFETY: `class` was checked.
-    if unsafe { *class } != ours {
+    let asked = unsafe { *class };
+    if asked != ours {
+        crate::signs::give(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
         return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
     }
     let factory: IClassFactory = Factory { make: Box::new(move || Some(make())) }.into();

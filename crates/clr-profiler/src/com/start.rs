@@ -29,6 +29,10 @@ pub(super) unsafe fn initialize(callbacks: &Callbacks, info: *mut c_void, client
         }
         applied
     });
+    match &outcome {
+        Ok(()) => crate::signs::give("loaded"),
+        Err(error) => crate::signs::give(format_args!("refused {error}")),
+    }
     match outcome {
         Ok(()) => HRESULT(0),
         Err(error) if client_data.is_some() => HRESULT(error.hresult().0),

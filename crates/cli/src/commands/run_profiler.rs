@@ -1,0 +1,117 @@
+//! `clrscope run --profiler`: a program with any profiler library; nothing is recorded.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::run::warn_of_obstacles;
+use crate::errors::{Failure, reason, shown};
+use crate::launch::{
+    Debugger, Obstacle, SIGNS_VARIABLE, Seen, Sign, Signals, Stdout, Watch, check_library, obstacles,
+    profiler_variables, resolve, signs, start,
+};
+use crate::runtime;
+use crate::terminal::say;
+
+/// What to run and with which profiler.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The profiler's library.
+    pub(crate) library: PathBuf,
+    /// Its class id, in braces.
+    pub(crate) class_id: String,
+    /// Who watches the program.
+    pub(crate) debugger: Option<Debugger>,
+    /// Print nothing but errors.
+    pub(crate) quiet: bool,
+    /// The program and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs it; the program's exit code.
+///
+/// # Errors
+/// When the library can't be a profiler, or the program did not start or nobody saw its end.
+pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
+    let library = check_library(&options.library)?;
+    let program = resolve(&options.command, runtime::host)?;
+    if !options.quiet {
+        warn_of_obstacles("the one of --profiler");
+    }
+    let failed = |what: &str, error: std::io::Error| Failure::new(what, reason(&error), "run 'clrscope doctor'");
+    let signals = Signals::take_over().map_err(|error| failed("cannot handle signals", error))?;
+    let mut variables = profiler_variables(&library, &options.class_id);
+    // What can't be watched is told less about, no more.
+    let watched = !options.quiet && options.debugger.is_none();
+    let signs_file = watched.then(NamedTempFile::new).and_then(Result::ok);
+    let watch = watched.then(|| Watch::on(&library)).and_then(Result::ok);
+    if let Some(file) = &signs_file {
+        variables.push((SIGNS_VARIABLE.to_owned(), file.path().into()));
+    }
+    let running = start(&program, &variables, Stdout::Ours, signals, options.debugger)?;
+    let ended = running.wait().map_err(|error| failed("cannot see the program's end", error))?;
+    if let Some(file) = &signs_file {
+        for line in told(&library, &signs(file.path()), watch.as_ref().map(Watch::seen).as_ref()) {
+            say(line.trim_end());
+        }
+    }
+    Ok(ended.code())
+}
+
+/// What became of the library, for the user.
+fn told(library: &Path, signs: &[Sign], seen: Option<&Seen>) -> Vec<String> {
+    let of = |kind: &'static str| signs.iter().filter(move |sign| sign.kind == kind);
+    let mut lines: Vec<String> = of("class").take(1).map(|sign| other_class(library, &sign.words)).collect();
+    lines.extend(of("refused").take(1).map(|sign| {
+        let hint = "its 'initialize' answered with an error, or with a setup that can't be had";
+        Failure::new(format!("{} stepped aside in process {}", shown(library), sign.pid), &sign.words, hint).to_string()
+    }));
+    lines.extend(
+        of("ended")
+            .filter(|sign| !sign.words.is_empty())
+            .take(1)
+            .map(|sign| format!("clrscope: in process {} {} caught {}", sign.pid, shown(library), sign.words)),
+    );
+    match (of("loaded").count(), seen) {
+        (0, _) if !lines.is_empty() => {}
+        (0, Some(Seen::NeverOpened)) => lines.push(never_opened(library)),
+        (0, Some(Seen::Opened(without))) => lines.extend(without.first().map(|pid| let_go(library, *pid))),
+        (0, None) => {}
+        (1, _) => lines.push(format!("clrscope: {} was loaded into one process", shown(library))),
+        (number, _) => lines.push(format!("clrscope: {} was loaded into {number} processes", shown(library))),
+    }
+    lines
+}
+
+/// `words` are the class that was asked for and the one there is.
+fn other_class(library: &Path, words: &str) -> String {
+    let (asked, own) = words.split_once(' ').unwrap_or((words, ""));
+    let what = format!("the runtime could not make a profiler from {}", shown(library));
+    Failure::new(what, format!("it has the class {own}, not {asked}"), format!("--clsid '{own}'")).to_string()
+}
+
+fn never_opened(library: &Path) -> String {
+    let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
+        Obstacle::Disabled(name) => Some(name),
+        Obstacle::OtherProfiler(..) => None,
+    });
+    let what = format!("no runtime loaded {}", shown(library));
+    let failure = match disabled {
+        Some(name) => Failure::new(what, format!("{name}=0 keeps every profiler out"), format!("unset {name}")),
+        None => Failure::new(
+            what,
+            "the program started no .NET runtime that loads profilers",
+            "native programs, NativeAOT and Mono load none, nor does .NET whose runtimeconfig.json switches diagnostics off",
+        ),
+    };
+    failure.to_string()
+}
+
+fn let_go(library: &Path, pid: u32) -> String {
+    let what = format!("the runtime in process {pid} opened {} and let it go", shown(library));
+    let why = "its class id is not the one of --clsid, a library it needs is missing, or its Initialize failed";
+    Failure::new(what, why, format!("ldd {}; compare --clsid with the profiler's documentation", shown(library)))
+        .to_string()
+}

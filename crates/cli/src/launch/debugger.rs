@@ -1,0 +1,109 @@
+//! A program under a debugger, or waiting for one: the profiler's variables are for the program alone.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::program::{Program, check_on_path};
+use crate::errors::Failure;
+use crate::terminal::say;
+
+/// Signals that the runtime uses itself.
+const RUNTIMES_OWN: [&str; 4] = ["SIGUSR1", "SIG34", "SIG35", "SIG36"];
+/// Where the runtime enters a profiler; its library is loaded later.
+const AT_LOAD: &str = "DllGetClassObject";
+/// How often to look whether a debugger has come.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Who watches the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Debugger {
+    /// gdb starts it.
+    Gdb,
+    /// lldb starts it.
+    Lldb,
+    /// Any that attaches; until then the program stands still before its first instruction.
+    Wait,
+}
+
+/// Variables of the environment.
+pub(super) type Variables = Vec<(String, OsString)>;
+
+impl Debugger {
+    /// What to start in place of `program`, and with which variables.
+    ///
+    /// # Errors
+    /// When the debugger is not installed.
+    pub(super) fn command(self, program: &Program, variables: &Variables) -> Result<(Program, Variables), Failure> {
+        let (executable, mut arguments) = match self {
+            Self::Gdb => ("gdb", gdb_words(variables)),
+            Self::Lldb => ("lldb", lldb_words(variables)),
+            Self::Wait => ("sh", ["-c", "kill -STOP $$; exec \"$@\"", "sh"].map(OsString::from).to_vec()),
+        };
+        check_on_path(executable.as_ref()).map_err(|failure| {
+            let hint = format!("install {executable}, or use --debugger wait and attach the debugger you have");
+            Failure::new(format!("cannot start {executable}"), failure.why(), hint).with_code(failure.code())
+        })?;
+        arguments.push(program.executable.clone());
+        arguments.extend_from_slice(&program.arguments);
+        let started = Program { executable: executable.into(), arguments, name: program.name.clone() };
+        let variables = if self == Self::Wait { variables.clone() } else { Vec::new() };
+        Ok((started, variables))
+    }
+
+    /// What there is to do once it runs as `pid`.
+    pub(super) fn started(self, pid: Pid) {
+        if self == Self::Wait {
+            let id = pid.as_raw_nonzero();
+            say(&format!(
+                "clrscope: process {id} waits for a debugger: gdb -p {id} (or lldb -p {id}), then 'continue'"
+            ));
+            thread::spawn(move || release_when_traced(pid));
+        }
+    }
+}
+
+/// Lets the program run as soon as somebody traces it; the debugger decides what that means.
+fn release_when_traced(pid: Pid) {
+    let status = format!("/proc/{}/status", pid.as_raw_nonzero());
+    while let Ok(text) = fs::read_to_string(&status) {
+        let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+        if tracer.is_some_and(|tracer| tracer.trim() != "0") {
+            // Debuggers that know of stopped programs have sent it already.
+            let _ = kill_process(pid, Signal::CONT);
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn gdb_words(variables: &Variables) -> Vec<OsString> {
+    let mut words = vec![OsString::from("-q")];
+    let mut command = |command: OsString| words.extend([OsString::from("-ex"), command]);
+    for (name, value) in variables {
+        let mut set = OsString::from(format!("set environment {name}="));
+        set.push(value);
+        command(set);
+    }
+    command(format!("handle {} nostop noprint pass", RUNTIMES_OWN.join(" ")).into());
+    command("set breakpoint pending on".into());
+    command(format!("break {AT_LOAD}").into());
+    words.push("--args".into());
+    words
+}
+
+fn lldb_words(variables: &Variables) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut command = |command: OsString| words.extend([OsString::from("-o"), command]);
+    for (name, value) in variables {
+        let value = String::from_utf8_lossy(value.as_bytes()).replace('\\', "\\\\").replace('"', "\\\"");
+        command(format!("settings append target.env-vars \"{name}={value}\"").into());
+    }
+    command(format!("breakpoint set --name {AT_LOAD}").into());
+    words.push("--".into());
+    words
+}

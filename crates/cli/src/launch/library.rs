@@ -1,0 +1,110 @@
+//! A profiler library that is not ours: whether the runtime could load it at all.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{self, Path, PathBuf};
+
+use crate::errors::{Failure, reason, shown};
+
+/// What the runtime asks every profiler library for.
+const ENTRY: &[u8] = b"DllGetClassObject\0";
+/// Type of a shared object in the file's header.
+const SHARED_OBJECT: u16 = 3;
+/// The processor this tool was made for, by its number in the file's header.
+const MACHINE: (u16, &str) = if cfg!(target_arch = "aarch64") { (183, "arm64") } else { (62, "x86-64") };
+
+/// The library's absolute path: the runtime would look for a bare name in the system's folders.
+///
+/// # Errors
+/// When it is no shared library for this machine with the entry point of a profiler.
+pub(crate) fn check(library: &Path) -> Result<PathBuf, Failure> {
+    let refuse = |why: &str, hint: &str| Failure::new(format!("cannot load {}", shown(library)), why, hint);
+    let build = "give the library that 'cargo build --release' made, such as target/release/libmine.so";
+    let absolute = path::absolute(library).map_err(|error| refuse(&reason(&error), build))?;
+    if absolute.is_dir() {
+        return Err(refuse("it is a folder", build));
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(&absolute).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|error| refuse(&reason(&error), build))?;
+    let half = |at: usize| bytes.get(at..at + 2).map(|half| u16::from_le_bytes([half[0], half[1]]));
+    if !bytes.starts_with(b"\x7fELF") || half(16) != Some(SHARED_OBJECT) {
+        return Err(refuse("it is not a shared library", build));
+    }
+    if half(18) != Some(MACHINE.0) {
+        return Err(refuse(
+            &format!("it is not for this machine's processor, {}", MACHINE.1),
+            "build it for this machine",
+        ));
+    }
+    if !bytes.windows(ENTRY.len()).any(|part| part == ENTRY) {
+        let hint = "export it (in Rust: clr_profiler::export_profiler!, and crate-type = [\"cdylib\"])";
+        return Err(refuse("it has no DllGetClassObject, by which the runtime makes a profiler", hint));
+    }
+    Ok(absolute)
+}
+
+/// Reads a class id, with or without braces; as the runtime wants it.
+pub(crate) fn parse_class_id(text: &str) -> Option<String> {
+    let text = text.trim();
+    let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
+    let groups: Vec<&str> = inner.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let digits = inner.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    (digits && lengths == [8, 4, 4, 4, 12]).then(|| format!("{{{}}}", inner.to_ascii_uppercase()))
+}
+
+/// What the library said by [`SIGNS_VARIABLE`] in the file: one line per sign, of the process, the kind and words.
+pub(crate) fn signs(file: &Path) -> Vec<Sign> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(Sign::parse).collect()
+}
+
+/// Names a file in which libraries made with the crate `clr-profiler` leave signs of life.
+pub(crate) const SIGNS_VARIABLE: &str = "CLR_PROFILER_SIGNS";
+
+/// One sign of life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sign {
+    /// The process it was loaded into.
+    pub(crate) pid: u32,
+    /// `loaded`, `refused`, `class` or `ended`.
+    pub(crate) kind: String,
+    /// More about it.
+    pub(crate) words: String,
+}
+
+impl Sign {
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.splitn(3, ' ');
+        let pid = parts.next()?.parse().ok()?;
+        let kind = parts.next()?.to_owned();
+        Some(Self { pid, kind, words: parts.next().unwrap_or_default().to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_ids_are_read_with_and_without_braces() {
+        let canonical = Some("{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}".to_owned());
+        assert_eq!(parse_class_id("{c7e1a7d4-3b7b-4c2e-9b7f-0c15c09e5a11}"), canonical);
+        assert_eq!(parse_class_id(" C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11 "), canonical);
+        for bad in
+            ["", "{}", "C7E1A7D4", "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A1}", "C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A1g"]
+        {
+            assert_eq!(parse_class_id(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn signs_are_lines_and_others_are_passed_over() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let file = temp.path().join("signs");
+        fs::write(&file, "7 loaded\nnonsense\n7 refused: no\n8 class {A} {B}\n").expect("a file");
+        let sign = |pid, kind: &str, words: &str| Sign { pid, kind: kind.into(), words: words.into() };
+        assert_eq!(signs(&file), [sign(7, "loaded", ""), sign(7, "refused:", "no"), sign(8, "class", "{A} {B}")]);
+    }
+}
