@@ -12,7 +12,7 @@ use insta::assert_snapshot;
 fn help_explains_every_command_with_an_example() {
     let place = Place::new();
     assert_snapshot!("help", place.transcript("--help"));
-    let commands = ["run", "report", "export", "pack", "demo", "doctor", "env", "completions", "man"];
+    let commands = ["run", "report", "export", "pack", "demo", "doctor", "env", "new", "completions", "man"];
     for command in commands {
         let text = place.transcript(&format!("{command} --help"));
         assert!(text.contains("exit 0") && text.contains("Example"), "{text}");
@@ -57,6 +57,9 @@ fn usage_errors_are_three_lines_and_exit_2_but_125_under_run() {
         "run --profiler x.so --clsid {1} --include X --only Y app.dll",
         "run --debugger windbg app.dll",
         "env --only=",
+        "new",
+        "new 2nd",
+        "new my.profiler",
     ];
     let mut all = String::new();
     for line in lines {
@@ -104,6 +107,9 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         ("run --profiler missing.so --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
         ("run --profiler folder --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
         ("run --profiler plain --clsid 00000000-0000-0000-0000-000000000001 -- true", 125),
+        ("new folder", 1),
+        ("new watch --path sample.clrs", 1),
+        ("new watch --framework folder", 1),
         ("env --only-from missing", 1),
         ("env --only-from folder", 1),
         ("env --only-from open", 1),

@@ -7,6 +7,7 @@ mod env;
 mod export;
 mod filters;
 mod man;
+mod new;
 mod pack;
 mod report;
 mod run;
@@ -44,6 +45,7 @@ enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Env(env::Env),
+    New(new::New),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -91,6 +93,7 @@ impl Command {
             Self::Demo(args) => Task::Demo(args.into_options()),
             Self::Doctor(args) => Task::Doctor(args.into_options()),
             Self::Env(args) => Task::Env(Box::new(args.into_options()?)),
+            Self::New(args) => Task::New(args.into_options()?),
             Self::Completions(args) => Task::Completions(args.into_shell()),
             Self::Man(args) => Task::Man(args.into_options()),
         })

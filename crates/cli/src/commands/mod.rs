@@ -10,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod flow;
 pub(crate) mod follow;
 pub(crate) mod man;
+pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -42,6 +43,8 @@ pub(crate) enum Task {
     Doctor(doctor::Options),
     /// `clrscope env`
     Env(Box<env::Options>),
+    /// `clrscope new`
+    New(new::Options),
     /// `clrscope completions`
     Completions(clap_complete::Shell),
     /// `clrscope man`
@@ -67,6 +70,7 @@ impl Task {
             Self::Demo(options) => demo::perform(options),
             Self::Doctor(options) => doctor::perform(&options),
             Self::Env(options) => env::perform(*options).map(done),
+            Self::New(options) => new::perform(&options).map(done),
             Self::Completions(shell) => completions::perform(shell).map(done),
             Self::Man(options) => man::perform(&options).map(done),
         }
