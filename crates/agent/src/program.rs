@@ -3,18 +3,8 @@
 use std::fs;
 use std::path::{self, Path};
 
+use clrscope_recording::command::entry_assembly;
 use clrscope_recording::request::Glob;
-
-/// Options of the `dotnet` host that take the word after them.
-const WITH_VALUE: [&str; 7] = [
-    "--additional-deps",
-    "--additionalprobingpath",
-    "--depsfile",
-    "--fx-version",
-    "--roll-forward",
-    "--roll-forward-on-no-candidate-fx",
-    "--runtimeconfig",
-];
 
 /// All that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +20,7 @@ impl ProgramNames {
         let mut names = Self(Vec::new());
         names.add(executable);
         match (executable.file_name().is_some_and(|name| name == "dotnet"), entry_assembly(command_line)) {
-            (true, Some(assembly)) => names.add_assembly(Path::new(assembly)),
+            (true, Some(index)) => names.add_assembly(Path::new(&command_line[index])),
             // A command of the SDK, such as `dotnet build`: its assembly has the name of the executable.
             (true, None) => {}
             (false, _) => names.add_assembly(&with_extension(executable)),
@@ -62,22 +52,6 @@ impl ProgramNames {
         if !self.0.contains(&name) {
             self.0.push(name);
         }
-    }
-}
-
-/// What `dotnet` was told to run, read as it reads its command line; nothing for a command of the SDK.
-fn entry_assembly(command_line: &[String]) -> Option<&str> {
-    let mut words = command_line.iter().skip(1).map(String::as_str).peekable();
-    // `dotnet exec` takes a file of any name.
-    let any = words.next_if_eq(&"exec").is_some();
-    loop {
-        let word = words.next()?;
-        if WITH_VALUE.contains(&word) {
-            words.next();
-            continue;
-        }
-        let lower = word.to_ascii_lowercase();
-        return (any || lower.ends_with(".dll") || lower.ends_with(".exe")).then_some(word);
     }
 }
 

@@ -50,6 +50,7 @@ mod flow;
 mod forest;
 mod parallel;
 mod preorder;
+mod programs;
 mod query;
 mod rows;
 mod select;
@@ -61,6 +62,7 @@ pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, tree};
+pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{
     CallGraph, EdgeRow, Finding, FunctionRef, FunctionRow, Functions, GraphEdge, LossRow, Losses, ModuleRow, Modules,

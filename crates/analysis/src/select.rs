@@ -3,6 +3,7 @@
 use clrscope_recording::model::{Process, Recording, Thread};
 use clrscope_recording::request::Glob;
 
+use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
 
 /// A process with the threads of it that are meant.
@@ -15,13 +16,10 @@ pub(crate) struct Selected<'a> {
 /// or the file name of the managed assembly it runs, with or without `.dll`.
 #[must_use]
 pub fn process_matches(process: &Process, pattern: &Glob) -> bool {
-    let file_name = |path: &'_ str| path.rsplit(['/', '\\']).next().unwrap_or("").to_owned();
-    let program = process.command.first().map(|p| file_name(p)).unwrap_or_default();
-    let assembly = process.command.iter().find(|a| a.ends_with(".dll")).map(|a| file_name(a)).unwrap_or_default();
+    let host = process.command.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");
+    let program = Program::of(process);
     pattern.matches(&process.command.join(" "))
-        || pattern.matches(&program)
-        || pattern.matches(&assembly)
-        || pattern.matches(assembly.trim_end_matches(".dll"))
+        || [host, program.file_name(), program.name()].iter().any(|name| pattern.matches(name))
 }
 
 /// The processes a query means, in the recording's order.

@@ -1,11 +1,13 @@
 //! The few lines at the end of a run: the first functions, where the recording is, what to type next.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use clrscope_analysis::{Query, summary};
-use clrscope_recording::model::Process;
+use clrscope_analysis::{Program, Query, own_programs, summary};
+use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::request::Glob;
 
-use crate::errors::{one_line, shown};
+use crate::errors::{one_line, quoted, shown};
 use crate::launch::{Obstacle, obstacles};
 use crate::recording_file::open;
 use crate::session::Recorded;
@@ -24,7 +26,8 @@ pub(crate) fn after_run(recorded: &Recorded) {
         Ok(recording) => recording,
         Err(failure) => return say(failure.to_string().trim_end()),
     };
-    let query = Query { limit: Some(TOP), ..Query::default() };
+    let own = own_name(&recording);
+    let query = Query { limit: Some(TOP), process: own.as_deref().map(Glob::new), ..Query::default() };
     let view = summary(&recording, &query).unwrap_or_default();
     let mut refusals: Vec<&str> = recording.processes.iter().filter_map(Process::refusal).collect();
     if refusals.len() == recording.processes.len() {
@@ -38,8 +41,19 @@ pub(crate) fn after_run(recorded: &Recorded) {
     if !view.top.is_empty() {
         say(text::top(&view, message_width()).trim_end());
     }
-    let name = word(path);
-    say(&format!("clrscope: recorded {}; next: clrscope report {name}", shown(path)));
+    let mut next = word(path);
+    if let Some(own) = own {
+        say(&format!("clrscope: these are of {}; tools of the SDK were recorded, too", quoted(&own)));
+        next.push_str(&format!(" --process {}", word(Path::new(&own))));
+    }
+    say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));
+}
+
+/// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.
+fn own_name(recording: &Recording) -> Option<String> {
+    let own: BTreeSet<&str> = own_programs(recording).into_iter().map(|process| Program::of(process).name()).collect();
+    let mut names = own.into_iter();
+    names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }
 
 /// A path as a shell takes it.

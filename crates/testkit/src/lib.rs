@@ -35,7 +35,7 @@ pub use artifacts::{agent, cli, example, load_profiler};
 pub use azmcp::{azmcp, azmcp_command};
 pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
-pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes};
+pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes, say};
 pub use sdk::Sdk;
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

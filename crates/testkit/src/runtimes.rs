@@ -101,7 +101,8 @@ pub fn fetched_runtime() -> Option<Runtime> {
 }
 
 #[expect(clippy::print_stderr, reason = "a test says what it ran on")]
-pub(crate) fn say(line: &str) {
+/// Says on stderr what a test has to tell besides its outcome.
+pub fn say(line: &str) {
     eprintln!("{line}");
 }
 

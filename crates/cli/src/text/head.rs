@@ -1,7 +1,7 @@
 //! The head of a report: where the numbers come from and what to keep in mind with them.
 
-use clrscope_analysis::{Conditions, ProcessConditions, Totals};
-use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Recording};
+use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs};
+use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Process, Recording};
 
 use super::names::{columns, shortened};
 use super::units::{count, share, time};
@@ -22,6 +22,7 @@ pub(crate) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
     head.text.push('\n');
     head.entry("ran", &ran(recording));
     head.processes(&conditions.processes);
+    head.own_programs(recording, &conditions.processes);
     if !conditions.instruments.is_empty() {
         // With blanks it can be wrapped.
         head.entry("recorded", &conditions.instruments.replace(',', ", ").replace(';', "; "));
@@ -68,12 +69,27 @@ impl Head {
         let room = self.width.saturating_sub(LABELS + 1).max(20);
         for (index, one) in processes.iter().take(MOST_LISTED).enumerate() {
             let facts = format!("{} of {}, {}{}: ", share(one.share), one.process.pid, runtime(one), open_end(one));
-            let command = one_line(without_folders(&one.process.command));
+            let command = one_line(without_folders(one.process));
             let line = format!("{facts}{}", shortened(&command, room.saturating_sub(columns(&facts)).max(16)));
             self.entry(if index == 0 { "processes" } else { "" }, &line);
         }
         if processes.len() > MOST_LISTED {
             self.entry("", &format!("and {} more", processes.len() - MOST_LISTED));
+        }
+    }
+
+    /// Among the processes of a build or a test run the user's own is easily overlooked.
+    fn own_programs(&mut self, recording: &Recording, shown: &[ProcessConditions<'_>]) {
+        let own = own_programs(recording);
+        let is_own = |one: &ProcessConditions<'_>| own.iter().any(|own| std::ptr::eq(*own, one.process));
+        if shown.iter().all(is_own) {
+            return;
+        }
+        for (index, process) in own.iter().take(MOST_LISTED).enumerate() {
+            let name = one_line(Program::of(process).name());
+            let text =
+                format!("process {} is {name}, no tool of the SDK: --process {name} shows it alone", process.pid);
+            self.entry(if index == 0 { "yours" } else { "" }, &text);
         }
     }
 
@@ -154,13 +170,15 @@ fn open_end(one: &ProcessConditions<'_>) -> &'static str {
     if one.process.complete { "" } else { ", end not seen" }
 }
 
-/// The words of a command without the folders in front: what is left says which program it is.
-fn without_folders(command: &[String]) -> String {
+/// The program and its arguments without the folders in front: what is left says which program it is.
+fn without_folders(process: &Process) -> String {
+    let program = Program::of(process);
     let short = |word: &String| match word.rsplit_once('/') {
         Some((folder, file)) if folder.starts_with('/') && !file.is_empty() => file.to_owned(),
         _ => word.clone(),
     };
-    command.iter().map(short).collect::<Vec<_>>().join(" ")
+    let arguments = program.arguments.iter().map(short);
+    std::iter::once(program.file_name().to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 fn clock(calls: &CallsInfo) -> String {
@@ -213,8 +231,9 @@ mod tests {
 
     #[test]
     fn commands_lose_their_folders() {
-        let words = ["/usr/lib/dotnet/dotnet", "/opt/a b/VBCSCompiler.dll", "-x/y", "/"].map(str::to_owned);
-        assert_eq!(without_folders(&words), "dotnet VBCSCompiler.dll -x/y /");
+        let command = ["/usr/lib/dotnet/dotnet", "/opt/a b/VBCSCompiler.dll", "-x/y", "/"].map(str::to_owned).to_vec();
+        let process = Process { command, ..Process::default() };
+        assert_eq!(without_folders(&process), "VBCSCompiler.dll -x/y /");
     }
 
     #[test]

@@ -1,0 +1,195 @@
+//! `dotnet build`, `dotnet run` and `dotnet test` under the launcher: results unchanged, and the report leads to the
+//! user's own process among those of the SDK.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clrscope_testkit as testkit;
+use common::Place;
+use serde_json::Value;
+use testkit::{Finished, Sdk};
+
+const PROGRAM: &str = r#"
+using System;
+using System.Runtime.CompilerServices;
+
+static class Program
+{
+    static long work;
+    [MethodImpl(MethodImplOptions.NoInlining)] static void Work() => work++;
+    static int Main(string[] args)
+    {
+        for (int i = 0; i < 1234; i++) Work();
+        Console.WriteLine($"worked {work}: {string.Join('|', args)}");
+        return 3;
+    }
+}
+"#;
+
+const TESTS: &str = r#"
+using System.Runtime.CompilerServices;
+using Xunit;
+
+public class Tests
+{
+    static int work;
+    [MethodImpl(MethodImplOptions.NoInlining)] static void Work() => work++;
+    [Fact] public void Passes() { for (int i = 0; i < 777; i++) Work(); Assert.Equal(777, work); }
+    [Fact] public void Fails() => Assert.Equal(1, 2);
+}
+"#;
+
+/// Longer than any of these takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct Projects {
+    place: Place,
+    sdk: Sdk,
+}
+
+impl Projects {
+    fn new(sdk: Sdk) -> Self {
+        let place = Place::new();
+        let framework = format!("net{}.0", sdk.version.major);
+        let project = |properties: &str, items: &str| {
+            format!(
+                "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><TargetFramework>{framework}</TargetFramework>{properties}\
+                 </PropertyGroup><ItemGroup>{items}</ItemGroup></Project>"
+            )
+        };
+        let package =
+            |name: &str, version: &str| format!("<PackageReference Include=\"{name}\" Version=\"{version}\"/>");
+        let packages = [
+            package("Microsoft.NET.Test.Sdk", "18.11.0"),
+            package("xunit", "2.9.3"),
+            package("xunit.runner.visualstudio", "4.0.1"),
+        ];
+        let source = testkit::kit().map(|kit| format!("<add key=\"kit\" value=\"{}\"/>", kit.join("nuget").display()));
+        let sources = source.unwrap_or_default();
+        for (name, text) in [
+            (
+                "nuget.config",
+                format!("<configuration><packageSources><clear/>{sources}</packageSources></configuration>"),
+            ),
+            ("app/app.csproj", project("<OutputType>Exe</OutputType>", "")),
+            ("app/Program.cs", PROGRAM.to_owned()),
+            // The packages have texts for languages that are not there without ICU.
+            ("tests/tests.csproj", project("<NoWarn>$(NoWarn);NETSDK1188</NoWarn>", &packages.concat())),
+            ("tests/Tests.cs", TESTS.to_owned()),
+        ] {
+            let path = place.file(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        Self { place, sdk }
+    }
+
+    /// `dotnet WORDS` as a user has it: with servers that outlive a build.
+    fn prepare(&self, command: &mut Command) {
+        let packages = testkit::target_folder().join("nuget-packages");
+        command.env("DOTNET_ROOT", &self.sdk.root).env("NUGET_PACKAGES", packages);
+        command.env("DOTNET_CLI_HOME", self.place.path()).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+        command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").env("DOTNET_NOLOGO", "1");
+        for name in ["MSBUILDDISABLENODEREUSE", "UseSharedCompilation", "DOTNET_CLI_USE_MSBUILD_SERVER"] {
+            command.env_remove(name);
+        }
+    }
+
+    fn bare(&self, folder: &str, words: &[&str]) -> Finished {
+        let mut command = Command::new(self.sdk.root.join("dotnet"));
+        for name in testkit::PROFILER_VARIABLES {
+            command.env_remove(name);
+        }
+        self.prepare(&mut command);
+        command.args(words).current_dir(self.place.file(folder));
+        testkit::run_within(command, PATIENCE)
+    }
+
+    fn recorded(&self, folder: &str, words: &[&str], recording: &Path) -> Finished {
+        let host = self.sdk.root.join("dotnet");
+        let options = ["run".as_ref(), "-o".as_ref(), recording.as_os_str(), "--".as_ref(), host.as_os_str()];
+        let mut command = self.place.clrscope(options);
+        self.prepare(&mut command);
+        command.args(words).current_dir(self.place.file(folder));
+        testkit::run_within(command, PATIENCE)
+    }
+
+    fn report(&self, arguments: &[&str]) -> String {
+        let output = self.place.clrscope(["report"].iter().chain(arguments)).output().expect("the tool starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn calls(&self, recording: &Path, process: &str, function: &str) -> u64 {
+        let path = recording.to_str().expect("UTF-8");
+        let text = self.report(&[path, "--view", "functions", "--process", process, "--format", "json"]);
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == function);
+        rows.filter_map(|row| row["calls"].as_u64()).sum()
+    }
+}
+
+/// Ends the servers that a recorded command left behind, and only these.
+struct Servers(Vec<PathBuf>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for recording in self.0.iter().filter_map(|path| clrscope_recording::open(path).ok()) {
+            let left = recording.processes.iter().filter(|process| !process.complete);
+            for process in left.filter(|process| {
+                std::fs::read(format!("/proc/{}/cmdline", process.pid)).is_ok_and(|now| {
+                    let words: Vec<u8> = process.command.join("\0").into_bytes();
+                    now.starts_with(&words)
+                })
+            }) {
+                let _ = Command::new("kill").arg(process.pid.to_string()).status();
+            }
+        }
+    }
+}
+
+/// What a build says, without how long it took.
+fn lasting_lines(finished: &Finished) -> Vec<String> {
+    let text = finished.stdout_text();
+    let passing = |line: &&str| line.contains("Elapsed") || line.trim_start().starts_with("Restored ");
+    text.lines().filter(|line| !passing(line)).map(str::to_owned).collect()
+}
+
+#[test]
+fn building_running_and_testing_give_the_same_results() {
+    let Some(sdk) = Sdk::find() else { return testkit::say("NOT RUN: no .NET SDK is at hand") };
+    let projects = Projects::new(sdk);
+    let recordings = ["build.clrs", "run.clrs", "test.clrs"].map(|name| projects.place.file(name));
+    let [built, ran, tested] = &recordings;
+    let _servers = Servers(recordings.to_vec());
+
+    let bare = projects.bare("app", &["build"]).expect_success();
+    let library = projects.place.file("app").join(format!("bin/Debug/net{}.0/app.dll", projects.sdk.version.major));
+    let bytes = fs::read(&library).expect("the program");
+    for folder in ["bin", "obj"] {
+        fs::remove_dir_all(projects.place.file("app").join(folder)).expect("a folder");
+    }
+    let with = projects.recorded("app", &["build"], built).expect_success();
+    assert_eq!(lasting_lines(&with), lasting_lines(&bare));
+    assert!(fs::read(&library).is_ok_and(|now| now == bytes), "the compiler made something else");
+
+    let with = projects.recorded("app", &["run", "--", "a", "b c"], ran);
+    assert_eq!((with.code(), with.stdout_text().as_str()), (3, "worked 1234: a|b c\n"), "{}", with.stderr_text());
+    assert!(with.stderr_text().contains(" --process app\n"), "{}", with.stderr_text());
+    assert_eq!(projects.calls(ran, "app", "Program::Work"), 1234);
+    let report = projects.report(&[ran.to_str().expect("UTF-8")]);
+    assert!(report.contains(" is app, no tool of the SDK: --process app shows it alone"), "{report}");
+
+    if testkit::kit().is_none() {
+        return testkit::say("NOT RUN: without the kit there are no packages to test with");
+    }
+    let with = projects.recorded("tests", &["test"], tested);
+    let text = with.stdout_text();
+    assert!(with.code() == 1 && text.contains("Failed:     1, Passed:     1, Skipped:     0, Total:     2"), "{text}");
+    assert!(with.stderr_text().contains(" --process testhost\n"), "{}", with.stderr_text());
+    assert_eq!(projects.calls(tested, "testhost", "Tests::Work"), 777);
+}
