@@ -19,6 +19,10 @@ impl HResult {
     pub const NO_INTERFACE: Self = Self(0x8000_4002_u32 as i32);
     /// An argument that makes no sense.
     pub const INVALID_ARGUMENT: Self = Self(0x8007_0057_u32 as i32);
+    /// No memory is left.
+    pub const OUT_OF_MEMORY: Self = Self(0x8007_000e_u32 as i32);
+    /// More was to be told than there was room for.
+    pub const INSUFFICIENT_BUFFER: Self = Self(0x8007_007a_u32 as i32);
     /// A method this runtime does not have.
     pub const NOT_IMPLEMENTED: Self = Self(0x8000_4001_u32 as i32);
     /// Class factories don't aggregate here.
@@ -29,6 +33,8 @@ impl HResult {
     pub const CANCEL_ACTIVATION: Self = Self(0x8013_1375_u32 as i32);
     /// What was asked for has not been loaded far enough to answer.
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
+    /// A call that is not allowed in this place.
+    pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 

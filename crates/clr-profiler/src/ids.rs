@@ -57,6 +57,8 @@ ids! {
     ProcessId;
     /// An EventPipe provider.
     EventPipeProviderId;
+    /// An event of an EventPipe provider of the profiler's own.
+    EventPipeEventId;
     /// An EventPipe session.
     EventPipeSessionId;
 }

@@ -76,6 +76,7 @@
 //! | who called whom, also through exceptions | [`CallStacks`] with a [`CallObserver`]; [`shadow_stack`] underneath |
 //! | names in hooks | [`NamedFunctions`] |
 //! | something per thread | [`PerThread`] |
+//! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
 //! | a readable log | [`NestedLog`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
 //! | tests without .NET | module `fake`, with the feature `testing` |
@@ -118,10 +119,12 @@ pub mod metadata;
 pub mod names;
 pub mod notice;
 mod per_thread;
+mod place;
 mod profiler;
 mod setup;
 pub mod shadow_stack;
 mod signs;
+mod tracker;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
@@ -130,13 +133,14 @@ pub use error::{Error, HResult, Result};
 pub use events::Events;
 pub use hooks::{CallHooks, FunctionMapper, Mapped, RawHooks};
 pub use ids::{
-    AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeProviderId, EventPipeSessionId, FunctionId,
-    GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
+    AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
+    FunctionId, GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
 };
 pub use info::{
-    AppDomainInfo, ArrayClass, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange, DynamicFunction,
-    ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, IlRange, ModuleFlags, ModuleInfo, ProfilerInfo,
-    RuntimeVersion, StackFrame, StringLayout,
+    AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
+    DynamicFunction, EventDefinition, ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, HandleKind,
+    HeapRange, IlMove, IlRange, Inliners, ModuleFlags, ModuleInfo, ObjectHandle, ProfilerInfo, ProviderConfig,
+    ProviderState, RuntimeVersion, StackFrame, StaticAddress, StaticKind, StringLayout, Suspended,
 };
 pub use log::NestedLog;
 pub use metadata::MetadataImport;
@@ -145,6 +149,7 @@ pub use notice::Inlining;
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::{Hooks, Setup};
+pub use tracker::ObjectTracker;
 
 /// The ABI underneath, for what the framework does not wrap.
 pub use clr_profiler_sys as sys;

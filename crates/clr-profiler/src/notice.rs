@@ -122,6 +122,24 @@ reasons! {
     }
 }
 
+reasons! {
+    /// Where an object lives.
+    Generation {
+        /// The youngest.
+        Gen0 = 0 => "generation 0",
+        /// Survived one collection.
+        Gen1 = 1 => "generation 1",
+        /// Survived more.
+        Gen2 = 2 => "generation 2",
+        /// The heap for large objects.
+        LargeObjects = 3 => "large object heap",
+        /// The heap for objects allocated as pinned.
+        PinnedObjects = 4 => "pinned object heap",
+        /// Never collected: string literals and the like, from .NET 8 on.
+        NonGc = 0x7fff_ffff => "not collected",
+    }
+}
+
 /// How a root holds its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RootFlags(pub u32);

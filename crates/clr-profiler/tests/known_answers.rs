@@ -1,11 +1,11 @@
 //! Programs that know their own answer, under the example profiler `call_edges`, on every runtime at hand.
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
 use clrscope_testkit as testkit;
+use common::profiled;
 use testkit::{Expectations, Runtime};
 
 /// What the profiler saw, by the kind of line.
@@ -23,30 +23,6 @@ impl Seen {
     fn get(&self, what: &str) -> u64 {
         self.lines.get(what).copied().unwrap_or(0)
     }
-}
-
-/// The example profilers, built from the sources as they are now. `cargo test --test known_answers` alone would not.
-fn profiler(name: &str) -> PathBuf {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        // A target folder of its own: cargo holds a lock on the usual one while it builds.
-        let target = testkit::target_folder().join("framework");
-        let mut command = Command::new(env!("CARGO"));
-        command.current_dir(testkit::workspace_root()).args(["build", "--quiet", "--package", "clr-profiler"]);
-        command.args(["--examples", "--target-dir"]).arg(&target);
-        let output = command.output().expect("cargo starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        target.join("debug/examples")
-    });
-    folder.join(format!("lib{name}.so"))
-}
-
-/// The program on this runtime, with an example profiler.
-fn profiled(runtime: &Runtime, fixture: &str, name: &str, class: &str) -> Command {
-    let mut command = runtime.command(&testkit::fixture(fixture));
-    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", class);
-    command.env("CORECLR_PROFILER_PATH", profiler(name));
-    command
 }
 
 /// Runs a fixture under the profiler; gives what that saw and what the program wrote.

@@ -14,6 +14,7 @@ use crate::boundary::guard;
 use crate::call_stacks::{Block, FollowExceptions};
 use crate::error::check;
 use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
+use crate::place::{Place, during};
 use crate::{AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, ObjectId, Profiler, Result, ThreadId};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
@@ -31,6 +32,16 @@ impl Callbacks {
     pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
         guard((), || tell(self.profiler));
         S_OK
+    }
+
+    /// A callback about objects while a collection runs.
+    pub(super) fn tell_of_objects(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
+        during(Place::Collection, || self.tell(tell))
+    }
+
+    /// As [`tell_of_objects`](Self::tell_of_objects), with an answer.
+    fn ask_of_object(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
+        during(Place::Collection, || self.ask(ask))
     }
 
     fn follow(&self, tell: impl FnOnce(&dyn FollowExceptions)) {
@@ -293,7 +304,7 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes two arrays of that length.
         let (classes, counts) = unsafe { (slice(class_ids, c_class_count), slice(c_objects, c_class_count)) };
-        self.tell(|p| p.objects_allocated_by_class(ObjectsOfClass { classes, counts }))
+        self.tell_of_objects(|p| p.objects_allocated_by_class(ObjectsOfClass { classes, counts }))
     }
 
     unsafe fn ObjectReferences(
@@ -305,13 +316,13 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let references = unsafe { objects(object_ref_ids, c_object_refs) };
-        self.ask(|p| p.object_references(ObjectId::new(object_id), ClassId(class_id), references))
+        self.ask_of_object(|p| p.object_references(ObjectId::new(object_id), ClassId(class_id), references))
     }
 
     unsafe fn RootReferences(&self, c_root_refs: u32, root_ref_ids: *const usize) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let roots = unsafe { objects(root_ref_ids, c_root_refs) };
-        self.tell(|p| p.root_references(roots))
+        self.tell_of_objects(|p| p.root_references(roots))
     }
 
     unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {

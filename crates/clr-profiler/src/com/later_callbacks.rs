@@ -73,7 +73,7 @@ impl ICorProfilerCallback2_Impl for Callbacks_Impl {
                 ids: slice(root_ids, c_root_refs),
             }
         };
-        self.tell(|p| p.root_references2(roots))
+        self.tell_of_objects(|p| p.root_references2(roots))
     }
 
     unsafe fn HandleCreated(&self, handle_id: usize, initial_object_id: usize) -> HRESULT {
@@ -157,7 +157,7 @@ impl ICorProfilerCallback4_Impl for Callbacks_Impl {
                 bytes: slice(range_lengths, range_count),
             }
         };
-        self.tell(|p| p.moved_references(ranges))
+        self.tell_of_objects(|p| p.moved_references(ranges))
     }
 
     unsafe fn SurvivingReferences2(
@@ -170,7 +170,7 @@ impl ICorProfilerCallback4_Impl for Callbacks_Impl {
         let ranges = unsafe {
             SurvivingRanges { starts: slice(range_starts, range_count), bytes: slice(range_lengths, range_count) }
         };
-        self.tell(|p| p.surviving_references(ranges))
+        self.tell_of_objects(|p| p.surviving_references(ranges))
     }
 }
 
@@ -190,7 +190,7 @@ impl ICorProfilerCallback5_Impl for Callbacks_Impl {
                 handles: slice(root_ids, c_root_refs),
             }
         };
-        self.tell(|p| p.conditional_weak_table_element_references(elements))
+        self.tell_of_objects(|p| p.conditional_weak_table_element_references(elements))
     }
 }
 

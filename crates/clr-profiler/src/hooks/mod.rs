@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use windows_core::BOOL;
 
 use crate::boundary::guard;
+use crate::place::{Place, during};
 use crate::setup::HookKind;
 use crate::{CallerSp, ClientId, Error, FunctionId, Hooks, ProfilerInfo, Result};
 
@@ -154,11 +155,11 @@ unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void
 fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, CallerSp)) {
     #[cfg(feature = "testing")]
     if let (Some(hooks), Some(id)) = (testing::here(), ClientId::new(id)) {
-        guard((), || call(&*hooks, id, CallerSp(sp)));
+        during(Place::Hook, || guard((), || call(&*hooks, id, CallerSp(sp))));
         return;
     }
     // The runtime replaces a client identifier of 0 by the function's own, which is not 0 either.
     if let (Some(hooks), Some(id)) = (SAFE_HOOKS.get(), ClientId::new(id)) {
-        guard((), || call(&**hooks, id, CallerSp(sp)));
+        during(Place::Hook, || guard((), || call(&**hooks, id, CallerSp(sp))));
     }
 }

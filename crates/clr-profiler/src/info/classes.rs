@@ -5,6 +5,7 @@ use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
 use super::{ProfilerInfo, ask_array, ask_word};
 use crate::error::check;
+use crate::place::{outside_collections, outside_hooks};
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
 /// What the runtime knows about a class.
@@ -47,6 +48,7 @@ impl ProfilerInfo {
     /// What the runtime answers: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
     /// pointers and references `CORPROF_E_CLASSID_IS_COMPOSITE`.
     pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
+        outside_collections("GetClassIDInfo2")?;
         let (mut module, mut token, mut parent) = (0, 0, 0);
         let type_arguments = ask_array("GetClassIDInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters.
@@ -67,6 +69,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn array_class(&self, class: ClassId) -> Result<Option<ArrayClass>> {
+        outside_hooks("IsArrayClass")?;
         let (mut kind, mut element, mut rank) = (CorElementType::default(), 0, 0);
         // SAFETY: valid out-parameters.
         let answer = unsafe { self.base().IsArrayClass(class.0, &mut kind, &mut element, &mut rank) };
@@ -83,6 +86,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
+        outside_collections("GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
         ask_word("GetClassFromToken", |out| unsafe { self.base().GetClassFromToken(module.0, token.0, out) })
             .map(ClassId)
@@ -98,6 +102,7 @@ impl ProfilerInfo {
         token: Token,
         type_arguments: &[ClassId],
     ) -> Result<ClassId> {
+        outside_collections("GetClassFromTokenAndTypeArgs")?;
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetClassFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid array with its length, and a valid out-parameter.
@@ -111,6 +116,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; for arrays and strings `E_INVALIDARG`.
     pub fn class_layout(&self, class: ClassId) -> Result<ClassLayout> {
+        outside_hooks("GetClassLayout")?;
         let method = "GetClassLayout";
         let (mut size, mut count) = (0, 0);
         // SAFETY: no array, and valid out-parameters.

@@ -5,6 +5,7 @@ use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
 use super::{ProfilerInfo, ask_array};
 use crate::error::check;
+use crate::place::{outside_collections, outside_hooks};
 use crate::{FunctionId, ReJitId, Result};
 
 /// A piece of native code; a function may have a hot and a cold one.
@@ -34,8 +35,19 @@ pub struct IlRange {
     pub end: u32,
 }
 
-fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
+pub(super) fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
     infos.into_iter().map(|info| CodeRange { start: info.start_address, bytes: info.size }).collect()
+}
+
+pub(super) fn il_ranges(map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP>) -> Vec<IlRange> {
+    // The highest numbers are marks: no mapping, prolog, epilog.
+    let il = |offset: u32| (offset < u32::MAX - 2).then_some(offset);
+    let range = |m: COR_DEBUG_IL_TO_NATIVE_MAP| IlRange {
+        il: il(m.il_offset),
+        start: m.native_start_offset,
+        end: m.native_end_offset,
+    };
+    map.into_iter().map(range).collect()
 }
 
 impl ProfilerInfo {
@@ -44,6 +56,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
     pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
+        outside_collections("GetCodeInfo2")?;
         // SAFETY: valid out-parameters.
         ask_array("GetCodeInfo2", |capacity, needed, infos| unsafe {
             self.base().GetCodeInfo2(function.0, capacity, needed, infos)
@@ -56,6 +69,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<usize>> {
+        outside_collections("GetNativeCodeStartAddresses")?;
         let method = "GetNativeCodeStartAddresses";
         let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
         // SAFETY: valid out-parameters.
@@ -69,6 +83,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn code_info_at(&self, start: usize) -> Result<Vec<CodeRange>> {
+        outside_collections("GetCodeInfo4")?;
         let method = "GetCodeInfo4";
         let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
         // SAFETY: valid out-parameters.
@@ -81,20 +96,14 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; dynamic functions have no map.
     pub fn il_map_at(&self, start: usize) -> Result<Vec<IlRange>> {
+        outside_collections("GetILToNativeMapping3")?;
         let method = "GetILToNativeMapping3";
         let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
         // SAFETY: valid out-parameters.
         let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
             runtime.GetILToNativeMapping3(start, capacity, needed, map)
         })?;
-        // The highest numbers are marks: no mapping, prolog, epilog.
-        let il = |offset: u32| (offset < u32::MAX - 2).then_some(offset);
-        let range = |m: COR_DEBUG_IL_TO_NATIVE_MAP| IlRange {
-            il: il(m.il_offset),
-            start: m.native_start_offset,
-            end: m.native_end_offset,
-        };
-        Ok(map.into_iter().map(range).collect())
+        Ok(il_ranges(map))
     }
 
     /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.
@@ -102,6 +111,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
+        outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
         let (mut function, mut rejit) = (0, 0);
         let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;

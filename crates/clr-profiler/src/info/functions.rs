@@ -5,6 +5,7 @@ use windows_core::BOOL;
 
 use super::{ProfilerInfo, ask_array, ask_word, read_text};
 use crate::error::check;
+use crate::place::{outside_collections, outside_hooks};
 use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 
 /// What the runtime knows about a function.
@@ -37,6 +38,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
     pub fn function_info(&self, function: FunctionId) -> Result<FunctionInfo> {
+        outside_collections("GetFunctionInfo2")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters; no frame.
@@ -67,6 +69,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
+        outside_collections("GetFunctionInfo")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         // SAFETY: valid out-parameters.
         let answer = unsafe { self.base().GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
@@ -79,6 +82,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn is_function_dynamic(&self, function: FunctionId) -> Result<bool> {
+        outside_hooks("IsFunctionDynamic")?;
         let method = "IsFunctionDynamic";
         let mut dynamic = BOOL(0);
         // SAFETY: a valid out-parameter.
@@ -93,6 +97,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; ordinary functions give `E_INVALIDARG`.
     pub fn dynamic_function_info(&self, function: FunctionId) -> Result<DynamicFunction> {
+        outside_collections("GetDynamicFunctionInfo")?;
         let method = "GetDynamicFunctionInfo";
         let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;
         let (mut module, mut blob, mut size) = (0, std::ptr::null(), 0);
@@ -117,6 +122,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
+        outside_collections("GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
         let ask = |out| unsafe { self.base().GetFunctionFromToken(module.0, method.0, out) };
         ask_word("GetFunctionFromToken", ask).map(FunctionId)
@@ -133,6 +139,7 @@ impl ProfilerInfo {
         class: Option<ClassId>,
         type_arguments: &[ClassId],
     ) -> Result<FunctionId> {
+        outside_collections("GetFunctionFromTokenAndTypeArgs")?;
         let class = class.map_or(0, |class| class.0);
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetFunctionFromTokenAndTypeArgs", |out| {

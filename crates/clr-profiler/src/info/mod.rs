@@ -2,11 +2,17 @@
 
 mod classes;
 mod code;
+mod event_pipe;
 mod exceptions;
 mod functions;
+mod heap;
+mod lists;
 mod modules;
 mod objects;
+mod process;
+mod rejit;
 mod stacks;
+mod statics;
 mod text;
 mod threads;
 
@@ -22,21 +28,63 @@ use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
 pub use code::{CodeRange, IlRange};
+pub use event_pipe::{EventDefinition, ProviderConfig, ProviderState};
 pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};
+pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle};
+pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
 pub use objects::{ExceptionContent, ExceptionReader, StringLayout};
+pub use process::Suspended;
+pub use rejit::IlMove;
 pub use stacks::StackFrame;
+pub use statics::{StaticAddress, StaticKind};
 pub use threads::RuntimeVersion;
 
 pub(crate) use text::read_text;
 
 /// The runtime's answers, as safe calls.
 ///
-/// One pointer of the newest interface level the running runtime has; a method of a newer one gives `E_NOTIMPL`. Cheap to
-/// clone and usable from every thread, but not from everywhere: each method says where. As a rule nothing may be asked in an
-/// enter, leave or tail-call hook, in a signal handler, or between begin and end of a collection, except where a method says
-/// it can.
+/// One pointer of the newest interface level the running runtime has; a method of a newer one gives `E_NOTIMPL` and a
+/// sentence. Cheap to clone and usable from every thread, but not from everywhere: each method says where. As a rule nothing
+/// may be asked in an enter, leave or tail-call hook, in a signal handler, or between begin and end of a collection, except
+/// where a method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects during a
+/// collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds ask, at the program's risk.
+///
+/// # What is not wrapped
+///
+/// All methods of `ICorProfilerInfo` to `ICorProfilerInfo15` are wrapped but these:
+///
+/// | Method | Instead, or why not |
+/// |---|---|
+/// | `GetCodeInfo` | [`code_info`](Self::code_info): one range was not enough |
+/// | `GetEventMask` | [`events`](Self::events): both words |
+/// | `SetEventMask` | [`set_events`](Self::set_events): both words |
+/// | `GetFunctionFromIP` | [`function_at`](Self::function_at): dynamic methods too |
+/// | `GetFunctionFromIP2` | [`function_at`](Self::function_at): dynamic methods too |
+/// | `GetObjectSize` | [`object_size`](Self::object_size): above 4 GiB too |
+/// | `GetClassIDInfo` | [`class_info`](Self::class_info): with type arguments |
+/// | `GetModuleInfo` | [`module_info`](Self::module_info): with flags |
+/// | `GetILToNativeMapping` | [`il_map`](Self::il_map): of each version |
+/// | `GetStringLayout` | [`string_layout`](Self::string_layout): the old one has a length that strings have lost |
+/// | `GetThreadStaticAddress` | [`thread_static_address`](Self::thread_static_address): with the application domain |
+/// | `EnumJITedFunctions` | [`compiled_functions`](Self::compiled_functions): each version |
+/// | `SetEnterLeaveFunctionHooks` | [`Setup::with_hooks`](crate::Setup::with_hooks): the first form of hooks |
+/// | `SetEnterLeaveFunctionHooks2` | [`Setup::with_hooks`](crate::Setup::with_hooks): the second form of hooks |
+/// | `SetFunctionIDMapper` | [`FunctionMapper`](crate::FunctionMapper): the form without data of one's own |
+/// | `SetEnterLeaveFunctionHooks3WithInfo` | slow hooks: the fast ones find arguments and results in the registers ([`RawHooks`](crate::RawHooks)) |
+/// | `GetFunctionEnter3Info` | slow hooks only |
+/// | `GetFunctionLeave3Info` | slow hooks only |
+/// | `GetFunctionTailcall3Info` | slow hooks only |
+/// | `SetFunctionReJIT` | the runtime answers `E_NOTIMPL`: [`request_rejit`](Self::request_rejit) |
+/// | `GetInprocInspectionInterface` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
+/// | `GetInprocInspectionIThisThread` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
+/// | `BeginInprocDebugging` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
+/// | `EndInprocDebugging` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
+/// | `GetThreadContext` | there are no remoting contexts to name |
+/// | `GetContextStaticAddress` | the runtime answers `E_NOTIMPL`: there are no remoting contexts |
+///
+/// Whoever needs one of them all the same finds it in [`sys`](crate::sys), by [`as_raw`](Self::as_raw).
 #[derive(Clone)]
 pub struct ProfilerInfo {
     newest: Arc<Newest>,
@@ -96,6 +144,12 @@ impl ProfilerInfo {
         self.newest.level
     }
 
+    /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo` of level
+    /// [`level`](Self::level), and of each lower one. Borrowed: it must not be released.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.newest.interface.as_raw()
+    }
+
     /// The newest of the levels every supported runtime has.
     fn base(&self) -> &ICorProfilerInfo3 {
         &self.newest.interface
@@ -104,7 +158,9 @@ impl ProfilerInfo {
     /// A later level, for calls that older runtimes lack.
     fn at_level<I: Interface>(&self, level: u8, method: &'static str) -> Result<I> {
         if self.newest.level < level {
-            return Err(Error::new(HResult::NOT_IMPLEMENTED, method));
+            let has = self.newest.level;
+            let reason = format!("came with ICorProfilerInfo{level}; this runtime has ICorProfilerInfo{has}");
+            return Err(Error::refused(method, reason).with_hresult(HResult::NOT_IMPLEMENTED));
         }
         let borrowed = self.newest.interface.as_raw();
         // SAFETY: levels inherit, so the pointer is one of each level up to `self.level`; cloning counts the reference.
@@ -191,5 +247,5 @@ fn ask_array<T: Copy + Default>(
         buffer.truncate(needed);
         return Ok(buffer);
     }
-    Err(Error::new(HResult(0x8007_007a_u32 as i32), method))
+    Err(Error::new(HResult::INSUFFICIENT_BUFFER, method))
 }

@@ -6,6 +6,7 @@ use windows_core::Interface;
 use super::{ProfilerInfo, read_text};
 use crate::error::check;
 use crate::metadata::MetadataImport;
+use crate::place::{outside_collections, outside_hooks};
 use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
 /// What the runtime knows about a module.
@@ -75,6 +76,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn module_info(&self, module: ModuleId) -> Result<ModuleInfo> {
+        outside_collections("GetModuleInfo2")?;
         let (mut base, mut assembly, mut flags) = (std::ptr::null(), 0, 0);
         let path = read_text("GetModuleInfo2", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -91,6 +93,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
     pub fn assembly_info(&self, assembly: AssemblyId) -> Result<AssemblyInfo> {
+        outside_collections("GetAssemblyInfo")?;
         let (mut app_domain, mut module) = (0, 0);
         let name = read_text("GetAssemblyInfo", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -104,6 +107,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while it is being made.
     pub fn app_domain_info(&self, app_domain: AppDomainId) -> Result<AppDomainInfo> {
+        outside_hooks("GetAppDomainInfo")?;
         let mut process = 0;
         let name = read_text("GetAppDomainInfo", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -118,6 +122,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
+        outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
         let mut found = std::ptr::null_mut();
         // SAFETY: a valid out-parameter; 0 opens for reading.
@@ -135,6 +140,7 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_IL` for methods without.
     pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<&[u8]> {
+        outside_collections("GetILFunctionBody")?;
         let name = "GetILFunctionBody";
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.

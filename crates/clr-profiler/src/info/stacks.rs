@@ -7,9 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use clr_profiler_sys::hresult::S_OK;
 use windows_core::HRESULT;
 
-use super::ProfilerInfo;
+use super::{ProfilerInfo, Suspended};
 use crate::error::check;
-use crate::{FunctionId, HResult, Result};
+use crate::place::outside_collections;
+use crate::{FunctionId, HResult, Result, ThreadId};
 
 /// One managed frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +34,30 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// What the runtime answers; a walk that `visit` ended is none.
-    pub fn stack_here(&self, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+    pub fn stack_here(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+        self.walk(ThreadId(0), visit)
+    }
+
+    /// Walks a thread; the null identifier stands for the calling one.
+    fn walk(&self, thread: ThreadId, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+        let method = "DoStackSnapshot";
+        outside_collections(method)?;
         let mut walk = Walk { visit: &mut visit, stopped: false };
         let data = (&raw mut walk).cast::<c_void>();
-        // SAFETY: thread 0 is the calling one; `data` lives through the call and is what the callback expects.
-        let answer = unsafe { self.base().DoStackSnapshot(0, Some(frame), 0, data, std::ptr::null(), 0) };
-        if walk.stopped { Ok(()) } else { check(answer, "DoStackSnapshot") }
+        // SAFETY: `data` lives through the call and is what the callback expects.
+        let answer = unsafe { self.base().DoStackSnapshot(thread.0, Some(frame), 0, data, std::ptr::null(), 0) };
+        if walk.stopped { Ok(()) } else { check(answer, method) }
+    }
+}
+
+impl Suspended<'_> {
+    /// Walks the managed frames of another thread, innermost first, until `visit` breaks. Needs
+    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
+    ///
+    /// # Errors
+    /// What the runtime answers; a walk that `visit` ended is none.
+    pub fn stack_of(&self, thread: ThreadId, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+        self.info.walk(thread, visit)
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn read_text(
             return Ok(decode(&heap[..needed as usize]));
         }
     }
-    Err(Error::new(HResult(0x8007_007a_u32 as i32), method))
+    Err(Error::new(HResult::INSUFFICIENT_BUFFER, method))
 }
 
 fn decode(units: &[u16]) -> String {

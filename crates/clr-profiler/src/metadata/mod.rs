@@ -109,7 +109,7 @@ impl MetadataImport {
 }
 
 /// UTF-16 with a final zero, for calls that search by name.
-fn wide(text: &str) -> Vec<u16> {
+pub(crate) fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 

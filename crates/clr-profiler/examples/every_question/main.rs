@@ -1,0 +1,131 @@
+//! A profiler that asks what is left to ask: objects, handles, statics, lists, suspension, recompilation, EventPipe; in the
+//! callbacks where it may, and on a thread of its own. It checks the answers against what it knows of the fixture `Objects` and
+//! writes a line per check to the file named by `QUESTIONS_OUTPUT`.
+
+mod checks;
+mod code;
+mod objects;
+mod own_thread;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clr_profiler::notice::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
+use clr_profiler::{
+    ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup,
+};
+
+use checks::Checks;
+
+clr_profiler::export_profiler!(Questions, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C07}");
+
+#[derive(Default)]
+struct Questions {
+    state: OnceLock<&'static State>,
+}
+
+/// Lives as long as the process: the profiler's own thread looks at it too.
+struct State {
+    info: ProfilerInfo,
+    names: NameCache,
+    checks: Checks,
+    tracked: OnceLock<ClassId>,
+    /// The fixture's objects of class `Tracked`, and how many of them have died.
+    objects: ObjectTracker<()>,
+    died: AtomicU64,
+    collections: AtomicU64,
+    delivered: AtomicU64,
+    own_events: AtomicU64,
+}
+
+impl Profiler for Questions {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        let state = State {
+            info: info.clone(),
+            names: NameCache::new(),
+            checks: Checks::default(),
+            tracked: OnceLock::new(),
+            objects: ObjectTracker::new(),
+            died: AtomicU64::new(0),
+            collections: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
+            own_events: AtomicU64::new(0),
+        };
+        let _ = self.state.set(Box::leak(Box::new(state)));
+        let objects = Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED;
+        let code = Events::JIT_COMPILATION | Events::ENABLE_REJIT | Events::ENABLE_STACK_SNAPSHOT;
+        Ok(Setup::new(objects | code | Events::EXCEPTIONS | Events::EVENT_PIPE))
+    }
+
+    fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
+        let Some(state) = self.state.get() else { return };
+        if state.names.function(&state.info, function).name == "Objects.Program::Answer" {
+            state.checks.outcome("new IL", code::same_il(state, function));
+        }
+    }
+
+    fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+        let Some(state) = self.state.get() else { return };
+        match state.names.function(&state.info, function).name.as_str() {
+            "Objects.Program::Main" => state.checks.outcome("code", code::ask(state, function)),
+            // The class is known once its constructor was compiled.
+            "Objects.Tracked::.ctor" => {
+                if let Some(class) = state.info.function_info(function).ok().and_then(|info| info.class) {
+                    let _ = state.tracked.set(class);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {
+        let Some(state) = self.state.get() else { return };
+        let known = state.tracked.get().copied();
+        let is_tracked =
+            known.map_or_else(|| &*state.names.class(&state.info, class) == "Objects.Tracked", |k| k == class);
+        if is_tracked {
+            let _ = state.tracked.set(class);
+            state.objects.track(object, ());
+        }
+    }
+
+    fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+        let Some(state) = self.state.get() else { return };
+        state.collections.fetch_add(1, Ordering::Relaxed);
+        state.objects.collection_started(&state.info, generations);
+    }
+
+    fn moved_references(&self, ranges: MovedRanges<'_>) {
+        let Some(state) = self.state.get() else { return };
+        if let Some(class) = state.tracked.get() {
+            state.checks.refused_during_collection(state.info.class_info(*class).err());
+        }
+        state.objects.moved(ranges);
+    }
+
+    fn surviving_references(&self, ranges: SurvivingRanges<'_>) {
+        let Some(state) = self.state.get() else { return };
+        state.objects.survived(ranges);
+    }
+
+    fn garbage_collection_finished(&self) {
+        let Some(state) = self.state.get() else { return };
+        state.died.fetch_add(state.objects.collection_finished().len() as u64, Ordering::Relaxed);
+    }
+
+    fn exception_thrown(&self, exception: ObjectId<'_>) {
+        let Some(state) = self.state.get() else { return };
+        let class = state.info.class_of_object(exception);
+        if class.is_ok_and(|class| &*state.names.class(&state.info, class) == "Objects.Look") {
+            objects::write_tracked(state);
+            state.checks.outcome("objects", objects::ask(state, exception));
+            std::thread::spawn(|| own_thread::run(state));
+        }
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        let Some(state) = self.state.get() else { return };
+        let ours = event.event_id == own_thread::OWN_EVENT && event.data == own_thread::OWN_DATA;
+        if ours { &state.own_events } else { &state.delivered }.fetch_add(1, Ordering::Relaxed);
+    }
+}

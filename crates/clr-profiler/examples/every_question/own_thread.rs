@@ -1,0 +1,140 @@
+//! Questions from a thread of the profiler's own: collections, suspension, recompilation, EventPipe.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clr_profiler::{EventDefinition, ModuleId, ProviderConfig, Result};
+
+use crate::State;
+
+/// Number and bytes of the event of our own provider.
+pub(crate) const OWN_EVENT: u32 = 77;
+pub(crate) const OWN_DATA: &[u8] = &42_i32.to_le_bytes();
+
+const OWN_PROVIDER: &str = "Every-Question";
+
+/// Asks, writes all lines, and lets the program go on.
+pub(crate) fn run(state: &'static State) {
+    state.checks.outcome("own thread", ask(state));
+    state.checks.line("end");
+    state.checks.write();
+    if let Some(path) = std::env::var_os("OBJECTS_WAIT") {
+        drop(std::fs::write(path, ""));
+    }
+}
+
+fn ask(state: &State) -> Result<()> {
+    let (info, checks) = (&state.info, &state.checks);
+    info.initialize_current_thread()?;
+    let before = state.collections.load(Ordering::Relaxed);
+    info.force_gc()?;
+    checks.holds("collected", (), state.collections.load(Ordering::Relaxed) > before);
+    checks.holds("heap", (), info.generation_bounds()?.len() >= 5);
+    checks.holds("some died", (), state.died.load(Ordering::Relaxed) >= 1000);
+    suspended(state)?;
+    recompile(state)?;
+    event_pipe(state)
+}
+
+fn suspended(state: &State) -> Result<()> {
+    let (info, checks) = (&state.info, &state.checks);
+    let mut frames = Vec::new();
+    let mut heap = (0_u64, 0_u64);
+    let enumerated;
+    {
+        let threads = info.threads()?;
+        let stopped = info.suspend()?;
+        let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
+        for thread in threads {
+            // A thread that has no managed frame gives none.
+            let _ = stopped.stack_of(thread, |frame| {
+                frames.push(frame.function);
+                ControlFlow::Continue(())
+            });
+        }
+        // No callback may allocate managed memory or wait for a managed thread here; counting does neither.
+        enumerated = info.heap_objects(|object| {
+            heap.0 += u64::from(state.tracked.get().is_some_and(|class| info.class_of_object(object) == Ok(*class)));
+            let _ = info.references_of(object, |_| {
+                heap.1 += 1;
+                ControlFlow::Continue(())
+            });
+            ControlFlow::Continue(())
+        });
+        drop(stopped);
+        checks.same("suspended once", again, Err("CORPROF_E_SUSPENSION_IN_PROGRESS"));
+    }
+    let names: Vec<_> = frames.into_iter().map(|function| state.names.function(info, function).name.clone()).collect();
+    checks.holds("stack of the main thread", &names, names.iter().any(|name| name == "Objects.Program::Main"));
+    if info.level() >= 15 {
+        checks.outcome("heap", enumerated);
+        // Those in the list, one static, and those an exception holds that may be collected by now.
+        checks.holds("objects on the heap", heap, (1001..=1003).contains(&heap.0) && heap.1 > 1000);
+    } else {
+        let reason = enumerated.err().and_then(|error| error.reason().map(str::to_owned)).unwrap_or_default();
+        checks.same(
+            "not before .NET 9",
+            reason.as_str(),
+            "came with ICorProfilerInfo15; this runtime has ICorProfilerInfo14",
+        );
+    }
+    Ok(())
+}
+
+fn recompile(state: &State) -> Result<()> {
+    let (info, checks) = (&state.info, &state.checks);
+    let is_fixture = |module: &ModuleId| info.module_info(*module).is_ok_and(|m| m.path.ends_with("/Objects.dll"));
+    // One that is not there gives errors where it is used.
+    let module = info.modules()?.into_iter().find(is_fixture).unwrap_or(ModuleId(0));
+    let metadata = info.module_metadata(module)?;
+    let program = metadata.find_type_def("Objects.Program", None)?.unwrap_or_default();
+    let throw = metadata.methods_named(program, "Throw")?[0];
+    let function = info.function_from_token(module, throw)?;
+    info.request_rejit(&[(module, throw)])?;
+    info.request_rejit_with_inliners(&[(module, throw)], true)?;
+    checks.holds("versions after a request", (), !info.rejit_ids(function)?.is_empty());
+    let reverted = info.request_revert(&[(module, throw)])?;
+    checks.same("reverted", reverted, vec![Ok(())]);
+    Ok(())
+}
+
+fn event_pipe(state: &State) -> Result<()> {
+    let (info, checks) = (&state.info, &state.checks);
+    let enabled = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&enabled);
+    let own = info.event_pipe_create_provider_with(OWN_PROVIDER, move |change| {
+        told.fetch_add(u64::from(change.is_enabled), Ordering::Relaxed);
+    })?;
+    checks.same("provider's name", info.event_pipe_provider_name(own)?.as_str(), OWN_PROVIDER);
+    let plain = info.event_pipe_create_provider("Every-Other-Question")?;
+    checks.same("other provider's name", info.event_pipe_provider_name(plain)?.as_str(), "Every-Other-Question");
+    let event = info.event_pipe_define_event(
+        own,
+        &EventDefinition {
+            name: "Answer".into(),
+            id: OWN_EVENT,
+            version: 1,
+            level: 4,
+            fields: vec![("value".into(), 9)],
+            ..EventDefinition::default()
+        },
+    )?;
+    let provider = |name: &str, keywords| ProviderConfig { name: name.into(), keywords, level: 4, filter: None };
+    let session = info.event_pipe_start_session(&[provider(OWN_PROVIDER, u64::MAX)], false)?;
+    info.event_pipe_add_provider(session, &provider("Microsoft-Windows-DotNETRuntime", 1))?;
+    info.event_pipe_write_event(event, &[OWN_DATA])?;
+    info.force_gc()?;
+    for _ in 0..1000 {
+        if state.delivered.load(Ordering::Relaxed) > 0 && state.own_events.load(Ordering::Relaxed) > 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    info.event_pipe_stop_session(session)?;
+    checks.holds("events of the runtime", (), state.delivered.load(Ordering::Relaxed) > 0);
+    checks.same("own event", state.own_events.load(Ordering::Relaxed), 1);
+    checks.holds("own provider was enabled", (), enabled.load(Ordering::Relaxed) > 0);
+    Ok(())
+}

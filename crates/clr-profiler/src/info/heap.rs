@@ -1,0 +1,335 @@
+//! Objects on the managed heap: sizes, generations, arrays, references, handles.
+
+use std::ffi::c_void;
+use std::ops::ControlFlow;
+
+use clr_profiler_sys::enumerators::ICorProfilerObjectEnum;
+use clr_profiler_sys::enums::COR_PRF_HANDLE_TYPE;
+use clr_profiler_sys::info::{
+    ICorProfilerInfo4, ICorProfilerInfo10, ICorProfilerInfo13, ICorProfilerInfo14, ICorProfilerInfo15,
+};
+use clr_profiler_sys::structs::{COR_PRF_GC_GENERATION_RANGE, COR_PRF_NONGC_HEAP_RANGE};
+use clr_profiler_sys::types::ObjectHandleID;
+use windows_core::BOOL;
+
+use super::lists::collect;
+use super::{ProfilerInfo, ask_array};
+use crate::boundary::guard;
+use crate::error::check;
+use crate::notice::Generation;
+use crate::place::{outside_collections, outside_hooks};
+use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
+
+/// A piece of the heap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeapRange {
+    /// What it holds.
+    pub generation: Generation,
+    /// Its first address.
+    pub start: usize,
+    /// Bytes in use. Exact only in `garbage_collection_started` and `..._finished`.
+    pub bytes: usize,
+    /// Bytes reserved.
+    pub reserved_bytes: usize,
+}
+
+impl HeapRange {
+    /// Whether `address` lies in the part in use.
+    pub const fn contains(&self, address: usize) -> bool {
+        address >= self.start && address - self.start < self.bytes
+    }
+}
+
+/// Where an array keeps its elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayObject {
+    /// Number of elements and lowest index of each dimension.
+    pub dimensions: Vec<(u32, i32)>,
+    /// Address of the first element.
+    pub data: usize,
+}
+
+/// What a handle does for its object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HandleKind {
+    /// Follows the object without keeping it alive.
+    Weak,
+    /// Keeps it alive.
+    Strong,
+    /// Keeps it alive and in place.
+    Pinned,
+}
+
+/// A handle that a profiler made to find an object again after collections. Dropping it frees it.
+pub struct ObjectHandle {
+    info: ProfilerInfo,
+    handle: ObjectHandleID,
+}
+
+// SAFETY: the runtime's handle table is used from all threads; the address is only handed back to it.
+unsafe impl Send for ObjectHandle {}
+// SAFETY: as above.
+unsafe impl Sync for ObjectHandle {}
+
+impl ObjectHandle {
+    /// Runs `look` with the object, `None` where it was collected. In callbacks on managed threads: no collection can move the
+    /// object before the callback returns, and the object can't be carried out of `look`.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn with<R>(&self, look: impl for<'cb> FnOnce(Option<ObjectId<'cb>>) -> R) -> Result<R> {
+        let method = "GetObjectIDFromHandle";
+        outside_hooks(method)?;
+        let mut object = 0;
+        let runtime = self.info.at_level::<ICorProfilerInfo13>(13, method)?;
+        // SAFETY: a handle that is not freed, and a valid out-parameter.
+        check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
+        Ok(look((object != 0).then(|| ObjectId::new(object))))
+    }
+}
+
+impl Drop for ObjectHandle {
+    fn drop(&mut self) {
+        if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo13>(13, "DestroyHandle") {
+            // SAFETY: the handle was made by `create_handle` and is freed once. Nothing can be done about a failure.
+            let _ = unsafe { runtime.DestroyHandle(self.handle) };
+        }
+    }
+}
+
+impl ProfilerInfo {
+    /// Bytes that an object takes on the heap. Where the object may be looked at: in the callback that received it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn object_size(&self, object: ObjectId<'_>) -> Result<usize> {
+        let method = "GetObjectSize2";
+        let mut bytes = 0;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
+        check(unsafe { runtime.GetObjectSize2(object.address(), &mut bytes) }, method)?;
+        Ok(bytes)
+    }
+
+    /// Dimensions and elements of an array of this rank (see [`array_class`](Self::array_class)). Where the object may be
+    /// looked at: in the callback that received it.
+    ///
+    /// # Errors
+    /// What the runtime answers, `E_INVALIDARG` for what is no array or has another rank.
+    pub fn array_object(&self, array: ObjectId<'_>, rank: u32) -> Result<ArrayObject> {
+        let method = "GetArrayObjectInfo";
+        /// More than a type can have.
+        const MOST: u32 = 32;
+        if rank == 0 || rank > MOST {
+            return Err(Error::new(HResult::INVALID_ARGUMENT, method));
+        }
+        let (mut sizes, mut lowest) = (vec![0; rank as usize], vec![0; rank as usize]);
+        let mut data = std::ptr::null_mut();
+        // SAFETY: two arrays of the length said and a valid out-parameter; the object's lifetime says that it is alive.
+        let answer = unsafe {
+            self.base().GetArrayObjectInfo(array.address(), rank, sizes.as_mut_ptr(), lowest.as_mut_ptr(), &mut data)
+        };
+        check(answer, method)?;
+        Ok(ArrayObject { dimensions: sizes.into_iter().zip(lowest).collect(), data: data as usize })
+    }
+
+    /// Where a boxed value of a value type begins, in bytes from the object's beginning. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers, `E_INVALIDARG` for classes that are no value types.
+    pub fn box_layout(&self, class: ClassId) -> Result<u32> {
+        let method = "GetBoxClassLayout";
+        outside_hooks(method)?;
+        let mut offset = 0;
+        // SAFETY: a valid out-parameter.
+        check(unsafe { self.base().GetBoxClassLayout(class.0, &mut offset) }, method)?;
+        Ok(offset)
+    }
+
+    /// The pieces the heap consists of now. Not in hooks; exact only in `garbage_collection_started` and `..._finished`.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn generation_bounds(&self) -> Result<Vec<HeapRange>> {
+        let method = "GetGenerationBounds";
+        outside_hooks(method)?;
+        // SAFETY: valid out-parameters.
+        let ranges = ask_array(method, |capacity, needed, ranges| unsafe {
+            self.base().GetGenerationBounds(capacity, needed, ranges)
+        })?;
+        Ok(ranges.into_iter().map(heap_range).collect())
+    }
+
+    /// The piece of the heap an object lies in; its length is not exact here. Where the object may be looked at: in the callback
+    /// that received it.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
+    /// ([`is_frozen`](Self::is_frozen)).
+    pub fn object_generation(&self, object: ObjectId<'_>) -> Result<HeapRange> {
+        let mut range = COR_PRF_GC_GENERATION_RANGE::default();
+        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
+        let answer = unsafe { self.base().GetObjectGeneration(object.address(), &mut range) };
+        check(answer, "GetObjectGeneration")?;
+        Ok(heap_range(range))
+    }
+
+    /// Whether an object lies where nothing is collected, as string literals do from .NET 8 on. Where the object may be looked
+    /// at: in the callback that received it.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn is_frozen(&self, object: ObjectId<'_>) -> Result<bool> {
+        let method = "IsFrozenObject";
+        let mut frozen = BOOL(0);
+        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
+        check(unsafe { runtime.IsFrozenObject(object.address(), &mut frozen) }, method)?;
+        Ok(frozen.as_bool())
+    }
+
+    /// From how many bytes on objects go to the heap for large ones. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn large_object_threshold(&self) -> Result<u32> {
+        let method = "GetLOHObjectSizeThreshold";
+        outside_hooks(method)?;
+        let mut bytes = 0;
+        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        // SAFETY: a valid out-parameter.
+        check(unsafe { runtime.GetLOHObjectSizeThreshold(&mut bytes) }, method)?;
+        Ok(bytes)
+    }
+
+    /// Visits the references that an object holds, until `visit` breaks. Only where no collection can run: in callbacks during
+    /// one, or while [`suspend`](Self::suspend) holds the threads.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn references_of(
+        &self,
+        object: ObjectId<'_>,
+        mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let method = "EnumerateObjectReferences";
+        outside_hooks(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
+        let data = (&raw mut visit).cast::<c_void>();
+        // SAFETY: `data` lives through the call and is what the callback expects; the object is alive.
+        let answer = unsafe { runtime.EnumerateObjectReferences(object.address(), Some(reference), data) };
+        check(answer, method)
+    }
+
+    /// Visits all objects on the heap until `visit` breaks. The runtime suspends the program meanwhile, unless
+    /// [`suspend`](Self::suspend) has done so. From .NET 9 on. Not during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn heap_objects(&self, mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>) -> Result<()> {
+        let method = "EnumerateGCHeapObjects";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo15>(15, method)?;
+        let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
+        let data = (&raw mut visit).cast::<c_void>();
+        // SAFETY: `data` lives through the call and is what the callback expects.
+        check(unsafe { runtime.EnumerateGCHeapObjects(Some(heap_object), data) }, method)
+    }
+
+    /// The addresses of the objects that are never collected, of all modules; they don't move. From .NET 8 on. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn non_gc_objects(&self) -> Result<Vec<usize>> {
+        let method = "EnumerateNonGCObjects";
+        outside_hooks(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo14>(14, method)?;
+        // SAFETY: a valid out-parameter.
+        collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumerateNonGCObjects(out) })
+    }
+
+    /// Where the objects that are never collected lie. From .NET 8 on. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn non_gc_heap_bounds(&self) -> Result<Vec<HeapRange>> {
+        let method = "GetNonGCHeapBounds";
+        outside_hooks(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo14>(14, method)?;
+        // SAFETY: valid out-parameters.
+        let ranges: Vec<COR_PRF_NONGC_HEAP_RANGE> = ask_array(method, |capacity, needed, ranges| unsafe {
+            runtime.GetNonGCHeapBounds(capacity, needed, ranges)
+        })?;
+        let range = |range: COR_PRF_NONGC_HEAP_RANGE| HeapRange {
+            generation: Generation::NonGc,
+            start: range.range_start,
+            bytes: range.range_length,
+            reserved_bytes: range.range_length_reserved,
+        };
+        Ok(ranges.into_iter().map(range).collect())
+    }
+
+    /// The addresses of the objects that were laid out with a module; none today, where modules bring none. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn frozen_objects(&self, module: ModuleId) -> Result<Vec<usize>> {
+        let method = "EnumModuleFrozenObjects";
+        outside_hooks(method)?;
+        // SAFETY: a valid out-parameter.
+        collect::<ICorProfilerObjectEnum>(method, |out| unsafe { self.base().EnumModuleFrozenObjects(module.0, out) })
+    }
+
+    /// A handle to find an object again after collections. In the callback that received the object, on a managed thread. From
+    /// .NET 7 on.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn create_handle(&self, object: ObjectId<'_>, kind: HandleKind) -> Result<ObjectHandle> {
+        let method = "CreateHandle";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo13>(13, method)?;
+        let kind = match kind {
+            HandleKind::Weak => COR_PRF_HANDLE_TYPE(1),
+            HandleKind::Strong => COR_PRF_HANDLE_TYPE(2),
+            HandleKind::Pinned => COR_PRF_HANDLE_TYPE(3),
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
+        check(unsafe { runtime.CreateHandle(object.address(), kind, &mut handle) }, method)?;
+        if handle.is_null() {
+            return Err(Error::new(HResult::POINTER, method));
+        }
+        Ok(ObjectHandle { info: self.clone(), handle })
+    }
+}
+
+fn heap_range(range: COR_PRF_GC_GENERATION_RANGE) -> HeapRange {
+    HeapRange {
+        generation: Generation::from_raw(range.generation.0),
+        start: range.range_start,
+        bytes: range.range_length,
+        reserved_bytes: range.range_length_reserved,
+    }
+}
+
+/// Calls the closure behind `data`; a panic ends the visit.
+///
+/// # Safety
+/// `data` must be the closure's own reference.
+unsafe fn visit(object: usize, data: *mut c_void) -> BOOL {
+    // SAFETY: the caller's promise.
+    let visit = unsafe { &mut *data.cast::<&mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()>>() };
+    guard(false, || visit(ObjectId::new(object)).is_continue()).into()
+}
+
+unsafe extern "system" fn reference(_root: usize, reference: *mut usize, data: *mut c_void) -> BOOL {
+    // SAFETY: the runtime passes the place of a reference, and the data it was given.
+    unsafe { if reference.is_null() { BOOL(1) } else { visit(*reference, data) } }
+}
+
+unsafe extern "system" fn heap_object(object: usize, data: *mut c_void) -> BOOL {
+    // SAFETY: the data that the runtime was given.
+    unsafe { visit(object, data) }
+}

@@ -1,0 +1,147 @@
+//! The runtime as a whole: collections, suspension, environment, detach; symbols of modules in memory.
+
+use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfilerInfo11};
+
+use super::ProfilerInfo;
+use crate::error::check;
+use crate::metadata::wide;
+use crate::place::{outside_collections, outside_hooks};
+use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
+
+/// All managed threads stand still for as long as this lives. Only for the thread that made it.
+#[must_use = "dropping it lets the threads run again"]
+pub struct Suspended<'i> {
+    pub(super) info: &'i ProfilerInfo,
+    /// The thread that suspends must resume: not `Send`.
+    here: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for Suspended<'_> {
+    fn drop(&mut self) {
+        if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo10>(10, "ResumeRuntime") {
+            // SAFETY: this thread has suspended the runtime, once. Nothing can be done about a failure.
+            let _ = unsafe { runtime.ResumeRuntime() };
+        }
+    }
+}
+
+impl ProfilerInfo {
+    /// Collects all generations, and waits for it. Only on a thread of the profiler's own, which has never run managed code;
+    /// such a thread counts as native from then on.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in callbacks.
+    pub fn force_gc(&self) -> Result<()> {
+        let method = "ForceGC";
+        outside_collections(method)?;
+        // SAFETY: no arguments.
+        check(unsafe { self.base().ForceGC() }, method)
+    }
+
+    /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads that run no managed code and
+    /// in callbacks that may wait. What takes a lock that a managed thread holds meanwhile waits for ever.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs.
+    pub fn suspend(&self) -> Result<Suspended<'_>> {
+        let method = "SuspendRuntime";
+        outside_collections(method)?;
+        // SAFETY: no arguments.
+        check(unsafe { self.at_level::<ICorProfilerInfo10>(10, method)?.SuspendRuntime() }, method)?;
+        Ok(Suspended { info: self, here: std::marker::PhantomData })
+    }
+
+    /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None` where it is not set. Not in
+    /// hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn environment_variable(&self, name: &str) -> Result<Option<String>> {
+        let method = "GetEnvironmentVariable";
+        outside_hooks(method)?;
+        /// What the runtime answers for a variable that is not set.
+        const NOT_FOUND: HResult = HResult(0x8007_00cb_u32 as i32);
+        let runtime = self.at_level::<ICorProfilerInfo11>(11, method)?;
+        let name = wide(name);
+        let mut buffer = vec![0_u16; 256];
+        for _ in 0..4 {
+            let mut needed = 0;
+            // SAFETY: a zero-terminated name, a buffer of the length said, and a valid out-parameter.
+            let answer = unsafe {
+                runtime.GetEnvironmentVariable(name.as_ptr(), buffer.len() as u32, &mut needed, buffer.as_mut_ptr())
+            };
+            // The length that comes back counts no final zero, so a buffer that is just filled may be too short by one.
+            if needed as usize >= buffer.len() {
+                buffer.resize(needed as usize + 2, 0);
+                continue;
+            }
+            if HResult(answer.0) == NOT_FOUND {
+                return Ok(None);
+            }
+            check(answer, method)?;
+            let units = buffer.split(|unit| *unit == 0).next().unwrap_or_default();
+            return Ok(Some(String::from_utf16_lossy(units)));
+        }
+        Err(Error::new(HResult::INSUFFICIENT_BUFFER, method))
+    }
+
+    /// Sets a variable of the environment as the runtime sees it, or removes it. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<()> {
+        let method = "SetEnvironmentVariable";
+        outside_hooks(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo11>(11, method)?;
+        let (name, value) = (wide(name), value.map(wide));
+        let value = value.as_ref().map_or(std::ptr::null(), Vec::as_ptr);
+        // SAFETY: zero-terminated texts, or null.
+        check(unsafe { runtime.SetEnvironmentVariable(name.as_ptr(), value) }, method)
+    }
+
+    /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
+    /// then says [`profiler_detach_succeeded`](crate::Profiler::profiler_detach_succeeded). The library stays mapped.
+    ///
+    /// # Errors
+    /// What the runtime answers: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
+    /// profiler that has, or had, hooks, changed IL or immutable events.
+    pub fn request_detach(&self, milliseconds: u32) -> Result<()> {
+        let method = "RequestProfilerDetach";
+        outside_hooks(method)?;
+        // SAFETY: a plain number.
+        check(unsafe { self.base().RequestProfilerDetach(milliseconds) }, method)
+    }
+
+    /// The application domain a managed thread runs in. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are none.
+    pub fn thread_app_domain(&self, thread: ThreadId) -> Result<AppDomainId> {
+        let method = "GetThreadAppDomain";
+        outside_hooks(method)?;
+        // SAFETY: a valid out-parameter.
+        super::ask_word(method, |out| unsafe { self.base().GetThreadAppDomain(thread.0, out) }).map(AppDomainId)
+    }
+
+    /// The symbols (a PDB) that were given with a module in memory; empty where none were. Needs
+    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be told of changes. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_MODULE_IS_DYNAMIC` for modules made by reflection.
+    pub fn in_memory_symbols(&self, module: ModuleId) -> Result<Vec<u8>> {
+        let method = "ReadInMemorySymbols";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo7>(7, method)?;
+        let mut size = 0;
+        // SAFETY: a valid out-parameter.
+        check(unsafe { runtime.GetInMemorySymbolsLength(module.0, &mut size) }, "GetInMemorySymbolsLength")?;
+        let mut bytes = vec![0_u8; size as usize];
+        let mut read = 0;
+        if !bytes.is_empty() {
+            // SAFETY: room for as many bytes as said, and a valid out-parameter.
+            check(unsafe { runtime.ReadInMemorySymbols(module.0, 0, bytes.as_mut_ptr(), size, &mut read) }, method)?;
+        }
+        bytes.truncate(read as usize);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,189 @@
+//! Changed IL: before the first compilation, and compiling again.
+
+use clr_profiler_sys::control::IMethodMalloc;
+use clr_profiler_sys::info::{ICorProfilerInfo4, ICorProfilerInfo7, ICorProfilerInfo10};
+use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_IL_MAP};
+use windows_core::{BOOL, HRESULT, Interface};
+
+use super::code::{il_ranges, ranges};
+use super::{CodeRange, IlRange, ProfilerInfo, ask_array};
+use crate::error::check;
+use crate::place::outside_collections;
+use crate::{Error, FunctionId, HResult, ModuleId, ReJitId, Result, Token};
+
+/// An offset in a method's original IL and where it went in the changed one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IlMove {
+    /// Offset before.
+    pub old: u32,
+    /// Offset now.
+    pub new: u32,
+    /// Whether that is the very instruction, not just a near one.
+    pub is_exact: bool,
+}
+
+impl ProfilerInfo {
+    /// New IL, header and body, for a method that has not been compiled: in `module_load_finished` or
+    /// `jit_compilation_started`. The framework copies it into memory of the runtime's, which is never freed.
+    ///
+    /// # Errors
+    /// What the runtime answers; `E_OUTOFMEMORY` when it has no memory for the body.
+    pub fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
+        let name = "SetILFunctionBody";
+        outside_collections(name)?;
+        let mut allocator = std::ptr::null_mut();
+        // SAFETY: a valid out-parameter.
+        let found = unsafe { self.base().GetILFunctionBodyAllocator(module.0, &mut allocator) };
+        check(found, "GetILFunctionBodyAllocator")?;
+        if allocator.is_null() {
+            return Err(Error::new(HResult::POINTER, "GetILFunctionBodyAllocator"));
+        }
+        // SAFETY: an owned reference.
+        let allocator = unsafe { IMethodMalloc::from_raw(allocator) };
+        let size = u32::try_from(body.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, name))?;
+        // SAFETY: no pointers.
+        let memory = unsafe { allocator.Alloc(size) }.cast::<u8>();
+        if memory.is_null() {
+            return Err(Error::new(HResult::OUT_OF_MEMORY, name));
+        }
+        // SAFETY: that many bytes were allocated, and they live for ever.
+        let answer = unsafe {
+            std::ptr::copy_nonoverlapping(body.as_ptr(), memory, body.len());
+            self.base().SetILFunctionBody(module.0, method.0, memory)
+        };
+        check(answer, name)
+    }
+
+    /// Tells debuggers where the original instructions of a function went that was changed by
+    /// [`set_il_function_body`](Self::set_il_function_body). In the callbacks about its compilation.
+    ///
+    /// # Errors
+    /// What the runtime answers; `E_OUTOFMEMORY` when there is no memory for the map.
+    pub fn set_il_map(&self, function: FunctionId, map: &[IlMove]) -> Result<()> {
+        let method = "SetILInstrumentedCodeMap";
+        outside_collections(method)?;
+        let entry =
+            |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
+        let entries: Vec<_> = map.iter().map(entry).collect();
+        let count = u32::try_from(entries.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
+        // SAFETY: the runtime takes the memory over and frees it by the C library's `free`, so it must be the C library's.
+        unsafe {
+            let memory = libc::malloc(size_of_val(entries.as_slice()).max(1)).cast::<COR_IL_MAP>();
+            if memory.is_null() {
+                return Err(Error::new(HResult::OUT_OF_MEMORY, method));
+            }
+            std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len());
+            check(self.base().SetILInstrumentedCodeMap(function.0, BOOL(1), count, memory), method)
+        }
+    }
+
+    /// Makes metadata that was added to a module after its load known to the runtime. May collect: not during a collection,
+    /// nor in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn apply_metadata(&self, module: ModuleId) -> Result<()> {
+        let method = "ApplyMetaData";
+        outside_collections(method)?;
+        // SAFETY: a plain number.
+        check(unsafe { self.at_level::<ICorProfilerInfo7>(7, method)?.ApplyMetaData(module.0) }, method)
+    }
+
+    /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the program for a moment: from
+    /// a thread of the profiler's own, or a callback that holds no locks. Needs
+    /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn request_rejit(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
+        let method = "RequestReJIT";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let (modules, tokens) = columns(methods);
+        // SAFETY: two arrays of the length said.
+        check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
+    }
+
+    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too.
+    /// `forbid_inlining`: the new code is not taken in either.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)], forbid_inlining: bool) -> Result<()> {
+        let method = "RequestReJITWithInliners";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let (modules, tokens) = columns(methods);
+        let (flags, count) = (u32::from(forbid_inlining), tokens.len() as u32);
+        // SAFETY: two arrays of the length said.
+        check(unsafe { runtime.RequestReJITWithInliners(flags, count, modules.as_ptr(), tokens.as_ptr()) }, method)
+    }
+
+    /// Goes back to the original code of methods; gives what came of each.
+    ///
+    /// # Errors
+    /// What the runtime answers to the whole request.
+    pub fn request_revert(&self, methods: &[(ModuleId, Token)]) -> Result<Vec<Result<()>>> {
+        let method = "RequestRevert";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let (modules, tokens) = columns(methods);
+        let mut each = vec![HRESULT(0); tokens.len()];
+        let count = tokens.len() as u32;
+        // SAFETY: three arrays of the length said.
+        let answer = unsafe { runtime.RequestRevert(count, modules.as_ptr(), tokens.as_ptr(), each.as_mut_ptr()) };
+        check(answer, method)?;
+        Ok(each.into_iter().map(|one| check(one, method)).collect())
+    }
+
+    /// The versions of a function that are alive. Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn rejit_ids(&self, function: FunctionId) -> Result<Vec<ReJitId>> {
+        let method = "GetReJITIDs";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        // SAFETY: valid out-parameters.
+        let ids = ask_array(method, |capacity, needed, ids| unsafe {
+            runtime.GetReJITIDs(function.0, capacity, needed, ids)
+        })?;
+        Ok(ids.into_iter().map(ReJitId).collect())
+    }
+
+    /// The code of one version of a function, as it was first compiled ([`code_starts`](Self::code_starts) has all tiers). Not
+    /// in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn code_info_of(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<CodeRange>> {
+        let method = "GetCodeInfo3";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        // SAFETY: valid out-parameters.
+        ask_array(method, |capacity, needed, infos| unsafe {
+            runtime.GetCodeInfo3(function.0, rejit.0, capacity, needed, infos)
+        })
+        .map(ranges)
+    }
+
+    /// Native code and IL of one version of a function, as it was first compiled
+    /// ([`il_map_at`](Self::il_map_at) asks by code). Not in hooks.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn il_map(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<IlRange>> {
+        let method = "GetILToNativeMapping2";
+        outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        // SAFETY: valid out-parameters.
+        let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
+            runtime.GetILToNativeMapping2(function.0, rejit.0, capacity, needed, map)
+        })?;
+        Ok(il_ranges(map))
+    }
+}
+
+fn columns(methods: &[(ModuleId, Token)]) -> (Vec<usize>, Vec<u32>) {
+    methods.iter().map(|(module, token)| (module.0, token.0)).unzip()
+}

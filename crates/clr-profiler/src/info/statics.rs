@@ -1,0 +1,98 @@
+//! Where static fields lie.
+
+use std::ffi::c_void;
+
+use clr_profiler_sys::enums::COR_PRF_STATIC_TYPE;
+use windows_core::HRESULT;
+
+use super::ProfilerInfo;
+use crate::error::check;
+use crate::place::outside_collections;
+use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
+
+/// How a static field is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StaticKind {
+    /// It is no static field.
+    NotStatic,
+    /// One value for the program.
+    AppDomain,
+    /// One value for each thread.
+    Thread,
+    /// A value inside the module's image.
+    Image,
+    /// Kinds that .NET does not have any more, or that this crate does not know.
+    Other(u32),
+}
+
+/// The address of a static field's value. For a field of a reference type, or of a value type that holds references, the
+/// runtime gives the place of the reference (of the boxed value); it may be changed by the program at any moment, and from
+/// the next collection on the object is elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct StaticAddress(pub usize);
+
+impl ProfilerInfo {
+    /// How a field is kept. Neither in hooks nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn static_kind(&self, class: ClassId, field: Token) -> Result<StaticKind> {
+        let method = "GetStaticFieldInfo";
+        outside_collections(method)?;
+        let mut kind = COR_PRF_STATIC_TYPE::default();
+        // SAFETY: a valid out-parameter.
+        check(unsafe { self.base().GetStaticFieldInfo(class.0, field.0, &mut kind) }, method)?;
+        Ok(match kind.0 {
+            0 => StaticKind::NotStatic,
+            1 => StaticKind::AppDomain,
+            2 => StaticKind::Thread,
+            8 => StaticKind::Image,
+            other => StaticKind::Other(other),
+        })
+    }
+
+    /// The address of a field of kind [`StaticKind::AppDomain`]. Neither in hooks nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers: `CORPROF_E_DATAINCOMPLETE` before the class was initialized, `CORPROF_E_LITERALS_HAVE_NO_ADDRESS`
+    /// for constants.
+    pub fn static_address(&self, class: ClassId, field: Token, app_domain: AppDomainId) -> Result<StaticAddress> {
+        // SAFETY: a valid out-parameter.
+        address("GetAppDomainStaticAddress", |out| unsafe {
+            self.base().GetAppDomainStaticAddress(class.0, field.0, app_domain.0, out)
+        })
+    }
+
+    /// The address of a field of kind [`StaticKind::Thread`], for one thread. Neither in hooks nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` before the thread has used the field.
+    pub fn thread_static_address(
+        &self,
+        class: ClassId,
+        field: Token,
+        app_domain: AppDomainId,
+        thread: ThreadId,
+    ) -> Result<StaticAddress> {
+        // SAFETY: a valid out-parameter.
+        address("GetThreadStaticAddress2", |out| unsafe {
+            self.base().GetThreadStaticAddress2(class.0, field.0, app_domain.0, thread.0, out)
+        })
+    }
+
+    /// The address of a field of kind [`StaticKind::Image`]. Neither in hooks nor during a collection.
+    ///
+    /// # Errors
+    /// What the runtime answers; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
+    pub fn image_static_address(&self, class: ClassId, field: Token) -> Result<StaticAddress> {
+        // SAFETY: a valid out-parameter.
+        address("GetRVAStaticAddress", |out| unsafe { self.base().GetRVAStaticAddress(class.0, field.0, out) })
+    }
+}
+
+fn address(method: &'static str, ask: impl FnOnce(*mut *mut c_void) -> HRESULT) -> Result<StaticAddress> {
+    outside_collections(method)?;
+    let mut address = std::ptr::null_mut();
+    check(ask(&mut address), method)?;
+    Ok(StaticAddress(address as usize))
+}

@@ -1,0 +1,239 @@
+//! Following objects through collections.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::notice::{Generations, MovedRanges, SurvivingRanges};
+use crate::{HeapRange, ObjectId, ProfilerInfo};
+
+/// Objects a profiler has chosen, with what it keeps for each, followed through moved and surviving references.
+///
+/// Ask for [`Events::GC`](crate::Events::GC), and pass four callbacks on:
+///
+/// ```
+/// use std::sync::OnceLock;
+/// use clr_profiler::notice::{GcReason, Generations, MovedRanges, SurvivingRanges};
+/// use clr_profiler::{ClassId, Events, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup};
+///
+/// /// Counts the objects that die, of all that were allocated.
+/// #[derive(Default)]
+/// struct Deaths {
+///     info: OnceLock<ProfilerInfo>,
+///     objects: ObjectTracker<ClassId>,
+/// }
+///
+/// impl Profiler for Deaths {
+///     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+///         drop(self.info.set(info.clone()));
+///         Ok(Setup::new(Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED))
+///     }
+///     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {
+///         self.objects.track(object, class);
+///     }
+///     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+///         if let Some(info) = self.info.get() {
+///             self.objects.collection_started(info, generations);
+///         }
+///     }
+///     fn moved_references(&self, ranges: MovedRanges<'_>) {
+///         self.objects.moved(ranges);
+///     }
+///     fn surviving_references(&self, ranges: SurvivingRanges<'_>) {
+///         self.objects.survived(ranges);
+///     }
+///     fn garbage_collection_finished(&self) {
+///         let dead: Vec<ClassId> = self.objects.collection_finished();
+///         # let _ = dead.len();
+///     }
+/// }
+/// ```
+///
+/// Usable from all threads, also from the several on which a server collection reports. It takes a lock that is held for the
+/// look into its own table only; it is not for hooks. An entry costs about 40 bytes beside its value.
+pub struct ObjectTracker<T> {
+    table: Mutex<Table<T>>,
+}
+
+struct Table<T> {
+    /// By address. During a collection: those it can't move or free, and those that have arrived.
+    live: BTreeMap<usize, T>,
+    /// During a collection: those nothing has been said about yet, by their old address.
+    doubtful: BTreeMap<usize, T>,
+    /// During a collection: where those are that were moved. Apart, because a new address may be another one's old one.
+    arrived: BTreeMap<usize, T>,
+}
+
+impl<T> Default for ObjectTracker<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> ObjectTracker<T> {
+    /// Nothing is followed yet.
+    pub const fn new() -> Self {
+        let table = Table { live: BTreeMap::new(), doubtful: BTreeMap::new(), arrived: BTreeMap::new() };
+        Self { table: Mutex::new(table) }
+    }
+
+    /// Follows an object from now on; gives what was kept for it before. In a callback that received the object, not during a
+    /// collection.
+    pub fn track(&self, object: ObjectId<'_>, value: T) -> Option<T> {
+        self.lock().live.insert(object.address(), value)
+    }
+
+    /// Ceases to follow an object, and gives what was kept for it.
+    pub fn forget(&self, object: ObjectId<'_>) -> Option<T> {
+        self.lock().live.remove(&object.address())
+    }
+
+    /// Looks at what is kept for an object. In a callback that received the object.
+    pub fn with<R>(&self, object: ObjectId<'_>, look: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.lock().live.get_mut(&object.address()).map(look)
+    }
+
+    /// Visits all objects that are followed, by ascending address. Not during a collection: what it has not told of yet is
+    /// left out.
+    pub fn for_each(&self, mut visit: impl FnMut(usize, &T)) {
+        self.lock().live.iter().for_each(|(address, value)| visit(*address, value));
+    }
+
+    /// How many objects are followed; during a collection including those that may turn out to be dead.
+    pub fn len(&self) -> usize {
+        let table = self.lock();
+        table.live.len() + table.doubtful.len() + table.arrived.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A collection begins: call it in `garbage_collection_started`. It asks for the heap's bounds, since only what lies in a
+    /// generation that is collected can die.
+    pub fn collection_started(&self, info: &ProfilerInfo, generations: Generations<'_>) {
+        let bounds = info.generation_bounds().unwrap_or_default();
+        let collected = bounds.into_iter().filter(|range| generations.contains(range.generation.raw() as usize));
+        self.begin(collected);
+    }
+
+    fn begin(&self, collected: impl Iterator<Item = HeapRange>) {
+        let mut table = self.lock();
+        let table = &mut *table;
+        for range in collected {
+            take(&mut table.live, range.start, range.bytes, |address, value| {
+                table.doubtful.insert(address, value);
+            });
+        }
+    }
+
+    /// Objects were moved: call it in `moved_references`.
+    pub fn moved(&self, ranges: MovedRanges<'_>) {
+        let mut table = self.lock();
+        let table = &mut *table;
+        for range in ranges.iter() {
+            let arrived = &mut table.arrived;
+            let mut arrive = |address: usize, value| {
+                arrived.insert(range.new_start + (address - range.old_start), value);
+            };
+            take(&mut table.doubtful, range.old_start, range.bytes, &mut arrive);
+            take(&mut table.live, range.old_start, range.bytes, &mut arrive);
+        }
+    }
+
+    /// Objects have stayed where they are: call it in `surviving_references`.
+    pub fn survived(&self, ranges: SurvivingRanges<'_>) {
+        let mut table = self.lock();
+        let table = &mut *table;
+        for (start, bytes) in ranges.iter() {
+            take(&mut table.doubtful, start, bytes, |address, value| {
+                table.arrived.insert(address, value);
+            });
+        }
+    }
+
+    /// The collection is over: call it in `garbage_collection_finished`. Gives what was kept for those that died, by ascending
+    /// old address.
+    pub fn collection_finished(&self) -> Vec<T> {
+        let mut table = self.lock();
+        let dead = std::mem::take(&mut table.doubtful).into_values().collect();
+        let mut arrived = std::mem::take(&mut table.arrived);
+        table.live.append(&mut arrived);
+        dead
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the entries of a range of addresses out of a table.
+fn take<T>(table: &mut BTreeMap<usize, T>, start: usize, bytes: usize, mut found: impl FnMut(usize, T)) {
+    let addresses: Vec<usize> = table.range(start..start.saturating_add(bytes)).map(|(address, _)| *address).collect();
+    for address in addresses {
+        if let Some(value) = table.remove(&address) {
+            found(address, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice::Generation;
+
+    fn range(start: usize, bytes: usize) -> HeapRange {
+        HeapRange { generation: Generation::Gen0, start, bytes, reserved_bytes: bytes }
+    }
+
+    fn moved(tracker: &ObjectTracker<char>, old: &[usize], new: &[usize], bytes: &[usize]) {
+        tracker.moved(MovedRanges { old, new, bytes });
+    }
+
+    fn live(tracker: &ObjectTracker<char>) -> Vec<(usize, char)> {
+        let mut found = Vec::new();
+        tracker.for_each(|address, value| found.push((address, *value)));
+        found
+    }
+
+    fn tracker(objects: &[(usize, char)]) -> ObjectTracker<char> {
+        let tracker = ObjectTracker::new();
+        for (address, value) in objects {
+            tracker.track(ObjectId::new(*address), *value);
+        }
+        tracker
+    }
+
+    #[test]
+    fn moved_ones_move_surviving_ones_stay_and_the_others_are_dead() {
+        let tracker = tracker(&[(100, 'a'), (140, 'b'), (200, 'c'), (300, 'd'), (900, 'e')]);
+        tracker.begin([range(100, 300)].into_iter());
+        moved(&tracker, &[140], &[104], &[60]);
+        tracker.survived(SurvivingRanges { starts: &[300], bytes: &[8] });
+        assert_eq!(tracker.len(), 5);
+        assert_eq!(tracker.collection_finished(), ['a', 'c']);
+        assert_eq!(live(&tracker), [(104, 'b'), (300, 'd'), (900, 'e')]);
+        assert_eq!(tracker.with(ObjectId::new(104), |value| *value), Some('b'));
+    }
+
+    #[test]
+    fn a_new_address_may_be_the_old_one_of_another_that_is_told_later() {
+        let tracker = tracker(&[(100, 'a'), (200, 'b'), (300, 'c')]);
+        tracker.begin([range(100, 300)].into_iter());
+        moved(&tracker, &[200], &[100], &[40]);
+        moved(&tracker, &[300, 100], &[200, 500], &[40, 40]);
+        assert_eq!(tracker.collection_finished(), []);
+        assert_eq!(live(&tracker), [(100, 'b'), (200, 'c'), (500, 'a')]);
+    }
+
+    #[test]
+    fn nothing_is_lost_when_the_heap_is_not_told() {
+        let tracker = tracker(&[(100, 'a'), (200, 'b')]);
+        tracker.begin(std::iter::empty());
+        moved(&tracker, &[200], &[400], &[8]);
+        assert_eq!(tracker.collection_finished(), []);
+        assert_eq!(live(&tracker), [(100, 'a'), (400, 'b')]);
+        assert_eq!(tracker.forget(ObjectId::new(400)), Some('b'));
+        assert_eq!((tracker.len(), tracker.is_empty()), (1, false));
+    }
+}

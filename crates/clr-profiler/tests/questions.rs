@@ -1,0 +1,34 @@
+//! Every question to a real runtime, and objects followed through its collections, on every runtime at hand.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use clrscope_testkit as testkit;
+
+#[test]
+fn the_runtime_answers_all_that_is_wrapped_and_objects_are_followed_through_collections() {
+    testkit::each_runtime(|runtime| {
+        let folder = testkit::scratch();
+        let output = folder.path().join("checks");
+        let class = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C07}";
+        let mut command = common::profiled(runtime, "Objects", "every_question", class);
+        command.env("QUESTIONS_OUTPUT", &output).env("OBJECTS_WAIT", folder.path().join("go on"));
+        let finished = testkit::run(command).expect_success();
+        let checks = std::fs::read_to_string(&output).expect("the profiler writes before the program goes on");
+        let wrong: Vec<_> = checks.lines().filter(|line| line.starts_with("WRONG")).collect();
+        assert!(wrong.is_empty(), "on .NET {}:\n{}", runtime.version, wrong.join("\n"));
+        assert_eq!(checks.lines().last(), Some("end"), "on .NET {}:\n{checks}", runtime.version);
+
+        let stdout = finished.stdout_text();
+        assert!(stdout.contains("statics 41 17 5 3\nanswer 42\nanswer 43\nanswer 44\n"), "{stdout}");
+        let kept = stdout.lines().filter_map(|line| line.strip_prefix("kept ")?.split(' ').nth(1));
+        let kept: BTreeSet<&str> = kept.collect();
+        let tracked: BTreeSet<&str> = checks.lines().filter_map(|line| line.strip_prefix("tracked ")).collect();
+        assert_eq!(kept.len(), 1000);
+        let lost: Vec<_> = kept.difference(&tracked).collect();
+        assert!(lost.is_empty(), "not where they are, on .NET {}: {lost:?}", runtime.version);
+        // Besides: one in a static field, two that the exception holds.
+        assert_eq!(tracked.len(), 1003, "dead ones are still followed, on .NET {}", runtime.version);
+    });
+}
