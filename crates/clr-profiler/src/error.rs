@@ -35,6 +35,10 @@ impl HResult {
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
     /// A call that is not allowed in this place.
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
+    /// Collections run beside the program, so it is too late to follow them object by object.
+    pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
+    /// Methods can't be compiled again: that must be asked for at the start.
+    pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137d_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign, Sub};
 
+use crate::{Error, Result};
+
 /// A set of events and switches: both words of the runtime's event mask.
 ///
 /// Combine with `|`, take away with `-`. The words' layout is the runtime's, so [`bits`](Self::bits) can be compared with
@@ -47,6 +49,8 @@ flags! {
     CODE_TRANSITIONS = 0x800, 0;
     /// Enter and leave hooks. Set by the framework when a [`Setup`](crate::Setup) has hooks.
     ENTER_LEAVE = 0x1000, 0;
+    /// Interfaces of .NET classes laid out for COM. On Windows only.
+    COM_WRAPPERS = 0x2000, 0;
     /// Suspensions of the runtime and of each thread.
     SUSPENSIONS = 0x1_0000, 0;
     /// Searches for precompiled code.
@@ -151,6 +155,24 @@ impl Events {
     /// What is in this set and not in `other`.
     pub const fn difference(self, other: Self) -> Self {
         Self { low: self.low & !other.low, high: self.high & !other.high }
+    }
+
+    /// Whether each event can tell something with the others that are there.
+    ///
+    /// # Errors
+    /// A sentence that names those that can't, as the refusal of `method`.
+    pub(crate) fn check_alone(self, method: &'static str) -> Result<()> {
+        let refuse = |reason: String| Err(Error::refused(method, reason));
+        if self.contains(Self::OBJECT_ALLOCATED) && !self.contains(Self::ENABLE_OBJECT_ALLOCATED) {
+            return refuse("OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED".into());
+        }
+        if self.contains(Self::GC.union(Self::BASIC_GC)) {
+            return refuse(
+                "GC and BASIC_GC exclude each other: GC switches concurrent collection off, BASIC_GC keeps it on"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     /// The names of the flags in this set.

@@ -65,7 +65,29 @@ ids! {
 
 /// An object on the managed heap: its address at this moment.
 ///
-/// The lifetime is that of the callback that received it; afterwards a collection may have moved or freed the object.
+/// The lifetime is that of the callback that received it; afterwards a collection may have moved or freed the object. So it
+/// can't be kept:
+///
+/// ```compile_fail,E0521
+/// use std::sync::Mutex;
+/// use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+///
+/// #[derive(Default)]
+/// struct Last(Mutex<Option<ObjectId<'static>>>);
+///
+/// impl Profiler for Last {
+///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+///         Ok(Setup::new(Events::EXCEPTIONS))
+///     }
+///     fn exception_thrown(&self, exception: ObjectId<'_>) {
+///         // "borrowed data escapes outside of method"
+///         *self.0.lock().unwrap() = Some(exception);
+///     }
+/// }
+/// ```
+///
+/// What is to be found again later needs an [`ObjectHandle`](crate::ObjectHandle), or an
+/// [`ObjectTracker`](crate::ObjectTracker) for many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct ObjectId<'cb> {

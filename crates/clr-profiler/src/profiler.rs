@@ -1,5 +1,7 @@
 //! The one trait a profiler implements.
 
+use windows_core::GUID;
+
 use crate::notice::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass,
     Roots, SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
@@ -243,6 +245,32 @@ pub trait Profiler: Send + Sync + 'static {
     fn exception_clr_catcher_found(&self) {}
     /// The runtime itself catches.
     fn exception_clr_catcher_execute(&self) {}
+
+    /// Interfaces of a class were laid out for COM. On Windows only; the flag is [`Events::COM_WRAPPERS`](crate::Events::COM_WRAPPERS).
+    fn com_classic_vtable_created(&self, class: ClassId, interface: &GUID, vtable: usize, slots: u32) {}
+    /// They are gone.
+    fn com_classic_vtable_destroyed(&self, class: ClassId, interface: &GUID, vtable: usize) {}
+
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_client_invocation_started(&self) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_client_sending_message(&self, cookie: &GUID, is_async: bool) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_client_receiving_reply(&self, cookie: &GUID, is_async: bool) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_client_invocation_finished(&self) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_server_receiving_message(&self, cookie: &GUID, is_async: bool) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_server_invocation_started(&self) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_server_invocation_returned(&self) {}
+    /// Declared by the interface; no runtime that this crate knows calls it.
+    fn remoting_server_sending_reply(&self, cookie: &GUID, is_async: bool) {}
+
+    /// The runtime asks which assemblies changed IL of this one will refer to. Every profiler is asked, whatever its events;
+    /// .NET 8 to 10 do not use an answer, so none can be given.
+    fn get_assembly_references(&self, assembly_path: &str) {}
 
     /// The symbols of a module in memory have changed.
     fn module_in_memory_symbols_updated(&self, module: ModuleId) {}

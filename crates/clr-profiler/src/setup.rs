@@ -104,16 +104,10 @@ impl Setup {
         if events.contains(Events::ENTER_LEAVE) && self.hooks.is_none() {
             return refuse("ENTER_LEAVE is set but there are no hooks to call".into());
         }
-        if events.contains(Events::OBJECT_ALLOCATED) && !events.contains(Events::ENABLE_OBJECT_ALLOCATED) {
-            return refuse("OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED".into());
+        if self.hooks.is_some() && events.contains(Events::USE_PROFILE_IMAGES) {
+            return refuse("hooks and USE_PROFILE_IMAGES exclude each other: hooks refuse precompiled code".into());
         }
-        if events.contains(Events::GC) && events.contains(Events::BASIC_GC) {
-            return refuse(
-                "GC and BASIC_GC exclude each other: GC switches concurrent collection off, BASIC_GC keeps it on"
-                    .into(),
-            );
-        }
-        Ok(())
+        events.check_alone("Setup")
     }
 
     /// Whether the runtime can do this for a profiler that attaches to a running program.

@@ -104,7 +104,12 @@ fn functions_and_classes_have_names_and_nothing_stays_unanswered() {
 fn a_profiler_sees_the_interface_level_of_its_runtime() {
     for level in [14, 15] {
         let program = FakeRuntime::new().level(level).load(Wants::events(Events::NONE)).unwrap();
-        assert_eq!(program.profiler().info().level(), level);
+        let info = program.profiler().info();
+        assert_eq!(info.level(), level);
+        let asked = info.heap_objects(|_| std::ops::ControlFlow::Continue(())).unwrap_err();
+        let sentence = "came with ICorProfilerInfo15; this runtime has ICorProfilerInfo14";
+        assert_eq!(asked.reason(), (level == 14).then_some(sentence));
+        assert_eq!(asked.hresult(), HResult::NOT_IMPLEMENTED);
     }
 }
 
@@ -130,7 +135,58 @@ fn events_are_switched_while_the_program_runs_and_immutable_ones_refused() {
     let error = info.set_events(Events::EXCEPTIONS | Events::CODE_TRANSITIONS).unwrap_err();
     assert_eq!(error.hresult(), HResult::FAIL);
     assert_eq!(error.reason(), Some("CODE_TRANSITIONS can only be set while the profiler initializes"));
+    let reason = |events| info.set_events(events).unwrap_err().reason().unwrap_or_default().to_owned();
+    assert!(reason(Events::GC).starts_with("GC can be set while the profiler initializes only"));
+    assert_eq!(reason(Events::ENABLE_REJIT), "ENABLE_REJIT can only be set while the profiler initializes");
+    assert!(reason(Events::OBJECT_ALLOCATED).contains("without ENABLE_OBJECT_ALLOCATED"));
     assert_eq!(program.events(), Events::EXCEPTIONS);
+}
+
+#[test]
+fn a_notification_only_profiler_is_told_what_it_may_not_have() {
+    struct Beside(OnceLock<ProfilerInfo>);
+    impl Profiler for Beside {
+        fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+            let _ = self.0.set(info.clone());
+            Ok(Setup::new(Events::EXCEPTIONS))
+        }
+        fn load_as_notification_only(&self) -> bool {
+            true
+        }
+    }
+    let program = FakeRuntime::new().load(Beside(OnceLock::new())).unwrap();
+    let error = program.profiler().0.get().unwrap().set_events(Events::GC | Events::EXCEPTIONS).unwrap_err();
+    assert_eq!(error.reason(), Some("a notification-only profiler can't have GC"));
+}
+
+#[test]
+fn questions_in_hooks_and_while_objects_move_are_refused_in_debug_builds() {
+    /// Asks in its hook.
+    #[derive(Default)]
+    struct Asks(OnceLock<ProfilerInfo>, Mutex<Option<clr_profiler::Error>>);
+    impl CallHooks for Asks {
+        fn enter(&self, id: ClientId, _sp: CallerSp) {
+            let asked = self.0.get().unwrap().function_info(FunctionId(id.get()));
+            *self.1.lock().unwrap() = asked.err();
+        }
+        fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+        fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+    }
+    let hooks = Arc::new(Asks::default());
+    let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
+    let setup = Setup::default().with_hooks(Hooks::safe(hooks.clone(), Arc::new(mapper)));
+    let runtime = shop();
+    let main = runtime.function("Shop.Program::Main");
+    let mut program = runtime.load(Wants::new(setup)).unwrap();
+    let _ = hooks.0.set(program.profiler().info().clone());
+    program.play(&[on(1, Enter(main))]);
+    let refused = hooks.1.lock().unwrap().clone();
+    assert_eq!(refused.is_some(), cfg!(debug_assertions));
+    if let Some(error) = refused {
+        assert!(error.to_string().starts_with("GetFunctionInfo2: can't be asked in an enter, leave or tail-call hook"));
+        assert_eq!(error.name(), Some("CORPROF_E_UNSUPPORTED_CALL_SEQUENCE"));
+    }
+    assert!(program.profiler().info().function_info(main).is_ok());
 }
 
 #[test]
@@ -142,6 +198,7 @@ fn an_attached_profiler_gets_no_hooks() {
     let program = shop().attach(wants, b"hello").unwrap();
     let error = program.profiler().info().set_events(Events::EXCEPTIONS | Events::CACHE_SEARCHES).unwrap_err();
     assert_eq!(error.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
+    assert_eq!(error.reason(), Some("a profiler that attaches to a running program can't have CACHE_SEARCHES"));
 }
 
 /// Enter, leave and tail call with the caller's stack pointer.

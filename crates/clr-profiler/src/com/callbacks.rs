@@ -71,6 +71,13 @@ unsafe fn answer(answer: *mut BOOL, value: bool) {
     }
 }
 
+/// # Safety
+/// `id` must be null or valid for a read.
+unsafe fn guid(id: *const GUID) -> GUID {
+    // SAFETY: the caller vouches for it.
+    unsafe { id.as_ref() }.copied().unwrap_or_default()
+}
+
 impl ICorProfilerCallback_Impl for Callbacks_Impl {
     unsafe fn Initialize(&self, info: *mut c_void) -> HRESULT {
         // SAFETY: the runtime passes its information interface.
@@ -208,35 +215,43 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn RemotingClientInvocationStarted(&self) -> HRESULT {
-        S_OK
+        self.tell(|p| p.remoting_client_invocation_started())
     }
 
-    unsafe fn RemotingClientSendingMessage(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
-        S_OK
+    unsafe fn RemotingClientSendingMessage(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT {
+        // SAFETY: the runtime passes an identifier or null.
+        let cookie = unsafe { guid(cookie) };
+        self.tell(|p| p.remoting_client_sending_message(&cookie, is_async.as_bool()))
     }
 
-    unsafe fn RemotingClientReceivingReply(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
-        S_OK
+    unsafe fn RemotingClientReceivingReply(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT {
+        // SAFETY: the runtime passes an identifier or null.
+        let cookie = unsafe { guid(cookie) };
+        self.tell(|p| p.remoting_client_receiving_reply(&cookie, is_async.as_bool()))
     }
 
     unsafe fn RemotingClientInvocationFinished(&self) -> HRESULT {
-        S_OK
+        self.tell(|p| p.remoting_client_invocation_finished())
     }
 
-    unsafe fn RemotingServerReceivingMessage(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
-        S_OK
+    unsafe fn RemotingServerReceivingMessage(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT {
+        // SAFETY: the runtime passes an identifier or null.
+        let cookie = unsafe { guid(cookie) };
+        self.tell(|p| p.remoting_server_receiving_message(&cookie, is_async.as_bool()))
     }
 
     unsafe fn RemotingServerInvocationStarted(&self) -> HRESULT {
-        S_OK
+        self.tell(|p| p.remoting_server_invocation_started())
     }
 
     unsafe fn RemotingServerInvocationReturned(&self) -> HRESULT {
-        S_OK
+        self.tell(|p| p.remoting_server_invocation_returned())
     }
 
-    unsafe fn RemotingServerSendingReply(&self, _cookie: *const GUID, _is_async: BOOL) -> HRESULT {
-        S_OK
+    unsafe fn RemotingServerSendingReply(&self, cookie: *const GUID, is_async: BOOL) -> HRESULT {
+        // SAFETY: the runtime passes an identifier or null.
+        let cookie = unsafe { guid(cookie) };
+        self.tell(|p| p.remoting_server_sending_reply(&cookie, is_async.as_bool()))
     }
 
     unsafe fn UnmanagedToManagedTransition(&self, function_id: usize, reason: COR_PRF_TRANSITION_REASON) -> HRESULT {
@@ -387,21 +402,26 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
 
     unsafe fn COMClassicVTableCreated(
         &self,
-        _wrapped_class_id: usize,
-        _implemented_iid: *const GUID,
-        _vtable: *mut c_void,
-        _c_slots: u32,
+        wrapped_class_id: usize,
+        implemented_iid: *const GUID,
+        vtable: *mut c_void,
+        c_slots: u32,
     ) -> HRESULT {
-        S_OK
+        // SAFETY: the runtime passes an identifier or null.
+        let interface = unsafe { guid(implemented_iid) };
+        let class = ClassId(wrapped_class_id);
+        self.tell(|p| p.com_classic_vtable_created(class, &interface, vtable as usize, c_slots))
     }
 
     unsafe fn COMClassicVTableDestroyed(
         &self,
-        _wrapped_class_id: usize,
-        _implemented_iid: *const GUID,
-        _vtable: *mut c_void,
+        wrapped_class_id: usize,
+        implemented_iid: *const GUID,
+        vtable: *mut c_void,
     ) -> HRESULT {
-        S_OK
+        // SAFETY: the runtime passes an identifier or null.
+        let interface = unsafe { guid(implemented_iid) };
+        self.tell(|p| p.com_classic_vtable_destroyed(ClassId(wrapped_class_id), &interface, vtable as usize))
     }
 
     unsafe fn ExceptionCLRCatcherFound(&self) -> HRESULT {

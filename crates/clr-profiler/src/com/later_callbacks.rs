@@ -10,7 +10,7 @@ use clr_profiler_sys::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_
 use windows_core::{BOOL, GUID, HRESULT, Interface};
 
 use super::callbacks::{Callbacks_Impl, S_OK, status};
-use super::slices::{slice, text};
+use super::slices::{slice, terminated_text, text};
 use super::start;
 use crate::boundary::guard;
 use crate::notice::{
@@ -195,9 +195,10 @@ impl ICorProfilerCallback5_Impl for Callbacks_Impl {
 }
 
 impl ICorProfilerCallback6_Impl for Callbacks_Impl {
-    unsafe fn GetAssemblyReferences(&self, _wsz_assembly_path: *const u16, _asm_ref_provider: *mut c_void) -> HRESULT {
-        // Every profiler is asked, whatever its events; .NET 8 to 10 do not use the answer.
-        S_OK
+    unsafe fn GetAssemblyReferences(&self, assembly_path: *const u16, _asm_ref_provider: *mut c_void) -> HRESULT {
+        // SAFETY: the runtime passes a path that ends with a zero, or null.
+        let path = unsafe { terminated_text(assembly_path) };
+        self.tell(|p| p.get_assembly_references(&path))
     }
 }
 

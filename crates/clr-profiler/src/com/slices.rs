@@ -26,3 +26,16 @@ pub(super) unsafe fn text(start: *const u16, len: u32) -> String {
     let units = unsafe { slice(start, len) };
     String::from_utf16_lossy(units.split(|unit| *unit == 0).next().unwrap_or_default())
 }
+
+/// Longer than any path.
+const LONGEST: u32 = 1 << 16;
+
+/// # Safety
+/// `start` must be null or point to text that ends with a zero.
+pub(super) unsafe fn terminated_text(start: *const u16) -> String {
+    // SAFETY: not read beyond the zero.
+    let is_end = |at: &u32| unsafe { *start.add(*at as usize) } == 0;
+    let len = if start.is_null() { 0 } else { (0..LONGEST).find(is_end).unwrap_or(LONGEST) };
+    // SAFETY: as long as was found.
+    unsafe { text(start, len) }
+}

@@ -7,8 +7,6 @@ use super::world::{Phase, World};
 /// Answers of the runtime that have no constant of their own in the framework.
 const INCONSISTENT_WITH_FLAGS: HResult = HResult(0x8013_1374_u32 as i32);
 const CALL_ONLY_FROM_INIT: HResult = HResult(0x8013_1356_u32 as i32);
-const REJIT_NOT_ENABLED: HResult = HResult(0x8013_137d_u32 as i32);
-const CONCURRENT_GC_NOT_PROFILABLE: HResult = HResult(0x8013_1376_u32 as i32);
 
 impl World {
     /// Checks in the order in which the runtime makes them.
@@ -29,10 +27,10 @@ impl World {
             return Err(INCONSISTENT_WITH_FLAGS);
         }
         if self.phase == Phase::Running && added.contains(Events::GC) {
-            return Err(CONCURRENT_GC_NOT_PROFILABLE);
+            return Err(HResult::CONCURRENT_GC_NOT_PROFILABLE);
         }
         if !at_start && wanted.contains(Events::ENABLE_REJIT) && !now.contains(Events::ENABLE_REJIT) {
-            return Err(REJIT_NOT_ENABLED);
+            return Err(HResult::REJIT_NOT_ENABLED);
         }
         self.events = wanted;
         Ok(())

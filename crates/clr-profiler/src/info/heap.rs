@@ -61,6 +61,13 @@ pub enum HandleKind {
 }
 
 /// A handle that a profiler made to find an object again after collections. Dropping it frees it.
+///
+/// ```compile_fail
+/// # fn look(handle: &clr_profiler::ObjectHandle) {
+/// // The object can't be carried out: after the callback it may be elsewhere.
+/// let object = handle.with(|object| object);
+/// # }
+/// ```
 pub struct ObjectHandle {
     info: ProfilerInfo,
     handle: ObjectHandleID,

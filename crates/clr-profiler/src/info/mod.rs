@@ -24,6 +24,7 @@ use windows_core::{GUID, HRESULT, IUnknown, Interface};
 
 use crate::error::check;
 use crate::hooks::RawHooks;
+use crate::place::outside_hooks;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
@@ -180,26 +181,48 @@ impl ProfilerInfo {
         Ok(Events::from_bits(low, high))
     }
 
-    /// Sets all events at once. While the program runs, only those outside [`Events::IMMUTABLE`] can change.
+    /// Sets all events at once. While the program runs, only those outside [`Events::IMMUTABLE`] can change; `events() | more`
+    /// and `events() - less` switch groups on and off. Callable everywhere but in hooks; the change holds for what happens
+    /// from then on.
     ///
     /// # Errors
-    /// A sentence where an immutable event would change; otherwise what the runtime answers. Nothing changes then.
+    /// A sentence where what is asked for can't be: an immutable event changes, an attached or notification-only profiler wants
+    /// what these may not have, [`Events::GC`] is asked for after the start, events that tell nothing alone. With the runtime's
+    /// code. Nothing changes then.
     pub fn set_events(&self, events: Events) -> Result<()> {
         let method = "SetEventMask2";
+        outside_hooks(method)?;
+        events.check_alone(method)?;
         let (low, high) = events.bits();
         // SAFETY: plain numbers.
         let answer = unsafe { self.at_level::<ICorProfilerInfo5>(5, method)?.SetEventMask2(low, high) };
         check(answer, method).map_err(|error| self.explain_refusal(events, error))
     }
 
+    /// In words what the runtime says by one code for many reasons.
     fn explain_refusal(&self, wanted: Events, error: Error) -> Error {
         let Ok(now) = self.events() else { return error };
+        let refused = |reason: String| Error::refused("SetEventMask2", reason).with_hresult(error.hresult());
         let changed = (wanted - now).union(now - wanted).intersection(Events::IMMUTABLE);
-        if changed.is_empty() {
-            return error;
+        let beyond = |allowed| wanted - allowed;
+        match error.hresult() {
+            HResult::FAIL if !changed.is_empty() => {
+                refused(format!("{changed} can only be set while the profiler initializes"))
+            }
+            HResult::UNSUPPORTED_FOR_ATTACH => {
+                let these = beyond(Events::ALLOWED_AFTER_ATTACH);
+                refused(format!("a profiler that attaches to a running program can't have {these}"))
+            }
+            HResult::INVALID_ARGUMENT if !beyond(Events::ALLOWED_FOR_NOTIFICATION).is_empty() => {
+                let these = beyond(Events::ALLOWED_FOR_NOTIFICATION);
+                refused(format!("a notification-only profiler can't have {these}"))
+            }
+            HResult::CONCURRENT_GC_NOT_PROFILABLE => refused(
+                "GC can be set while the profiler initializes only: collections run beside the program now".into(),
+            ),
+            HResult::REJIT_NOT_ENABLED => refused("ENABLE_REJIT can only be set while the profiler initializes".into()),
+            _ => error,
         }
-        Error::refused("SetEventMask2", format!("{changed} can only be set while the profiler initializes"))
-            .with_hresult(error.hresult())
     }
 
     pub(crate) fn set_function_mapper(
