@@ -22,11 +22,11 @@ pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)
 }
 
-/// The command with a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is copied to `kept`: the
+/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is copied to `kept`: the
 /// file system is gone with it. `None`, said aloud, where mounting is not allowed.
 pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path) -> Option<Command> {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
-                          folder=$2 kept=$3; shift 3; \"$@\"; code=$?\n\
+                          folder=$2 kept=$3; shift 3; cd \"$folder\"; \"$@\"; code=$?; cd /\n\
                           cp -r --sparse=always \"$folder/.\" \"$kept\"; exit $code";
     let space: &[&str] = match rustix::process::geteuid().is_root() {
         true => &["unshare", "--mount"],

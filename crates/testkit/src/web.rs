@@ -63,8 +63,16 @@ impl Service {
     ///
     /// # Panics
     /// When it can't be told, or does not end.
-    pub fn stop(mut self, signal: &str) -> Finished {
+    pub fn stop(self, signal: &str) -> Finished {
         kill(&format!("-{signal}"), &self.child.id().to_string());
+        self.wait()
+    }
+
+    /// Waits until it and everything that holds its output has ended.
+    ///
+    /// # Panics
+    /// When its end can't be seen.
+    pub fn wait(mut self) -> Finished {
         let mut stdout = std::mem::take(&mut self.first).into_bytes();
         self.output.read_to_end(&mut stdout).expect("its output");
         let status = self.child.wait().expect("a child can be waited for");

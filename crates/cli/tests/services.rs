@@ -1,0 +1,174 @@
+//! Programs that serve: started by the variables alone, read while they run, ended by a signal, and those that outlive
+//! the program that started them.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clrscope_testkit as testkit;
+use common::Place;
+use serde_json::Value;
+use testkit::{Expectations, Runtime, Service, each_runtime, fixture, get, load, runtimes};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The tool over a fixture on this runtime.
+fn over(place: &Place, runtime: &Runtime, options: &[&str], name: &str, arguments: &[&str]) -> Command {
+    let mut words: Vec<OsString> = ["run"].iter().chain(options).chain(&["--"]).map(OsString::from).collect();
+    words.extend(runtime.words(&fixture(name)));
+    words.extend(arguments.iter().map(OsString::from));
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    command
+}
+
+fn json(place: &Place, line: &str) -> Value {
+    let output = place.run(&format!("{line} --format json"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn calls(document: &Value, name: &str) -> u64 {
+    let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == name);
+    rows.filter_map(|row| row["calls"].as_u64()).sum()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// `requests` answers of 200, by `ab` where it is installed: it keeps connections and sends more than we would.
+fn under_load(address: &str, path: &str, requests: usize) {
+    let url = format!("http://{address}{path}");
+    let count = requests.to_string();
+    match Command::new("ab").args(["-q", "-k", "-n", &count, "-c", "8", &url]).output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let complete = format!("Complete requests:      {requests}\nFailed requests:        0\n");
+            assert!(text.contains(&complete), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Err(_) => assert_eq!(load(address, path, 8, requests / 8), requests / 8 * 8),
+    }
+}
+
+#[test]
+fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
+    let with_web: Vec<_> = runtimes().iter().filter(|runtime| runtime.has_web()).collect();
+    if with_web.is_empty() {
+        testkit::say("NOT RUN: no ASP.NET runtime is at hand");
+    }
+    for runtime in with_web {
+        let place = Place::new();
+        let printed = place.run("env --json -i calls -o web.clrs.d");
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        let variables: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+        let mut command = runtime.command(&fixture("Web"));
+        for (name, value) in variables.as_object().expect("names and values") {
+            command.env(name, value.as_str().expect("a text"));
+        }
+        let service = Service::start(command);
+        let address = service.address().to_owned();
+        under_load(&address, "/ok", 2_000);
+        assert_eq!((get(&address, "/async"), get(&address, "/throw")), (200, 500));
+
+        // What was answered is in the recording the moment it was done.
+        let running = json(&place, "report web.clrs.d --view functions");
+        assert_eq!(calls(&running, "Web.Program::Ok"), 2_000, "on {}", runtime.version);
+        assert_eq!(running["recording"]["complete"], false);
+        let pid = service.id();
+        assert_eq!(running["recording"]["processes"][0]["pid"], pid);
+        under_load(&address, "/ok", 400);
+
+        let finished = service.stop("TERM").expect_success();
+        let text = finished.stdout_text();
+        assert!(Expectations::other_lines(&text).ends_with("stopped\n"), "{text}");
+        assert_eq!(finished.stderr_text(), "");
+        let expected = Expectations::parse(&text);
+        let ended = json(&place, "report web.clrs.d --view functions");
+        for name in ["Ok", "Throw", "Work"].map(|name| format!("Web.Program::{name}")) {
+            assert_eq!(Some(calls(&ended, &name)), expected.calls(&name), "{name} on {}", runtime.version);
+        }
+        assert_eq!(ended["recording"]["complete"], true, "the agent saw the end");
+        assert!(place.run("pack web.clrs.d").status.success());
+        assert_eq!(json(&place, "report web.clrs --view functions")["rows"], ended["rows"]);
+    }
+}
+
+#[test]
+fn a_server_under_the_launcher_ends_in_order() {
+    each_runtime(|runtime| {
+        for signal in ["INT", "TERM"] {
+            let place = Place::new();
+            let service = Service::start(over(&place, runtime, &["-q", "-o", "s.clrs"], "Server", &[]));
+            std::thread::sleep(Duration::from_millis(200));
+            let finished = service.stop(signal).expect_success();
+            let text = finished.stdout_text();
+            assert_eq!(Expectations::other_lines(&text), "ready\nstopped\n", "{signal} on {}", runtime.version);
+            assert_eq!(finished.stderr_text(), "", "{signal} on {}", runtime.version);
+            let document = json(&place, "report s.clrs --view functions");
+            let name = "Server.Program::Request";
+            assert_eq!(Some(calls(&document, name)), Expectations::parse(&text).calls(name), "on {}", runtime.version);
+            assert_eq!(document["recording"]["complete"], true);
+            assert!(!place.file("s.clrs.d").exists());
+        }
+    });
+}
+
+#[test]
+fn a_server_that_outlives_the_program_is_listed_and_goes_on_unrecorded() {
+    each_runtime(|runtime| {
+        let place = Place::new();
+        let began = Instant::now();
+        let pid_file = place.file("pid");
+        let command = over(
+            &place,
+            runtime,
+            &["-o", "o.clrs"],
+            "Processes",
+            &["outlive", "60", pid_file.to_str().expect("UTF-8")],
+        );
+        let finished = testkit::run(command).expect_success();
+        assert!(began.elapsed() < Duration::from_secs(50), "the launcher waited for the server");
+        assert_eq!(finished.stdout_text(), "left a child behind\n");
+        let pid = fs::read_to_string(&pid_file).expect("written").trim().to_owned();
+        let alive = || Path::new(&format!("/proc/{pid}/stat")).exists();
+        assert!(alive(), "the server goes on");
+        let document = json(&place, "report o.clrs --view losses");
+        let processes = document["recording"]["processes"].as_array().expect("processes");
+        let complete: Vec<_> = processes.iter().map(|process| process["complete"].as_bool()).collect();
+        // The server may not have got as far as its agent.
+        assert!(complete == [Some(true), Some(false)] || complete == [Some(true)], "{document:#}");
+        assert!(!place.file("o.clrs.d").exists(), "the directory is packed and gone");
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(alive() && !place.file("o.clrs.d").exists(), "on {}", runtime.version);
+        assert!(Command::new("kill").arg(&pid).status().expect("kill starts").success());
+    });
+}
+
+/// A program that outlives its recording hands its variables on to whatever it starts.
+#[test]
+fn programs_started_after_the_end_do_not_make_the_recording_anew() {
+    let (place, runtime) = (Place::new(), runtimes().last().expect("a runtime"));
+    let words: Vec<String> = runtime.words(&fixture("Hello")).iter().map(|w| format!("'{}'", w.display())).collect();
+    let script = format!(
+        "(until [ -e go ]; do sleep 0.1; done; {} > said 2>&1; mv said heard) </dev/null >/dev/null 2>&1 &",
+        words.join(" ")
+    );
+    let mut command = place.clrscope(["run", "-q", "-o", "l.clrs", "--", "sh", "-c", &script]);
+    runtime.prepare(&mut command);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(command.status().expect("the tool starts").success());
+    assert!(place.file("l.clrs").is_file());
+    fs::write(place.file("go"), "").expect("a file");
+    wait_until("the late program", || place.file("heard").exists());
+    assert_eq!(fs::read_to_string(place.file("heard")).expect("text"), "Hello, World!\n");
+    assert!(!place.file("l.clrs.d").exists(), "the recording was over");
+}

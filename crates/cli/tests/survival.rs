@@ -1,0 +1,277 @@
+//! The launcher under bad conditions: killed at any moment, odd names, no space, no permission, every exit code.
+
+mod common;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::Duration;
+
+use clrscope_testkit as testkit;
+use common::Place;
+use serde_json::Value;
+use testkit::confine::{with_small_disk, without_powers};
+use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture};
+
+fn newest() -> &'static Runtime {
+    testkit::runtimes().last().expect("a runtime")
+}
+
+fn over(place: &Place, runtime: &Runtime, options: &[&OsStr], name: &str, arguments: &[&str]) -> Command {
+    let mut words: Vec<OsString> = vec!["run".into()];
+    words.extend(options.iter().map(|word| (*word).to_owned()));
+    words.push("--".into());
+    words.extend(runtime.words(&fixture(name)));
+    words.extend(arguments.iter().map(OsString::from));
+    let mut command = place.clrscope(words);
+    runtime.prepare(&mut command);
+    command
+}
+
+fn options<'a>(words: &[&'a str]) -> Vec<&'a OsStr> {
+    words.iter().map(|word| OsStr::new(*word)).collect()
+}
+
+fn json(place: &Place, arguments: &[&OsStr]) -> Value {
+    let output = place.clrscope(arguments).args(["--format", "json"]).output().expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn calls(place: &Place, recording: &OsStr, name: &str) -> u64 {
+    let document = json(place, &[OsStr::new("report"), recording, OsStr::new("--view"), OsStr::new("functions")]);
+    let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == name);
+    rows.filter_map(|row| row["calls"].as_u64()).sum()
+}
+
+/// What lies in a folder, without hidden drafts.
+fn names(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.path()).expect("a listing").flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names
+}
+
+/// The last whole `count N` that a killed counter said.
+fn last_count(finished: &Finished) -> u64 {
+    let text = finished.stdout_text();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().rev().find_map(|line| line.strip_prefix("count ")?.trim().parse().ok()).unwrap_or(0)
+}
+
+/// So many calls between two lines that nobody needs to read along.
+const BATCH: &str = "1000000";
+
+#[test]
+fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
+    each_runtime(|runtime| {
+        for wait_ms in [0, 37, 411, 903] {
+            let place = Place::new();
+            let place_of = format!("{wait_ms} ms on {}", runtime.version);
+            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &["100000000000", BATCH]);
+            let service = Service::start(command);
+            std::thread::sleep(Duration::from_millis(wait_ms));
+            let launcher = service.id();
+            let program = child_of(launcher).expect("it counts for ever");
+            kill(launcher);
+            // It goes on, and so does its recording.
+            std::thread::sleep(Duration::from_millis(200));
+            let before = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
+            std::thread::sleep(Duration::from_millis(200));
+            kill(program);
+            let finished = service.wait();
+            let said = last_count(&finished);
+            let found = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
+            assert!((said..=said + 1_000_000).contains(&found), "said {said}, recorded {found}, {place_of}");
+            assert!(before < found, "recorded {before}, then {found}, {place_of}");
+            assert_eq!(names(&place), ["k.clrs.d"], "{place_of}");
+            assert!(place.run("pack k.clrs.d").status.success(), "{place_of}");
+            assert_eq!(calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step"), found, "{place_of}");
+        }
+    });
+}
+
+#[test]
+fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
+    let runtime = newest();
+    let mut cut_short = 0;
+    for wait_ms in [0, 1, 2, 4, 7, 12] {
+        let place = Place::new();
+        let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Recursion", &[]));
+        let launcher = service.id();
+        if let Some(program) = child_of(launcher) {
+            wait_for_end(program);
+        }
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        kill(launcher);
+        let finished = service.wait();
+        cut_short += usize::from(finished.status.code().is_none());
+        let name = "Recursion.Program::Fib";
+        let truth = Expectations::parse(&finished.stdout_text()).calls(name);
+        assert_eq!(Some(calls(&place, OsStr::new("p.clrs"), name)), truth, "{wait_ms} ms: {:?}", names(&place));
+    }
+    assert!(cut_short > 0, "the launcher had always ended before");
+}
+
+/// The program that a launcher runs, unless it has ended.
+fn child_of(parent: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    children.split_whitespace().next().and_then(|pid| pid.parse().ok())
+}
+
+/// Until it has ended, reaped or not.
+fn wait_for_end(pid: u32) {
+    let running = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    };
+    while running() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn kill(pid: u32) {
+    // It may just have ended by itself.
+    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+}
+
+#[test]
+fn every_exit_code_and_every_deadly_signal_is_handed_on() {
+    let place = Place::new();
+    let code = |script: &str| {
+        let mut command = place.clrscope(["run", "-q", "--force", "-o", "e.clrs", "--", "sh", "-c", script]);
+        command.output().expect("the tool starts").status.code()
+    };
+    for number in 0..=255 {
+        assert_eq!(code(&format!("exit {number}")), Some(number));
+    }
+    // Those that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what the C library keeps.
+    let deadly = (1..=64).filter(|n| !matches!(n, 17..=23 | 28 | 32 | 33));
+    for number in deadly {
+        assert_eq!(code(&format!("ulimit -c 0; kill -{number} $$")), Some(128 + number), "signal {number}");
+    }
+}
+
+#[test]
+fn names_of_every_kind_are_taken_as_they_are() {
+    let runtime = newest();
+    for name in [
+        "with  two spaces",
+        "it's \"quoted\"",
+        "a\nnewline",
+        "大きさ-Größe",
+        "semi;colon,percent%20",
+        "$HOME `x` & | !",
+    ] {
+        let outer = Place::new();
+        let folder = outer.file(name);
+        fs::create_dir(&folder).expect("a folder");
+        for end in ["dll", "runtimeconfig.json"] {
+            fs::copy(fixture("Echo").with_extension(end), folder.join(name).with_extension(end)).expect("a copy");
+        }
+        // The program, the recording and the agent's cache all lie there.
+        let library = folder.join(name).with_extension("dll");
+        let recording = folder.join(format!("{name}.clrs"));
+        let words = runtime.words(&library);
+        let mut bare = Command::new(&words[0]);
+        bare.args(&words[1..]).arg(name).current_dir(&folder);
+        runtime.prepare(&mut bare);
+        let mut all: Vec<OsString> = ["run", "-o"].map(OsString::from).to_vec();
+        all.extend([recording.clone().into_os_string(), "--".into()]);
+        all.extend(words.iter().cloned().chain([name.into()]));
+        let mut with = outer.clrscope(all);
+        runtime.prepare(&mut with);
+        with.current_dir(&folder).env("XDG_CACHE_HOME", folder.join("cache"));
+        let (bare, with) = (testkit::run(bare), testkit::run(with));
+        assert_eq!((with.stdout_text(), with.code()), (bare.stdout_text(), bare.code()), "{name:?}");
+        assert_eq!(calls(&outer, recording.as_os_str(), "Echo.Program::Grüße_世界"), 1, "{name:?}");
+        // The command it proposes is one that a shell understands.
+        let said = with.stderr_text();
+        let next = said.split("; next: clrscope ").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("\"$0\" {next}"), env!("CARGO_BIN_EXE_clrscope")]);
+        testkit::run(shell).expect_success();
+    }
+}
+
+#[test]
+fn switched_off_diagnostics_are_named_with_their_cure() {
+    let runtime = newest();
+    for variable in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler"] {
+        let place = Place::new();
+        let mut command = over(&place, runtime, &options(&["-o", "d.clrs"]), "Hello", &[]);
+        command.env(variable, "0");
+        let finished = testkit::run(command).expect_success();
+        assert_eq!(finished.stdout_text(), "Hello, World!\n");
+        let said = finished.stderr_text();
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 2, "{said}");
+        assert!(lines[0].starts_with(&format!("clrscope: {variable}=0 keeps every profiler out")), "{said}");
+        assert!(lines[1].contains("nothing was recorded, because") && lines[1].contains("unset it"), "{said}");
+    }
+}
+
+#[test]
+fn two_launchers_at_once_do_not_disturb_each_other() {
+    let (place, runtime) = (Place::new(), newest());
+    let started = |options: &[&OsStr]| {
+        let command = over(&place, runtime, options, "Recursion", &[]);
+        std::thread::spawn(move || testkit::run(command))
+    };
+    // Without names each finds one; of two that want the same name one is refused before its program starts.
+    let unnamed: Vec<_> = (0..2).map(|_| started(&options(&["-q"]))).collect();
+    let named: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-o", "same.clrs"]))).collect();
+    let ends = |all: Vec<std::thread::JoinHandle<Finished>>| {
+        let mut codes: Vec<i32> = all.into_iter().map(|one| one.join().expect("a run").code()).collect();
+        codes.sort_unstable();
+        codes
+    };
+    assert_eq!(ends(unnamed), [0, 0]);
+    let codes = ends(named);
+    assert!(codes == [0, 125] || codes == [0, 0], "{codes:?}");
+    let names = names(&place);
+    assert_eq!(names.len(), 3, "{names:?}");
+    for name in names {
+        assert_eq!(calls(&place, OsStr::new(&name), "Recursion.Program::Fib"), 242_785, "{name}");
+    }
+}
+
+#[test]
+fn a_folder_without_permission_is_refused_before_the_program_starts() {
+    let place = Place::new();
+    let closed = place.file("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its mode");
+    for words in [&["run", "--", "touch", "../ran"][..], &["run", "-o", "x.clrs", "--", "touch", "../ran"]] {
+        let mut command = place.clrscope(words);
+        command.current_dir(&closed);
+        let finished = testkit::run(without_powers(&command));
+        assert_eq!(finished.code(), 125);
+        let said = finished.stderr_text();
+        assert_eq!(said.lines().count(), 3, "{said}");
+        assert!(said.contains("why: permission denied\nhint: choose another place with -o\n"), "{said}");
+    }
+    assert!(!place.file("ran").exists(), "the program ran");
+}
+
+#[test]
+fn a_full_disk_keeps_the_directory_and_the_exit_code() {
+    let (place, runtime) = (Place::new(), newest());
+    let (disk, kept) = (place.file("disk"), place.file("kept"));
+    for folder in [&disk, &kept] {
+        fs::create_dir(folder).expect("a folder");
+    }
+    let words: Vec<String> = runtime.words(&fixture("Hello")).iter().map(|w| format!("'{}'", w.display())).collect();
+    let script = format!("{}; cat /dev/zero > filler; exit 7", words.join(" "));
+    let mut command = place.clrscope(["run", "-o", "full.clrs", "--", "sh", "-c", &script]);
+    runtime.prepare(&mut command);
+    let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
+    let finished = testkit::run(command);
+    assert_eq!((finished.code(), finished.stdout_text().as_str()), (7, "Hello, World!\n"));
+    let said = finished.stderr_text();
+    assert!(said.contains("no space left on device\nhint: free some space, then: clrscope pack"), "{said}");
+    let document = json(&place, &options(&["report", "kept/full.clrs", "--view", "functions"]));
+    assert!(document["rows"].as_array().is_some_and(|rows| rows.len() > 100), "{said}");
+}
