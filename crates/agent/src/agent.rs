@@ -236,6 +236,11 @@ impl Profiler for Agent {
         self.each(|i| i.thread_resumed());
     }
 
+    fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
+        self.tell(|observer| observer.garbage_collection_started(generations, reason));
+        self.each(|i| i.collection_started());
+    }
+
     fn exception_search_filter_enter(&self, function: FunctionId) {
         self.tell(|observer| observer.exception_search_filter_enter(function));
         self.each(|i| i.filter_enter(function));
@@ -296,7 +301,6 @@ impl Profiler for Agent {
         thread_created(thread: ThreadId);
         runtime_suspend_finished();
         runtime_resume_started();
-        garbage_collection_started(generations: Generations<'_>, reason: GcReason);
         garbage_collection_finished();
         moved_references(ranges: MovedRanges<'_>);
         surviving_references(ranges: SurvivingRanges<'_>);

@@ -57,6 +57,8 @@ pub(crate) trait Instrument: Send + Sync {
     fn jit_started(&self, function: FunctionId) {}
     /// It has ended.
     fn jit_finished(&self, function: FunctionId) {}
+    /// A garbage collection begins; every thread that runs managed code stands still.
+    fn collection_started(&self) {}
     /// The runtime begins to suspend all threads, on the thread that asks for it.
     fn suspend_started(&self, reason: SuspendReason) {}
     /// All threads run again, or the suspension was given up.

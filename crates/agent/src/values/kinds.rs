@@ -46,6 +46,8 @@ impl Kind {
 pub(crate) struct Class {
     /// Its number in the recording, from 1.
     pub(crate) index: u32,
+    /// The first word of its objects; 0 for one that only a signature told of.
+    pub(crate) id: usize,
     /// Found out after the class is known, because classes have fields of their own class.
     pub(crate) shape: OnceLock<Shape>,
 }
@@ -56,6 +58,8 @@ pub(crate) struct Shape {
     pub(crate) form: Form,
     /// Bytes: of an object with its header, of a value type without.
     pub(crate) size: u32,
+    /// A value type: in a box its fields lie behind the object's first word.
+    pub(crate) is_value: bool,
     /// Fields, inherited ones first.
     pub(crate) fields: Vec<Field>,
 }
@@ -84,6 +88,17 @@ pub(crate) enum Form {
     },
     /// A boxed value of a primitive type.
     Primitive(Kind),
+    /// `Task`, `Task<T>` and what is derived from them: its state, and its result once there is one.
+    Task(Task),
+    /// `ValueTask` and `ValueTask<T>`: a result, or the task that will have one.
+    ValueTask {
+        /// Where the task is, null for a result that was there at once.
+        object: u32,
+        /// The class of the states of tasks.
+        status: &'static Class,
+        /// The result.
+        result: Option<Field>,
+    },
     /// `Nullable<T>`: two fields, has a value and the value.
     Nullable,
     /// `Span<T>` and `ReadOnlySpan<T>`: the elements' address, their number.
@@ -91,6 +106,36 @@ pub(crate) enum Form {
         /// Its elements.
         element: Kind,
     },
+}
+
+/// What is shown of a task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task {
+    /// Where the word lies that holds its state.
+    pub(crate) flags: u32,
+    /// The class of the states of tasks.
+    pub(crate) status: &'static Class,
+    /// The result, of tasks that have one.
+    pub(crate) result: Option<Field>,
+}
+
+impl Task {
+    /// The number of the constant `RanToCompletion` of the framework's `TaskStatus`.
+    pub(crate) const COMPLETED: i64 = 5;
+
+    /// What the framework's property `Status` would say, from the word that holds the state.
+    pub(crate) fn status_of(flags: u32) -> i64 {
+        const STATES: [(u32, i64); 7] = [
+            (0x20_0000, 7),
+            (0x40_0000, 6),
+            (0x100_0000, Task::COMPLETED),
+            (0x80_0000, 4),
+            (0x2_0000, 3),
+            (0x1_0000, 2),
+            (0x200_0000, 1),
+        ];
+        STATES.iter().find(|(bit, _)| flags & bit != 0).map_or(0, |(_, status)| *status)
+    }
 }
 
 /// A field of an object.
@@ -104,7 +149,7 @@ pub(crate) struct Field {
 impl Class {
     /// What it looks like; an empty shape while nobody has found out.
     pub(crate) fn shape(&self) -> &Shape {
-        static UNKNOWN: Shape = Shape { form: Form::Fields, size: 8, fields: Vec::new() };
+        static UNKNOWN: Shape = Shape { form: Form::Fields, size: 8, is_value: false, fields: Vec::new() };
         self.shape.get().unwrap_or(&UNKNOWN)
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`kinds`] | how a value in memory is to be read |
 //! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
+//! | [`tasks`] | tasks, which are shown as what they come to |
+//! | [`machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
 //! | [`read`] | reading them, in a hook |
 //!
@@ -11,6 +13,8 @@
 //! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
 
 pub(crate) mod kinds;
+mod machine;
 pub(crate) mod plan;
 pub(crate) mod read;
+mod tasks;
 pub(crate) mod types;

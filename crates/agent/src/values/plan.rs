@@ -13,6 +13,7 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 
 use super::kinds::{Form, Kind};
+use super::machine::Machine;
 use super::types::{Scope, Types};
 
 /// Where an argument lies.
@@ -26,6 +27,8 @@ pub(crate) enum Place {
     Pair((u8, bool), (u8, bool)),
     /// On the stack, so many bytes above the caller's stack pointer.
     Stack(u32),
+    /// So many bytes behind the address in a general register.
+    Behind(u8, u32),
     /// Nobody knows: something before it could not be placed.
     Unknown,
 }
@@ -57,6 +60,8 @@ pub(crate) enum Returned {
     At(Place, Kind),
     /// In memory, its address in `rax`.
     Memory(Kind),
+    /// So many bytes behind what `this` pointed to at enter.
+    Behind(u32, Kind),
 }
 
 /// A function's plan. Made once, never freed.
@@ -64,10 +69,17 @@ pub(crate) enum Returned {
 pub(crate) struct Plan {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) returned: Returned,
-    /// Something is passed by `ref` or `out` and looked at again at the end.
+    /// Something is passed by `ref` or `out`, or holds the result, and is looked at again at the end.
     pub(crate) by_reference: bool,
     /// Everything is a plain number in a register: so many pairs of general and of vector registers.
     pub(crate) registers: Option<(u8, u8)>,
+}
+
+impl Plan {
+    /// The arguments that are shown again at the end.
+    pub(crate) fn referenced(&self) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(|argument| matches!(argument.passing, Passing::Ref | Passing::Out))
+    }
 }
 
 /// Plans by index of the function, in pages that never move.
@@ -119,6 +131,9 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let signature = signature::method(method.signature).ok()?;
     if signature.convention != 0 || signature.explicit_this {
         return None;
+    }
+    if let Some(machine) = function.class.and_then(|class| Machine::of(types, class, &metadata, &method)) {
+        return Some(of_machine(types, index, machine, &signature.return_type));
     }
     let of_class = function.class.and_then(|class| info.class_info(class).ok());
     let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
@@ -201,12 +216,42 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     Some(Plan { arguments, returned, by_reference, registers })
 }
 
+/// The plan of code that is shown as the method it was written as: its arguments are fields of `this`.
+fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -> Plan {
+    let mut described = PayloadWriter::default();
+    described.u32(value::FUNCTION).u32(index).u32(machine.arguments.len() as u32);
+    let mut arguments = Vec::new();
+    for member in machine.arguments {
+        described.text(&member.name).text(&member.type_name).u32(Passing::Value as u32);
+        let kind = if types.hides(&member.name) { Kind::Redacted } else { member.kind };
+        arguments.push(Argument { place: Place::Behind(0, member.offset), kind, passing: Passing::Value });
+    }
+    let by_reference = machine.task.is_some();
+    let returned = match (machine.task, return_type) {
+        (Some(task), _) => {
+            described.text(&task.type_name);
+            Returned::Behind(task.offset, task.kind)
+        }
+        (None, Type::Primitive(signature::Primitive::Bool)) => {
+            described.text("bool");
+            Returned::At(Place::General(0), Kind::Bool)
+        }
+        _ => {
+            described.text("");
+            Returned::Nothing
+        }
+    };
+    described.u32(0);
+    types.describe(&described);
+    Plan { arguments, returned, by_reference, registers: None }
+}
+
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.
 fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     let is_plain = match returned {
         Returned::Nothing => true,
         Returned::At(place, kind) => code(kind, place) != 0,
-        Returned::Memory(_) => false,
+        Returned::Memory(_) | Returned::Behind(..) => false,
     };
     let mut used = (0_u8, 0_u8);
     for argument in arguments {

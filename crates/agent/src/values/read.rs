@@ -2,13 +2,15 @@
 
 use clrscope_recording::layout::value;
 
-use super::kinds::{Class, Form, Kind};
+use super::kinds::{Class, Form, Kind, Task};
 use super::types::class_of;
 
 /// Characters of a string that are kept.
 const CHARACTERS: usize = 256;
 /// Elements of an array that are kept.
 const ELEMENTS: u32 = 16;
+/// Tasks whose results are tasks are opened this deep.
+const NESTED_TASKS: u32 = 2;
 /// Value types nested deeper than this are left out.
 const NESTED: u32 = 4;
 
@@ -21,11 +23,13 @@ pub(crate) struct Writer<'b> {
     full: bool,
     /// Only types, no values.
     types_only: bool,
+    /// Tasks that are being opened one in another.
+    tasks: u32,
 }
 
 impl<'b> Writer<'b> {
     pub(crate) fn new(buffer: &'b mut [u8], types_only: bool) -> Self {
-        Self { buffer, used: 0, full: false, types_only }
+        Self { buffer, used: 0, full: false, types_only, tasks: 0 }
     }
 
     /// Bytes written.
@@ -101,7 +105,11 @@ impl<'b> Writer<'b> {
                 Form::Primitive(kind) => self.value(kind, object.add(8), depth),
                 Form::Enum { bytes, signed } => self.enumeration(class, object.add(8), bytes, signed),
                 Form::Array { element, rank } => self.array(class, object, element, rank, depth),
-                Form::Fields | Form::Nullable | Form::Span { .. } => self.object(class, object, depth),
+                Form::Task(task) => self.task(class, object, task, depth),
+                _ if shape.is_value => self.structure(class, object.add(8), depth, NESTED),
+                Form::Fields | Form::Nullable | Form::Span { .. } | Form::ValueTask { .. } => {
+                    self.object(class, object, depth);
+                }
             }
         }
     }
@@ -133,6 +141,72 @@ impl<'b> Writer<'b> {
     }
 
     /// # Safety
+    /// `object` must be a live task.
+    unsafe fn task(&mut self, class: &'static Class, object: *const u8, task: Task, depth: u32) {
+        let size = class.shape().size;
+        if depth == 0 || self.types_only || self.tasks == NESTED_TASKS {
+            return self.object_head(class.index, object, size, 0);
+        }
+        // SAFETY: a live task has this field.
+        let status = Task::status_of(unsafe { object.add(task.flags as usize).cast::<u32>().read() });
+        let result = task.result.filter(|_| status == Task::COMPLETED);
+        self.object_head(class.index, object, size, 1 + u16::from(result.is_some()));
+        self.constant(task.status, status);
+        if let Some(result) = result {
+            // A task is only a wrapper; but one may be its own result.
+            self.tasks += 1;
+            // SAFETY: its result is there, and stays.
+            unsafe { self.value(result.kind, object.add(result.offset as usize), depth) };
+            self.tasks -= 1;
+        }
+    }
+
+    /// # Safety
+    /// `at` must point to a live value of that class, which is a task of that form.
+    unsafe fn value_task(&mut self, class: &'static Class, at: *const u8, depth: u32) {
+        let Form::ValueTask { object, status, result } = class.shape().form else { return };
+        // SAFETY: the caller's promise; what it refers to is alive too.
+        unsafe {
+            let inner = at.add(object as usize).cast::<*const u8>().read_unaligned();
+            if inner.is_null() {
+                self.structure_head(class, 1 + u16::from(result.is_some()));
+                self.constant(status, Task::COMPLETED);
+                if let Some(result) = result {
+                    self.value(result.kind, at.add(result.offset as usize), depth);
+                }
+                return;
+            }
+            let Some(Form::Task(task)) = class_of(inner.cast::<usize>().read()).map(|class| class.shape().form) else {
+                // Some other source of a result, which only it can ask.
+                return self.structure_head(class, 0);
+            };
+            let state = Task::status_of(inner.add(task.flags as usize).cast::<u32>().read());
+            let result = task.result.filter(|_| state == Task::COMPLETED && self.tasks < NESTED_TASKS);
+            self.structure_head(class, 1 + u16::from(result.is_some()));
+            self.constant(status, state);
+            if let Some(result) = result {
+                self.tasks += 1;
+                self.value(result.kind, inner.add(result.offset as usize), depth);
+                self.tasks -= 1;
+            }
+        }
+    }
+
+    fn structure_head(&mut self, class: &'static Class, fields: u16) {
+        let mut head = [0; 6];
+        head[..4].copy_from_slice(&class.index.to_le_bytes());
+        head[4..].copy_from_slice(&fields.to_le_bytes());
+        self.tagged(value::STRUCT, head);
+    }
+
+    fn constant(&mut self, class: &'static Class, number: i64) {
+        let mut content = [0; 12];
+        content[..4].copy_from_slice(&class.index.to_le_bytes());
+        content[4..].copy_from_slice(&number.to_le_bytes());
+        self.tagged(value::ENUM, content);
+    }
+
+    /// # Safety
     /// `at` must point to a live value of that class.
     unsafe fn structure(&mut self, class: &'static Class, at: *const u8, depth: u32, nested: u32) {
         let shape = class.shape();
@@ -142,6 +216,7 @@ impl<'b> Writer<'b> {
                 Form::Enum { bytes, signed } => return self.enumeration(class, at, bytes, signed),
                 Form::Primitive(kind) => return self.value(kind, at, depth),
                 Form::Nullable => return self.nullable(shape.fields.as_slice(), at, depth),
+                Form::ValueTask { .. } if !self.types_only => return self.value_task(class, at, depth),
                 Form::Span { element } if !self.types_only => {
                     let length = at.add(8).cast::<u32>().read_unaligned();
                     let data = at.cast::<*const u8>().read_unaligned();
@@ -151,10 +226,7 @@ impl<'b> Writer<'b> {
             }
         }
         let fields = if nested == 0 || self.types_only { 0 } else { shape.fields.len().min(self.room() / 2) };
-        let mut head = [0; 6];
-        head[..4].copy_from_slice(&class.index.to_le_bytes());
-        head[4..].copy_from_slice(&(fields as u16).to_le_bytes());
-        self.tagged(value::STRUCT, head);
+        self.structure_head(class, fields as u16);
         for field in &shape.fields[..fields] {
             // SAFETY: as above.
             unsafe {
@@ -188,10 +260,7 @@ impl<'b> Writer<'b> {
         }
         // SAFETY: the caller's promise.
         let number = unsafe { if has_sign { signed(at, bytes) } else { unsigned(at, bytes) as i64 } };
-        let mut content = [0; 12];
-        content[..4].copy_from_slice(&class.index.to_le_bytes());
-        content[4..].copy_from_slice(&number.to_le_bytes());
-        self.tagged(value::ENUM, content);
+        self.constant(class, number);
     }
 
     /// # Safety

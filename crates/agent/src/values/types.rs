@@ -2,7 +2,7 @@
 //! been loaded; only [`class_of`] is for hooks.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::metadata::MetadataImport;
@@ -26,6 +26,8 @@ const CORE: &str = "System.Private.CoreLib";
 /// The classes that hooks find by the first word of an object.
 static TABLE: RwLock<Option<HashMap<usize, Known>>> = RwLock::new(None);
 static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// Classes that were asked for a moment ago, each where its first word leads to.
+static RECENT: [AtomicPtr<Class>; 1024] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1024];
 
 #[derive(Clone, Copy)]
 struct Known {
@@ -36,16 +38,30 @@ struct Known {
 /// The class of an object by its first word, if it is known. For hooks: the lock is only ever held for
 /// a look or an insertion.
 pub(crate) fn class_of(id: usize) -> Option<&'static Class> {
+    // The first words are addresses of aligned structures.
+    let slot = &RECENT[(id >> 3 ^ id >> 13) % RECENT.len()];
+    // SAFETY: null, or a class, which is never freed.
+    let recent: Option<&'static Class> = unsafe { slot.load(Ordering::Acquire).as_ref() };
+    if let Some(class) = recent.filter(|class| class.id == id) {
+        return Some(class);
+    }
     let found = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class);
-    if found.is_none()
-        && let Ok(mut pending) = PENDING.try_lock()
+    match found {
+        Some(class) => slot.store(std::ptr::from_ref(class).cast_mut(), Ordering::Release),
+        None => remember_unknown(id),
+    }
+    found
+}
+
+/// Has a class looked into where that is allowed.
+fn remember_unknown(id: usize) {
+    if let Ok(mut pending) = PENDING.try_lock()
         && pending.len() < MOST_PENDING
         && !pending.contains(&id)
     {
         // The memory was reserved when the types were made.
         pending.push(id);
     }
-    found
 }
 
 /// A type's declaration and its arguments: what signatures in it refer to.
@@ -71,6 +87,8 @@ pub(crate) struct Types {
     redact: Vec<Glob>,
     takes_values: bool,
     knows_primitives: AtomicBool,
+    /// Array types as signatures in a module write them.
+    declared_arrays: Mutex<HashMap<(ModuleId, String), &'static Class>>,
 }
 
 impl Types {
@@ -95,6 +113,7 @@ impl Types {
             redact,
             takes_values,
             knows_primitives: AtomicBool::new(false),
+            declared_arrays: Mutex::default(),
         }))
     }
 
@@ -106,6 +125,23 @@ impl Types {
     /// Where descriptions go.
     pub(crate) fn store(&self) -> &EventStore {
         &self.store
+    }
+
+    /// Whether a module is the one that holds the types the runtime itself knows.
+    pub(super) fn is_core(&self, module: ModuleId) -> bool {
+        self.core.get() == Some(&module)
+    }
+
+    /// A type of that module by its name.
+    pub(super) fn core_class(&self, name: &str) -> Option<&'static Class> {
+        let core = *self.core.get()?;
+        let token = self.info.module_metadata(core).ok()?.find_type_def(name, None).ok()??;
+        self.class(self.info.class_from_token(core, token).ok()?)
+    }
+
+    /// The name of a class in its metadata.
+    pub(super) fn declared_name(&self, about: &clr_profiler::ClassInfo) -> Option<String> {
+        Some(self.info.module_metadata(about.module).ok()?.type_def(about.token).ok()?.name)
     }
 
     /// Whether values are taken, not types alone.
@@ -148,14 +184,8 @@ impl Types {
         if self.knows_primitives.swap(true, Ordering::AcqRel) {
             return;
         }
-        let Some(core) = self.core.get().copied() else { return };
-        let Ok(metadata) = self.info.module_metadata(core) else { return };
         for (name, _) in CORE_TYPES {
-            if let Ok(Some(token)) = metadata.find_type_def(name, None)
-                && let Ok(class) = self.info.class_from_token(core, token)
-            {
-                self.class(class);
-            }
+            self.core_class(name);
         }
     }
 
@@ -166,6 +196,8 @@ impl Types {
         if let Some(table) = TABLE.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
             table.retain(|_, known| known.module != module);
         }
+        RECENT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Release));
+        self.declared_arrays().retain(|(of, _), _| *of != module);
     }
 
     /// Looks into the classes that hooks have met and did not know.
@@ -218,24 +250,26 @@ impl Types {
                 return Some(known.class);
             }
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let class: &'static Class = Box::leak(Box::new(Class { index, shape: OnceLock::new() }));
+            let class: &'static Class = Box::leak(Box::new(Class { index, id: id.0, shape: OnceLock::new() }));
             table.insert(id.0, Known { class, module });
             class
         };
         let mut names = Names::default();
         let shape = match (array, about) {
             (Some(array), _) => {
-                let primitive = Primitive::from_element_type(array.element_type).and_then(primitive_kind);
-                let element = primitive.or_else(|| array.element.map(|element| self.kind_of(element)));
+                // Elements of an enumeration are of its underlying type too.
+                let primitive = || Primitive::from_element_type(array.element_type).and_then(primitive_kind);
+                let element = array.element.map(|element| self.kind_of(element)).or_else(primitive);
                 let form = Form::Array { element: element.unwrap_or(Kind::Opaque(8)), rank: array.rank };
-                Shape { form, size: 8, fields: Vec::new() }
+                Shape { form, size: 8, ..Shape::default() }
             }
             (None, Some(about)) => self.shape(id, &about, &mut names),
             (None, None) => Shape::default(),
         };
         let _ = class.shape.set(shape);
         let mut payload = PayloadWriter::default();
-        payload.u32(value::CLASS).u32(class.index).text(&self.names.class(&self.info, id));
+        let name = names.name.take().unwrap_or_else(|| self.name_of(id));
+        payload.u32(value::CLASS).u32(class.index).text(&name);
         payload.u32(u32::from(names.is_value)).texts(&names.fields).texts(&names.types);
         payload.u32(names.constants.len() as u32);
         for (name, number) in &names.constants {
@@ -243,6 +277,45 @@ impl Types {
         }
         self.describe(&payload);
         Some(class)
+    }
+
+    /// The class of arrays that a signature names: for those whose own class no hook has met before.
+    fn array(&self, ty: &Type, element: &Type, rank: u32, scope: &Scope<'_>) -> Option<&'static Class> {
+        let kind = self.kind(element, scope);
+        if matches!(kind, Kind::Opaque(_)) {
+            return None;
+        }
+        let key = (scope.module, self.type_text(ty, scope));
+        let mut known = self.declared_arrays();
+        if let Some(class) = known.get(&key) {
+            return Some(class);
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
+        let form = Form::Array { element: kind, rank };
+        let _ = class.shape.set(Shape { form, size: 8, ..Shape::default() });
+        let mut payload = PayloadWriter::default();
+        payload.u32(value::CLASS).u32(index).text(&key.1).u32(0).texts(&[]).texts(&[]).u32(0);
+        self.describe(&payload);
+        known.insert(key, class);
+        Some(class)
+    }
+
+    fn declared_arrays(&self) -> MutexGuard<'_, HashMap<(ModuleId, String), &'static Class>> {
+        self.declared_arrays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fields of a class with their names and types, inherited ones first.
+    pub(super) fn members(&self, id: ClassId) -> Option<Vec<Member>> {
+        let about = self.info.class_info(id).ok()?;
+        let metadata = self.info.module_metadata(about.module).ok()?;
+        let mut names = Names { is_value: matches!(self.base_of(&about), Base::Value), ..Names::default() };
+        let mut fields = Vec::new();
+        self.fields(id, &about, &metadata, &mut fields, &mut names, 0);
+        let all = fields.into_iter().zip(names.fields.into_iter().zip(names.types));
+        let member =
+            |(field, (name, type_name)): (Field, _)| Member { name, type_name, offset: field.offset, kind: field.kind };
+        Some(all.map(member).collect())
     }
 
     /// The name of a class as C# writes it.
@@ -296,28 +369,33 @@ impl Types {
         let name = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
         let is_core = self.core.get() == Some(&about.module);
         if is_core && name == "System.String" {
-            return Shape { form: Form::String, size: 22, fields: Vec::new() };
+            return Shape { form: Form::String, size: 22, ..Shape::default() };
         }
         if is_core && let Some(kind) = core_kind(&name) {
             names.is_value = true;
-            return Shape { form: Form::Primitive(kind), size: kind.size(), fields: Vec::new() };
+            return Shape { form: Form::Primitive(kind), size: kind.size(), ..Shape::default() };
         }
         let base = self.base_of(about);
         names.is_value = !matches!(base, Base::Other);
         if matches!(base, Base::Enum) {
             return enumeration(&metadata, about.token, names);
         }
-        let mut shape = Shape::default();
+        let mut shape = Shape { is_value: names.is_value, ..Shape::default() };
         shape.size = self.fields(id, about, &metadata, &mut shape.fields, names, 0);
-        if names.is_value && is_core {
-            self.special(&name, about, &mut shape);
+        match (names.is_value, is_core) {
+            (true, true) => self.special(&name, about, &mut shape, names),
+            (true, false) => {}
+            (false, _) => self.as_task(id, about, &mut shape, names),
         }
         shape
     }
 
     /// Value types of the framework that are shown as what they mean.
-    fn special(&self, name: &str, about: &clr_profiler::ClassInfo, shape: &mut Shape) {
+    fn special(&self, name: &str, about: &clr_profiler::ClassInfo, shape: &mut Shape, names: &mut Names) {
         match (name, about.type_arguments.as_slice()) {
+            ("System.Threading.Tasks.ValueTask" | "System.Threading.Tasks.ValueTask`1", _) => {
+                self.as_value_task(shape, names);
+            }
             ("System.Nullable`1", _) if shape.fields.len() == 2 => shape.form = Form::Nullable,
             ("System.Span`1" | "System.ReadOnlySpan`1", [element]) if !element.is_null() => {
                 shape.form = Form::Span { element: self.kind_of(*element) };
@@ -372,7 +450,8 @@ impl Types {
         match ty {
             Type::Primitive(primitive) => primitive_kind(*primitive).unwrap_or(Kind::Opaque(16)),
             Type::Pointer(_) | Type::FunctionPointer(_) | Type::ByRef(_) | Type::Internal(_) => Kind::Pointer,
-            Type::Vector(_) | Type::Array { .. } => Kind::Reference(None),
+            Type::Vector(element) => Kind::Reference(self.array(ty, element, 1, scope)),
+            Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
             Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
                 Some(id) => self.kind_of(id),
                 None if *is_value => Kind::Opaque(0),
@@ -472,11 +551,36 @@ enum Base {
 
 /// What the recording is told of a class.
 #[derive(Default)]
-struct Names {
+pub(super) struct Names {
+    /// Another name than its own.
+    pub(super) name: Option<String>,
     is_value: bool,
     fields: Vec<String>,
     types: Vec<String>,
     constants: Vec<(String, u64)>,
+}
+
+impl Names {
+    /// A field by its name, with the name of its type.
+    pub(super) fn field(&self, name: &str, shape: &Shape) -> Option<(String, Field)> {
+        let at = self.fields.iter().position(|field| field == name)?;
+        Some((self.types.get(at)?.clone(), *shape.fields.get(at)?))
+    }
+
+    /// What a task shows instead of its fields.
+    pub(super) fn become_task(&mut self, result: Option<String>) {
+        self.fields = ["Status".to_owned()].into_iter().chain(result.as_ref().map(|_| "Result".to_owned())).collect();
+        self.types = ["System.Threading.Tasks.TaskStatus".to_owned()].into_iter().chain(result).collect();
+    }
+}
+
+/// A field with its names.
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    /// From the object's or value's beginning.
+    pub(super) offset: u32,
+    pub(super) kind: Kind,
 }
 
 /// An auto-property's field goes by the property's name.
@@ -523,7 +627,7 @@ fn enumeration(metadata: &MetadataImport, token: Token, names: &mut Names) -> Sh
         }
     }
     let size = if let Form::Enum { bytes, .. } = form { u32::from(bytes) } else { 4 };
-    Shape { form, size, fields: Vec::new() }
+    Shape { form, size, ..Shape::default() }
 }
 
 /// How a primitive is read; `None` for what has no value.

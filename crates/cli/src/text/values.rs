@@ -7,17 +7,17 @@ use clrscope_analysis::{Argument, Captured, Value};
 /// Characters of a string that are shown.
 const CHARACTERS: usize = 80;
 
-/// The arguments of a call that begins: `(this: Cart {Total: 3}, id: 7)`.
+/// The arguments of a call that begins: `(this: Cart {Total: 3}, int id: 7)`.
 pub(super) fn arguments(captured: &Captured<'_>) -> String {
     let all: Vec<String> = captured.this.iter().chain(&captured.arguments).map(argument).collect();
     format!("({})", all.join(", "))
 }
 
-/// What a call that ends gives: ` = 42, out rest: 1`.
+/// What a call that ends gives: ` = int 42, out int rest: 1`.
 pub(super) fn results(captured: &Captured<'_>) -> String {
     let mut text = String::new();
-    if let Some((_, returned)) = &captured.returns {
-        text += &format!(" = {}", value(returned));
+    if let Some((type_name, returned)) = &captured.returns {
+        text += &format!(" = {}{}", type_before(type_name, returned), value(returned));
     }
     for argument in captured.arguments.iter().map(argument) {
         text += &format!(", {argument}");
@@ -28,10 +28,19 @@ pub(super) fn results(captured: &Captured<'_>) -> String {
 fn argument(argument: &Argument<'_>) -> String {
     let passing = argument.passing.name();
     let space = if passing.is_empty() { "" } else { " " };
+    let (name, type_name) = (argument.name, short(argument.type_name));
     match &argument.value {
-        None => format!("{passing}{space}{}", argument.name),
-        Some(Value::Hidden) => format!("{passing}{space}{}: {}", argument.name, argument.type_name),
-        Some(found) => format!("{passing}{space}{}: {}", argument.name, value(found)),
+        None | Some(Value::Hidden) => format!("{passing}{space}{type_name} {name}"),
+        Some(found) if name == "this" => format!("this: {}", value(found)),
+        Some(found) => format!("{passing}{space}{}{name}: {}", type_before(argument.type_name, found), value(found)),
+    }
+}
+
+/// The declared type, where the value does not name its own.
+fn type_before(type_name: &str, found: &Value<'_>) -> String {
+    match found {
+        Value::Object { .. } | Value::Struct { .. } | Value::Array { .. } | Value::Enum { .. } => String::new(),
+        _ => format!("{} ", short(type_name)),
     }
 }
 
@@ -63,7 +72,8 @@ fn value(found: &Value<'_>) -> String {
             for (at, item) in items.iter().enumerate() {
                 let _ = write!(text, "{}{}", if at == 0 { "" } else { ", " }, value(item));
             }
-            text + if (items.len() as u32) < *length { ", ...]" } else { "]" }
+            let comma = if items.is_empty() { "" } else { ", " };
+            text + &if (items.len() as u32) < *length { format!("{comma}...]") } else { "]".to_owned() }
         }
     }
 }
@@ -89,4 +99,54 @@ fn fields_of(fields: &[(&str, Value<'_>)]) -> String {
 fn short(type_name: &str) -> &str {
     let plain = type_name.split('<').next().unwrap_or(type_name);
     plain.rfind('.').map_or(type_name, |at| &type_name[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_analysis::Passing;
+
+    use super::*;
+
+    fn taken<'a>(name: &'a str, type_name: &'a str, passing: Passing, value: Option<Value<'a>>) -> Argument<'a> {
+        Argument { name, type_name, passing, value }
+    }
+
+    #[test]
+    fn arguments_are_shown_with_type_name_and_value() {
+        let cart = Value::Object {
+            type_name: "Shop.Cart",
+            address: 0x10,
+            size_bytes: 24,
+            fields: vec![("Total", Value::Int(3)), ("Day", Value::Null)],
+        };
+        let items = Value::Array { type_name: "Shop.Item[]", length: 40, items: vec![Value::Null] };
+        let captured = Captured {
+            this: Some(taken("this", "Shop.Cart", Passing::Value, Some(cart))),
+            arguments: vec![
+                taken("id", "int", Passing::Value, Some(Value::Int(7))),
+                taken("items", "Shop.Item[]", Passing::In, Some(items)),
+                taken("rest", "System.Collections.Generic.List<int>", Passing::Out, None),
+            ],
+            returns: None,
+        };
+        assert_eq!(
+            arguments(&captured),
+            "(this: Cart @0x10 (24 bytes) {Total: 3, Day: null}, int id: 7, in items: Item[] of 40 [null, ...], out List<int> rest)"
+        );
+    }
+
+    #[test]
+    fn results_are_shown_with_type_and_value() {
+        let color = Value::Enum { type_name: "Shop.Color", name: Some("Red".to_owned()), number: 0 };
+        let captured = Captured {
+            this: None,
+            arguments: vec![taken("rest", "string", Passing::Out, Some(Value::Null))],
+            returns: Some(("Shop.Color", color)),
+        };
+        assert_eq!(results(&captured), " = Color.Red, out string rest: null");
+        let captured = Captured { returns: Some(("int", Value::Int(42))), ..Captured::default() };
+        assert_eq!(results(&captured), " = int 42");
+        let nothing = Value::Array { type_name: "int[]", length: 9, items: Vec::new() };
+        assert_eq!(value(&nothing), "int[] of 9 [...]");
+    }
 }

@@ -6,7 +6,9 @@
 //! | [`slow`] | what they do out of line |
 //! | [`ring`] | the chunks that events go to |
 //! | [`values`] | arguments and results |
+//! | [`by_reference`] | what is passed by reference, until the call ends |
 
+mod by_reference;
 pub(crate) mod hooks;
 mod options;
 mod ring;
@@ -89,7 +91,7 @@ impl Flow {
 impl Instrument for Flow {
     fn events(&self) -> Events {
         match self.types {
-            Some(_) => Events::EXCEPTIONS | Events::CLASS_LOADS | Events::JIT_COMPILATION,
+            Some(_) => Events::EXCEPTIONS | Events::CLASS_LOADS | Events::JIT_COMPILATION | Events::BASIC_GC,
             None => Events::EXCEPTIONS,
         }
     }
@@ -147,6 +149,10 @@ impl Instrument for Flow {
         if let Some(types) = self.types {
             types.look_into_pending();
         }
+    }
+
+    fn collection_started(&self) {
+        by_reference::collection_started();
     }
 
     fn filter_enter(&self, _function: FunctionId) {

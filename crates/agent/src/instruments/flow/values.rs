@@ -1,10 +1,10 @@
 //! Arguments and results: what the hooks of functions with a plan do.
 
-use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clrscope_recording::layout::flow;
 
+use super::by_reference::{self, Recalled};
 use super::ring::{self, Ring};
 use crate::boundary::guard;
 use crate::instruments::calls;
@@ -67,20 +67,6 @@ pub(super) struct Left {
     rax: u64,
 }
 
-/// What is passed by reference to a call that has not ended, by its stack pointer.
-struct Pending {
-    sp: usize,
-    /// Addresses by number of the argument; 0 for what is not looked at again.
-    addresses: [usize; 8],
-}
-
-/// A thread's calls with something passed by reference.
-struct PerThread(UnsafeCell<Vec<Pending>>);
-
-thread_local! {
-    static PENDING: PerThread = const { PerThread(UnsafeCell::new(Vec::new())) };
-}
-
 pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered) {
     let function = client & flow::FUNCTION;
     if WITH_CALLS.load(Ordering::Relaxed) {
@@ -124,8 +110,18 @@ fn entered(function: u32, sp: usize, registers: &Entered) {
         writer.used()
     });
     if let Some(plan) = plan.filter(|plan| plan.by_reference) {
-        remember(plan, sp, registers);
+        let mut addresses = [0; by_reference::MOST];
+        for (address, place) in addresses.iter_mut().zip(looked_at_again(plan)) {
+            *address = registers.word(place, sp);
+        }
+        by_reference::remember(sp, addresses);
     }
+}
+
+/// Where the addresses lie of what is looked at when the call ends.
+fn looked_at_again(plan: &Plan) -> impl Iterator<Item = Place> {
+    let of_result = matches!(plan.returned, Returned::Behind(..)).then_some(Place::General(0));
+    of_result.into_iter().chain(plan.referenced().map(|argument| argument.place))
 }
 
 /// # Safety
@@ -137,6 +133,11 @@ unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize,
         Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
         Place::General(number) => registers.general(number).cast::<u8>(),
         Place::Vector(number) => registers.vectors[usize::from(number)].as_ptr(),
+        Place::Behind(number, offset) => {
+            // SAFETY: a saved register; what it points to is `this` of the function.
+            let object = unsafe { registers.general(number).cast::<*const u8>().read() };
+            object.wrapping_add(offset as usize)
+        }
         Place::Pair(first, second) => {
             both[..8].copy_from_slice(&registers.half(first));
             both[8..].copy_from_slice(&registers.half(second));
@@ -188,68 +189,15 @@ impl Entered {
     }
 }
 
-/// Keeps the addresses of what is passed by reference until the call ends. Only what lies on this
-/// thread's stack: objects move.
-fn remember(plan: &Plan, sp: usize, registers: &Entered) {
-    let mut pending = Pending { sp, addresses: [0; 8] };
-    let referenced = plan.arguments.iter().filter(|a| matches!(a.passing, Passing::Ref | Passing::Out));
-    for (slot, argument) in pending.addresses.iter_mut().zip(referenced) {
-        let address = registers.word(argument.place, sp);
-        // Callers' frames lie above; nothing can lie further away than a stack is large.
-        if address >= sp && address - sp < stack_above(sp) {
-            *slot = address;
-        }
-    }
-    // The key is gone at the very end of a thread.
-    let _ = PENDING.try_with(|calls| {
-        // SAFETY: only this thread, and nothing in here runs hooks.
-        let calls = unsafe { &mut *calls.0.get() };
-        while calls.last().is_some_and(|last| last.sp <= sp) {
-            calls.pop();
-        }
-        if calls.len() < 10_000 {
-            calls.push(pending);
-        }
-    });
-}
-
-/// Bytes of the calling thread's stack above an address in it.
-fn stack_above(sp: usize) -> usize {
-    thread_local! {
-        static END: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-    let end = END.try_with(|end| {
-        if end.get() == 0 {
-            end.set(crate::threads::stack_end());
-        }
-        end.get()
-    });
-    end.unwrap_or(0).saturating_sub(sp)
-}
-
-/// What was kept for the call with this stack pointer.
-fn recall(sp: usize) -> Option<[usize; 8]> {
-    let found = PENDING.try_with(|calls| {
-        // SAFETY: as in `remember`.
-        let calls = unsafe { &mut *calls.0.get() };
-        while calls.last().is_some_and(|last| last.sp < sp) {
-            calls.pop();
-        }
-        let is_it = calls.last().is_some_and(|last| last.sp == sp);
-        is_it.then(|| calls.pop().map(|last| last.addresses)).flatten()
-    });
-    found.ok().flatten()
-}
-
 fn left(function: u32, sp: usize, registers: &Left) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
-    let addresses = plan.filter(|plan| plan.by_reference).and_then(|_| recall(sp));
+    let again = plan.filter(|plan| plan.by_reference).and_then(|_| by_reference::recall(sp));
     ring.append_with(record, flow::LEAVE | function, sp, MOST, |buffer| {
         let mut writer = Writer::new(buffer, TYPES_ONLY.load(Ordering::Relaxed));
         if let Some(plan) = plan {
             // SAFETY: the plan of the function that returns, with its registers.
-            unsafe { take_results(&mut writer, plan, addresses.unwrap_or_default(), registers) };
+            unsafe { take_results(&mut writer, plan, again, registers) };
         }
         writer.used()
     });
@@ -257,14 +205,10 @@ fn left(function: u32, sp: usize, registers: &Left) {
 
 /// # Safety
 /// The plan must be that of the function whose registers these are.
-unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, addresses: [usize; 8], registers: &Left) {
-    let referenced = plan.arguments.iter().filter(|a| matches!(a.passing, Passing::Ref | Passing::Out));
-    for (number, argument) in referenced.enumerate() {
-        match addresses.get(number).copied().unwrap_or(0) {
-            0 => writer.word(clrscope_recording::layout::value::UNKNOWN),
-            // SAFETY: in a frame of a caller, which is alive.
-            address => unsafe { writer.value(argument.kind, std::ptr::with_exposed_provenance(address), DEPTH) },
-        }
+unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &Left) {
+    let of_result = usize::from(matches!(plan.returned, Returned::Behind(..)));
+    for (number, argument) in plan.referenced().enumerate() {
+        take_again(writer, argument.kind, again, number + of_result, 0);
     }
     let general = [registers.rax.to_le_bytes(), registers.rdx.to_le_bytes()];
     let half = |(number, is_vector): (u8, bool)| -> [u8; 8] {
@@ -281,6 +225,7 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, addresses: [usize; 
             Returned::Memory(kind) => {
                 writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), DEPTH);
             }
+            Returned::Behind(offset, kind) => take_again(writer, kind, again, 0, offset as usize),
             Returned::At(Place::Pair(first, second), kind) => {
                 both[..8].copy_from_slice(&half(first));
                 both[8..].copy_from_slice(&half(second));
@@ -290,5 +235,17 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, addresses: [usize; 
             Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), DEPTH),
             Returned::At(..) => writer.word(clrscope_recording::layout::value::UNKNOWN),
         }
+    }
+}
+
+/// Looks again at what a call was given the address of.
+fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<Recalled>, number: usize, offset: usize) {
+    let mut copy = [0; by_reference::MOST_BYTES];
+    let bytes = kind.size() as usize;
+    let found = again.and_then(|again| again.value(number, offset, copy.get_mut(..bytes)?));
+    match found {
+        // SAFETY: a copy of the value; what it refers to is alive.
+        Some(()) => unsafe { writer.value(kind, copy.as_ptr(), DEPTH) },
+        None => writer.word(clrscope_recording::layout::value::UNKNOWN),
     }
 }

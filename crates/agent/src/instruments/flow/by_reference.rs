@@ -1,0 +1,144 @@
+//! What calls that have not ended were given the address of: `ref` and `out` arguments, which are shown
+//! again at the end.
+//!
+//! On the thread's own stack a thing stays where it is while the call lasts. In the heap it stays as long as
+//! there was no collection: where there was one, what became of it is not known. The memory may also be none
+//! of the runtime's, and gone, so it is copied by the system, which refuses where nothing is.
+
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Addresses of a call at most.
+pub(super) const MOST: usize = 8;
+/// Bytes of a value at most.
+pub(super) const MOST_BYTES: usize = 256;
+/// Calls of a thread at most.
+const MOST_CALLS: usize = 10_000;
+
+/// Collections that have begun.
+static COLLECTIONS: AtomicU32 = AtomicU32::new(0);
+
+/// A collection begins: objects may move. Every thread that runs managed code stands still.
+pub(super) fn collection_started() {
+    COLLECTIONS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A call, by its stack pointer.
+struct Pending {
+    sp: usize,
+    collections: u32,
+    addresses: [usize; MOST],
+}
+
+/// The calls of a thread.
+struct PerThread(UnsafeCell<Vec<Pending>>);
+
+thread_local! {
+    static PENDING: PerThread = const { PerThread(UnsafeCell::new(Vec::new())) };
+}
+
+/// Keeps addresses until the call ends.
+pub(super) fn remember(sp: usize, addresses: [usize; MOST]) {
+    // The key is gone at the very end of a thread.
+    let _ = PENDING.try_with(|calls| {
+        // SAFETY: only this thread, and nothing in here runs hooks.
+        let calls = unsafe { &mut *calls.0.get() };
+        while calls.last().is_some_and(|last| last.sp <= sp) {
+            calls.pop();
+        }
+        if calls.len() < MOST_CALLS {
+            calls.push(Pending { sp, collections: COLLECTIONS.load(Ordering::Acquire), addresses });
+        }
+    });
+}
+
+/// What was kept for the call with this stack pointer.
+pub(super) fn recall(sp: usize) -> Option<Recalled> {
+    let found = PENDING.try_with(|calls| {
+        // SAFETY: as in `remember`.
+        let calls = unsafe { &mut *calls.0.get() };
+        while calls.last().is_some_and(|last| last.sp < sp) {
+            calls.pop();
+        }
+        let is_it = calls.last().is_some_and(|last| last.sp == sp);
+        is_it.then(|| calls.pop()).flatten()
+    });
+    let last = found.ok().flatten()?;
+    let has_moved = last.collections != COLLECTIONS.load(Ordering::Acquire);
+    Some(Recalled { sp, has_moved, addresses: last.addresses })
+}
+
+/// The addresses of a call that ends.
+#[derive(Clone, Copy)]
+pub(super) struct Recalled {
+    sp: usize,
+    /// There was a collection meanwhile.
+    has_moved: bool,
+    addresses: [usize; MOST],
+}
+
+impl Recalled {
+    /// Copies what lies `offset` behind the address with this number; nothing where it can't be known.
+    pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
+        let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;
+        // Callers' frames lie above; nothing of this thread's can lie further away than its stack is large.
+        let on_stack = address >= self.sp && address - self.sp < stack_above(self.sp);
+        if on_stack {
+            // SAFETY: in a frame of a caller, which is alive.
+            let there = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), copy.len()) };
+            copy.copy_from_slice(there);
+            return Some(());
+        }
+        (!self.has_moved && copy_from(address, copy)).then_some(())
+    }
+}
+
+/// Copies memory that may not be there; whether it was.
+fn copy_from(address: usize, copy: &mut [u8]) -> bool {
+    let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: copy.len() };
+    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(address), iov_len: copy.len() };
+    // SAFETY: writes into `copy` only; the other address is checked by the system.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    usize::try_from(copied) == Ok(copy.len())
+}
+
+/// Bytes of the calling thread's stack above an address in it.
+fn stack_above(sp: usize) -> usize {
+    thread_local! {
+        static END: Cell<usize> = const { Cell::new(0) };
+    }
+    let end = END.try_with(|end| {
+        if end.get() == 0 {
+            end.set(crate::threads::stack_end());
+        }
+        end.get()
+    });
+    end.unwrap_or(0).saturating_sub(sp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_not_read() {
+        let there = 0x1234_5678_u64;
+        let mut copy = [0; 8];
+        assert!(copy_from(std::ptr::from_ref(&there).expose_provenance(), &mut copy));
+        assert_eq!(u64::from_ne_bytes(copy), there);
+        assert!(!copy_from(8, &mut copy));
+    }
+
+    #[test]
+    fn a_call_finds_its_own_and_drops_what_exceptions_left() {
+        remember(900, [1; MOST]);
+        remember(800, [2; MOST]);
+        remember(700, [3; MOST]);
+        assert_eq!(recall(800).map(|found| found.addresses), Some([2; MOST]), "700 ended by an exception");
+        assert!(recall(800).is_none());
+        assert!(recall(900).is_some_and(|found| !found.has_moved && found.addresses == [1; MOST]));
+        remember(900, [4; MOST]);
+        collection_started();
+        assert!(recall(900).is_some_and(|found| found.has_moved));
+    }
+}

@@ -1,0 +1,97 @@
+//! Async methods and iterators. The compiler makes a type of each, whose fields hold the arguments and
+//! whose method `MoveNext` holds the code: it is shown as the method that was written.
+
+use clr_profiler::ClassId;
+use clr_profiler::metadata::{MetadataImport, MethodDef};
+
+use super::kinds::Kind;
+use super::types::{Member, Types};
+
+/// The type that the compiler made of a method.
+pub(super) struct Machine {
+    /// The arguments that the code still needs, `this` first; each by the place of its field.
+    pub(super) arguments: Vec<Member>,
+    /// The task that the method returned when it was called.
+    pub(super) task: Option<Member>,
+}
+
+impl Machine {
+    /// The machine whose code `method` is, if it is one's. `class` is the type of the machine.
+    pub(super) fn of(types: &Types, class: ClassId, metadata: &MetadataImport, method: &MethodDef<'_>) -> Option<Self> {
+        let declared = metadata.type_def(method.class).ok()?.name;
+        if method.name != "MoveNext" || !is_machine(&declared) {
+            return None;
+        }
+        let members = types.members(class)?;
+        let task = members.iter().find(|member| matches!(&*member.name, "<>t__builder" | "$Builder"));
+        let task = task.and_then(|builder| task_of(types, builder));
+        let mut arguments: Vec<Member> = members.into_iter().filter_map(argument).collect();
+        arguments.sort_by_key(|argument| argument.name != "this");
+        Some(Self { arguments, task })
+    }
+}
+
+/// `<Pay>d__5` in C#, `VB$StateMachine_5_Pay` in Visual Basic.
+fn is_machine(name: &str) -> bool {
+    name.starts_with('<') && name.contains(">d") || name.starts_with("VB$StateMachine_")
+}
+
+/// Fields with names that the source gave are arguments; locals and what the compiler needs have others.
+fn argument(member: Member) -> Option<Member> {
+    let name = match &*member.name {
+        "<>4__this" | "$VB$Me" => "this",
+        name if name.starts_with(['<', '$']) => name.strip_prefix("$VB$Local_")?,
+        name => name,
+    };
+    Some(Member { name: name.to_owned(), ..member })
+}
+
+/// What the builder of an `async` method that returns a task keeps it in. Builders of value tasks don't
+/// always have one.
+fn task_of(types: &Types, builder: &Member) -> Option<Member> {
+    let Kind::Struct(class) = builder.kind else { return None };
+    let id = ClassId(class.id);
+    if !types.name_of(id).starts_with("System.Runtime.CompilerServices.AsyncTaskMethodBuilder") {
+        return None;
+    }
+    let members = types.members(id)?;
+    let task = members.into_iter().find_map(|member| match member.kind {
+        // The builder of tasks without a result is built on that of tasks with one.
+        Kind::Reference(Some(_)) if member.name == "m_task" => Some(member),
+        _ => None,
+    })?;
+    let type_name = if task.type_name.contains("VoidTaskResult") {
+        "System.Threading.Tasks.Task".to_owned()
+    } else {
+        task.type_name
+    };
+    Some(Member { type_name, offset: builder.offset + task.offset, ..task })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Option<String> {
+        let member = Member { name: name.to_owned(), type_name: "int".to_owned(), offset: 8, kind: Kind::Int(4) };
+        argument(member).map(|argument| argument.name)
+    }
+
+    #[test]
+    fn arguments_are_told_from_what_the_compiler_needs() {
+        assert_eq!(named("amount").as_deref(), Some("amount"));
+        assert_eq!(named("<>4__this").as_deref(), Some("this"));
+        assert_eq!(named("$VB$Local_amount").as_deref(), Some("amount"));
+        for other in ["<>1__state", "<>t__builder", "<>u__1", "<sum>5__2", "<>3__count", "$State"] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn machines_are_known_by_their_names() {
+        assert!(
+            is_machine("<PayAsync>d__5") && is_machine("VB$StateMachine_5_Pay") && is_machine("<<Main>g__Local|0_0>d")
+        );
+        assert!(!is_machine("<>c__DisplayClass3_0") && !is_machine("Enumerator"));
+    }
+}
