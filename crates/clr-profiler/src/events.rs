@@ -99,6 +99,26 @@ impl Events {
     /// Nothing.
     pub const NONE: Self = Self { low: 0, high: 0 };
 
+    /// All that tell something: with them every callback comes that the program gives reason for. Meant for logs and tests: a
+    /// program under all of them runs many times slower, without concurrent collections, and has each object told at each
+    /// collection. Recompilation and EventPipe are told without them, to those who ask for them.
+    pub const NOTIFICATIONS: Self = Self::CLASS_LOADS
+        .union(Self::MODULE_LOADS)
+        .union(Self::ASSEMBLY_LOADS)
+        .union(Self::APP_DOMAIN_LOADS)
+        .union(Self::JIT_COMPILATION)
+        .union(Self::EXCEPTIONS)
+        .union(Self::CLR_EXCEPTIONS)
+        .union(Self::GC)
+        .union(Self::OBJECT_ALLOCATED)
+        .union(Self::ENABLE_OBJECT_ALLOCATED)
+        .union(Self::THREADS)
+        .union(Self::CODE_TRANSITIONS)
+        .union(Self::SUSPENSIONS)
+        .union(Self::CACHE_SEARCHES)
+        .union(Self::IN_MEMORY_SYMBOLS_UPDATED)
+        .union(Self::DYNAMIC_FUNCTION_UNLOADS);
+
     /// What can only be set while the profiler initializes. .NET 10 lets
     /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed
     /// later all the same (seen on 10.0.12).

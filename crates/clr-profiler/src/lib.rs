@@ -105,6 +105,7 @@
 
 mod boundary;
 mod call_stacks;
+pub mod callbacks;
 mod client_table;
 mod com;
 mod error;

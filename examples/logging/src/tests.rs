@@ -17,7 +17,7 @@ fn what_happens_is_logged_by_name_and_nesting_also_in_odd_orders() {
         (runtime.module_id("Shop"), runtime.class_id("Shop.Checkout"), runtime.function("Shop.Checkout::Pay"));
     let exception = runtime.object("Shop.NoMoney", 64);
     let mut program = runtime.load(Logging::default()).expect("it loads");
-    assert!(program.events().contains(Events::EXCEPTIONS | Events::BASIC_GC));
+    assert!(program.events().contains(Events::EXCEPTIONS | Events::GC));
     program.play(&[
         on(1, ModuleLoadStarted(module)),
         on(2, JITCompilationStarted(pay)),
@@ -32,15 +32,15 @@ fn what_happens_is_logged_by_name_and_nesting_also_in_odd_orders() {
     ]);
     let expected = [
         "1\tinitialize".to_owned(),
-        format!("2\tmodule_load_started {:#x}", module.0),
-        "3\tjit_compilation_started Shop.Checkout.Pay()".to_owned(),
-        "2\t  class_load_finished Shop.Checkout ok".to_owned(),
-        "2\tmodule_load_finished /fake/Shop.dll ok".to_owned(),
-        "3\tjit_compilation_finished Shop.Checkout.Pay() failed: compilation: CORPROF_E_DATAINCOMPLETE (0x80131351)"
+        format!("2\tmodule_load_started module={:#x}", module.0),
+        "3\tjit_compilation_started function=Shop.Checkout.Pay() is_safe_to_block=true".to_owned(),
+        "2\t  class_load_finished class=Shop.Checkout status=ok".to_owned(),
+        "2\tmodule_load_finished module=/fake/Shop.dll status=ok".to_owned(),
+        "3\tjit_compilation_finished function=Shop.Checkout.Pay() status=failed: compilation: CORPROF_E_DATAINCOMPLETE (0x80131351) is_safe_to_block=true"
             .to_owned(),
-        "2\texception_thrown Shop.NoMoney".to_owned(),
+        "2\texception_thrown exception=Shop.NoMoney".to_owned(),
         "1\tshutdown".to_owned(),
-        format!("3\tclass_load_started {:#x}", class.0),
+        "3\tclass_load_started class=Shop.Checkout".to_owned(),
         "2\truntime_resume_finished".to_owned(),
     ];
     let log = std::fs::read_to_string(folder.path().join("log.txt")).expect("the profiler wrote");

@@ -146,6 +146,16 @@ impl NameCache {
         }
     }
 
+    /// The names of a function if they have been looked up before. Asks nobody, so it is good while a collection runs, too.
+    pub fn known_function(&self, function: FunctionId) -> Option<Arc<FunctionName>> {
+        self.lock().functions.get(&function).cloned()
+    }
+
+    /// The name of a class if it has been looked up before. Asks nobody, so it is good while a collection runs, too.
+    pub fn known_class(&self, class: ClassId) -> Option<Arc<str>> {
+        self.lock().classes.get(&class).cloned()
+    }
+
     /// The simple name of a module's assembly.
     ///
     /// # Errors
