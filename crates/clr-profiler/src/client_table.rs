@@ -11,6 +11,13 @@ const BLOCKS: usize = 26;
 
 /// Records of functions, found by the [`ClientId`] the table gave out.
 ///
+/// ```
+/// use clr_profiler::ClientTable;
+/// let table = ClientTable::new();
+/// let id = table.push("Shop.Checkout::Pay").expect("there is room");
+/// assert_eq!(table.get(id), Some(&"Shop.Checkout::Pay"));
+/// ```
+///
 /// [`push`](Self::push) is for the mapper, [`get`](Self::get) for the hooks: two loads, no lock, no allocation. Entries are
 /// never moved or removed, so a hook that runs after `Shutdown` finds its record too. It holds up to about four thousand
 /// million entries; what does not fit gets no identifier.

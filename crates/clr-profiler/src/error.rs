@@ -69,6 +69,13 @@ impl fmt::Debug for HResult {
 }
 
 /// What went wrong: which call, what the runtime answered, and, where the framework refused, why.
+///
+/// ```
+/// use clr_profiler::{Error, HResult};
+/// let error = Error::new(HResult::DATA_INCOMPLETE, "GetModuleInfo2");
+/// assert_eq!(error.to_string(), "GetModuleInfo2: CORPROF_E_DATAINCOMPLETE (0x80131351)");
+/// assert_eq!(error.name(), Some("CORPROF_E_DATAINCOMPLETE"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     hresult: HResult,

@@ -7,6 +7,15 @@ use crate::{Error, Result};
 
 /// A set of events and switches: both words of the runtime's event mask.
 ///
+/// ```
+/// use clr_profiler::Events;
+/// let events = Events::EXCEPTIONS | Events::THREADS;
+/// assert!(events.contains(Events::THREADS));
+/// assert_eq!((events - Events::THREADS).to_string(), "EXCEPTIONS");
+/// // What can be switched on and off while the program runs, by `ProfilerInfo::set_events`:
+/// assert!(!events.intersects(Events::IMMUTABLE));
+/// ```
+///
 /// Combine with `|`, take away with `-`. The words' layout is the runtime's, so [`bits`](Self::bits) can be compared with
 /// Microsoft's documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

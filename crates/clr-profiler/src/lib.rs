@@ -7,7 +7,9 @@
 //!
 //! # Five minutes to a working profiler
 //!
-//! **1.** A library crate whose result is a shared object (or copy `examples/template` from the repository):
+//! (`clrscope new exception-counter` makes such a crate at once, with a fresh identifier and a test.)
+//!
+//! **1.** A library crate whose result is a shared object:
 //!
 //! ```toml
 //! [package]
@@ -97,11 +99,22 @@
 //!
 //! # When nothing happens
 //!
-//! The runtime says nothing when it can't load a profiler. Check, in this order: the path is absolute and the library opens
-//! (`ldd`), the identifier in the variable has braces and is the one in the source, `DOTNET_EnableDiagnostics` is not 0, and
-//! `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework refused what it answered. To stop in a
-//! debugger, start the program under it (`gdb --args dotnet app.dll`) and break in `DllGetClassObject`, with
-//! `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these signals itself.
+//! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid GUID -- PROGRAM` sets the
+//! variables, checks what can be checked before, and says whether the profiler was loaded: the framework leaves signs of life,
+//! a line at load, at refusal and at unload, in the file that `CLR_PROFILER_SIGNS` names. By hand, check in this order: the
+//! path is absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one in the source,
+//! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework
+//! refused what it answered.
+//!
+//! # Tests and debugging
+//!
+//! Module `fake` (feature `testing`) is a runtime without .NET for unit tests. Debug builds of this crate refuse questions to
+//! the runtime in places where they may hang or crash the program, with a sentence: run the profiler as a debug build first.
+//!
+//! `clrscope run --debugger gdb|lldb|wait --profiler ...` starts the program under a debugger. By hand: `gdb --args dotnet
+//! app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these
+//! signals itself. When a profiler seems to do nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback
+//! is swallowed there, and the program runs on.
 
 mod boundary;
 mod call_stacks;

@@ -1,4 +1,12 @@
 //! What callbacks bring along: reasons, and the arrays the runtime hands over, as slices that live for the callback.
+//!
+//! Reasons are enums with a case for numbers this crate does not know, and read like words:
+//!
+//! ```
+//! use clr_profiler::notice::SuspendReason;
+//! assert_eq!(SuspendReason::GcPreparation.to_string(), "GC preparation");
+//! assert_eq!(SuspendReason::Unknown(42).to_string(), "unknown (42)");
+//! ```
 
 use std::fmt;
 use std::marker::PhantomData;

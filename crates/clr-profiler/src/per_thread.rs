@@ -16,6 +16,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// the end or while the program runs, sees all of them through [`for_each`](Self::for_each). When a thread ends its value
 /// is handed to the `retire` function and dropped.
 ///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use clr_profiler::PerThread;
+///
+/// // A count per thread that is given to the sum when the thread ends.
+/// static ENDED: AtomicU64 = AtomicU64::new(0);
+/// let retire = |count: &AtomicU64| drop(ENDED.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed));
+/// let counts = PerThread::new(|| AtomicU64::new(0), retire)?;
+/// counts.with(|count| count.fetch_add(1, Ordering::Relaxed));
+/// let mut alive = 0;
+/// counts.for_each(|count| alive += count.load(Ordering::Relaxed));
+/// assert_eq!((alive, ENDED.load(Ordering::Relaxed)), (1, 0));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// The key is never deleted: hooks run on after `Shutdown`, so a `PerThread` belongs into the profiler object, which the
 /// framework never frees.
 pub struct PerThread<T: Send + Sync + 'static> {

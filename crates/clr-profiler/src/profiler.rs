@@ -21,6 +21,24 @@ use crate::{
 /// Callbacks run on the program's threads, some of which have stacks of 128 KiB: use little of it, at most 16 KiB.
 /// Don't write to the standard output or error: they are the program's.
 ///
+/// ```
+/// use clr_profiler::{Events, ModuleId, Profiler, ProfilerInfo, Result, Setup};
+///
+/// #[derive(Default)]
+/// struct Modules(std::sync::atomic::AtomicUsize);
+///
+/// impl Profiler for Modules {
+///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+///         Ok(Setup::new(Events::MODULE_LOADS))
+///     }
+///     fn module_load_finished(&self, _module: ModuleId, status: Result<()>) {
+///         if status.is_ok() {
+///             self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// ```
+///
 /// Status arguments: `Ok(())` when what was started succeeded, otherwise the runtime's error.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
 pub trait Profiler: Send + Sync + 'static {

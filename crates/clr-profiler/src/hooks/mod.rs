@@ -3,6 +3,49 @@
 //! Compiled code calls the hooks directly, in a register convention of its own, on every thread, until the process ends:
 //! after `Shutdown` too. A hook runs in cooperative mode, so a collection waits for it: it must not block, must not
 //! take a lock that a suspended thread may hold, must not call the runtime, and should not allocate.
+//!
+//! Three things work together: the mapper looks at each function once and gives it a number, a table keeps what belongs to the
+//! number, and the hook finds it there.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//! use clr_profiler::{
+//!     CallHooks, CallerSp, ClientId, ClientTable, FunctionId, Hooks, Mapped, NameCache, Profiler, ProfilerInfo, Result,
+//!     Setup,
+//! };
+//!
+//! /// Calls of the program's own methods.
+//! #[derive(Default)]
+//! struct Counts(ClientTable<(String, AtomicU64)>);
+//!
+//! impl CallHooks for Counts {
+//!     fn enter(&self, id: ClientId, _sp: CallerSp) {
+//!         if let Some((_, calls)) = self.0.get(id) {
+//!             calls.fetch_add(1, Ordering::Relaxed);
+//!         }
+//!     }
+//!     fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+//!     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+//! }
+//!
+//! struct MyCalls;
+//!
+//! impl Profiler for MyCalls {
+//!     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+//!         let (counts, names, info) = (Arc::new(Counts::default()), NameCache::new(), info.clone());
+//!         let table = counts.clone();
+//!         // A method that is compiled twice gets two rows here; see `NamedFunctions` for one that remembers.
+//!         let mapper = move |function: FunctionId| {
+//!             let name = names.function(&info, function);
+//!             let is_ours = name.name.starts_with("MyApp.");
+//!             let id = is_ours.then(|| table.0.push((name.signature.clone(), AtomicU64::new(0)))).flatten();
+//!             id.map_or(Mapped::Skip, Mapped::Hook)
+//!         };
+//!         Ok(Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper))))
+//!     }
+//! }
+//! ```
 
 #[cfg(all(target_arch = "x86_64", unix))]
 mod stubs;

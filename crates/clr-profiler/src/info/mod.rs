@@ -52,6 +52,19 @@ pub(crate) use text::read_text;
 /// where a method says it can. Debug builds refuse what is asked in a hook, or in a callback about objects during a
 /// collection, with a sentence and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`; release builds ask, at the program's risk.
 ///
+/// ```
+/// use clr_profiler::{ModuleId, ProfilerInfo};
+///
+/// /// Path and assembly of a module, in `module_attached_to_assembly`.
+/// fn in_a_callback(info: &ProfilerInfo, module: ModuleId) -> String {
+///     match info.module_info(module) {
+///         Ok(found) => format!("{} in {:?}", found.path, found.assembly),
+///         // `GetModuleInfo2: CORPROF_E_DATAINCOMPLETE (0x80131351)` while it is still loading.
+///         Err(error) => error.to_string(),
+///     }
+/// }
+/// ```
+///
 /// # What is not wrapped
 ///
 /// All methods of `ICorProfilerInfo` to `ICorProfilerInfo15` are wrapped but these:

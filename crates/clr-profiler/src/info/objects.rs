@@ -46,6 +46,20 @@ pub struct ExceptionContent<'cb> {
 }
 
 /// Reads exception objects: their layout is asked once.
+///
+/// ```
+/// use clr_profiler::{ExceptionReader, NameCache, ObjectId, ProfilerInfo};
+///
+/// /// The message, in `exception_thrown`; at most 200 UTF-16 units of it.
+/// fn in_a_callback(
+///     reader: &ExceptionReader,
+///     info: &ProfilerInfo,
+///     names: &NameCache,
+///     exception: ObjectId<'_>,
+/// ) -> Option<String> {
+///     reader.read(info, names, exception, 200)?.message
+/// }
+/// ```
 #[derive(Default)]
 pub struct ExceptionReader {
     layout: OnceLock<Option<Layout>>,

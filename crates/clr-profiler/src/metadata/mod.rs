@@ -1,4 +1,18 @@
-//! Reading a module's metadata.
+//! Reading a module's metadata: its types, methods, fields and signatures, as the compiler wrote them.
+//!
+//! ```
+//! use clr_profiler::metadata::signature;
+//! use clr_profiler::{FunctionId, ProfilerInfo, Result};
+//!
+//! /// Name and number of parameters of a function.
+//! fn in_a_callback(info: &ProfilerInfo, function: FunctionId) -> Result<(String, usize)> {
+//!     let place = info.function_info(function)?;
+//!     let metadata = info.module_metadata(place.module)?;
+//!     let method = metadata.method(place.token)?;
+//!     let parameters = signature::method(method.signature).map_or(0, |signature| signature.parameters.len());
+//!     Ok((method.name, parameters))
+//! }
+//! ```
 
 mod enumerate;
 mod members;

@@ -1,4 +1,17 @@
 //! Signatures: how the metadata encodes the types of methods, fields and instantiations (ECMA-335, II.23.2).
+//!
+//! ```
+//! use clr_profiler::metadata::signature::{self, Primitive, Type};
+//!
+//! // An instance method that takes a string and gives an int.
+//! let parsed = signature::method(&[0x20, 0x01, 0x08, 0x0e])?;
+//! assert!(parsed.has_this);
+//! assert_eq!(parsed.return_type, Type::Primitive(Primitive::Int));
+//! assert_eq!(parsed.parameters, [Type::Primitive(Primitive::String)]);
+//! // What is cut or damaged is an error, never a panic.
+//! assert!(signature::method(&[0x20, 0x01]).is_err());
+//! # Ok::<(), signature::BadSignature>(())
+//! ```
 
 use std::fmt;
 

@@ -1,6 +1,17 @@
 //! Names of functions and types, as a C# programmer would write them.
 //!
-//! Names are looked up when a function is mapped or compiled, never in a hook; see [`NameCache`].
+//! Names are looked up when a function is mapped or compiled, never in a hook; see [`NameCache`]. What the compiler made of a
+//! part of a method is shown as that method:
+//!
+//! ```
+//! use clr_profiler::{FunctionId, NameCache, ProfilerInfo};
+//!
+//! /// `Shop.Checkout.Pay(Shop.Order) (async)` for the state machine that `async` made of `Pay`.
+//! fn in_a_callback(names: &NameCache, info: &ProfilerInfo, function: FunctionId) -> String {
+//!     let name = names.function(info, function);
+//!     if name.source_kind.is_plain() { name.name.clone() } else { name.signature.clone() }
+//! }
+//! ```
 
 mod csharp;
 mod function;

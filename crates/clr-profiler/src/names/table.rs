@@ -10,6 +10,26 @@ use crate::{ClientId, ClientTable, FunctionId, FunctionMapper, Mapped, ProfilerI
 ///
 /// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no lock. Functions of the same
 /// signature and module share an identifier, so the answer stays the same when the runtime uses its own ones again.
+///
+/// ```
+/// use std::sync::Arc;
+/// use clr_profiler::{CallHooks, CallerSp, ClientId, Hooks, NamedFunctions, ProfilerInfo, Setup};
+///
+/// struct Names(Arc<NamedFunctions>);
+///
+/// impl CallHooks for Names {
+///     fn enter(&self, id: ClientId, _sp: CallerSp) {
+///         let _signature: Option<&str> = self.0.get(id).map(|name| name.signature.as_str());
+///     }
+///     fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+///     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+/// }
+///
+/// fn setup(info: &ProfilerInfo) -> Setup {
+///     let functions = Arc::new(NamedFunctions::new(info, |function| &*function.module == "Shop"));
+///     Setup::default().with_hooks(Hooks::safe(Arc::new(Names(functions.clone())), functions))
+/// }
+/// ```
 pub struct NamedFunctions {
     info: ProfilerInfo,
     names: NameCache,

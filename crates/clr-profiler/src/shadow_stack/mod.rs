@@ -6,6 +6,21 @@
 //! than callees. So a frame with a lower one than what is entered or left now is dead, whatever happened to it
 //! ([`enter`], [`leave`]).
 //!
+//! ```
+//! use clr_profiler::shadow_stack::ShadowStack;
+//!
+//! // Stack pointers fall from caller to callee. `1` calls `2`, which calls `3`, which throws; `1` catches and calls `4`.
+//! let mut stack = ShadowStack::new();
+//! stack.enter(0x900, 1);
+//! stack.enter(0x800, 2);
+//! stack.enter(0x700, 3);
+//! // Nobody has said that `2` and `3` are over, but `4` could not stand there otherwise.
+//! assert_eq!(stack.enter(0x800, 4), 2);
+//! assert_eq!(stack.snapshot().iter().map(|frame| frame.word).collect::<Vec<_>>(), [1, 4]);
+//! ```
+//!
+//! Who wants that kept by the framework takes [`CallStacks`](crate::CallStacks).
+//!
 //! # Exceptions
 //!
 //! That keeps the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
