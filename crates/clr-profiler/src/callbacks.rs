@@ -4,6 +4,8 @@
 //! profiler's own, which writes them in one go; [`Argument`] says any of their arguments in words. The example `logging`
 //! is made of the two.
 
+use clr_profiler_sys::GUID;
+
 use crate::notice::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, JitCache, MovedRanges, ObjectsOfClass, Roots,
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
@@ -128,6 +130,17 @@ macro_rules! for_each_callback {
             knows exception_catcher_leave();
             knows exception_clr_catcher_found();
             knows exception_clr_catcher_execute();
+            knows com_classic_vtable_created(class: $crate::ClassId, interface: &$crate::sys::GUID, vtable: usize, slots: u32);
+            knows com_classic_vtable_destroyed(class: $crate::ClassId, interface: &$crate::sys::GUID, vtable: usize);
+            knows remoting_client_invocation_started();
+            knows remoting_client_sending_message(cookie: &$crate::sys::GUID, is_async: bool);
+            knows remoting_client_receiving_reply(cookie: &$crate::sys::GUID, is_async: bool);
+            knows remoting_client_invocation_finished();
+            knows remoting_server_receiving_message(cookie: &$crate::sys::GUID, is_async: bool);
+            knows remoting_server_invocation_started();
+            knows remoting_server_invocation_returned();
+            knows remoting_server_sending_reply(cookie: &$crate::sys::GUID, is_async: bool);
+            knows get_assembly_references(assembly_path: &str);
             knows module_in_memory_symbols_updated(module: $crate::ModuleId);
             knows event_pipe_event_delivered(event: &$crate::notice::EventPipeEvent<'_>);
             knows event_pipe_provider_created(provider: $crate::EventPipeProviderId);
@@ -258,6 +271,8 @@ macro_rules! said {
 said! {
     bool: |it| it.to_string();
     u32: |it| it.to_string();
+    usize: |it| format!("{it:#x}");
+    &GUID: |it| format!("{{{it:?}}}");
     &str: |it| (*it).to_owned();
     Token: |it| format!("{:#010x}", it.0);
     ThreadId: |it| format!("{:#x}", it.0);

@@ -110,7 +110,8 @@ impl Events {
 
     /// All that tell something: with them every callback comes that the program gives reason for. Meant for logs and tests: a
     /// program under all of them runs many times slower, without concurrent collections, and has each object told at each
-    /// collection. Recompilation and EventPipe are told without them, to those who ask for them.
+    /// collection. Recompilation and EventPipe are told without them, to those who ask for them, and
+    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) tells nothing beside them: with transitions told no precompiled code is used.
     pub const NOTIFICATIONS: Self = Self::CLASS_LOADS
         .union(Self::MODULE_LOADS)
         .union(Self::ASSEMBLY_LOADS)
@@ -123,6 +124,7 @@ impl Events {
         .union(Self::ENABLE_OBJECT_ALLOCATED)
         .union(Self::THREADS)
         .union(Self::CODE_TRANSITIONS)
+        .union(Self::COM_WRAPPERS)
         .union(Self::SUSPENSIONS)
         .union(Self::CACHE_SEARCHES)
         .union(Self::IN_MEMORY_SYMBOLS_UPDATED)
