@@ -10,7 +10,8 @@ use clr_profiler::notice::{
 };
 use clr_profiler::{
     AppDomainId, AssemblyId, ClassId, ClientId, Error, EventPipeProviderId, Events, FunctionId, GcHandleId, Hooks,
-    Inlining, Mapped, ModuleId, ObjectId, Profiler, ProfilerInfo, RawHooks, ReJitId, Result, Setup, ThreadId, Token,
+    Inlining, Mapped, ModuleId, NativeFrame, ObjectId, Profiler, ProfilerInfo, RawHooks, ReJitId, Result, Setup,
+    ThreadId, Token,
 };
 
 use crate::instrument::Instrument;
@@ -312,7 +313,7 @@ impl Profiler for Agent {
         finalizable_object_queued(object: ObjectId<'_>, critical: bool);
         handle_created(handle: GcHandleId, object: ObjectId<'_>);
         handle_destroyed(handle: GcHandleId);
-        exception_thrown(exception: ObjectId<'_>);
+        exception_thrown_in(exception: ObjectId<'_>, frame: NativeFrame);
         exception_search_function_enter(function: FunctionId);
         exception_search_function_leave();
         exception_search_catcher_found(function: FunctionId);

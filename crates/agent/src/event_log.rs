@@ -1,38 +1,44 @@
 //! Where instruments that tell of events write them: records in chunks, one row of chunks per thread.
 //!
-//! Writing takes no lock that another thread holds for long, asks neither the runtime nor the disk, and
-//! so may be done in every callback, during a collection too. Whoever needs a name for a record asks the
-//! runtime before he writes.
+//! Writing takes no lock, asks neither the runtime nor the disk, and so may be done in every callback,
+//! during a collection too. It waits only where events come faster than the helper thread can back memory
+//! for them, and then for a bounded time. Whoever needs a name for a record asks the runtime before he writes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use clr_profiler::PerThread;
 use clrscope_recording::events::{Encoder, Field, Kind, Tag, Value};
 use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
-use crate::helper::Task;
+use crate::helper::{HelperHandle, Task};
+use crate::startup::Context;
 use crate::{hooks, threads};
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
-const FIRST_CHUNK: usize = 4 << 10;
-const LARGEST_CHUNK: usize = 64 << 10;
+const FIRST_CHUNK: u32 = 4 << 10;
+const LARGEST_CHUNK: u32 = 64 << 10;
+/// How long an event waits for memory that the helper thread is about to provide, before it is dropped.
+const PATIENCE: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_micros(100);
 
 /// The records of one instrument.
 pub(crate) struct EventLog {
     writer: &'static ProcessWriter,
     store: EventStore,
     start_ns: u64,
-    tracks: PerThread<Mutex<Track>>,
+    helper: HelperHandle,
+    tracks: PerThread<Track>,
 }
 
-/// Where a thread writes.
+/// Where a thread writes. Only that thread uses it; the atomics make it shareable, not shared.
 #[derive(Default)]
 struct Track {
-    serial: u32,
-    chunk: Option<Chunk>,
-    next_bytes: usize,
-    last_ns: u64,
+    serial: AtomicU32,
+    next_bytes: AtomicU32,
+    last_ns: AtomicU64,
+    chunk: ChunkCell,
 }
 
 impl EventLog {
@@ -40,60 +46,84 @@ impl EventLog {
     ///
     /// # Errors
     /// In words, when file or thread key can't be had.
-    pub(crate) fn create(
-        writer: &'static ProcessWriter,
-        start_ns: u64,
-        instrument: &str,
-        limit: u64,
-    ) -> Result<&'static Self, String> {
+    pub(crate) fn create(context: &Context, instrument: &str, limit: u64) -> Result<&'static Self, String> {
+        let writer = context.writer;
         let store = writer
             .create_events(instrument, limit, Keep::First)
             .map_err(|error| format!("no memory for {instrument}: {error}"))?;
-        let tracks = PerThread::new(Mutex::<Track>::default, |_| ())
+        let tracks = PerThread::new(Track::default, |_| ())
             .map_err(|error| format!("no thread key for {instrument}: {error}"))?;
         // Callbacks come even after the end, so it stays for ever.
-        Ok(Box::leak(Box::new(Self { writer, store, start_ns, tracks })))
+        let (start_ns, helper) = (context.start_ns, context.helper.clone());
+        Ok(Box::leak(Box::new(Self { writer, store, start_ns, helper, tracks })))
     }
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
     pub(crate) fn write(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
-        self.write_at(Some(monotonic_ns()), kind, fields);
+        self.write_with(Some(monotonic_ns()), kind, |encoder| put_all(encoder, fields));
     }
 
-    /// Writes a record of which nobody needs the time: it gets that of the one before it on the thread.
-    pub(crate) fn write_untimed(&self, kind: Kind, fields: &[(Tag, Value<'_>)]) {
-        self.write_at(None, kind, fields);
-    }
-
-    fn write_at(&self, now: Option<u64>, kind: Kind, fields: &[(Tag, Value<'_>)]) {
+    /// Writes a record whose fields `fill` adds; it may be called twice. Without a time, for records of which
+    /// nobody needs it, it gets that of the one before it on the thread. Whether the record is there.
+    #[inline]
+    pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         if hooks::is_stopped() {
-            return;
+            return false;
         }
         let serial = threads::current().map_or(0, ThreadRecord::serial);
-        let written = self.tracks.with(|track| {
-            let mut track = track.lock().unwrap_or_else(PoisonError::into_inner);
-            if track.serial != serial {
-                *track = Track { serial, ..Track::default() };
+        self.tracks.with(|track| {
+            if track.serial.load(Ordering::Relaxed) != serial {
+                track.begin(serial);
             }
-            let now = now.unwrap_or(track.last_ns.max(self.start_ns));
-            self.append(&mut track, now, kind, fields)
-        });
-        if !written {
-            self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
-        }
+            let last = track.last_ns.load(Ordering::Relaxed);
+            let now = now.unwrap_or(last.max(self.start_ns));
+            track.last_ns.store(now, Ordering::Relaxed);
+            let written = track.chunk.get().is_some_and(|chunk| put(chunk, now, now.saturating_sub(last), kind, &fill));
+            written || self.write_in_next(track, now, kind, &fill)
+        })
     }
 
-    fn append(&self, track: &mut Track, now: u64, kind: Kind, fields: &[(Tag, Value<'_>)]) -> bool {
-        let delta = now.saturating_sub(track.last_ns);
-        if track.chunk.is_some_and(|chunk| put(chunk, now, delta, kind, fields)) {
-            track.last_ns = now;
-            return true;
+    #[cold]
+    fn write_in_next(&self, track: &Track, now: u64, kind: Kind, fill: &impl Fn(&mut Encoder<'_>)) -> bool {
+        let delta = now.saturating_sub(self.start_ns);
+        // A thread's first chunks may be too small for its first record.
+        while let Some(chunk) = self.next_chunk(track, now) {
+            track.chunk.set(Some(chunk));
+            if put(chunk, now, delta, kind, fill) {
+                return true;
+            }
+            if chunk.room() > Encoder::MOST {
+                break;
+            }
         }
-        let bytes = track.next_bytes.clamp(FIRST_CHUNK, LARGEST_CHUNK);
-        track.chunk = self.store.take(track.serial, bytes, now);
-        track.next_bytes = bytes * 2;
-        track.last_ns = now;
-        track.chunk.is_some_and(|chunk| put(chunk, now, now.saturating_sub(self.start_ns), kind, fields))
+        self.writer.state().lose(LossReason::EventDropped, 1, monotonic_ns());
+        false
+    }
+
+    fn next_chunk(&self, track: &Track, now: u64) -> Option<Chunk> {
+        let bytes = track.next_bytes.load(Ordering::Relaxed).clamp(FIRST_CHUNK, LARGEST_CHUNK);
+        let serial = track.serial.load(Ordering::Relaxed);
+        let take = || self.store.take(serial, bytes as usize, now);
+        track.next_bytes.store(bytes * 2, Ordering::Relaxed);
+        take().or_else(|| self.wait_for(bytes as usize, take))
+    }
+
+    /// Sleeps until the helper thread has backed more; not where the limit is reached or the disk full.
+    fn wait_for(&self, bytes: usize, take: impl Fn() -> Option<Chunk>) -> Option<Chunk> {
+        let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
+        let may_come = || {
+            let has_room = self.store.used() + bytes <= self.store.limit();
+            has_room && !self.store.is_refused() && !self.helper.is_gone() && !hooks::is_stopped()
+        };
+        while may_come() && monotonic_ns() < deadline {
+            self.helper.wake();
+            // Not a yield: the helper thread may need this processor.
+            std::thread::sleep(NAP);
+            if let Some(chunk) = take() {
+                return Some(chunk);
+            }
+        }
+        None
     }
 
     /// What the helper thread does for it.
@@ -107,12 +137,27 @@ impl EventLog {
     }
 }
 
-fn put(chunk: Chunk, now: u64, delta: u64, kind: Kind, fields: &[(Tag, Value<'_>)]) -> bool {
+impl Track {
+    /// Starts anew, for a thread that has another record now.
+    fn begin(&self, serial: u32) {
+        self.serial.store(serial, Ordering::Relaxed);
+        self.next_bytes.store(0, Ordering::Relaxed);
+        self.last_ns.store(0, Ordering::Relaxed);
+        self.chunk.set(None);
+    }
+}
+
+fn put_all(encoder: &mut Encoder<'_>, fields: &[(Tag, Value<'_>)]) {
+    for &(tag, value) in fields {
+        encoder.put(Field { tag, value });
+    }
+}
+
+#[inline]
+fn put(chunk: Chunk, now: u64, delta: u64, kind: Kind, fill: &impl Fn(&mut Encoder<'_>)) -> bool {
     chunk.append_with(now, |free| {
         let mut encoder = Encoder::new(free, kind, delta);
-        for &(tag, value) in fields {
-            encoder.put(Field { tag, value });
-        }
+        fill(&mut encoder);
         let (bytes, whole) = encoder.finish();
         whole.then_some(bytes.len())
     })

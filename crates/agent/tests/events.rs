@@ -217,3 +217,16 @@ fn filters_choose_functions_and_remarks_say_what_can_not_come() {
         assert!(facts.iter().any(|fact| fact.text.contains("group com")), "{facts:?}");
     });
 }
+
+#[test]
+fn all_groups_beside_all_instruments_change_nothing() {
+    each_runtime(|runtime| {
+        for name in ["Exceptions", "Threads", "Dynamic", "Native"] {
+            let seen = watched(runtime, name, "events:all,allocations=on;exceptions;calls");
+            let found = all(&seen.recording);
+            let of = |kind: Kind| found.rows.iter().filter(|row| row.kind() == kind).count();
+            assert!(of(Kind::OBJECT_ALLOCATED) > 100, "{name} on {}", runtime.version);
+            assert!(seen.recording.processes[0].threads.iter().any(|thread| thread.tree.load().len() > 1));
+        }
+    });
+}

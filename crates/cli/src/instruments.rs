@@ -107,6 +107,11 @@ const EXCEPTIONS: Instrument = Instrument {
             value: Value::Frames,
             about: "frames kept of the stack at the throw (default 64)",
         },
+        OptionKind {
+            name: "stacks",
+            value: Value::OneOf(&["frames", "snapshot", "check"]),
+            about: "how stacks are walked: quickly, by the runtime, or both ways and compared (default frames)",
+        },
         OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
     ],
 };
@@ -218,7 +223,7 @@ mod tests {
         let all = "calls:clock=tsc,noinline,native=on,helpers=off,trivial=off,max=64MiB";
         assert_eq!(check(&InstrumentRequest::parse(all).expect("well formed")), Ok(()));
         for events in [
-            "exceptions:frames=9,max=1MiB",
+            "exceptions:frames=9,stacks=snapshot,max=1MiB",
             "events:jit,gc",
             "events:groups=jit+all,max=1GiB",
             "events:objects,allocations=on",

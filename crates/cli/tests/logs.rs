@@ -77,15 +77,23 @@ fn exception_arena() -> EventArena {
     let chunk = Chunk::new(0, 2_000_000)
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x50, 1)), (Tag::NAME, "Shop.OutOfStock".into())])
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x51, 2)), (Tag::NAME, "System.ArgumentException".into())])
-        .put(Kind::EXCEPTION_THROWN, &[(Tag::OBJECT, 0x900_u64.into()), (Tag::CLASS, thing(0x50, 1))])
         .put(
-            Kind::EXCEPTION_DETAIL,
+            Kind::EXCEPTION_STACK,
             &[
-                (Tag::MESSAGE, "no more apples".into()),
+                (Tag::STACK, 1_u64.into()),
                 (Tag::FRAME, pay),
                 (Tag::IL_OFFSET, 7_u64.into()),
                 (Tag::FRAME, total),
                 (Tag::FRAME, main),
+            ],
+        )
+        .put(
+            Kind::EXCEPTION_THROWN,
+            &[
+                (Tag::OBJECT, 0x900_u64.into()),
+                (Tag::CLASS, thing(0x50, 1)),
+                (Tag::STACK, 1_u64.into()),
+                (Tag::MESSAGE, "no more apples".into()),
             ],
         )
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[(Tag::FUNCTION, pay)])
@@ -98,14 +106,15 @@ fn exception_arena() -> EventArena {
         .put(Kind::EXCEPTION_UNWIND_FINALLY_LEAVE, &[])
         .put(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, &[(Tag::FUNCTION, total)])
         .put(Kind::EXCEPTION_CATCHER_ENTER, &[(Tag::FUNCTION, total), (Tag::OBJECT, 0x900_u64.into())])
-        .put(Kind::EXCEPTION_THROWN, &[(Tag::OBJECT, 0x980_u64.into()), (Tag::CLASS, thing(0x51, 2))])
+        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 2_u64.into()), (Tag::FRAME, total), (Tag::FRAMES_CUT, 1_u64.into())])
         .put(
-            Kind::EXCEPTION_DETAIL,
+            Kind::EXCEPTION_THROWN,
             &[
+                (Tag::OBJECT, 0x980_u64.into()),
+                (Tag::CLASS, thing(0x51, 2)),
+                (Tag::STACK, 2_u64.into()),
                 (Tag::INNER_OBJECT, 0x900_u64.into()),
                 (Tag::INNER_CLASS, thing(0x50, 1)),
-                (Tag::FRAME, total),
-                (Tag::FRAMES_CUT, 1_u64.into()),
             ],
         )
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[(Tag::FUNCTION, total)])

@@ -132,6 +132,7 @@ pub mod log;
 pub mod metadata;
 pub mod names;
 pub mod notice;
+mod own_stack;
 mod per_thread;
 mod place;
 mod profiler;
@@ -154,12 +155,13 @@ pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
     DynamicFunction, EventDefinition, ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, HandleKind,
     HeapRange, IlMove, IlRange, Inliners, ModuleFlags, ModuleInfo, ObjectHandle, ProfilerInfo, ProviderConfig,
-    ProviderState, RuntimeVersion, StackFrame, StaticAddress, StaticKind, StringLayout, Suspended,
+    ProviderState, RuntimeVersion, StackFrame, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };
 pub use log::NestedLog;
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache, NamedFunctions};
 pub use notice::Inlining;
+pub use own_stack::{FrameShape, NativeFrame, OwnStack, library_of};
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::{Hooks, Setup};

@@ -73,6 +73,7 @@ impl<T: Send + Sync + 'static> PerThread<T> {
 
     /// Runs `use_value` with this thread's value, made now if the thread has none. After the first use this allocates
     /// nothing and takes no lock.
+    #[inline]
     pub fn with<R>(&self, use_value: impl FnOnce(&T) -> R) -> R {
         // SAFETY: the key was created by `new` and is never deleted.
         let slot = unsafe { libc::pthread_getspecific(self.key) }.cast::<Slot<T>>();

@@ -7,8 +7,8 @@ use crate::notice::{
     Roots, SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
 use crate::{
-    AppDomainId, AssemblyId, ClassId, Error, EventPipeProviderId, FunctionId, GcHandleId, HResult, ModuleId, ObjectId,
-    ProfilerInfo, ReJitId, Result, Setup, ThreadId, Token,
+    AppDomainId, AssemblyId, ClassId, Error, EventPipeProviderId, FunctionId, GcHandleId, HResult, ModuleId,
+    NativeFrame, ObjectId, ProfilerInfo, ReJitId, Result, Setup, ThreadId, Token,
 };
 
 /// A profiler: what the runtime tells it and what it answers.
@@ -232,6 +232,11 @@ pub trait Profiler: Send + Sync + 'static {
 
     /// An exception was thrown: first chance.
     fn exception_thrown(&self, exception: ObjectId<'_>) {}
+    /// The same for who walks the stack himself: `frame` is where the runtime's frames begin. This is what the runtime calls; without
+    /// one of your own it is [`exception_thrown`](Self::exception_thrown).
+    fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
+        self.exception_thrown(exception);
+    }
     /// First pass: is there a handler in this function?
     fn exception_search_function_enter(&self, function: FunctionId) {}
     /// First pass: the search in the function is over.

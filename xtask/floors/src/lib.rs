@@ -1,7 +1,8 @@
-//! The floors under what hooks cost: every function gets hooks, and the hooks do next to nothing.
+//! The floors under what hooks and callbacks cost: they are there and do next to nothing.
 //!
-//! `CLRSCOPE_FLOOR=empty`: they return at once. `CLRSCOPE_FLOOR=clocks`: each reads the time stamp counter and returns. Anything else is
-//! refused, so that a bench cannot measure the wrong thing.
+//! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the time stamp counter and
+//! returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked for, and returns at once. Anything else
+//! is refused, so that a bench cannot measure the wrong thing.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -22,7 +23,8 @@ impl Profiler for Floor {
         let hooks = match std::env::var("CLRSCOPE_FLOOR").as_deref() {
             Ok("empty") => RawHooks::empty(),
             Ok("clocks") => clocks(),
-            _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is neither 'empty' nor 'clocks'")),
+            Ok("exceptions") => return Ok(Setup::new(Events::EXCEPTIONS | Events::CLR_EXCEPTIONS)),
+            _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is none of 'empty', 'clocks', 'exceptions'")),
         };
         let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
         Ok(Setup::new(Events::NONE).with_hooks(Hooks::raw(hooks, Arc::new(mapper))))

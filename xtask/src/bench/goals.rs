@@ -1,7 +1,7 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
-use super::programs::Program::{self, Compiler, Hello, Library, Tiny};
-use super::programs::Under::{self, Agent, Bare, BareClocks, EmptyHooks, EventPipe, NoPrecompiled};
+use super::programs::Program::{self, Compiler, Hello, Library, Quiet, Throws, Tiny};
+use super::programs::Under::{self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, NoPrecompiled};
 
 /// What a goal asks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +27,8 @@ pub(super) struct Goal {
 
 const SAMPLED: Under = Agent("calls");
 const TSC: Under = Agent("calls:clock=tsc,max=3GiB");
+
+const EXCEPTIONS: Under = Agent("exceptions");
 
 const fn goal(
     id: &'static str,
@@ -60,4 +62,11 @@ pub(super) const GOALS: [Goal; 12] = [
     goal("P3", "compiler, `clock=tsc` / empty hooks", Compiler, TSC, EmptyHooks, Limit::Ratio(2.3)),
     goal("P3", "compiler, `helpers=on` / empty hooks", Compiler, Agent("calls:helpers=on"), EmptyHooks, Limit::None),
     goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
+];
+
+/// Those that are measured on each runtime at hand: they throw in ways of their own.
+pub(super) const ON_EACH: [Goal; 3] = [
+    goal("exceptions", "throw and catch, `exceptions` / bare", Throws(400_000), EXCEPTIONS, Bare, Limit::Ratio(1.30)),
+    goal("exceptions", "throw and catch, empty callbacks / bare", Throws(400_000), EmptyCallbacks, Bare, Limit::None),
+    goal("exceptions", "nothing thrown, `exceptions` / bare", Quiet(600_000), EXCEPTIONS, Bare, Limit::None),
 ];

@@ -17,7 +17,7 @@ mod report;
 mod series;
 mod source;
 
-use goals::{GOALS, Goal, Limit};
+use goals::{GOALS, Goal, Limit, ON_EACH};
 use programs::{Bench, Program, Under};
 use report::Report;
 
@@ -53,15 +53,30 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if plan.wants("memory") && bench.has_compiler() {
         println!("{}", report.absolute(absolute::memory(&bench)?));
     }
+    if plan.wants("exceptions") {
+        on_each_runtime(&plan, &mut report)?;
+    }
     for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
         if goal.program == Program::Compiler && !bench.has_compiler() {
             println!("{}: no .NET SDK at hand, so no compiler", goal.id);
             continue;
         }
-        println!("{}", report.ratio(goal, &measure(&bench, goal, plan.pairs)?));
+        println!("{}", report.ratio(goal, goal.what, &measure(&bench, goal, plan.pairs)?));
         // After each, so that a long run that is ended early has not measured in vain.
         if plan.file {
             report.write()?;
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+fn on_each_runtime(plan: &Plan, report: &mut Report) -> Result<(), String> {
+    for runtime in clrscope_testkit::runtimes() {
+        let bench = Bench::new(runtime)?;
+        for goal in &ON_EACH {
+            let what = format!("{}, .NET {}", goal.what, runtime.major());
+            println!("{}", report.ratio(goal, &what, &measure(&bench, goal, plan.pairs)?));
         }
     }
     Ok(())
@@ -95,7 +110,8 @@ fn parse(arguments: &[String]) -> Result<Plan, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    let known = |id: &String| ["P9", "P10", "memory"].contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
+    let known =
+        |id: &String| ["P9", "P10", "memory", "exceptions"].contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
     if let Some(id) = plan.only.iter().find(|id| !known(id)) {
         return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
     }

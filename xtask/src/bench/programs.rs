@@ -25,6 +25,8 @@ pub(super) enum Under {
     EmptyHooks,
     /// Hooks that read the clock and return.
     BareClocks,
+    /// Callbacks about exceptions that return at once.
+    EmptyCallbacks,
     /// Our agent.
     Agent(&'static str),
     /// The sampler of the runtime's own event pipe, 200 Hz.
@@ -42,6 +44,10 @@ pub(super) enum Program {
     Compiler,
     /// Framework libraries, so many rounds.
     Library(u32),
+    /// Throws and catches so often.
+    Throws(u32),
+    /// The same program, but nothing is thrown: so many rounds of a thousand calls under `try` and `finally`.
+    Quiet(u32),
 }
 
 /// Makes commands; each run records into a folder of its own, which the next one replaces.
@@ -94,6 +100,7 @@ impl Bench {
             }
             Under::EmptyHooks => self.floor(&mut command, "empty"),
             Under::BareClocks => self.floor(&mut command, "clocks"),
+            Under::EmptyCallbacks => self.floor(&mut command, "exceptions"),
             Under::Agent(request) => {
                 // What was recorded before is not needed any more; recordings of the compiler are large.
                 drop(std::fs::remove_dir_all(self.recording()));
@@ -106,15 +113,18 @@ impl Bench {
     }
 
     fn bare(&self, which: Program) -> Result<Command, String> {
-        let of = |name: &str, argument: String| {
+        let with = |name: &str, arguments: &[String]| {
             let mut command = self.runtime.command(&program(name)?);
-            command.arg(argument);
+            command.args(arguments);
             Ok(command)
         };
+        let of = |name: &str, argument: String| with(name, &[argument]);
         match which {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
             Program::Hello => of("Tiny", "0".into()),
             Program::Library(rounds) => of("Library", rounds.to_string()),
+            Program::Throws(times) => of("Throws", times.to_string()),
+            Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
             Program::Compiler => self.compiler(),
         }
     }

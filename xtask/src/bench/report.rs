@@ -27,7 +27,7 @@ impl Report {
     }
 
     /// Adds a comparison; returns its line for the terminal.
-    pub(super) fn ratio(&mut self, goal: &Goal, series: &Series) -> String {
+    pub(super) fn ratio(&mut self, goal: &Goal, what: &str, series: &Series) -> String {
         let (figure, wanted) = match goal.limit {
             Limit::MoreMs(most) => {
                 let more = series.more_ms;
@@ -42,13 +42,13 @@ impl Report {
         let _ = writeln!(
             self.ratios,
             "| {} | {} | {figure} | {wanted} | {verdict} | {subject:.2} / {base:.2} | {wall:.2} / {base_wall:.2} |",
-            goal.id, goal.what
+            goal.id, what
         );
         self.repeated += series.repeated;
         self.look();
         format!(
-            "{:5} {:56} {figure:24} {wanted:6} {verdict:10} {} pairs, {} repeated",
-            goal.id, goal.what, series.pairs, series.repeated
+            "{:10} {what:56} {figure:24} {wanted:6} {verdict:10} {} pairs, {} repeated",
+            goal.id, series.pairs, series.repeated
         )
     }
 
@@ -56,7 +56,7 @@ impl Report {
     pub(super) fn absolute(&mut self, (id, what, figure, verdict): Line) -> String {
         let _ = writeln!(self.absolutes, "| {id} | {what} | {figure} | {verdict} |");
         self.look();
-        format!("{id:5} {what:56} {figure} {verdict}")
+        format!("{id:10} {what:56} {figure} {verdict}")
     }
 
     fn look(&mut self) {
@@ -91,7 +91,9 @@ must print the same, and the compiler must write the same bytes. Seconds are med
 - *Tiny functions*: a recursion that does nothing but call. *Compiler*: the C# compiler on 400 kB of generated, dense source, four pool
   threads. *Libraries*: JSON, XML, regular expressions, LINQ, text and tables of the framework.
 - *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
-  `helpers=on`. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
+  `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
+  price. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
+- *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
 - Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
 ",
             self.head, self.load.0, self.load.1, self.pairs, self.repeated, self.ratios, self.absolutes

@@ -1,4 +1,9 @@
 //! The view `exceptions`: the story of each exception, and stories added up by type and place.
+//!
+//! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or finally
+//! block runs once, at the place in its `try` block that it was left from. An exception counts as the
+//! rethrow of another where it is the same object at the same address (it carries a stack trace already, or
+//! is thrown in the catch block of the first); one that a collection moved in between counts as new.
 
 mod story;
 

@@ -23,7 +23,15 @@ pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &Even
         by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
     }
     let twice = [".NET 8.", ".NET 9."].iter().any(|version| process.runtime.starts_with(version));
-    let mut told = Told { process, names, twice, each: Vec::new(), by_address: FxHashMap::default() };
+    let mut told = Told {
+        process,
+        names,
+        twice,
+        stacks: FxHashMap::default(),
+        each: Vec::new(),
+        by_address: FxHashMap::default(),
+    };
+    told.read_stacks(arena);
     for (thread, chunks) in by_thread {
         let mut thread = OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new() };
         chunks.into_iter().flat_map(Records::new).for_each(|record| thread.take(&mut told, &record));
@@ -37,6 +45,8 @@ struct Told<'a, 'n> {
     process: &'a Process,
     names: &'n EventNames<'a>,
     twice: bool,
+    /// The stacks by their numbers; whether they were cut.
+    stacks: FxHashMap<u64, (Vec<Frame<'a>>, bool)>,
     each: Vec<Exception<'a>>,
     /// The last throw of the object at each address.
     by_address: FxHashMap<u64, usize>,
@@ -73,6 +83,33 @@ impl<'a> Told<'a, '_> {
         FunctionRef { pid: self.process.pid, function, module }
     }
 
+    fn read_stacks(&mut self, arena: &'a EventArena) {
+        let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
+        for record in records.filter(|record| record.kind == Kind::EXCEPTION_STACK) {
+            if let Some(number) = record.number(Tag::STACK) {
+                self.stacks.insert(number, (self.frames(&record), record.number(Tag::FRAMES_CUT).is_some()));
+            }
+        }
+    }
+
+    fn frames(&self, record: &Record<'a>) -> Vec<Frame<'a>> {
+        let mut stack: Vec<Frame<'a>> = Vec::new();
+        for field in record.fields() {
+            match (field.tag, field.value) {
+                (Tag::FRAME, Value::Thing(thing)) => {
+                    stack.push(Frame { function: self.function(thing), il_offset: None });
+                }
+                (Tag::IL_OFFSET, Value::Number(offset)) => {
+                    if let Some(last) = stack.last_mut() {
+                        last.il_offset = u32::try_from(offset).ok();
+                    }
+                }
+                _ => {}
+            }
+        }
+        stack
+    }
+
     fn type_name(&self, tag: Tag, thing: Option<Thing>) -> &'a str {
         thing.and_then(|thing| self.names.name(tag, thing)).unwrap_or("(unknown)")
     }
@@ -95,7 +132,6 @@ impl<'a> OnThread<'a> {
         let function = record.thing(Tag::FUNCTION);
         match (record.kind, function) {
             (Kind::EXCEPTION_THROWN, _) => self.thrown(told, record),
-            (Kind::EXCEPTION_DETAIL, _) => self.detail(told, record),
             (Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, Some(function)) => self.search(told, function),
             (Kind::EXCEPTION_SEARCH_FILTER_ENTER, Some(function)) => self.filter(told, function),
             (Kind::EXCEPTION_SEARCH_FILTER_LEAVE, _) => self.block_ends(told, Block::Filter),
@@ -145,41 +181,27 @@ impl<'a> OnThread<'a> {
             throw_to_catch_ns: None,
         });
         self.under_way.push(UnderWay { story, address, block: None, catcher: None });
+        Self::says(told, record, story, address);
     }
 
-    fn detail(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>) {
-        let Some(top) = self.under_way.last() else { return };
-        let at = top.story;
+    /// What the exception says of itself, and its stack.
+    fn says(told: &mut Told<'a, '_>, record: &Record<'a>, at: usize, address: u64) {
         let number_at = |address: u64| told.by_address.get(&address).map(|&story| story as u32 + 1);
         // An object that carries a stack trace was thrown before, here or on another thread.
-        let before = number_at(top.address).filter(|_| record.number(Tag::ANSWER) == Some(1));
+        let before = number_at(address).filter(|_| record.number(Tag::ANSWER) == Some(1));
         let inner = record.number(Tag::INNER_OBJECT).map(|address| Inner {
             type_name: told.type_name(Tag::CLASS, record.thing(Tag::INNER_CLASS)),
             number: number_at(address),
         });
-        let mut stack: Vec<Frame<'a>> = Vec::new();
-        for field in record.fields() {
-            match (field.tag, field.value) {
-                (Tag::FRAME, Value::Thing(thing)) => {
-                    stack.push(Frame { function: told.function(thing), il_offset: None });
-                }
-                (Tag::IL_OFFSET, Value::Number(offset)) => {
-                    if let Some(last) = stack.last_mut() {
-                        last.il_offset = u32::try_from(offset).ok();
-                    }
-                }
-                _ => {}
-            }
-        }
+        let stack = record.number(Tag::STACK).and_then(|number| told.stacks.get(&number)).cloned();
         let same_type = |number: u32| told.each[number as usize - 1].type_name == told.each[at].type_name;
         let before = before.filter(|&number| same_type(number));
         let story = &mut told.each[at];
         story.message = record.text(Tag::MESSAGE);
-        story.stack = stack;
-        story.stack_cut = record.number(Tag::FRAMES_CUT).is_some();
+        (story.stack, story.stack_cut) = stack.unwrap_or_default();
         story.rethrow_of = story.rethrow_of.or(before);
         story.inner = inner;
-        told.by_address.insert(top.address, at);
+        told.by_address.insert(address, at);
     }
 
     /// Whether the runtime tells of `function` a second time because one of its blocks is on the stack.

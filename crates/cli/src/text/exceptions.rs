@@ -28,8 +28,8 @@ pub(crate) fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
         let place = group.place.map_or_else(|| "(no stack)".to_owned(), |place| one_line(place.signature()));
         table.row(vec![
             count(group.count),
-            time_cell(group.throw_to_catch_ns),
-            time_cell(group.longest_ns),
+            caught(group.throw_to_catch_ns),
+            caught(group.longest_ns),
             count(group.rethrown),
             count(group.unhandled),
             one_line(group.type_name),
@@ -38,6 +38,11 @@ pub(crate) fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
         ]);
     }
     table.render(width) + &more(view.left_out.1, "rows", width)
+}
+
+/// A time from throw to catch; none where nothing was caught.
+fn caught(ns: u64) -> String {
+    if ns == 0 { String::new() } else { time_cell(ns) }
 }
 
 const NOTHING: &str = "No exceptions to show: nothing was thrown, or the filters leave nothing.\n";

@@ -15,7 +15,9 @@ use crate::call_stacks::{Block, FollowExceptions};
 use crate::error::check;
 use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
 use crate::place::{Place, during};
-use crate::{AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, ObjectId, Profiler, Result, ThreadId};
+use crate::{
+    AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, NativeFrame, ObjectId, Profiler, Result, ThreadId,
+};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
@@ -341,7 +343,9 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {
-        self.tell(|p| p.exception_thrown(ObjectId::new(thrown_object_id)))
+        // First of all, as long as the register is the caller's.
+        let frame = NativeFrame::of_caller();
+        self.tell(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
     }
 
     unsafe fn ExceptionSearchFunctionEnter(&self, function_id: usize) -> HRESULT {

@@ -35,7 +35,7 @@ pub use functions::{DynamicFunction, FunctionInfo};
 pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle};
 pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
-pub use objects::{ExceptionContent, ExceptionReader, StringLayout};
+pub use objects::{ExceptionContent, ExceptionReader, StringLayout, Utf16Text};
 pub use process::Suspended;
 pub use rejit::IlMove;
 pub use stacks::StackFrame;

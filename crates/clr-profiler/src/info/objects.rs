@@ -1,6 +1,8 @@
 //! What exception objects say about themselves.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::ProfilerInfo;
@@ -32,11 +34,32 @@ impl ProfilerInfo {
     }
 }
 
+/// The text of a string object, where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Utf16Text<'cb>(&'cb [u16]);
+
+impl<'cb> Utf16Text<'cb> {
+    /// Its UTF-16 units.
+    pub const fn units(self) -> &'cb [u16] {
+        self.0
+    }
+}
+
+impl fmt::Display for Utf16Text<'_> {
+    /// A surrogate without its other half is shown as U+FFFD.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let characters = char::decode_utf16(self.0.iter().copied());
+        characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).try_for_each(|c| f.write_char(c))
+    }
+}
+
 /// What an exception object says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExceptionContent<'cb> {
+    /// Its class.
+    pub class: ClassId,
     /// The message it was made with, cut at the limit; `None` for the type's default message.
-    pub message: Option<String>,
+    pub message: Option<Utf16Text<'cb>>,
     /// The exception it wraps.
     pub inner: Option<ObjectId<'cb>>,
     /// Its `HResult`.
@@ -65,6 +88,23 @@ pub struct ExceptionReader {
     layout: OnceLock<Option<Layout>>,
     /// Whether a class derives from `System.Exception`.
     classes: Mutex<HashMap<ClassId, bool>>,
+    /// Classes that do and were seen last, each at its place.
+    recent: Recent,
+}
+
+/// Seen last, without a lock.
+#[derive(Default)]
+struct Recent([AtomicUsize; 32]);
+
+impl Recent {
+    /// Method tables lie at least 64 bytes apart.
+    fn place(&self, class: ClassId) -> &AtomicUsize {
+        &self.0[(class.0 >> 6) % self.0.len()]
+    }
+
+    fn forget(&self) {
+        self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -103,7 +143,8 @@ impl ExceptionReader {
             let message = reference(exception, layout.message);
             let remote = layout.remote_stack_trace.and_then(|at| reference(exception, at));
             Some(ExceptionContent {
-                message: message.map(|message| string(message, layout.string, most)),
+                class,
+                message: message.map(|message| text(message, layout.string, most)),
                 inner: reference(exception, layout.inner),
                 code: field::<i32>(exception, layout.code),
                 was_thrown: remote.or(reference(exception, layout.stack_trace)).is_some(),
@@ -114,9 +155,23 @@ impl ExceptionReader {
     /// Forgets classes: their identifiers may be used again once a module has gone.
     pub fn module_unloaded(&self) {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.recent.forget();
     }
 
     fn is_exception(&self, info: &ProfilerInfo, names: &NameCache, class: ClassId) -> bool {
+        let place = self.recent.place(class);
+        if place.load(Ordering::Relaxed) == class.0 {
+            return true;
+        }
+        let is_one = self.looked_up(info, names, class);
+        if is_one {
+            // An object of the class is alive here, so the class can't be unloaded before this is stored.
+            place.store(class.0, Ordering::Relaxed);
+        }
+        is_one
+    }
+
+    fn looked_up(&self, info: &ProfilerInfo, names: &NameCache, class: ClassId) -> bool {
         let known = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&class).copied();
         known.unwrap_or_else(|| {
             let base = base_of(info, names, class);
@@ -176,12 +231,23 @@ unsafe fn reference<'cb>(object: ObjectId<'cb>, offset: usize) -> Option<ObjectI
 
 /// # Safety
 /// The object is a live string.
-unsafe fn string(object: ObjectId<'_>, layout: StringLayout, most: usize) -> String {
-    // SAFETY: the caller's promise: length and that many units are there.
-    let units = unsafe {
+unsafe fn text<'cb>(object: ObjectId<'cb>, layout: StringLayout, most: usize) -> Utf16Text<'cb> {
+    // SAFETY: the caller's promise: length and that many units are there, and nothing moves during the callback.
+    unsafe {
         let length = field::<u32>(object, layout.length) as usize;
         let start = (object.address() as *const u8).add(layout.buffer).cast::<u16>();
-        std::slice::from_raw_parts(start, length.min(most))
-    };
-    String::from_utf16_lossy(units)
+        Utf16Text(std::slice::from_raw_parts(start, length.min(most)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_shown_and_half_a_surrogate_pair_does_no_harm() {
+        let units: Vec<u16> = "caf\u{e9}".encode_utf16().chain([0xD800]).collect();
+        assert_eq!(Utf16Text(&units).to_string(), "caf\u{e9}\u{FFFD}");
+        assert_eq!(Utf16Text(&units).units().len(), 5);
+    }
 }

@@ -217,8 +217,9 @@ kinds! {
 impl Kind {
     /// What a dictionary entry is stored as: the name of something that events refer to.
     pub const NAME: Self = Self(200);
-    /// The stack and the content of the exception that was thrown right before it on the thread.
-    pub const EXCEPTION_DETAIL: Self = Self(201);
+    /// A stack at which exceptions are thrown: its number, then its frames. It stands before the first throw that
+    /// names it, on any thread.
+    pub const EXCEPTION_STACK: Self = Self(201);
 
     fn entry(self) -> Option<&'static Entry> {
         ENTRIES.binary_search_by_key(&self, |entry| entry.kind).ok().map(|at| &ENTRIES[at])

@@ -37,6 +37,8 @@ impl Tag {
     pub const CALL: Self = Self(14);
     /// An exception's HResult property.
     pub const EXCEPTION_CODE: Self = Self(15);
+    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`].
+    pub const STACK: Self = Self(16);
     /// Why, in words.
     pub const REASON: Self = Self(64);
     /// A name.
@@ -149,10 +151,11 @@ impl<'a> Encoder<'a> {
     pub const MOST: usize = 1 << 14;
 
     /// Begins a record. `delta_ns` is the time since the record before it.
+    #[inline]
     pub fn new(buffer: &'a mut [u8], kind: Kind, delta_ns: u64) -> Self {
         let end = buffer.len().min(Self::MOST);
         let mut encoder = Self { buffer: &mut buffer[..end], used: LENGTH.min(end), full: end < LENGTH };
-        encoder.bytes(&[kind.0]);
+        encoder.byte(kind.0);
         encoder.varint(delta_ns);
         encoder
     }
@@ -167,24 +170,32 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn varint(&mut self, mut value: u64) {
-        let mut bytes = [0; 10];
-        let mut length = 0;
-        loop {
-            bytes[length] = (value & 0x7F) as u8 | if value > 0x7F { 0x80 } else { 0 };
-            length += 1;
-            value >>= 7;
-            if value == 0 {
-                break;
+    /// Byte by byte: a copy of so few bytes would cost a call.
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        match self.buffer.get_mut(self.used) {
+            Some(place) => {
+                *place = byte;
+                self.used += 1;
             }
+            None => self.full = true,
         }
-        self.bytes(&bytes[..length]);
+    }
+
+    #[inline]
+    fn varint(&mut self, mut value: u64) {
+        while value > 0x7F {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
     }
 
     /// Adds a field whole or not at all.
+    #[inline]
     fn field(&mut self, tag: Tag, write: impl FnOnce(&mut Self)) -> &mut Self {
         let before = self.used;
-        self.bytes(&[tag.0]);
+        self.byte(tag.0);
         write(self);
         if self.full {
             self.used = before;
@@ -193,6 +204,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Adds a number.
+    #[inline]
     pub fn number(&mut self, tag: Tag, value: u64) -> &mut Self {
         debug_assert!(tag.0 < 64);
         self.field(tag, |encoder| encoder.varint(value))
@@ -207,7 +219,25 @@ impl<'a> Encoder<'a> {
         })
     }
 
+    /// Adds a text of UTF-16 units; a surrogate without its other half becomes U+FFFD.
+    pub fn utf16(&mut self, tag: Tag, units: &[u16]) -> &mut Self {
+        debug_assert!((64..128).contains(&tag.0));
+        let characters = || char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        self.field(tag, |encoder| {
+            if units.iter().all(|&unit| unit < 0x80) {
+                encoder.varint(units.len() as u64);
+                units.iter().for_each(|&unit| encoder.byte(unit as u8));
+                return;
+            }
+            encoder.varint(characters().map(char::len_utf8).sum::<usize>() as u64);
+            for character in characters() {
+                encoder.bytes(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        })
+    }
+
     /// Adds something the runtime identifies.
+    #[inline]
     pub fn thing(&mut self, tag: Tag, value: Thing) -> &mut Self {
         debug_assert!(tag.0 >= 128);
         self.field(tag, |encoder| {
@@ -228,10 +258,12 @@ impl<'a> Encoder<'a> {
     }
 
     /// The record's bytes, and whether everything fitted in.
+    #[inline]
     pub fn finish(self) -> (&'a [u8], bool) {
         let length = self.used.saturating_sub(LENGTH);
-        if let Some(head) = self.buffer.get_mut(..LENGTH) {
-            head.copy_from_slice(&[(length & 0x7F) as u8 | 0x80, (length >> 7) as u8]);
+        if let [low, high, ..] = &mut *self.buffer {
+            *low = (length & 0x7F) as u8 | 0x80;
+            *high = (length >> 7) as u8;
         }
         (&self.buffer[..self.used], !self.full)
     }
@@ -408,6 +440,23 @@ mod tests {
         assert!(!whole);
         let record = Records::new(bytes).next().expect("a record");
         assert_eq!((record.number(Tag::OBJECT), record.text(Tag::MESSAGE)), (Some(1), None));
+    }
+
+    #[test]
+    fn utf16_is_stored_as_utf8() {
+        for text in ["plain", "", "caf\u{e9} \u{1F600}"] {
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let mut buffer = [0; 64];
+            let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 0);
+            encoder.utf16(Tag::MESSAGE, &units);
+            let (bytes, whole) = encoder.finish();
+            assert_eq!((Records::new(bytes).next().and_then(|r| r.text(Tag::MESSAGE)), whole), (Some(text), true));
+        }
+        let mut buffer = [0; 64];
+        let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 0);
+        encoder.utf16(Tag::MESSAGE, &[0x41, 0xD800, 0x42]);
+        let (bytes, _) = encoder.finish();
+        assert_eq!(Records::new(bytes).next().and_then(|r| r.text(Tag::MESSAGE)), Some("A\u{FFFD}B"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::mapping::{CommitError, Segment};
@@ -186,6 +186,25 @@ impl EventStore {
     }
 }
 
+/// Where a thread keeps the chunk it fills, without a lock.
+#[derive(Debug, Default)]
+pub struct ChunkCell(AtomicPtr<u8>);
+
+impl ChunkCell {
+    /// The chunk, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn get(&self) -> Option<Chunk> {
+        let address = self.0.load(Ordering::Relaxed);
+        (!address.is_null()).then_some(Chunk(address))
+    }
+
+    /// Keeps another one.
+    pub fn set(&self, chunk: Option<Chunk>) {
+        self.0.store(chunk.map_or(std::ptr::null_mut(), Chunk::address), Ordering::Relaxed);
+    }
+}
+
 /// A chunk that one thread fills. Its memory stays mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk(*mut u8);
@@ -213,6 +232,7 @@ impl Chunk {
 
     /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
     #[must_use]
+    #[inline]
     pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
         debug_assert!(at + 4 <= chunk::HEAD && at.is_multiple_of(4));
         // SAFETY: within the head, aligned, mapped for ever.
@@ -221,6 +241,7 @@ impl Chunk {
 
     /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
     #[must_use]
+    #[inline]
     pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
         debug_assert!(at + 8 <= chunk::HEAD && at.is_multiple_of(8));
         // SAFETY: within the head, aligned, mapped for ever.
@@ -240,24 +261,28 @@ impl Chunk {
 
     /// Where the events begin. Only the thread that took the chunk may write there, and no more than
     /// [`room`](Self::room) bytes.
+    #[inline]
     #[must_use]
     pub fn payload(self) -> *mut u8 {
         self.0.wrapping_add(chunk::HEAD)
     }
 
     /// Bytes of events that fit in.
+    #[inline]
     #[must_use]
     pub fn room(self) -> usize {
         (self.u32(chunk::BYTES).load(Ordering::Relaxed) as usize).saturating_sub(chunk::HEAD)
     }
 
     /// Bytes of events that are there.
+    #[inline]
     #[must_use]
     pub fn used(self) -> usize {
         self.u32(chunk::USED).load(Ordering::Relaxed) as usize
     }
 
     /// Makes the first `used` bytes of events known to readers. `mono_ns` is now.
+    #[inline]
     pub fn publish(self, used: usize, mono_ns: u64) {
         debug_assert!(used <= self.room());
         self.u64(chunk::LAST).store(mono_ns, Ordering::Relaxed);
@@ -274,6 +299,7 @@ impl Chunk {
 
     /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None` leaves the
     /// chunk as it is. Whether something was written. Only for the thread that took the chunk.
+    #[inline]
     pub fn append_with(self, mono_ns: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let used = self.used();
         let free = self.room().saturating_sub(used);

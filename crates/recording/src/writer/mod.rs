@@ -16,7 +16,7 @@ mod threads;
 mod times;
 
 pub use arena::{Arena, Piece};
-pub use events::{Chunk, EventStore, Keep};
+pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment};
 pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};

@@ -108,12 +108,14 @@ impl ThreadRecord {
     /// # Safety
     /// `address` must come from `address()` of a record of this process.
     #[must_use]
+    #[inline]
     pub unsafe fn from_address(address: *mut u8) -> Self {
         Self(address)
     }
 
     /// A field of four bytes; see [`layout::thread`](crate::layout::thread).
     #[must_use]
+    #[inline]
     pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
         debug_assert!(at + 4 <= thread::BYTES && at.is_multiple_of(4));
         // SAFETY: within the record, aligned, mapped for ever.
@@ -130,6 +132,7 @@ impl ThreadRecord {
 
     /// The serial number, from 1.
     #[must_use]
+    #[inline]
     pub fn serial(self) -> u32 {
         self.u32(thread::SERIAL).load(Ordering::Relaxed)
     }

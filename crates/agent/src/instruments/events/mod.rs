@@ -41,7 +41,7 @@ impl Events {
     /// # Errors
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
-        let log = EventLog::create(context.writer, context.start_ns, "events", options.max_bytes)?;
+        let log = EventLog::create(context, "events", options.max_bytes)?;
         for remark in options.remarks() {
             context.writer.fact(monotonic_ns(), remark);
         }

@@ -3,23 +3,26 @@
 //!
 //! Nothing is done until something is thrown, and no hooks are needed. The callbacks are recorded as they
 //! come, in the same form as those of `events`, but without those that say nothing new (the end of a
-//! search or unwind in a function) and with times only where somebody asks for them; right behind each
-//! throw stands a record with what the exception says and the stack. Who belongs to whom is found out when
-//! the recording is read.
+//! search or unwind in a function) and with times only where somebody asks for them; a throw says what the
+//! exception says and the number of its stack. Who belongs to whom is found out when the recording is read.
+//!
+//! [`stacks`] finds and numbers stacks, [`rules`] walks them, [`learn`] finds out how.
 
+mod learn;
 mod options;
 mod places;
 mod recent;
+mod rules;
+mod stacks;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{
-    Error, Events, ExceptionReader, FunctionId, ModuleId, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
-    StackFrame,
+    ClassId, Error, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId, PerThread,
+    Profiler, ProfilerInfo, Result, Setup,
 };
-use clrscope_recording::events::{Kind, Tag, Thing, Value};
+use clrscope_recording::events::{Kind, Tag, Thing};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::dictionary::{Ask, Dictionary};
@@ -32,6 +35,7 @@ use crate::startup::Context;
 pub(crate) use options::Options;
 use places::Places;
 use recent::Recent;
+use stacks::{Finder, Stacks};
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
@@ -45,7 +49,7 @@ pub(crate) struct Exceptions {
     names: Dictionary,
     reader: ExceptionReader,
     places: Places,
-    options: Options,
+    stacks: Stacks,
     told_no_stack: AtomicBool,
     recent: PerThread<Recent>,
     /// Counts unloads: what threads remember from before one is forgotten.
@@ -58,7 +62,7 @@ impl Exceptions {
     /// # Errors
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
-        let log = EventLog::create(context.writer, context.start_ns, "exceptions", options.max_bytes)?;
+        let log = EventLog::create(context, "exceptions", options.max_bytes)?;
         let recent = PerThread::new(Recent::default, |_| ()).map_err(|error| format!("no thread key: {error}"))?;
         Ok(Self {
             info: context.info.clone(),
@@ -68,7 +72,7 @@ impl Exceptions {
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
             places: Places::default(),
-            options: options.clone(),
+            stacks: Stacks::new(options.frames, options.walk),
             told_no_stack: AtomicBool::new(false),
             recent,
             epoch: AtomicU64::new(0),
@@ -76,79 +80,69 @@ impl Exceptions {
     }
 
     fn write(&self, kind: Kind) {
-        self.log.write_untimed(kind, &[]);
+        self.log.write_with(None, kind, |_| ());
     }
 
     fn write_function(&self, kind: Kind, function: FunctionId) {
         let function = self.function(function);
-        self.log.write_untimed(kind, &[(Tag::FUNCTION, function.into())]);
+        self.log.write_with(None, kind, |encoder| {
+            encoder.thing(Tag::FUNCTION, function);
+        });
     }
 
-    /// A function, from what this thread remembers where it can.
-    fn function(&self, function: FunctionId) -> Thing {
+    /// The number of a function or class, from what this thread remembers where it can; identifiers are left
+    /// out, since everything that is seen here gets a number.
+    #[inline]
+    fn numbered(&self, id: usize, find: impl FnOnce() -> Thing) -> Thing {
+        // Read first: what is found out across an unload is stored as of before it, and so not believed.
         let epoch = self.epoch.load(Ordering::Acquire);
-        self.recent.with(|recent| {
-            let known = recent.get(function, epoch);
-            known.unwrap_or_else(|| {
-                let thing = self.names.function(function, Ask::Now);
-                recent.put(function, thing, epoch);
-                thing
-            })
-        })
+        Thing { id: 0, index: self.recent.with(|recent| recent.get(id, epoch, || find().index)) }
+    }
+
+    #[inline]
+    fn function(&self, function: FunctionId) -> Thing {
+        self.numbered(function.0, || self.names.function(function, Ask::Now))
+    }
+
+    fn class(&self, class: ClassId) -> Thing {
+        self.numbered(class.0, || self.names.class(class, Ask::Now))
     }
 
     /// Functions and code are gone; their identifiers and addresses may be used again.
     fn code_unloaded(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.places.unloaded();
+        self.stacks.unloaded();
     }
 
-    /// What the exception says and where it was thrown.
-    fn write_detail(&self, exception: ObjectId<'_>) {
-        let content = self.reader.read(&self.info, self.functions.names(), exception, MESSAGE_UNITS);
-        let mut fields: Vec<(Tag, Value<'_>)> = Vec::with_capacity(8 + self.options.frames.min(24) * 2);
-        if let Some(content) = &content {
-            if let Some(message) = &content.message {
-                fields.push((Tag::MESSAGE, message.as_str().into()));
+    fn stack(&self, frame: NativeFrame) -> u32 {
+        let (info, names, places, log) = (&self.info, &self.names, &self.places, self.log);
+        let finder = Finder { info, names, functions: &self.functions, places, log };
+        self.stacks.here(&finder, frame).unwrap_or_else(|error| {
+            if !self.told_no_stack.swap(true, Ordering::Relaxed) {
+                let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
+                self.writer.fact(monotonic_ns(), &remark);
             }
-            if let Some(inner) = content.inner {
-                fields.push((Tag::INNER_OBJECT, inner.address().into()));
-                let class = self.names.class_of(inner);
-                fields.push((Tag::INNER_CLASS, class.into()));
-            }
-            fields.push((Tag::EXCEPTION_CODE, (content.code as u32).into()));
-            fields.push((Tag::ANSWER, content.was_thrown.into()));
-        }
-        self.add_stack(&mut fields);
-        self.log.write_untimed(Kind::EXCEPTION_DETAIL, &fields);
+            0
+        })
     }
 
-    fn add_stack(&self, fields: &mut Vec<(Tag, Value<'_>)>) {
-        let mut left = self.options.frames;
-        if left == 0 {
-            return;
-        }
-        let mut cut = false;
-        let visit = |frame: StackFrame| {
-            cut = left == 0;
-            if cut {
-                return ControlFlow::Break(());
+    /// What the exception says, and the stack it was thrown at.
+    fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
+        let class = self.class(content.class);
+        let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
+        self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
+            encoder.number(Tag::OBJECT, exception.address() as u64).thing(Tag::CLASS, class);
+            encoder.number(Tag::STACK, stack.into());
+            if let Some(message) = content.message {
+                encoder.utf16(Tag::MESSAGE, message.units());
             }
-            left -= 1;
-            let place = self.places.of(&self.info, &self.names, frame);
-            fields.push((Tag::FRAME, place.function.into()));
-            fields.extend(place.il_offset.map(|offset| (Tag::IL_OFFSET, offset.into())));
-            ControlFlow::Continue(())
-        };
-        if let Err(error) = self.info.stack_here(visit)
-            && !self.told_no_stack.swap(true, Ordering::Relaxed)
-        {
-            let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
-            self.writer.fact(monotonic_ns(), &remark);
-        }
-        if cut {
-            fields.push((Tag::FRAMES_CUT, true.into()));
-        }
+            if let Some((address, class)) = inner {
+                encoder.number(Tag::INNER_OBJECT, address).thing(Tag::INNER_CLASS, class);
+            }
+            encoder.number(Tag::EXCEPTION_CODE, u64::from(content.code as u32));
+            encoder.number(Tag::ANSWER, content.was_thrown.into());
+        });
     }
 }
 
@@ -176,6 +170,12 @@ impl Profiler for Exceptions {
         Err(Error::refused("exceptions", "an instrument is started by the agent"))
     }
 
+    fn shutdown(&self) {
+        if let Some(remark) = self.stacks.checked() {
+            self.writer.fact(monotonic_ns(), &remark);
+        }
+    }
+
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         self.names.module_unloads(module);
         self.reader.module_unloaded();
@@ -186,11 +186,17 @@ impl Profiler for Exceptions {
         self.code_unloaded();
     }
 
-    fn exception_thrown(&self, exception: ObjectId<'_>) {
-        let class = self.names.class_of(exception);
-        self.log
-            .write(Kind::EXCEPTION_THROWN, &[(Tag::OBJECT, exception.address().into()), (Tag::CLASS, class.into())]);
-        self.write_detail(exception);
+    fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
+        let stack = self.stack(frame);
+        match self.reader.read(&self.info, self.functions.names(), exception, MESSAGE_UNITS) {
+            Some(content) => self.write_thrown(exception, &content, stack),
+            None => {
+                let class = self.names.class_of(exception);
+                let fields =
+                    [(Tag::OBJECT, exception.address().into()), (Tag::CLASS, class.into()), (Tag::STACK, stack.into())];
+                self.log.write(Kind::EXCEPTION_THROWN, &fields);
+            }
+        }
     }
 
     fn exception_search_function_enter(&self, function: FunctionId) {
@@ -223,8 +229,9 @@ impl Profiler for Exceptions {
 
     fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
         let function = self.function(function);
-        let fields = [(Tag::FUNCTION, function.into()), (Tag::OBJECT, exception.address().into())];
-        self.log.write(Kind::EXCEPTION_CATCHER_ENTER, &fields);
+        self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_CATCHER_ENTER, |encoder| {
+            encoder.thing(Tag::FUNCTION, function).number(Tag::OBJECT, exception.address() as u64);
+        });
     }
 
     fn exception_catcher_leave(&self) {

@@ -4,21 +4,25 @@ use std::fmt;
 
 use clrscope_recording::request::{InstrumentRequest, parse_size};
 
+use super::stacks::Walk;
+
 /// Frames kept of a stack when nobody says how many, and at most.
 const FRAMES: usize = 64;
 const MOST_FRAMES: usize = 256;
 
-/// `exceptions:frames=N,max=SIZE`
+/// `exceptions:frames=N,stacks=frames|snapshot|check,max=SIZE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// Frames kept of the stack at the throw.
     pub(crate) frames: usize,
+    /// How it is walked.
+    pub(crate) walk: Walk,
     pub(crate) max_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { frames: FRAMES, max_bytes: 1 << 30 }
+        Self { frames: FRAMES, walk: Walk::Frames, max_bytes: 1 << 30 }
     }
 }
 
@@ -30,8 +34,9 @@ impl Options {
             let value = value.as_deref().unwrap_or_default();
             match key.as_str() {
                 "frames" => options.frames = frames(value)?,
+                "stacks" => options.walk = walk(value)?,
                 "max" => options.max_bytes = parse_size(value).map_err(|error| error.0)?,
-                _ => return Err(format!("exceptions has no option '{key}'; known: frames, max")),
+                _ => return Err(format!("exceptions has no option '{key}'; known: frames, stacks, max")),
             }
         }
         Ok(options)
@@ -45,10 +50,24 @@ fn frames(value: &str) -> Result<usize, String> {
     }
 }
 
+fn walk(value: &str) -> Result<Walk, String> {
+    match value {
+        "frames" => Ok(Walk::Frames),
+        "snapshot" => Ok(Walk::Snapshot),
+        "check" => Ok(Walk::Check),
+        _ => Err(format!("exceptions:stacks={value}: it takes frames, snapshot or check")),
+    }
+}
+
 impl fmt::Display for Options {
     /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exceptions:frames={},max={}", self.frames, self.max_bytes)
+        let walk = match self.walk {
+            Walk::Frames => "frames",
+            Walk::Snapshot => "snapshot",
+            Walk::Check => "check",
+        };
+        write!(f, "exceptions:frames={},stacks={walk},max={}", self.frames, self.max_bytes)
     }
 }
 
@@ -62,14 +81,15 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_is_meant() {
-        let options = parse("exceptions:frames=9,max=64MiB").expect("options");
+        let options = parse("exceptions:frames=9,stacks=snapshot,max=64MiB").expect("options");
         assert_eq!(parse(&options.to_string()), Ok(options));
         assert_eq!(parse("exceptions"), Ok(Options::default()));
     }
 
     #[test]
     fn unknown_options_list_the_known_ones() {
-        assert!(parse("exceptions:depth=9").expect_err("unknown").contains("known: frames, max"));
+        assert!(parse("exceptions:depth=9").expect_err("unknown").contains("known: frames, stacks, max"));
         assert!(parse("exceptions:frames=1000").expect_err("too many").contains("0 to 256"));
+        assert!(parse("exceptions:stacks=none").expect_err("unknown").contains("frames, snapshot or check"));
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{FunctionId, ProfilerInfo, StackFrame};
-use clrscope_recording::events::Thing;
 
 use crate::dictionary::{Ask, Dictionary};
 
@@ -12,9 +11,10 @@ use crate::dictionary::{Ask, Dictionary};
 const MOST: usize = 1 << 16;
 
 /// A frame as it is recorded.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    pub(super) function: Thing,
+    /// Our number.
+    pub(super) function: u32,
     pub(super) il_offset: Option<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Places {
             return place;
         }
         let place = Place {
-            function: names.function(frame.function, Ask::Now),
+            function: names.function(frame.function, Ask::Now).index,
             il_offset: il_offset(info, frame.function, frame.address),
         };
         let mut known = self.known();
@@ -70,14 +70,19 @@ impl Places {
 /// The offset of the statement that is under way. An address on the stack is where the call returns to, so
 /// the byte before it belongs to the call.
 fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<u32> {
+    let start = code_start(info, function, address)?;
+    let at = u32::try_from((address - 1).checked_sub(start)?).ok()?;
+    let map = info.il_map_at(start).ok()?;
+    map.iter().filter(|range| (range.start..range.end).contains(&at)).find_map(|range| range.il)
+}
+
+/// Where the code of the version begins that goes on at `address`.
+pub(super) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
     let address = address.checked_sub(1)?;
     let (_, rejit) = info.function_at(address).ok()?;
     let starts = info.code_starts(function, rejit).ok()?;
     let holds = |start: &usize| {
         info.code_info_at(*start).is_ok_and(|ranges| ranges.iter().any(|range| range.contains(address)))
     };
-    let start = starts.into_iter().find(holds)?;
-    let at = u32::try_from(address.checked_sub(start)?).ok()?;
-    let map = info.il_map_at(start).ok()?;
-    map.iter().filter(|range| (range.start..range.end).contains(&at)).find_map(|range| range.il)
+    starts.into_iter().find(holds)
 }

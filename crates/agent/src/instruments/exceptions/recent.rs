@@ -1,21 +1,19 @@
-//! The functions that a thread's exceptions were about last: most programs throw along the same few paths.
+//! What a thread's exceptions were about last: most programs throw along the same few paths.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use clr_profiler::FunctionId;
-use clrscope_recording::events::Thing;
+/// Things that are remembered. A power of two.
+const SLOTS: usize = 128;
 
-/// Functions that are remembered. A power of two.
-const SLOTS: usize = 64;
-
-/// What one thread remembers. Only that thread uses it; the atomics are for the compiler's peace.
+/// The numbers of functions and classes, which all lie at different places in memory. Only its thread uses
+/// it; the atomics make it shareable, not shared.
 pub(super) struct Recent {
     slots: [Slot; SLOTS],
 }
 
 #[derive(Default)]
 struct Slot {
-    function: AtomicUsize,
+    id: AtomicUsize,
     epoch: AtomicU64,
     index: AtomicU32,
 }
@@ -27,25 +25,24 @@ impl Default for Recent {
 }
 
 impl Recent {
-    fn slot(&self, function: FunctionId) -> &Slot {
-        // Method descriptions lie 8 bytes apart at least, often at round distances.
-        let mixed = (function.0 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn slot(&self, id: usize) -> &Slot {
+        // Descriptions of methods and classes lie 8 bytes apart at least, often at round distances.
+        let mixed = (id >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
-    /// The function, if it was seen since the last unload.
-    pub(super) fn get(&self, function: FunctionId, epoch: u64) -> Option<Thing> {
-        let slot = self.slot(function);
-        let same = slot.function.load(Ordering::Relaxed) == function.0 && slot.epoch.load(Ordering::Relaxed) == epoch;
-        same.then(|| Thing { id: function.0 as u64, index: slot.index.load(Ordering::Relaxed) })
-    }
-
-    /// Remembers it, in place of another.
-    pub(super) fn put(&self, function: FunctionId, thing: Thing, epoch: u64) {
-        let slot = self.slot(function);
-        slot.function.store(function.0, Ordering::Relaxed);
+    /// The number of `id`, asked for with `find` once as long as nothing is unloaded. `epoch` counts unloads.
+    #[inline]
+    pub(super) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> u32) -> u32 {
+        let slot = self.slot(id);
+        if slot.id.load(Ordering::Relaxed) == id && slot.epoch.load(Ordering::Relaxed) == epoch {
+            return slot.index.load(Ordering::Relaxed);
+        }
+        let index = find();
+        slot.id.store(id, Ordering::Relaxed);
         slot.epoch.store(epoch, Ordering::Relaxed);
-        slot.index.store(thing.index, Ordering::Relaxed);
+        slot.index.store(index, Ordering::Relaxed);
+        index
     }
 }
 
@@ -54,13 +51,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_unloaded_is_forgotten() {
+    fn what_was_unloaded_is_asked_for_again() {
         let recent = Recent::default();
-        let function = FunctionId(0x7000_1238);
-        assert_eq!(recent.get(function, 0), None);
-        let thing = Thing { id: 0x7000_1238, index: 9 };
-        recent.put(function, thing, 0);
-        assert_eq!((recent.get(function, 0), recent.get(function, 1)), (Some(thing), None));
-        assert_eq!(recent.get(FunctionId(0x7000_1240), 0), None);
+        let ask = |id, epoch, answer| {
+            let mut asked = false;
+            let found = recent.get(id, epoch, || {
+                asked = true;
+                answer
+            });
+            (found, asked)
+        };
+        assert_eq!(ask(0x7000_1238, 1, 9), (9, true));
+        assert_eq!(ask(0x7000_1238, 1, 0), (9, false));
+        assert_eq!(ask(0x7000_1238, 2, 10), (10, true));
+        assert_eq!(ask(0x7000_1240, 2, 4), (4, true));
     }
 }

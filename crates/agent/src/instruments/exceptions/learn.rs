@@ -1,0 +1,262 @@
+//! From the runtime's own walk of a stack to rules that lead the same way.
+
+use clr_profiler::{FrameShape, FunctionId, NameCache, NativeFrame, OwnStack, ProfilerInfo, StackFrame, library_of};
+
+use super::places::{Place, code_start};
+use super::rules::{MOST, Outcome, Rule, Rules, Trust, What, end_of_stack};
+
+/// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
+const THROWING: &str = "System.Runtime.EH::";
+/// Frames of the runtime's own that are looked at.
+const NATIVE_FRAMES: usize = 32;
+/// A stub's frame at most.
+const STUB_BYTES: usize = 2 << 10;
+/// A frame that took over another, both together, at most.
+const TAKEN_OVER_BYTES: usize = 4 << 10;
+/// A rule that led elsewhere so often is not followed any more.
+const FAILURES: u8 = 8;
+
+/// A stack as the runtime walked it.
+pub(super) struct Seen<'a> {
+    pub(super) frames: &'a [(StackFrame, Place)],
+    /// The limit was reached before the end.
+    pub(super) cut: bool,
+}
+
+/// What is found out on the way: the runtime is asked without holding the lock on the rules.
+pub(super) struct Learner<'a> {
+    pub(super) info: &'a ProfilerInfo,
+    pub(super) names: &'a NameCache,
+    pub(super) stack: OwnStack,
+    pub(super) frame: NativeFrame,
+}
+
+/// A walk by rules of which not all are sure.
+pub(super) struct Trial {
+    way: Vec<usize>,
+    walked: Vec<usize>,
+    /// The stack pointer of the last.
+    last: usize,
+    outcome: Outcome,
+}
+
+/// What the runtime saw behind the last method that is right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Method(usize),
+    Nothing,
+    /// It was not asked any further.
+    Unknown,
+}
+
+/// Changes to make to the rules.
+#[derive(Default)]
+pub(super) struct Lesson {
+    add: Vec<(usize, What)>,
+    resize: Option<(usize, usize)>,
+    confirm: Vec<usize>,
+    doubt: Option<usize>,
+    end: Option<u64>,
+}
+
+impl Lesson {
+    /// Makes the changes.
+    pub(super) fn apply(self, rules: &mut Rules) {
+        if rules.addresses.len() >= MOST || rules.ends.len() >= MOST {
+            rules.clear();
+        }
+        for (address, what) in self.add {
+            rules.addresses.entry(address).or_insert_with(|| Rule::of(what));
+        }
+        for address in self.confirm {
+            if let Some(rule) = rules.addresses.get_mut(&address) {
+                rule.sure = true;
+            }
+        }
+        if let Some(address) = self.doubt {
+            doubt(rules, address);
+        }
+        if let Some((address, size)) = self.resize
+            && let Some(Rule { what: What::Method { bytes, .. }, sure: false, .. }) = rules.addresses.get_mut(&address)
+        {
+            *bytes = size;
+        }
+        rules.ends.extend(self.end);
+    }
+}
+
+/// A rule led elsewhere. One that led right before stays: the runtime passes over frames whose block runs.
+fn doubt(rules: &mut Rules, address: usize) {
+    let Some(rule) = rules.addresses.get_mut(&address).filter(|rule| !rule.sure) else { return };
+    rule.failed += 1;
+    match rule.what {
+        What::Method { .. } if rule.failed >= FAILURES => *rule = Rule::of(What::Odd),
+        // Guessed from one stack; the next one may say better.
+        What::Stub(_) => drop(rules.addresses.remove(&address)),
+        _ => {}
+    }
+}
+
+impl Learner<'_> {
+    /// What `known` lacks to find the thrower and his callers.
+    pub(super) fn missing(&self, seen: &Seen<'_>, known: impl Fn(usize) -> Option<What>) -> Lesson {
+        let mut lesson = Lesson::default();
+        for (frame, place) in seen.frames {
+            if known(frame.address).is_none() {
+                lesson.add.push((frame.address, self.method(*frame, *place)));
+            }
+        }
+        if let Some((first, _)) = seen.frames.first() {
+            self.way_to(first.address, &known, &mut lesson);
+        }
+        lesson
+    }
+
+    fn method(&self, frame: StackFrame, place: Place) -> What {
+        let shape = code_start(self.info, frame.function, frame.address)
+            .and_then(|start| self.info.frame_shape(start, frame.address).ok().flatten());
+        match shape {
+            Some(FrameShape { bytes, keeps_frame_pointer }) => What::Method { bytes, keeps_frame_pointer, place },
+            None => What::Odd,
+        }
+    }
+
+    /// The runtime's frames between us and the thrower.
+    fn way_to(&self, thrower: usize, known: &impl Fn(usize) -> Option<What>, lesson: &mut Lesson) {
+        let mut frame = self.frame.0;
+        let mut before = None;
+        for _ in 0..NATIVE_FRAMES {
+            let address = frame.checked_add(8).and_then(|at| self.stack.word(at));
+            let Some(address) = address.filter(|&address| address != 0) else { break };
+            if address == thrower || matches!(known(address), Some(What::Stub(_) | What::Odd)) {
+                return;
+            }
+            let runtime = known(address) == Some(What::Runtime) || self.is_runtime(address);
+            if !runtime {
+                break;
+            }
+            lesson.add.push((address, What::Runtime));
+            before = Some((address, frame));
+            match self.stack.word(frame) {
+                Some(up) if up > frame => frame = up,
+                _ => break,
+            }
+        }
+        // The last of the runtime's frames belongs to a stub, whose own frame the chain passes over.
+        if let Some((address, frame)) = before
+            && let Some(bytes) =
+                (16..STUB_BYTES).step_by(8).find(|bytes| self.stack.word(frame + 8 + bytes) == Some(thrower))
+        {
+            lesson.add.retain(|(known, _)| *known != address);
+            lesson.add.push((address, What::Stub(bytes)));
+        }
+    }
+
+    /// Whether code at `address` is none of the program's.
+    fn is_runtime(&self, address: usize) -> bool {
+        match self.info.function_at(address.saturating_sub(1)) {
+            Ok((function, _)) => self.is_throwing(function),
+            Err(_) => true,
+        }
+    }
+
+    fn is_throwing(&self, function: FunctionId) -> bool {
+        self.names.function(self.info, function).name.starts_with(THROWING)
+    }
+
+    /// Walks by all rules, sure or not.
+    pub(super) fn trial(&self, seen: &Seen<'_>, rules: &Rules) -> Trial {
+        let (mut way, mut walked) = (Vec::new(), Vec::new());
+        let limit = seen.frames.len();
+        let mut last = 0;
+        let outcome = rules.walk(
+            self.stack,
+            self.frame,
+            limit,
+            Trust::All,
+            |address| way.push(address),
+            |address, sp, _| {
+                walked.push(address);
+                last = sp;
+            },
+        );
+        Trial { way, walked, last, outcome }
+    }
+
+    /// Compares the walk with what the runtime saw: what led the same way may be trusted from now on.
+    /// `is_end` knows ends of stacks.
+    pub(super) fn compare(&self, seen: &Seen<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> Lesson {
+        let pairs = trial.walked.iter().zip(seen.frames);
+        let same = pairs.take_while(|(walked, (seen, _))| **walked == seen.address).count();
+        let mut lesson = Lesson::default();
+        // One method alone may be there by chance.
+        if same >= 2 {
+            lesson.confirm.extend(&trial.way);
+        }
+        let Some((last, sure)) = trial.walked[..same].split_last() else {
+            lesson.doubt = trial.way.last().copied();
+            return lesson;
+        };
+        lesson.confirm.extend(sure);
+        let next = match seen.frames.get(same) {
+            Some((frame, _)) => Next::Method(frame.address),
+            None if seen.cut => Next::Unknown,
+            None => Next::Nothing,
+        };
+        match trial.outcome {
+            _ if same < trial.walked.len() => lesson.doubt = Some(*last),
+            Outcome::Whole if next == Next::Nothing => lesson.confirm.push(*last),
+            Outcome::Lost(Some((address, sp))) => {
+                let function = seen.frames[same - 1].0.function;
+                self.beyond((*last, function), (address, sp), next, trial, is_end, &mut lesson);
+            }
+            Outcome::Lost(None) => lesson.doubt = Some(*last),
+            _ => {}
+        }
+        lesson
+    }
+
+    /// The walk of methods ended behind `last` at an address that is no known method's.
+    fn beyond(
+        &self,
+        (last, function): (usize, FunctionId),
+        (address, sp): (usize, usize),
+        next: Next,
+        trial: &Trial,
+        is_end: impl Fn(u64) -> bool,
+        lesson: &mut Lesson,
+    ) {
+        if next == Next::Method(address) {
+            lesson.confirm.push(last);
+            return;
+        }
+        let owner = self.info.function_at(address.saturating_sub(1)).ok().map(|(owner, _)| owner);
+        if owner.is_some_and(|owner| owner != function) {
+            // In the program's code, but not where the runtime went on: in a block, or a stub in IL.
+            lesson.add.push((address, What::Odd));
+        } else if owner.is_none() && library_of(address).is_some() {
+            // Called by native code, and if nothing of the program's is beyond, this is the end.
+            lesson.end = end_of_stack(self.stack, address, sp).filter(|_| next == Next::Nothing);
+            lesson.confirm.extend(lesson.end.map(|_| last));
+        } else {
+            lesson.resize = self.larger(trial, sp, next, is_end).map(|size| (last, size));
+            lesson.doubt = Some(last);
+        }
+    }
+
+    /// The last method's frame is larger than its prolog says: it took over a running one of the same method
+    /// (OSR), say. `sp` is where it would end.
+    fn larger(&self, trial: &Trial, sp: usize, next: Next, is_end: impl Fn(u64) -> bool) -> Option<usize> {
+        let library = trial.way.first().and_then(|address| library_of(*address));
+        let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {
+            (Next::Method(next), Some(address)) => address == next,
+            (Next::Nothing, Some(address)) => {
+                let end = end_of_stack(self.stack, address, sp);
+                end.is_some_and(|end| is_end(end) || (library.is_some() && library_of(address) == library))
+            }
+            _ => false,
+        };
+        let end = (16..TAKEN_OVER_BYTES).step_by(16).map(|more| sp + more).find(|&sp| leads_on(sp))?;
+        Some(end - trial.last)
+    }
+}

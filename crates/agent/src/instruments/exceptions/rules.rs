@@ -1,0 +1,281 @@
+//! Walking a stack by what is known of each return address on it.
+//!
+//! The stack pointer in a compiled method is a fixed distance below that of its caller, so the return
+//! address alone says where the next one lies. Only what led to the same stack as the runtime's own walk
+//! before is trusted ([`learn`](super::learn)); at anything else the walk gives up, and the runtime is asked.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use clr_profiler::{NativeFrame, OwnStack};
+
+use super::places::Place;
+
+/// Addresses and ends of stacks that are remembered at most.
+pub(super) const MOST: usize = 1 << 16;
+/// Frames of the runtime's own between the thrower and us, and between a stack's end and the thread's.
+const NATIVE_FRAMES: usize = 32;
+const END_FRAMES: usize = 6;
+
+/// What lies at a return address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// The runtime's code, or its managed helpers: the frame pointer leads on.
+    Runtime,
+    /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's frame ends.
+    Stub(usize),
+    /// A method whose frame has so many bytes.
+    Method { bytes: usize, keeps_frame_pointer: bool, place: Place },
+    /// None of these: filters, finally and catch blocks, stubs in IL, unusual frames.
+    Odd,
+}
+
+/// What is known of a return address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    pub(super) what: What,
+    /// It has led on to where the runtime's walk went on.
+    pub(super) sure: bool,
+    /// How often it led elsewhere.
+    pub(super) failed: u8,
+}
+
+impl Rule {
+    pub(super) fn of(what: What) -> Self {
+        Self { what, sure: false, failed: 0 }
+    }
+}
+
+/// What is known. Everything here is of addresses, and forgotten when code is unloaded.
+#[derive(Default)]
+pub(super) struct Rules {
+    pub(super) addresses: HashMap<usize, Rule, BuildHasherDefault<Mix>>,
+    /// Where outermost methods were called from: see [`end_of_stack`].
+    pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
+}
+
+/// Which rules a walk follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Those that are sure.
+    Sure,
+    /// All, in order to find out.
+    All,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// At the outermost method.
+    Whole,
+    /// At the limit, and there are more.
+    Cut,
+    /// At something that is not known; where methods were seen before, at this return address, called with this stack pointer.
+    Lost(Option<(usize, usize)>),
+}
+
+impl Rules {
+    pub(super) fn clear(&mut self) {
+        self.addresses.clear();
+        self.ends.clear();
+    }
+
+    fn get(&self, address: usize, trust: Trust) -> Option<What> {
+        let rule = self.addresses.get(&address)?;
+        (trust == Trust::All || rule.sure).then_some(rule.what)
+    }
+
+    /// Where the thrower goes on, and its stack pointer. `visit` sees the addresses on the way.
+    fn thrower(
+        &self,
+        stack: OwnStack,
+        frame: NativeFrame,
+        trust: Trust,
+        mut visit: impl FnMut(usize),
+    ) -> Option<(usize, usize)> {
+        let mut frame = frame.0;
+        for _ in 0..NATIVE_FRAMES {
+            let address = stack.word(frame.checked_add(8)?)?;
+            visit(address);
+            match self.get(address, trust)? {
+                What::Runtime => frame = stack.word(frame).filter(|&up| up > frame)?,
+                What::Stub(bytes) => {
+                    let sp = frame.checked_add(16 + bytes)?;
+                    return Some((stack.word(sp - 8)?, sp));
+                }
+                What::Method { .. } => return Some((address, frame + 16)),
+                What::Odd => return None,
+            }
+        }
+        None
+    }
+
+    /// Walks from the thrower outwards, `limit` methods at most. `visit` is given each method's address,
+    /// stack pointer and place, `on_the_way` the addresses of the runtime's code before them.
+    pub(super) fn walk(
+        &self,
+        stack: OwnStack,
+        frame: NativeFrame,
+        limit: usize,
+        trust: Trust,
+        on_the_way: impl FnMut(usize),
+        mut visit: impl FnMut(usize, usize, Place),
+    ) -> Outcome {
+        let Some((mut address, mut sp)) = self.thrower(stack, frame, trust, on_the_way) else {
+            return Outcome::Lost(None);
+        };
+        let mut left = limit;
+        let mut keeps = false;
+        loop {
+            if left == 0 && matches!(self.get(address, Trust::All), Some(What::Method { .. })) {
+                return Outcome::Cut;
+            }
+            let Some(What::Method { bytes, keeps_frame_pointer, place }) = self.get(address, trust) else {
+                let end = (left < limit && keeps).then(|| end_of_stack(stack, address, sp)).flatten();
+                let is_known = end.is_some_and(|end| self.ends.contains(&end));
+                return if is_known { Outcome::Whole } else { Outcome::Lost(Some((address, sp))) };
+            };
+            left -= 1;
+            visit(address, sp, place);
+            keeps = keeps_frame_pointer;
+            sp += bytes;
+            match stack.word(sp - 8) {
+                Some(next) => address = next,
+                None => return Outcome::Lost(None),
+            }
+        }
+    }
+}
+
+/// Names the place on its thread's stack that a method was called at by native code: the frames beyond, by
+/// their addresses and where they go on. The same frames mean the same callers, so if nothing managed was
+/// beyond them once, nothing is. `None` where they can't be followed. `sp` is the caller's after the return.
+pub(super) fn end_of_stack(stack: OwnStack, address: usize, sp: usize) -> Option<u64> {
+    let mut mix = Mix::default();
+    mix.write_usize(address);
+    mix.write_usize(sp);
+    let mut frame = stack.word(sp.checked_sub(16)?)?;
+    let mut frames = 0;
+    while frames < END_FRAMES
+        && let Some(up) = stack.word(frame)
+        && let Some(address) = frame.checked_add(8).and_then(|at| stack.word(at))
+    {
+        mix.write_usize(frame.rotate_left(32) ^ address);
+        frames += 1;
+        if up <= frame {
+            break;
+        }
+        frame = up;
+    }
+    // With fewer than two there is nothing that tells one place from another.
+    (frames >= 2).then(|| mix.finish())
+}
+
+/// Mixes words: addresses need no protection from a sender who makes them collide.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word.wrapping_add(0x9E37_79B9_7F4A_7C15)) * 0xD6E8_FEB8_6659_FD93_u128;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNTIME: usize = 0x1000;
+    const STUB: usize = 0x1100;
+    const THROWER: usize = 0x2000;
+    const CALLER: usize = 0x2100;
+    const NATIVE: usize = 0x3000;
+
+    /// Our own frame's words as a stack: two frames of the runtime, a stub of 16 bytes, a thrower of 32 bytes and a caller of 16, which
+    /// native code called.
+    fn stack(words: &mut [usize; 20]) -> NativeFrame {
+        let at = words.as_ptr().expose_provenance();
+        let address = |index: usize| at + index * 8;
+        for (index, word) in [
+            (0, address(2)),
+            (1, RUNTIME),
+            (2, address(18)),
+            (3, STUB),
+            (5, THROWER),
+            (9, CALLER),
+            (10, address(12)),
+            (11, NATIVE),
+            (12, address(14)),
+            (13, NATIVE + 1),
+            (14, 0),
+            (15, NATIVE + 2),
+        ] {
+            words[index] = word;
+        }
+        NativeFrame(std::hint::black_box(at))
+    }
+
+    fn method(bytes: usize, function: u32) -> What {
+        What::Method { bytes, keeps_frame_pointer: true, place: Place { function, il_offset: None } }
+    }
+
+    fn walk(rules: &Rules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
+        let own = OwnStack::here().expect("bounds are known");
+        let mut found = Vec::new();
+        let outcome = rules.walk(own, frame, limit, Trust::Sure, |_| (), |_, _, place| found.push(place.function));
+        (found, outcome)
+    }
+
+    #[test]
+    fn only_what_is_sure_leads_on_and_only_a_known_end_is_the_end() {
+        let mut words = [0; 20];
+        let frame = stack(&mut words);
+        let mut rules = Rules::default();
+        let known =
+            [(RUNTIME, What::Runtime), (STUB, What::Stub(16)), (THROWER, method(32, 7)), (CALLER, method(16, 8))];
+        for (address, what) in known {
+            assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)), "without {address:#x}");
+            rules.addresses.insert(address, Rule { sure: true, ..Rule::of(what) });
+        }
+        let (found, outcome) = walk(&rules, frame, 9);
+        let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
+        assert_eq!((found, sp), (vec![7, 8], frame.0 + 12 * 8));
+        let own = OwnStack::here().expect("bounds are known");
+        rules.ends.extend(end_of_stack(own, NATIVE, sp));
+        assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
+        assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));
+        assert_eq!(walk(&rules, frame, 2), (vec![7, 8], Outcome::Whole));
+        // The same caller at the same place, but called from elsewhere.
+        std::hint::black_box(&mut words)[13] = NATIVE + 5;
+        assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)));
+        rules.addresses.get_mut(&CALLER).expect("known").sure = false;
+        assert_eq!(walk(&rules, frame, 9).0, [7]);
+    }
+
+    #[test]
+    fn a_chain_that_leads_nowhere_ends() {
+        let mut words = [0; 20];
+        let frame = stack(&mut words);
+        let mut rules = Rules::default();
+        rules.addresses.insert(RUNTIME, Rule { sure: true, ..Rule::of(What::Runtime) });
+        std::hint::black_box(&mut words)[0] = frame.0;
+        assert_eq!(walk(&rules, frame, 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame(usize::MAX), 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame(0), 9).1, Outcome::Lost(None));
+    }
+}
