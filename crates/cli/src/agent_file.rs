@@ -4,13 +4,14 @@
 //! folders above it must belong to the user or to root and be closed to others (a sticky one such as
 //! `/tmp` is fine), and its bytes are compared with ours at every use.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use crate::agent_cache;
 use crate::errors::{Failure, reason, shown};
 
 /// The agent, as the build made it.
@@ -33,6 +34,19 @@ pub(crate) fn install(trust_writable: bool) -> Result<PathBuf, Failure> {
         Some(Err(Refused::Unsafe(failure))) => Err(failure),
         Some(Err(Refused::Unusable(_))) | None => install_in_temp(check),
     }
+}
+
+/// [`install`] for a path that is written down somewhere: no later version removes it.
+///
+/// # Errors
+/// As [`install`], and when the folder can't be marked.
+pub(crate) fn install_for_ever(trust_writable: bool) -> Result<PathBuf, Failure> {
+    let file = install(trust_writable)?;
+    let marked = file.parent().map_or(Ok(()), agent_cache::keep);
+    marked.map(|()| file.clone()).map_err(|e| {
+        let hint = "set XDG_CACHE_HOME to a folder of yours on a disk with space";
+        Failure::new(format!("cannot keep the agent {}", shown(&file)), reason(&e), hint)
+    })
 }
 
 /// How the folders above the agent are checked.
@@ -62,9 +76,7 @@ fn install_in_temp(check: Check) -> Result<PathBuf, Failure> {
 }
 
 fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
-    let folder = root.join(format!("agent-{HASH}"));
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;
-    let folder = fs::canonicalize(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;
+    let folder = agent_cache::folder_in_use(root, HASH).map_err(|e| unusable(root, &reason(&e)))?;
     check(&folder).map_err(Refused::Unsafe)?;
     if statvfs(&folder).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
         return Err(unusable(&folder, "its file system does not allow programs (mounted noexec)"));
@@ -72,6 +84,7 @@ fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
     let file = folder.join(LIBRARY);
     if !is_ours(&file) {
         write_atomically(&folder, &file).map_err(|e| unusable(&folder, &reason(&e)))?;
+        agent_cache::remove_unused(root, LIBRARY);
     }
     Ok(file)
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process;
 
-use clrscope_recording::OpenError;
 use clrscope_recording::pack::{PackError, PackOptions, PackProgress, pack_with};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -39,8 +38,7 @@ fn failure(folder: &Path, error: PackError) -> Failure {
     let what = format!("cannot pack {}", shown(folder));
     let hint = format!("free some space, then: clrscope pack {}", shown(folder));
     match error {
-        PackError::Open(error @ OpenError::NotARecording(..)) => open_failure(folder, error),
-        PackError::Open(error) => Failure::new(what, error.to_string(), "check the name and who may read it"),
+        PackError::Open(error) => open_failure(folder, error),
         PackError::Exists(file) => {
             let hint = "choose another name with -o, or overwrite it with --force";
             Failure::new(what, format!("{} exists", shown(&file)), hint)

@@ -23,6 +23,22 @@ pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
         OpenError::NotFound(_) => ("there is no such file or directory".to_owned(), made_by),
         OpenError::Io(_, error) => (reason(&error), "check who may read it"),
         OpenError::NotARecording(_, why) => (why.to_owned(), made_by),
+        OpenError::Unreadable(_, problem) => (
+            match problem.place.as_str() {
+                // Of the file itself its name is said already.
+                "file" => format!("nothing of it can be read: {}", problem.what),
+                place => format!("nothing of it can be read: {place}: {}", problem.what),
+            },
+            "it is damaged from its beginning on: take a copy of it, or record again",
+        ),
+        OpenError::Version { found, newest, .. } => (
+            format!("it has version {found} of the format, and this clrscope reads up to {newest}"),
+            if found > newest {
+                "use the clrscope that made it, or a newer one"
+            } else {
+                "use the clrscope that made it"
+            },
+        ),
         other => (other.to_string(), made_by),
     };
     Failure::new(format!("cannot open the recording {}", shown(path)), why, hint)

@@ -70,7 +70,7 @@ fn word(path: &Path) -> String {
 fn no_runtime(limited: bool) -> String {
     let disabled = obstacles(|name| std::env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
         Obstacle::Disabled(name) => Some(name),
-        Obstacle::OtherProfiler(..) => None,
+        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
     });
     match disabled {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out; unset it"),

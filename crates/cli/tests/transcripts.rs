@@ -76,6 +76,10 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
     let place = Place::new().with_sample();
     fs::write(place.file("text.clrs"), "no recording at all").expect("a file");
     fs::write(place.file("plain"), "not a program").expect("a file");
+    let mut bytes = fs::read(place.file("sample.clrs")).expect("the sample");
+    fs::write(place.file("start.clrs"), [&bytes[..16], b"garbage"].concat()).expect("a file");
+    bytes[8] = 9;
+    fs::write(place.file("newer.clrs"), bytes).expect("a file");
     fs::create_dir(place.file("folder")).expect("a folder");
     fs::write(place.file("open"), "Shop*").expect("a file");
     fs::set_permissions(place.file("open"), fs::Permissions::from_mode(0o666)).expect("its mode");
@@ -83,6 +87,8 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
         ("report missing.clrs", 1),
         ("report text.clrs", 1),
         ("report folder", 1),
+        ("report newer.clrs", 1),
+        ("report start.clrs", 1),
         ("report sample.clrs --view callers", 2),
         ("report sample.clrs --view callers --function Nothing::*", 1),
         ("report sample.clrs --pid 1", 1),
@@ -123,7 +129,7 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
     let folder = fs::canonicalize(place.path()).expect("the folder").to_string_lossy().into_owned();
     assert_snapshot!(all.replace(&folder, "FOLDER"));
     let left: Vec<_> = fs::read_dir(place.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
-    assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
+    assert_eq!(left.len(), 7, "nothing is left behind: {left:?}");
 }
 
 #[test]

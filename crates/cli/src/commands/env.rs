@@ -53,7 +53,7 @@ pub(crate) fn perform(options: Options) -> Result<(), Failure> {
         Some(agent) => agent,
         None => {
             programs::check(&request.programs, request.trust_writable)?;
-            agent_file::install(request.trust_writable)?
+            agent_file::install_for_ever(request.trust_writable)?
         }
     };
     let variables = agent_variables(&agent, &request);

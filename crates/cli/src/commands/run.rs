@@ -62,6 +62,7 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
 pub(super) fn warn_of_obstacles(ours: &str) {
     for obstacle in obstacles(|name| env::var_os(name)) {
         say(&match obstacle {
+            Obstacle::BesideUs(..) => continue,
             Obstacle::OtherProfiler(name, value) => one_line(format!(
                 "clrscope: the profiler named by {name} ({value}) is not loaded in this run; {ours} is"
             )),

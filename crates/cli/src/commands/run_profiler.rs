@@ -95,7 +95,7 @@ fn other_class(library: &Path, words: &str) -> String {
 fn never_opened(library: &Path) -> String {
     let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
         Obstacle::Disabled(name) => Some(name),
-        Obstacle::OtherProfiler(..) => None,
+        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
     });
     let what = format!("no runtime loaded {}", shown(library));
     let failure = match disabled {

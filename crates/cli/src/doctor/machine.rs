@@ -15,7 +15,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Fewer descriptors than this a .NET program soon uses up.
 const FEW_DESCRIPTORS: u64 = 256;
 /// The agent reserves address space for segments that grow; less than this can be too little.
-const LITTLE_ADDRESS_SPACE: u64 = 64 << 30;
+pub(super) const LITTLE_ADDRESS_SPACE: u64 = 64 << 30;
 /// A tree may take 1 GiB; a container with less than twice that should set a limit.
 const LITTLE_MEMORY: u64 = 2 << 30;
 
@@ -32,24 +32,27 @@ pub(super) fn limits() -> Vec<Check> {
         ));
     }
     if let Some(bytes) = getrlimit(Resource::Fsize).current {
-        let found = format!("a file may have only {} MiB: recordings end there", bytes >> 20);
+        let found = format!("a file may have only {}: recordings end there, and .NET itself may fail", size(bytes));
         bad.push(Check::bad(Status::Warning, "limits", found, "ulimit -f unlimited"));
     }
     if let Some(bytes) = getrlimit(Resource::As).current.filter(|&n| n < LITTLE_ADDRESS_SPACE) {
-        let found = format!(
-            "a process may have only {} MiB of address space: .NET and the agent reserve much more",
-            bytes >> 20
-        );
+        let found =
+            format!("a process may have only {} of address space: .NET and the agent reserve much more", size(bytes));
         bad.push(Check::bad(Status::Warning, "limits", found, "ulimit -v unlimited"));
     }
     if let Some(bytes) = memory_limit().filter(|&n| n < LITTLE_MEMORY) {
-        let found = format!("this control group may use {} MiB of memory, recordings included", bytes >> 20);
+        let found = format!("this control group may use {} of memory, recordings included", size(bytes));
         bad.push(Check::bad(Status::Warning, "limits", found, "record with a limit: -i calls:max=256MiB"));
     }
     match bad.is_empty() {
         true => vec![Check::ok("limits", "descriptors, file size, address space and memory suffice")],
         false => bad,
     }
+}
+
+/// A limit in words.
+fn size(bytes: u64) -> String {
+    if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
 }
 
 /// The memory limit of the control group, version 2 or 1.

@@ -3,6 +3,7 @@
 mod machine;
 mod place;
 mod runtimes;
+mod trial;
 mod variables;
 
 /// How a check went.

@@ -28,11 +28,30 @@ pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String,
     variables
 }
 
+/// Lists of profilers that only listen.
+const BESIDE_US: [&str; 2] = ["CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS"];
+/// What switches profiling off when it is 0.
+const SWITCHES: [&str; 4] = [
+    "DOTNET_EnableDiagnostics",
+    "DOTNET_EnableDiagnostics_Profiler",
+    "COMPlus_EnableDiagnostics",
+    "COMPlus_EnableDiagnostics_Profiler",
+];
+
+/// Every variable that makes the runtime load a profiler.
+pub(crate) fn profiler_names() -> Vec<String> {
+    let words = ["ENABLE_PROFILING", "PROFILER", "PROFILER_PATH", "PROFILER_PATH_64"];
+    let of = |prefix: &str| words.map(|word| format!("{prefix}_{word}"));
+    ["CORECLR", "DOTNET"].into_iter().flat_map(of).chain(BESIDE_US.map(str::to_owned)).collect()
+}
+
 /// Something in the environment that concerns profiling.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// Another profiler would have been loaded; the variable that names it and its value.
     OtherProfiler(String, String),
+    /// Other profilers will be loaded as well, as those that only listen; the variable and its value.
+    BesideUs(&'static str, String),
     /// Profiling is switched off by this variable.
     Disabled(&'static str),
 }
@@ -42,12 +61,20 @@ pub(crate) fn obstacles(get: impl Fn(&str) -> Option<OsString>) -> Vec<Obstacle>
     let mut found = Vec::new();
     let other = ["CORECLR", "DOTNET"].iter().find_map(|prefix| other_profiler(prefix, &get));
     found.extend(other.map(|(name, value)| Obstacle::OtherProfiler(name, value)));
-    for name in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler", "COMPlus_EnableDiagnostics"] {
-        if get(name).is_some_and(|value| value == "0") {
-            found.push(Obstacle::Disabled(name));
-        }
-    }
+    found.extend(BESIDE_US.iter().find_map(|name| {
+        let value = get(name).filter(|value| !value.is_empty())?;
+        Some(Obstacle::BesideUs(name, value.to_string_lossy().into_owned()))
+    }));
+    let off = SWITCHES.iter().filter(|name| get(name).is_some_and(|value| is_zero(&value)));
+    found.extend(off.map(|name| Obstacle::Disabled(name)));
     found
+}
+
+/// The runtime reads a hexadecimal number.
+fn is_zero(value: &OsStr) -> bool {
+    let text = value.to_string_lossy();
+    let digits = text.trim().trim_start_matches("0x");
+    !digits.is_empty() && digits.chars().all(|digit| digit == '0')
 }
 
 fn other_profiler(prefix: &str, get: &impl Fn(&str) -> Option<OsString>) -> Option<(String, String)> {
@@ -88,6 +115,14 @@ mod tests {
     fn switched_off_diagnostics_are_seen() {
         assert_eq!(found(&[("DOTNET_EnableDiagnostics", "0")]), [Obstacle::Disabled("DOTNET_EnableDiagnostics")]);
         assert_eq!(found(&[("DOTNET_EnableDiagnostics", "1")]), []);
+        assert_eq!(found(&[("COMPlus_EnableDiagnostics", "0x00")]), [Obstacle::Disabled("COMPlus_EnableDiagnostics")]);
+    }
+
+    #[test]
+    fn profilers_that_only_listen_are_seen() {
+        let name = "CORECLR_NOTIFICATION_PROFILERS";
+        assert_eq!(found(&[(name, "/opt/x.so={1}")]), [Obstacle::BesideUs(name, "/opt/x.so={1}".to_owned())]);
+        assert_eq!(found(&[(name, "")]), []);
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! The folders of agents in the cache: each version of clrscope has its own, and those that were not used for long go.
+//!
+//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of its agent, because its
+//! program may start others at any time; and `clrscope env` marks the folder whose path it prints, because nobody knows how
+//! long that is used. A library that a process has loaded stays mapped whatever becomes of its file.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What all folders of agents are called, before the hash.
+const PREFIX: &str = "agent-";
+/// A folder with this file is never removed.
+const KEEP: &str = "named-by-env";
+/// Not used for so long, a folder is removed.
+const LONG: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+/// Somebody may remove the folder between our making it and our lock.
+const ATTEMPTS: u32 = 5;
+
+/// Locks that last as long as this process.
+static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+/// Makes the folder of the agent with this hash, and keeps others from removing it for as long as this process lives.
+///
+/// # Errors
+/// When it can't be made.
+pub(crate) fn folder_in_use(root: &Path, hash: &str) -> io::Result<PathBuf> {
+    let folder = root.join(format!("{PREFIX}{hash}"));
+    for _ in 0..ATTEMPTS {
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let file = File::open(&folder)?;
+        // File systems without locks have none to wait for, either; then only the age protects the folder.
+        let _ = file.lock_shared();
+        let inode = file.metadata()?.ino();
+        if fs::metadata(&folder).is_ok_and(|now| now.ino() == inode) {
+            // Where the time can't be set the folder is another user's, which is refused soon after.
+            let _ = file.set_modified(SystemTime::now());
+            HELD.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+            break;
+        }
+    }
+    fs::canonicalize(&folder)
+}
+
+/// Keeps the folder for ever.
+///
+/// # Errors
+/// When the mark can't be written.
+pub(crate) fn keep(folder: &Path) -> io::Result<()> {
+    File::options().append(true).create(true).open(folder.join(KEEP)).map(drop)
+}
+
+/// Removes the folders of other agents that nobody has used for long and nobody holds. What can't be removed stays.
+pub(crate) fn remove_unused(root: &Path, library: &str) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            let _ = remove_if_unused(&entry.path(), library);
+        }
+    }
+}
+
+fn remove_if_unused(folder: &Path, library: &str) -> io::Result<()> {
+    let found = fs::symlink_metadata(folder)?;
+    let old = found.modified()?.elapsed().is_ok_and(|age| age > LONG);
+    if !found.is_dir() || !old || folder.join(KEEP).exists() {
+        return Ok(());
+    }
+    let file = File::open(folder)?;
+    // A lock that can't be had means that somebody uses it, or that nobody can know.
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    // Only what we put there; whatever else lies there keeps the folder.
+    for entry in fs::read_dir(folder)?.flatten() {
+        if entry.file_name().to_string_lossy().contains(library) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn old(root: &Path, name: &str) -> PathBuf {
+        let folder = root.join(name);
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("agent.so"), "a library").expect("a file");
+        age(&folder);
+        folder
+    }
+
+    fn age(folder: &Path) {
+        let long_ago = SystemTime::now() - 2 * LONG;
+        File::open(folder).expect("the folder").set_modified(long_ago).expect("its time");
+    }
+
+    #[test]
+    fn only_folders_that_nobody_can_need_are_removed() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let root = temp.path();
+        let folders = ["agent-old", "agent-kept", "agent-held", "agent-new", "agent-other", "dotnet-8"];
+        let [unused, kept, held, new, other, dotnet] = folders.map(|name| old(root, name));
+        keep(&kept).expect("a mark");
+        fs::write(other.join("thesis.txt"), "years of work").expect("a file");
+        [&kept, &other].into_iter().for_each(|folder| age(folder));
+        fs::write(new.join("x"), "").expect("a file");
+        File::open(&new).expect("the folder").set_modified(SystemTime::now()).expect("its time");
+        let lock = File::open(&held).expect("the folder");
+        lock.lock_shared().expect("a lock");
+        remove_unused(root, "agent.so");
+        assert!(!unused.exists(), "nobody needs it");
+        assert!([&kept, &held, &new, &dotnet].iter().all(|folder| folder.join("agent.so").exists()));
+        assert!(other.join("thesis.txt").exists());
+        drop(lock);
+        remove_unused(root, "agent.so");
+        assert!(!held.exists(), "its launcher has ended");
+    }
+
+    #[test]
+    fn a_folder_in_use_is_new_again_and_held() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let folder = old(temp.path(), "agent-1");
+        folder_in_use(temp.path(), "1").expect("the folder");
+        age(&folder);
+        remove_unused(temp.path(), "agent.so");
+        assert!(folder.join("agent.so").exists());
+    }
+}

@@ -1,0 +1,181 @@
+//! Hello world on a runtime, recorded; and where that fails, without us, to see whose fault it is.
+
+use std::env;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clrscope_analysis::{Query, conditions};
+use clrscope_recording::model::Process;
+use clrscope_recording::request::{InstrumentRequest, Request};
+use rustix::process::{Resource, getrlimit};
+
+use super::machine::LITTLE_ADDRESS_SPACE;
+use super::runtimes::ICU_CURE;
+use crate::dotnet::{Install, Version};
+use crate::embedded::HELLO;
+use crate::errors::{one_line, reason};
+use crate::instruments;
+use crate::launch::{Obstacle, agent_variables, obstacles, profiler_names};
+
+/// Hello world takes less than a second; a machine under load gets some more.
+const PATIENCE: Duration = Duration::from_secs(60);
+const REPORT_IT: &str = "report this with the output of 'clrscope doctor --json'";
+
+/// Why hello world could not be recorded.
+pub(super) struct Trouble {
+    pub(super) found: String,
+    pub(super) cure: String,
+}
+
+impl Trouble {
+    fn new(found: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { found: found.into(), cure: cure.into() }
+    }
+
+    fn no_folder(error: &io::Error) -> Self {
+        let found = format!("no folder to try it in: {}", reason(error));
+        Self::new(found, "set TMPDIR to a folder of yours with space")
+    }
+}
+
+/// Really runs it; how many calls were recorded.
+pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -> Result<u64, Trouble> {
+    let builder = tempfile::Builder::new().prefix("clrscope-doctor-").tempdir();
+    let temporary = builder.map_err(|e| Trouble::no_folder(&e))?;
+    let library = HELLO.write_into(temporary.path()).map_err(|e| Trouble::no_folder(&e))?;
+    let folder = temporary.path().join("hello.clrs.d");
+    fs::create_dir(&folder).map_err(|e| Trouble::no_folder(&e))?;
+    let hello = || {
+        let mut command = Command::new(install.host());
+        command.args(["--fx-version", &version.to_string()]).arg(&library).env("DOTNET_ROOT", &install.root);
+        command
+    };
+    let request = Request {
+        out: Some(folder.to_string_lossy().into_owned()),
+        instruments: vec![InstrumentRequest { name: instruments::DEFAULT.to_owned(), options: Vec::new() }],
+        ..Request::default()
+    };
+    let mut recorded = hello();
+    recorded.envs(agent_variables(agent, &request));
+    match run_within(recorded)? {
+        None => recorded_calls(&folder),
+        Some(failed) => {
+            let mut bare = hello();
+            profiler_names().iter().for_each(|name| _ = bare.env_remove(name));
+            Err(whose_fault(failed, run_within(bare)?))
+        }
+    }
+}
+
+/// How hello world ended, other than well.
+enum Ended {
+    Badly { status: ExitStatus, said: String },
+    Never,
+}
+
+impl Ended {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Badly { status, said } => {
+                let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("without a word");
+                one_line(format!("hello world failed ({status}): {said}"))
+            }
+            Self::Never => "hello world did not end within a minute".to_owned(),
+        }
+    }
+}
+
+/// A program that ends badly without us, too, is cured elsewhere.
+fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
+    match bare {
+        Some(bare) => Trouble::new(format!("{}, without clrscope, too", bare.in_words()), cure_of(&bare)),
+        None => Trouble::new(format!("{}, with clrscope only", recorded.in_words()), cure_of(&recorded)),
+    }
+}
+
+/// What a runtime dies of before it can say so, or says in words for its makers.
+fn cure_of(ended: &Ended) -> &'static str {
+    const SIGXFSZ: i32 = 25;
+    let (signal, said) = match ended {
+        Ended::Badly { status, said } => (status.signal(), said.as_str()),
+        Ended::Never => (None, ""),
+    };
+    let limited = |resource, least: u64| getrlimit(resource).current.is_some_and(|limit| limit < least);
+    if said.contains("libicu") {
+        ICU_CURE
+    } else if signal == Some(SIGXFSZ) || limited(Resource::Fsize, u64::MAX) {
+        "ulimit -f unlimited: .NET itself needs large files, or DOTNET_EnableWriteXorExecute=0"
+    } else if limited(Resource::As, LITTLE_ADDRESS_SPACE) {
+        "ulimit -v unlimited: .NET itself reserves much address space"
+    } else {
+        "repair what it complains of; if it does so with clrscope only, report this with 'clrscope doctor --json'"
+    }
+}
+
+/// Runs it; `None` when it ended well.
+fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| {
+        let found = format!("'dotnet' can't be started: {}", reason(&e));
+        Trouble::new(found, "install it anew, for this machine's processor and C library")
+    })?;
+    let errors = child.stderr.take();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        // What can't be read is only a better explanation.
+        let _ = errors.map(|mut errors| errors.read_to_end(&mut text));
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    match wait(&mut child) {
+        Some(status) if status.success() => Ok(None),
+        Some(status) => Ok(Some(Ended::Badly { status, said: reader.join().unwrap_or_default() })),
+        None => {
+            // It may have ended in this moment.
+            let _ = child.kill();
+            let _ = child.wait();
+            Ok(Some(Ended::Never))
+        }
+    }
+}
+
+fn wait(child: &mut Child) -> Option<ExitStatus> {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    None
+}
+
+fn recorded_calls(folder: &Path) -> Result<u64, Trouble> {
+    let recording = clrscope_recording::open(folder).ok().filter(|recording| !recording.processes.is_empty());
+    let Some(recording) = recording else { return Err(not_loaded()) };
+    if let Some(why) = recording.processes.iter().find_map(Process::refusal) {
+        return Err(Trouble::new(why, "see the lines about limits and space below"));
+    }
+    match conditions(&recording, &Query::default()).map_or(0, |c| c.totals.calls) {
+        0 => Err(Trouble::new("the agent loaded and recorded no call", REPORT_IT)),
+        calls => Ok(calls),
+    }
+}
+
+fn not_loaded() -> Trouble {
+    let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
+        Obstacle::Disabled(name) => Some(name),
+        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
+    });
+    match disabled {
+        Some(name) => Trouble::new("it ran, but no agent was loaded", format!("unset {name}")),
+        None => Trouble::new(
+            "it ran, but the agent did not load",
+            "see whether the agent's file can be loaded: ldd names libraries that are missing",
+        ),
+    }
+}

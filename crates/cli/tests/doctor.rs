@@ -1,0 +1,156 @@
+//! `doctor` where something is wrong: it says what, and how to cure it.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use clrscope_testkit as testkit;
+use common::Place;
+use serde_json::Value;
+use testkit::confine::without_powers;
+use testkit::{Finished, Runtime};
+
+/// The doctor in a place without .NET, unless the machine has one in a usual place: quick.
+fn doctor(place: &Place) -> Command {
+    let mut command = place.clrscope(["doctor", "--json"]);
+    command.env_remove("DOTNET_ROOT").env("PATH", "/usr/bin:/bin").env("HOME", place.path());
+    command
+}
+
+/// The doctor with one runtime to try.
+fn doctor_with(place: &Place, runtime: &Runtime) -> Command {
+    let mut command = doctor(place);
+    runtime.prepare(&mut command);
+    command
+}
+
+/// The same under limits: words of `ulimit`.
+fn limited(command: &Command, limit: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(command.get_program());
+    shell.args(command.get_args()).current_dir(command.get_current_dir().expect("a folder"));
+    for (name, value) in command.get_envs() {
+        value.map(|value| shell.env(name, value));
+    }
+    shell
+}
+
+/// All rows; those that need a cure have one, and the exit code says whether any failed.
+fn rows(command: Command) -> Vec<Value> {
+    let finished: Finished = testkit::run(command);
+    let document: Value = serde_json::from_slice(&finished.stdout).expect("JSON");
+    let rows = document["rows"].as_array().expect("rows").clone();
+    let failed = rows.iter().any(|row| row["status"] == "failed");
+    assert_eq!((finished.code(), document["ok"].as_bool()), (i32::from(failed), Some(!failed)), "{document:#}");
+    for row in &rows {
+        assert!((row["status"] == "ok") == row["cure"].is_null(), "{row:#}");
+    }
+    rows
+}
+
+/// There is a row of this name and status whose text and cure hold these words.
+fn assert_row(rows: &[Value], name: &str, status: &str, found: &str, cure: &str) {
+    let holds = |value: &Value, words: &str| value.as_str().unwrap_or("").contains(words);
+    let is_it = |row: &&Value| {
+        row["name"] == name && row["status"] == status && holds(&row["found"], found) && holds(&row["cure"], cure)
+    };
+    assert!(rows.iter().any(|row| is_it(&row)), "no {status} {name} with {found:?} and {cure:?} in {rows:#?}");
+}
+
+fn newest() -> &'static Runtime {
+    testkit::runtimes().last().expect("a runtime")
+}
+
+#[test]
+fn every_subject_has_a_line() {
+    let place = Place::new();
+    let rows = rows(doctor_with(&place, newest()));
+    for name in ["agent", ".NET", "libicu", "profilers", "output", "space", "limits", "perf events"] {
+        assert!(rows.iter().any(|row| row["name"] == name), "{name} in {rows:#?}");
+    }
+    assert_row(&rows, ".NET", "ok", &newest().version.to_string(), "");
+    // The text has the same lines, with each cure below.
+    let output = place.clrscope(["doctor"]).output().expect("the tool starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.lines().all(|line| line.len() > 22 && !line.contains('\u{1b}')), "{text}");
+}
+
+#[test]
+fn a_machine_without_dotnet_is_told_how_to_get_it() {
+    let rows = rows(doctor(&Place::new()));
+    // Some machines have .NET in a usual place.
+    if !rows.iter().any(|row| row["name"] == ".NET" && row["status"] == "ok") {
+        assert_row(&rows, ".NET", "note", "no .NET was found", "install .NET or set DOTNET_ROOT");
+    }
+}
+
+#[test]
+fn a_folder_without_permission_is_a_failure() {
+    let place = Place::new();
+    let closed = place.file("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its mode");
+    let mut command = doctor(&place);
+    command.current_dir(&closed);
+    let rows = rows(without_powers(&command));
+    assert_row(&rows, "output", "failed", "permission denied", "clrscope run -o FOLDER/NAME.clrs");
+}
+
+#[test]
+fn an_open_cache_is_a_failure() {
+    let place = Place::new();
+    let open = place.file("open");
+    fs::create_dir(&open).expect("a folder");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("its mode");
+    let mut command = doctor(&place);
+    command.env("XDG_CACHE_HOME", &open);
+    assert_row(&rows(command), "agent", "failed", "others can write into it", "chmod go-w");
+}
+
+#[test]
+fn low_limits_are_warnings() {
+    let place = Place::new();
+    let with = |limit| rows(limited(&doctor(&place), limit));
+    assert_row(&with("-n 100"), "limits", "warning", "only 100 files", "ulimit -n");
+    assert_row(&with("-f 100000"), "limits", "warning", "may have only 97 MiB", "ulimit -f unlimited");
+    assert_row(&with("-v 8000000"), "limits", "warning", "7812 MiB of address space", "ulimit -v unlimited");
+}
+
+#[test]
+fn limits_that_dotnet_itself_dies_of_are_named_with_it() {
+    let (place, runtime) = (Place::new(), newest());
+    let version = runtime.version.to_string();
+    // The agent's file has to be there before.
+    assert!(place.clrscope(["env"]).env("HOME", place.path()).output().expect("the tool starts").status.success());
+    for (limit, cure) in [("-f 1000", "ulimit -f unlimited"), ("-v 4000000", "ulimit -v unlimited")] {
+        let rows = rows(limited(&doctor_with(&place, runtime), limit));
+        assert_row(&rows, ".NET", "failed", &version, cure);
+        assert_row(&rows, ".NET", "failed", "without clrscope, too", cure);
+    }
+}
+
+#[test]
+fn switched_off_diagnostics_are_a_failure_in_both_places() {
+    let (place, runtime) = (Place::new(), newest());
+    for name in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler"] {
+        let mut command = doctor_with(&place, runtime);
+        command.env(name, "0");
+        let rows = rows(command);
+        let cure = format!("unset {name}");
+        assert_row(&rows, ".NET", "failed", "it ran, but no agent was loaded", &cure);
+        assert_row(&rows, "profilers", "failed", &format!("{name}=0 keeps every profiler out"), &cure);
+    }
+}
+
+#[test]
+fn other_profilers_are_named() {
+    let place = Place::new();
+    let mut command = doctor(&place);
+    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{1}");
+    command.env("CORECLR_PROFILER_PATH", "/opt/apm.so").env("CORECLR_NOTIFICATION_PROFILERS", "/opt/ear.so={2}");
+    let rows = rows(command);
+    assert_row(&rows, "profilers", "warning", "'/opt/apm.so'", "unset CORECLR_ENABLE_PROFILING");
+    assert_row(&rows, "profilers", "note", "/opt/ear.so={2}", "unset CORECLR_NOTIFICATION_PROFILERS");
+}
