@@ -11,15 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clr_profiler::{FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo};
 use clrscope_recording::layout;
 use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
-use clrscope_recording::request::Filter;
 use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
 
 use crate::il;
+use crate::patterns::WatchedFilter;
 
 /// Which functions are wanted.
-#[derive(Debug, Clone, Default)]
 pub(crate) struct Choice {
-    pub(crate) filter: Filter,
+    pub(crate) filter: WatchedFilter,
     pub(crate) just_my_code: bool,
     pub(crate) helpers: bool,
     pub(crate) trivial: bool,
@@ -86,7 +85,7 @@ impl Functions {
         let module = self.module(name.module_id, &name.module);
         let passes = self.passes(&name, module);
         let wanted = passes && self.is_wanted(&name);
-        let named = !self.choice.filter.include.is_empty() && self.choice.filter.includes(&name.module, &name.name);
+        let named = self.choice.filter.names(&name.module, &name.name);
         if name.name.starts_with("[unknown]") {
             self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
         }
@@ -153,8 +152,8 @@ impl Functions {
     }
 
     fn passes(&self, name: &FunctionName, module: Module) -> bool {
-        let hidden = self.choice.just_my_code && module.framework;
-        !hidden && self.choice.filter.passes(&name.module, &name.name)
+        let passes = self.choice.filter.passes(&name.module, &name.name);
+        passes && !(self.choice.just_my_code && module.framework)
     }
 
     fn is_wanted(&self, name: &FunctionName) -> bool {

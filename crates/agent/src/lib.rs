@@ -22,6 +22,7 @@ mod hooks;
 mod il;
 mod instrument;
 mod instruments;
+mod patterns;
 mod program;
 mod startup;
 mod threads;

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::refusal;
-use clrscope_recording::request::{AGENT_VARIABLE, Glob, InstrumentRequest, Request};
+use clrscope_recording::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, monotonic_ns};
 
 use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
 use crate::instrument::Instrument;
 use crate::instruments::{self, calls};
+use crate::patterns::{Redaction, WatchedFilter};
 use crate::program::ProgramNames;
 use crate::threads::names::{Names, SystemNames};
 use crate::{clock, threads, trust};
@@ -28,7 +29,7 @@ pub(crate) struct Context {
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
-    pub(crate) redact: Vec<Glob>,
+    pub(crate) redact: Arc<Redaction>,
 }
 
 /// A running agent.
@@ -142,7 +143,7 @@ fn start_instruments(
 ) -> Result<Running, String> {
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
-    let functions = Arc::new(Functions::new(info, writer, choice(request)?));
+    let functions = Arc::new(Functions::new(info, writer, choice(request, writer)?));
     let context = Context {
         info: info.clone(),
         writer,
@@ -150,7 +151,7 @@ fn start_instruments(
         helper: helper.clone(),
         interval_ns: interval.as_nanos() as u64,
         start_ns,
-        redact: request.redact.iter().map(|text| Glob::new(text)).collect(),
+        redact: Arc::new(Redaction::new(&request.redact, writer)),
     };
     let mut started = Vec::new();
     let mut filled = request.clone();
@@ -183,9 +184,9 @@ fn start_instruments(
 }
 
 /// What the functions' dictionary has to decide, from the request and from the options of `calls`.
-fn choice(request: &Request) -> Result<Choice, String> {
-    let mut choice =
-        Choice { filter: request.filter.clone(), just_my_code: request.just_my_code, helpers: false, trivial: true };
+fn choice(request: &Request, writer: &'static ProcessWriter) -> Result<Choice, String> {
+    let filter = WatchedFilter::new(request.filter.clone(), writer);
+    let mut choice = Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true };
     for instrument in request.instruments.iter().filter(|i| i.name == "calls") {
         let options = calls::Options::parse(instrument)?;
         choice.helpers = options.helpers;

@@ -49,6 +49,7 @@ mod exceptions;
 mod flow;
 mod forest;
 mod parallel;
+mod patterns;
 mod preorder;
 mod programs;
 mod query;
@@ -62,6 +63,7 @@ pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, tree};
+pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use rows::{

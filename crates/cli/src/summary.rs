@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use clrscope_analysis::{Program, Query, own_programs, summary};
+use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
 use clrscope_recording::model::{Process, Recording};
 use clrscope_recording::request::Glob;
 
@@ -38,6 +38,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     }
     refusals.truncate(MOST_REFUSALS);
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
+    say_unmatched(&recording);
     if !view.top.is_empty() {
         say(text::top(&view, message_width()).trim_end());
     }
@@ -47,6 +48,11 @@ pub(crate) fn after_run(recorded: &Recorded) {
         next.push_str(&format!(" --process {}", word(Path::new(&own))));
     }
     say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));
+}
+
+/// Patterns that matched nothing, a line each.
+pub(crate) fn say_unmatched(recording: &Recording) {
+    unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
 }
 
 /// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.

@@ -365,6 +365,9 @@ pub mod record {
     pub const RUN_END: u16 = 12;
     /// A process ended, as its parent or the launcher saw it.
     pub const PROCESS_END: u16 = 13;
+    /// A pattern of the request has matched something for the first time: one text, `include=PATTERN`,
+    /// `exclude=PATTERN` or `redact=PATTERN`.
+    pub const PATTERN_MATCHED: u16 = 14;
 }
 
 /// Reads a little-endian `u32`, or 0 past the end.

@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Primitive, Type};
 use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
-use clrscope_recording::request::Glob;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
+
+use crate::patterns::Redaction;
 
 use super::kinds::{Class, Field, Form, Kind, Shape};
 
@@ -84,7 +85,7 @@ pub(crate) struct Types {
     /// Each with whether it belongs to the framework.
     modules: Mutex<Vec<(ModuleId, bool)>>,
     core: OnceLock<ModuleId>,
-    redact: Vec<Glob>,
+    redact: Arc<Redaction>,
     takes_values: bool,
     knows_primitives: AtomicBool,
     /// Array types as signatures in a module write them.
@@ -97,7 +98,7 @@ impl Types {
     pub(crate) fn publish(
         info: &ProfilerInfo,
         store: EventStore,
-        redact: Vec<Glob>,
+        redact: Arc<Redaction>,
         takes_values: bool,
     ) -> &'static Self {
         *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
@@ -151,7 +152,7 @@ impl Types {
 
     /// Whether values of this name are not to be read.
     pub(crate) fn hides(&self, name: &str) -> bool {
-        self.redact.iter().any(|glob| glob.matches(name))
+        self.redact.hides(name)
     }
 
     fn modules(&self) -> MutexGuard<'_, Vec<(ModuleId, bool)>> {

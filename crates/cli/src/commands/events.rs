@@ -11,6 +11,7 @@ use super::report::Format;
 use crate::errors::{Failure, reason, shown};
 use crate::json;
 use crate::recording_file::{open, query_failure};
+use crate::summary::say_unmatched;
 use crate::{csv, terminal, text};
 
 /// What to show and how.
@@ -37,6 +38,9 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
         return follow_log(options);
     }
     let recording = open(&options.recording)?;
+    if matches!(options.format, Format::Text) {
+        say_unmatched(&recording);
+    }
     let found = select(&recording, &options.query)?;
     match &options.folder {
         Some(folder) => write_files(folder, &recording, &found),

@@ -11,6 +11,7 @@ use super::follow::{Look, Seen, ThreadKey, follow};
 use super::report::Format;
 use crate::errors::Failure;
 use crate::recording_file::{open, query_failure};
+use crate::summary::say_unmatched;
 use crate::{csv, json, terminal, text};
 
 /// Rows of text when nobody asked for a number.
@@ -40,6 +41,9 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
         return follow_rows(options);
     }
     let recording = open(&options.recording)?;
+    if matches!(options.format, Format::Text) {
+        say_unmatched(&recording);
+    }
     let mut query = options.query.clone();
     if options.format == Format::Text {
         query.limit = query.limit.or(Some(TEXT_ROWS));

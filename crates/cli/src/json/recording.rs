@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clrscope_analysis::unmatched_patterns;
 use clrscope_recording::model::{Exit, Loss, LossReason, Process, Recording};
 use serde_json::{Value, json};
 
@@ -19,6 +20,11 @@ pub(crate) fn recording(recording: &Recording) -> Object {
         ("processes", array(recording.processes.iter().map(process))),
         ("losses", array(all_losses(recording).into_iter())),
     ]);
+    let unmatched = unmatched_patterns(recording);
+    if !unmatched.is_empty() {
+        let rows = unmatched.iter().map(|one| object([("option", json!(one.option)), ("pattern", json!(one.pattern))]));
+        all.insert("unmatched_patterns".to_owned(), array(rows));
+    }
     if !recording.problems.is_empty() {
         let problems = recording.problems.iter().map(|p| object([("place", json!(p.place)), ("what", json!(p.what))]));
         all.insert("problems".to_owned(), array(problems));

@@ -1,6 +1,6 @@
 //! The head of a report: where the numbers come from and what to keep in mind with them.
 
-use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs};
+use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs, unmatched_patterns};
 use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Process, Recording};
 
 use super::names::{columns, shortened};
@@ -32,6 +32,9 @@ pub(crate) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
         head.entry("inlining", inlining(calls));
         head.entry("not shown", &not_shown(calls));
         head.runtime_and_profiler(&conditions.totals, conditions.raw);
+    }
+    for (index, unmatched) in unmatched_patterns(recording).iter().enumerate() {
+        head.warning(if index == 0 { "patterns" } else { "" }, &unmatched.to_string());
     }
     head.remarks(&conditions.processes);
     head.losses(recording, conditions);

@@ -35,6 +35,8 @@ pub struct Process {
     pub losses: Vec<Loss>,
     /// Remarks for the head of reports.
     pub facts: Vec<Fact>,
+    /// The patterns of the request that have matched something: `include=[App]*`, for instance.
+    pub matched_patterns: Vec<String>,
     /// What the time stamps in events mean, if any were taken.
     pub ticks: TickClock,
     /// Raw event chunks of other instruments, by instrument name.

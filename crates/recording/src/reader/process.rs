@@ -167,6 +167,7 @@ impl Dictionary {
                 let time_ns = p.u64();
                 self.process.facts.push(Fact { time_ns, text: p.text() });
             }
+            record::PATTERN_MATCHED => self.process.matched_patterns.push(p.text()),
             record::CALLS => self.take_calls(p),
             record::HOOK_COST => self.take_hook_cost(p),
             // Thread names and carries are read by those who need them; the rest is from the future.

@@ -211,6 +211,13 @@ impl ProcessWriter {
         self.append(record::FACT, &payload);
     }
 
+    /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.
+    pub fn pattern_matched(&self, pattern: &str) {
+        let mut payload = PayloadWriter::default();
+        payload.text(pattern);
+        self.append(record::PATTERN_MATCHED, &payload);
+    }
+
     /// Notes that an edge's count passed 2^32. Safe in a hook; whether there was room.
     pub fn carry_in_hook(&self, edge: u32) -> bool {
         self.log.append_in_hook(record::CARRY, &edge.to_le_bytes())

@@ -46,12 +46,12 @@ prop_compose! {
         cpu_ns: Option<u64>, exit in exit(), complete: bool, calls in option::of(calls()),
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
         losses in vec(loss(), 0..4), facts in vec(fact(), 0..4), events in vec(arena(), 0..3),
-        ticks in (any::<u64>(), cost()),
+        ticks in (any::<u64>(), cost()), matched_patterns in vec(text(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
-            complete, calls, functions, modules, threads, losses, facts, events,
+            complete, calls, functions, modules, threads, losses, facts, events, matched_patterns,
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
     }

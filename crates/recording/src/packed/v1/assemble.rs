@@ -181,6 +181,7 @@ impl Parts {
             record::PROCESS => records::take_process(&mut self.process, p),
             record::CALLS => self.process.calls = Some(records::take_calls(p)),
             record::LOSS => self.process.losses.extend(records::take_loss(p)),
+            record::MATCHED => self.process.matched_patterns = p.texts(),
             record::ARENA => self.process.events.push(EventArena { instrument: p.text(), chunks: Vec::new() }),
             _ => {}
         }

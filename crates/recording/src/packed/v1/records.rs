@@ -30,6 +30,8 @@ pub(super) mod record {
     pub(in super::super) const FACT: u16 = 9;
     /// A problem.
     pub(in super::super) const PROBLEM: u16 = 10;
+    /// The patterns that have matched something.
+    pub(in super::super) const MATCHED: u16 = 11;
 }
 
 /// Appends a record.
@@ -107,6 +109,11 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
         let mut p = PayloadWriter::default();
         p.text(&arena.instrument);
         put(bytes, record::ARENA, &p);
+    }
+    if !process.matched_patterns.is_empty() {
+        let mut p = PayloadWriter::default();
+        p.texts(&process.matched_patterns);
+        put(bytes, record::MATCHED, &p);
     }
 }
 
