@@ -7,7 +7,10 @@ use clr_profiler_sys::enums::{
 use windows_core::{BOOL, HRESULT};
 
 use crate::notice::{GcReason, JitCache, MovedRange, SuspendReason, TransitionReason};
-use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, GcHandleId, HResult, ModuleId, ReJitId, ThreadId};
+use crate::{
+    AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, Events, FunctionId, GcHandleId, HResult, ModuleId, ReJitId,
+    ThreadId,
+};
 
 /// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
 /// object's size lies there, so what a profiler reads from it are zeros.
@@ -31,6 +34,15 @@ macro_rules! events {
             Leave(FunctionId),
             /// A function is replaced by the one entered next.
             Tailcall(FunctionId),
+            /// As [`Enter`](Self::Enter), at this stack pointer: what a recording has.
+            EnterAt(FunctionId, CallerSp),
+            /// As [`Leave`](Self::Leave), at this stack pointer.
+            LeaveAt(FunctionId, CallerSp),
+            /// As [`Tailcall`](Self::Tailcall), at this stack pointer.
+            TailcallAt(FunctionId, CallerSp),
+            /// What the runtime says on this thread about the block that the next event begins: its activation's frame pointer.
+            /// Without it the topmost activation of the block's function is meant.
+            Clause(ClauseKind, usize),
             /// The thread ends without a word; what a profiler keeps per thread is taken back. A new one with the same number
             /// may follow.
             ThreadEnds,
@@ -41,7 +53,7 @@ macro_rules! events {
             pub(super) fn needs(&self) -> Option<Events> {
                 match self {
                     $(Self::$name(..) => Some($needs),)*
-                    Self::Enter(_) | Self::Leave(_) | Self::Tailcall(_) | Self::ThreadEnds => None,
+                    _ => None,
                 }
             }
 
@@ -53,7 +65,7 @@ macro_rules! events {
                         // SAFETY: the object lives as long as the process, and what is passed lives through the call.
                         unsafe { $send }
                     })*
-                    Self::Enter(_) | Self::Leave(_) | Self::Tailcall(_) | Self::ThreadEnds => HRESULT(0),
+                    _ => HRESULT(0),
                 }
             }
         }

@@ -43,6 +43,8 @@
 //! What a real runtime does by itself, a test writes down: loads before their finish, compilations before calls. So it can
 //! also write what should not be: hooks before the compilation is said to be finished, a thread assigned twice, callbacks
 //! after `Shutdown`.
+//!
+//! What a real program does is recorded once, by a [`Recorder`], and played by [`FakeRuntime::recorded`] ever after.
 
 mod answer;
 mod calls;
@@ -52,7 +54,9 @@ mod events;
 mod info;
 mod later_info;
 mod metadata;
+mod recorder;
 mod running;
+mod script;
 mod threads;
 mod world;
 
@@ -60,6 +64,7 @@ use crate::{AssemblyId, ClassId, FunctionId, ModuleId, Profiler, Result, ThreadI
 use world::{Shared, World};
 
 pub use event::{Event, FakeObject};
+pub use recorder::Recorder;
 pub use running::{Outcome, Running, Step, on};
 
 /// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
@@ -192,6 +197,27 @@ impl FakeRuntime {
         let address = memory.as_ptr() as usize;
         self.world.objects.insert(address, (class, bytes));
         FakeObject(address)
+    }
+
+    /// The program of a recording that a [`Recorder`] made, or a test wrote, and what happened in it.
+    ///
+    /// A line is the number of a thread, the event by its name in [`Event`], and its values, separated by tabs. Things have names
+    /// of their own (a letter and a number: `m1` a module, `a1` an assembly, `c2` a class, `f3` a function, `o4` an object, `t5` a thread), which
+    /// lines of the form `f3 = Module!Namespace.Type::Method` explain.
+    ///
+    /// ```
+    /// use clr_profiler::fake::FakeRuntime;
+    /// let text = "f1 = Shop!Shop.Checkout::Pay\n1\tJITCompilationStarted\tf1\n2\tEnterAt\tf1\t7fff0040\n";
+    /// let (runtime, steps) = FakeRuntime::recorded(text)?;
+    /// assert_eq!(steps.len(), 2);
+    /// # let _ = runtime.function("Shop.Checkout::Pay");
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence with the number of the line that can't be read.
+    pub fn recorded(text: &str) -> std::result::Result<(Self, Vec<Step>), String> {
+        script::read(text)
     }
 
     /// Loads the profiler and calls its `initialize`, on this thread, which is thread 0 of the program. The profiler is never

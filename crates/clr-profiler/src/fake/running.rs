@@ -130,9 +130,16 @@ impl<P: Profiler> Running<P> {
                 self.world.lock().threads.remove(&thread);
                 UNTOLD
             }
-            Event::Enter(function) => self.call(thread, Hook::Enter, function),
-            Event::Leave(function) => self.call(thread, Hook::Leave, function),
-            Event::Tailcall(function) => self.call(thread, Hook::Tailcall, function),
+            Event::Clause(_, frame_pointer) => {
+                self.world.lock().thread(thread).given = Some(frame_pointer);
+                UNTOLD
+            }
+            Event::Enter(function) => self.call(thread, Hook::Enter, function, None),
+            Event::Leave(function) => self.call(thread, Hook::Leave, function, None),
+            Event::Tailcall(function) => self.call(thread, Hook::Tailcall, function, None),
+            Event::EnterAt(function, sp) => self.call(thread, Hook::Enter, function, Some(sp.0)),
+            Event::LeaveAt(function, sp) => self.call(thread, Hook::Leave, function, Some(sp.0)),
+            Event::TailcallAt(function, sp) => self.call(thread, Hook::Tailcall, function, Some(sp.0)),
             _ => self.callback(thread, &step.event),
         }
     }
@@ -158,7 +165,7 @@ impl<P: Profiler> Running<P> {
         })
     }
 
-    fn call(&mut self, thread: usize, hook: Hook, function: FunctionId) -> Outcome {
+    fn call(&mut self, thread: usize, hook: Hook, function: FunctionId, sp: Option<usize>) -> Outcome {
         let (world, hooks) = (self.world.clone(), self.hooks.clone());
         let called = self.threads.run(thread, move || {
             // Code that nobody saw being compiled was compiled all the same.
@@ -167,7 +174,10 @@ impl<P: Profiler> Running<P> {
             }
             let (sp, target) = {
                 let mut world = world.lock();
-                let sp = world.thread(thread).call(hook, function);
+                let sp = match sp {
+                    Some(sp) => world.thread(thread).call_at(hook, function, sp),
+                    None => world.thread(thread).call(hook, function),
+                };
                 let entry = world.entries.map(|entries| match hook {
                     Hook::Enter => entries.enter,
                     Hook::Leave => entries.leave,
@@ -247,24 +257,34 @@ impl Thread {
         sp
     }
 
+    /// As [`call`](Self::call), at a known stack pointer: what lies at or below it is gone.
+    fn call_at(&mut self, hook: Hook, function: FunctionId, sp: usize) -> usize {
+        self.stack.retain(|activation| activation.sp > sp);
+        if hook == Hook::Enter {
+            self.stack.push(Activation { function, sp });
+        }
+        sp
+    }
+
     fn activation(&self, function: FunctionId) -> Option<usize> {
         self.stack.iter().rposition(|activation| activation.function == function)
     }
 
     /// A block of `owner` begins: what the runtime then says about it, and, but for filters, the end of what it had called.
     fn block(&mut self, kind: u32, owner: FunctionId) {
-        let Some(at) = self.activation(owner) else {
+        let found = self.activation(owner).map(|at| self.stack[at].sp - 0x10);
+        let Some(frame_pointer) = self.given.take().or(found) else {
             self.clause = COR_PRF_EX_CLAUSE_INFO::default();
             return;
         };
         self.clause = COR_PRF_EX_CLAUSE_INFO {
             clause_type: COR_PRF_CLAUSE_TYPE(kind),
             program_counter: owner.0,
-            frame_pointer: self.stack[at].sp - 0x10,
+            frame_pointer,
             shadow_stack_pointer: 0,
         };
         if kind != 1 {
-            self.stack.truncate(at + 1);
+            self.stack.retain(|activation| activation.sp > frame_pointer);
         }
     }
 }

@@ -62,12 +62,14 @@ pub(super) struct Thread {
     /// What an exception calls enters below this stack pointer: the frames that threw are still there.
     pub(super) thrown_at: Option<usize>,
     pub(super) clause: COR_PRF_EX_CLAUSE_INFO,
+    /// The test has given the frame pointer of the block that begins next.
+    pub(super) given: Option<usize>,
 }
 
 impl Default for Thread {
     fn default() -> Self {
         let clause = COR_PRF_EX_CLAUSE_INFO::default();
-        Self { is_managed: true, os_thread: 0, stack: Vec::new(), thrown_at: None, clause }
+        Self { is_managed: true, os_thread: 0, stack: Vec::new(), thrown_at: None, clause, given: None }
     }
 }
 
