@@ -80,7 +80,7 @@ pub struct ExceptionContent<'cb> {
 ///     names: &NameCache,
 ///     exception: ObjectId<'_>,
 /// ) -> Option<String> {
-///     reader.read(info, names, exception, 200)?.message
+///     reader.read(info, names, exception, 200)?.message.map(|message| message.to_string())
 /// }
 /// ```
 #[derive(Default)]
