@@ -116,9 +116,10 @@ struct Helper {
 impl Helper {
     fn run(&mut self, interval: Duration) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut pauses = Pauses::new(interval);
             while !self.is_over(monotonic_ns()) {
                 self.round();
-                std::thread::park_timeout(interval);
+                std::thread::park_timeout(pauses.next());
             }
             self.stop();
         }));
@@ -193,6 +194,27 @@ impl Helper {
             }
             std::thread::park_timeout(Duration::from_millis(2));
         }
+    }
+}
+
+/// Pauses between half and one and a half of an interval, in no order: looks at regular intervals would see a
+/// program that repeats itself always at the same place.
+struct Pauses {
+    interval: Duration,
+    state: u64,
+}
+
+impl Pauses {
+    fn new(interval: Duration) -> Self {
+        Self { interval, state: clock::ticks() | 1 }
+    }
+
+    /// The next one (a xorshift generator; Marsaglia 2003).
+    fn next(&mut self) -> Duration {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.interval / 2 + self.interval.mul_f64((self.state >> 11) as f64 / (1_u64 << 53) as f64)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
+    /// No instrument but `calls` uses the hooks.
+    pub(crate) calls_alone: bool,
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
@@ -86,6 +88,11 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
     }
     let patterns = request.programs.patterns(request.trust_writable).map_err(|error| error.0)?;
     Ok(ProgramNames::of_this_process(&command_line()).match_any(&patterns))
+}
+
+/// Whether an instrument can ask for enter and leave hooks.
+fn may_use_hooks(name: &str) -> bool {
+    !matches!(name, "events")
 }
 
 /// Why the agent steps aside.
@@ -150,6 +157,7 @@ fn start_instruments(
         functions: Arc::clone(&functions),
         helper: helper.clone(),
         interval_ns: interval.as_nanos() as u64,
+        calls_alone: !request.instruments.iter().any(|other| other.name != "calls" && may_use_hooks(&other.name)),
         start_ns,
         redact: Arc::new(Redaction::new(&request.redact, writer)),
     };

@@ -1,6 +1,6 @@
 //! The profiler's share of a time, from the number of hooks that ran in it.
 
-use clrscope_recording::model::HookCost;
+use clrscope_recording::model::{CallsInfo, HookCost};
 
 /// Cost of an enter and of a leave, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -50,18 +50,27 @@ pub(crate) struct Share {
     pub(crate) high: u64,
 }
 
-/// What hooks cost in one process.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// What hooks cost in one process: of each function, the enter hooks of what it calls and its own leave hooks.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cost {
+    /// Where nothing was measured in the program itself.
+    usual: Estimate,
+    /// By slot; empty where nothing was.
+    measured: Vec<Estimate>,
+}
+
+/// Likely cost with its bounds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Estimate {
     likely: Pair,
     low: Pair,
     high: Pair,
 }
 
-impl Cost {
+impl Estimate {
     /// Takes measured constants as far as they make sense: finite, not negative, not
     /// absurd, bounds in order.
-    pub(crate) fn new(measured: &HookCost) -> Self {
+    fn new(measured: &HookCost) -> Self {
         let sane = |ns: f64| if ns > 0.0 && ns <= MOST_NS { ns } else { 0.0 };
         let likely = Pair { enter: sane(measured.enter_ns), leave: sane(measured.leave_ns) };
         let pair = likely.enter + likely.leave;
@@ -74,58 +83,115 @@ impl Cost {
         }
     }
 
+    fn set_enter(&mut self, of: &Self) {
+        self.likely.enter = of.likely.enter;
+        self.low.enter = of.low.enter;
+        self.high.enter = of.high.enter;
+    }
+
+    fn set_leave(&mut self, of: &Self) {
+        self.likely.leave = of.likely.leave;
+        self.low.leave = of.low.leave;
+        self.high.leave = of.high.leave;
+    }
+}
+
+impl Cost {
+    /// `slot` tells the place of a function of the recording, of which there are `slots`.
+    pub(crate) fn new(calls: &CallsInfo, slots: usize, slot: impl Fn(u32) -> u32) -> Self {
+        let usual = Estimate::new(&calls.hook_cost);
+        let mut measured = Vec::new();
+        if !calls.pair_costs.is_empty() {
+            measured.resize(slots, usual);
+        }
+        for pair in &calls.pair_costs {
+            let estimate = Estimate::new(&pair.cost);
+            if let Some(caller) = measured.get_mut(slot(pair.caller) as usize) {
+                caller.set_enter(&estimate);
+            }
+            if let Some(callee) = measured.get_mut(slot(pair.callee) as usize) {
+                callee.set_leave(&estimate);
+            }
+        }
+        Self { usual, measured }
+    }
+
+    fn of(&self, slot: u32) -> &Estimate {
+        self.measured.get(slot as usize).unwrap_or(&self.usual)
+    }
+
     /// Whether hooks cost nothing, so that nothing needs to be taken out.
     pub(crate) fn is_zero(&self) -> bool {
-        self.likely == Pair::default()
+        self.usual.likely == Pair::default() && self.measured.is_empty()
     }
 
-    /// Cost of one enter, nanoseconds.
-    pub(crate) fn enter_ns(&self) -> f64 {
-        self.likely.enter
+    /// Cost of entering what the function calls, nanoseconds.
+    pub(crate) fn enter_ns(&self, slot: u32) -> f64 {
+        self.of(slot).likely.enter
     }
 
-    /// Cost of one leave, nanoseconds.
-    pub(crate) fn leave_ns(&self) -> f64 {
-        self.likely.leave
+    /// Cost of leaving the function, nanoseconds.
+    pub(crate) fn leave_ns(&self, slot: u32) -> f64 {
+        self.of(slot).likely.leave
     }
 
-    /// The share of hooks in `measured_ns`: never more than all of it.
-    pub(crate) fn share(&self, hooks: Hooks, measured_ns: u64) -> Share {
+    /// The share of the function's hooks in `measured_ns`: never more than all of it.
+    pub(crate) fn share(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> Share {
         let bounded = |pair: Pair| pair.of(hooks).min(measured_ns);
-        Share { likely: bounded(self.likely), low: bounded(self.low), high: bounded(self.high) }
+        let of = self.of(slot);
+        Share { likely: bounded(of.likely), low: bounded(of.low), high: bounded(of.high) }
     }
 
-    /// Which part of the modelled cost of `hooks` fits into `measured_ns`, 0 to 1.
-    pub(crate) fn fit(&self, hooks: Hooks, measured_ns: u64) -> f64 {
-        let modelled = self.likely.of(hooks);
+    /// Which part of the modelled cost of the function's hooks fits into `measured_ns`, 0 to 1.
+    pub(crate) fn fit(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> f64 {
+        let modelled = self.of(slot).likely.of(hooks);
         if modelled <= measured_ns { 1.0 } else { measured_ns as f64 / modelled as f64 }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::model::PairCost;
+
     use super::*;
+
+    fn cost(hook_cost: HookCost) -> Cost {
+        Cost::new(&CallsInfo { hook_cost, ..CallsInfo::default() }, 3, |function| function)
+    }
 
     #[test]
     fn a_share_is_bounded_by_what_was_measured() {
-        let cost = Cost::new(&HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.5, pair_high_ns: 6.0 });
+        let cost = cost(HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.5, pair_high_ns: 6.0 });
         let hooks = Hooks { enters: 10, leaves: 4 };
-        assert_eq!(cost.share(hooks, 1_000), Share { likely: 24, low: 12, high: 48 });
-        assert_eq!(cost.share(hooks, 20), Share { likely: 20, low: 12, high: 20 });
-        assert!((cost.fit(hooks, 12) - 0.5).abs() < 1e-9);
+        assert_eq!(cost.share(1, hooks, 1_000), Share { likely: 24, low: 12, high: 48 });
+        assert_eq!(cost.share(1, hooks, 20), Share { likely: 20, low: 12, high: 20 });
+        assert!((cost.fit(1, hooks, 12) - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn senseless_constants_cost_nothing() {
-        let cost =
-            Cost::new(&HookCost { enter_ns: f64::NAN, leave_ns: -3.0, pair_low_ns: 9.0, pair_high_ns: f64::INFINITY });
+        let cost = cost(HookCost { enter_ns: f64::NAN, leave_ns: -3.0, pair_low_ns: 9.0, pair_high_ns: f64::INFINITY });
         assert!(cost.is_zero());
-        assert_eq!(cost.share(Hooks { enters: u64::MAX, leaves: u64::MAX }, 5), Share::default());
+        assert_eq!(cost.share(0, Hooks { enters: u64::MAX, leaves: u64::MAX }, 5), Share::default());
     }
 
     #[test]
     fn an_unknown_cost_with_an_upper_bound_has_an_upper_bound() {
-        let cost = Cost::new(&HookCost { pair_high_ns: 4.0, ..HookCost::default() });
-        assert_eq!(cost.share(Hooks { enters: 1, leaves: 1 }, 100), Share { likely: 0, low: 0, high: 4 });
+        let cost = cost(HookCost { pair_high_ns: 4.0, ..HookCost::default() });
+        assert_eq!(cost.share(2, Hooks { enters: 1, leaves: 1 }, 100), Share { likely: 0, low: 0, high: 4 });
+    }
+
+    #[test]
+    fn what_was_measured_in_the_program_counts_for_that_caller_and_that_callee() {
+        let usual = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.5, pair_high_ns: 6.0 };
+        let here = HookCost { enter_ns: 0.5, leave_ns: 0.5, pair_low_ns: 0.8, pair_high_ns: 1.2 };
+        let pair_costs =
+            vec![PairCost { caller: 0, callee: 2, cost: here }, PairCost { caller: 9, callee: 9, cost: here }];
+        let calls = CallsInfo { hook_cost: usual, pair_costs, ..CallsInfo::default() };
+        let cost = Cost::new(&calls, 3, |function| function);
+        let hooks = Hooks { enters: 10, leaves: 10 };
+        assert_eq!(cost.share(0, hooks, 1_000).likely, 5 + 10, "its calls here, its own leaves as usual");
+        assert_eq!(cost.share(1, hooks, 1_000).likely, 20 + 10);
+        assert_eq!(cost.share(2, hooks, 1_000), Share { likely: 20 + 5, low: 10 + 4, high: 40 + 6 });
     }
 }

@@ -66,10 +66,11 @@ pub(crate) fn edges(
     };
     let parts = fold(selected.threads.len(), new, |(summer, keys, sums), at| {
         let mut tree = selected.threads[at].tree.load();
-        for (key, edge) in summer.sum(&mut tree, catalog, &columns.cost, keys).entries() {
-            let key = key as usize;
+        let summed = summer.sum(&mut tree, catalog, &columns.cost, keys);
+        for (key, edge) in summed.entries() {
+            let (key, callee) = (key as usize, summed.callee(key));
             sums.resize(sums.len().max(key + 1), Times::default());
-            sums[key].add(&columns.times(&edge));
+            sums[key].add(&columns.times(callee, &edge));
         }
     });
     let mut merged: FxHashMap<Edge, Times> = FxHashMap::default();

@@ -5,7 +5,7 @@ use crate::rows::Times;
 use crate::sums::Sums;
 
 /// How rows of one process are made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub(crate) cost: Cost,
     /// Times as measured.
@@ -15,9 +15,9 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The row of one key in one thread; see the crate's page for the definitions.
-    pub(crate) fn times(&self, sums: &Sums) -> Times {
-        let share = self.cost.share(sums.hooks, sums.own.wall_ns);
+    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the crate's page for the definitions.
+    pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
+        let share = self.cost.share(slot, sums.hooks, sums.own.wall_ns);
         let exclusive = sums.own.wall_ns - share.likely;
         let least = exclusive.saturating_add(sums.suspended_ns);
         // Rounding, and times of odd recordings, must not make anything negative.

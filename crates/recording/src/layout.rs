@@ -232,6 +232,9 @@ pub mod function {
     pub const JIT: u32 = 1;
     /// Paths that found no memory.
     pub const TRUNCATED: u32 = 2;
+    /// No call at all: blocks full of this stand for a moment before a caller's own while the cost of
+    /// hooks is measured. Readers pass over such edges.
+    pub const NOBODY: u32 = 3;
     /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.
@@ -260,6 +263,9 @@ pub mod thread {
     pub const FRAMES_END: usize = 40;
     /// `u32`: bytes of the thread's last piece of the arena.
     pub const PIECE_BYTES: usize = 48;
+    /// `u32`: 1 while hooks of `clock=tsc` are not to read the clock, to measure what that costs;
+    /// meaningless outside.
+    pub const CLOCK_OFF: usize = 52;
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.
@@ -359,6 +365,8 @@ pub mod record {
     pub const CALLS: u16 = 9;
     /// Measured cost of the hooks.
     pub const HOOK_COST: u16 = 10;
+    /// Measured cost of the hooks of what one function calls.
+    pub const PAIR_COST: u16 = 14;
     /// The launcher's part: command, start.
     pub const RUN: u16 = 11;
     /// The root program ended.

@@ -62,7 +62,13 @@ impl<'a> PayloadReader<'a> {
         head
     }
 
-    /// The next number.
+    /// Whether everything has been read.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The next number, 0 past the end.
     pub fn u32(&mut self) -> u32 {
         crate::layout::u32_at(self.take(4), 0)
     }

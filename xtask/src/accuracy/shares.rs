@@ -1,10 +1,11 @@
-//! Shares of CPU time of four groups with very different numbers of calls. CPU time, because on a busy machine the wall time of a
+//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy machine the wall time of a
 //! program tells more about the others than about itself.
 
 use clrscope_analysis::{Query, functions};
+use clrscope_recording::model::Process;
 use clrscope_testkit::Runtime;
 
-use crate::agents::{program, under_agent};
+use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
 
 /// How much to run.
@@ -16,16 +17,35 @@ pub(super) struct Plan {
     pub(super) rounds: usize,
 }
 
-const GROUPS: [&str; 4] = ["Dense", "Medium", "Sparse", "Lone"];
+/// A program whose groups of functions print their calls and times; the last one makes no calls.
+struct Program {
+    name: &'static str,
+    about: &'static str,
+    groups: &'static [&'static str],
+}
+
+const PROGRAMS: [Program; 2] = [
+    Program {
+        name: "Shares",
+        about: "a call every two, ten, two hundred nanoseconds, and none",
+        groups: &["Dense", "Medium", "Sparse", "Lone"],
+    },
+    Program {
+        name: "Mixed",
+        about: "waits for memory, for each other, for arithmetic, for wrong guesses, for nothing",
+        groups: &["Chase", "Fib", "Sum", "Turns", "Lone"],
+    },
+];
+
 /// The clocks with their limits of goal P12, in points.
 const CLOCKS: [(&str, f64); 2] = [("calls", 5.0), ("calls:clock=tsc", 10.0)];
 
 /// One value per group.
-type PerGroup = [f64; 4];
+type PerGroup = Vec<f64>;
 
 /// What the program says about itself.
 struct Truth {
-    calls: [u64; 4],
+    calls: Vec<u64>,
     /// CPU nanoseconds.
     times: PerGroup,
     shares: PerGroup,
@@ -33,7 +53,7 @@ struct Truth {
 
 /// What a report says.
 struct Reported {
-    calls: [u64; 4],
+    calls: Vec<u64>,
     /// CPU nanoseconds as measured.
     measured: PerGroup,
     raw: PerGroup,
@@ -44,23 +64,30 @@ struct Reported {
     leave_ns: f64,
     pair_low_ns: f64,
     pair_high_ns: f64,
+    /// What the run itself found a pair to cost, where it could.
+    pairs: Vec<Option<f64>>,
 }
 
-/// Runs the interleaved series and prints the table; how many goals were missed.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
+/// Runs the interleaved series of each program and prints the tables; how many goals were missed.
 pub(super) fn run(runtime: &Runtime, plan: Plan) -> Result<usize, String> {
+    PROGRAMS.iter().try_fold(0, |missed, program| Ok(missed + run_program(runtime, program, plan)?))
+}
+
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+fn run_program(runtime: &Runtime, program: &Program, plan: Plan) -> Result<usize, String> {
     let (mut bare, mut reported) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..plan.runs {
-        bare.push(run_bare(runtime, plan.rounds)?);
+        bare.push(run_bare(runtime, program, plan.rounds)?);
         for (clock, list) in CLOCKS.iter().zip(&mut reported) {
-            list.push(run_under(runtime, plan.rounds, clock.0)?);
+            list.push(run_under(runtime, program, plan.rounds, clock.0)?);
         }
     }
-    let truth: Vec<Spread> = (0..4).map(|g| of(&bare, |b| b.shares[g])).collect();
-    println!("\nshares of CPU time, in percent; medians of {} runs each, interleaved", plan.runs);
+    let truth: Vec<Spread> = (0..program.groups.len()).map(|g| of(&bare, |b| b.shares[g])).collect();
+    println!("\n{}: {}", program.name, program.about);
+    println!("shares of CPU time, in percent; medians of {} runs each, interleaved", plan.runs);
     let mut missed = 0;
     for ((clock, limit), list) in CLOCKS.iter().zip(&reported) {
-        missed += print_clock(clock, *limit, &bare, &truth, list);
+        missed += print_clock(program, clock, *limit, &bare, &truth, list);
     }
     Ok(missed)
 }
@@ -70,7 +97,15 @@ fn of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
 }
 
 #[expect(clippy::print_stdout, reason = "a command line tool")]
-fn print_clock(clock: &str, limit: f64, bare: &[Truth], truth: &[Spread], list: &[Reported]) -> usize {
+fn print_clock(
+    program: &Program,
+    clock: &str,
+    limit: f64,
+    bare: &[Truth],
+    truth: &[Spread],
+    list: &[Reported],
+) -> usize {
+    let lone = program.groups.len() - 1;
     let cost = |value: fn(&Reported) -> f64| of(list, value).median;
     println!(
         "\n{clock}: a pair of hooks {:.2} ns ({:.2} to {:.2}), {:.2} of it on the callee's time",
@@ -79,9 +114,11 @@ fn print_clock(clock: &str, limit: f64, bare: &[Truth], truth: &[Spread], list: 
         cost(|r| r.pair_high_ns),
         cost(|r| r.leave_ns)
     );
-    println!("  group    calls        bare (spread)    raw     shown (spread)   off   bounds          a pair   P12");
+    println!(
+        "  group    calls        bare (spread)    raw     shown (spread)   off   bounds          a pair  found   P12"
+    );
     let mut missed = 0;
-    for (g, group) in GROUPS.iter().enumerate() {
+    for (g, group) in program.groups.iter().enumerate() {
         let (raw, shown) = (of(list, |r| r.raw[g]), of(list, |r| r.shown[g]));
         let (low, high) = (of(list, |r| r.low[g]).median, of(list, |r| r.high[g]).median);
         let off = shown.median - truth[g].median;
@@ -92,8 +129,10 @@ fn print_clock(clock: &str, limit: f64, bare: &[Truth], truth: &[Spread], list: 
         let pair = list
             .iter()
             .zip(bare)
-            .map(|(r, b)| (r.measured[g] - b.times[g] * r.measured[3] / b.times[3]) / r.calls[g].max(1) as f64);
+            .map(|(r, b)| (r.measured[g] - b.times[g] * r.measured[lone] / b.times[lone]) / r.calls[g].max(1) as f64);
         let pair = Spread::of(&pair.collect::<Vec<_>>()).median;
+        let found: Vec<f64> = list.iter().filter_map(|r| r.pairs[g]).collect();
+        let found = if found.is_empty() { "-".to_owned() } else { format!("{:.2}", Spread::of(&found).median) };
         missed += usize::from(!exact) + usize::from(!near) + usize::from(!inside);
         let verdict = match (exact, near, inside) {
             (true, true, true) => "met",
@@ -102,7 +141,7 @@ fn print_clock(clock: &str, limit: f64, bare: &[Truth], truth: &[Spread], list: 
             (.., false) => "OUTSIDE BOUNDS",
         };
         println!(
-            "  {group:7} {:>11}  {:6.1} ({:3.1})   {:6.1}   {:6.1} ({:3.1})   {off:+5.1}   {low:5.1} to {high:5.1}   {pair:6.2}   {verdict}",
+            "  {group:7} {:>11}  {:6.1} ({:3.1})   {:6.1}   {:6.1} ({:3.1})   {off:+5.1}   {low:5.1} to {high:5.1}   {pair:6.2} {found:>6}   {verdict}",
             bare[0].calls[g],
             truth[g].median,
             truth[g].width(),
@@ -114,33 +153,36 @@ fn print_clock(clock: &str, limit: f64, bare: &[Truth], truth: &[Spread], list: 
     missed
 }
 
-fn run_bare(runtime: &Runtime, rounds: usize) -> Result<Truth, String> {
-    let output = run_measured(runtime.command(&program("Shares")?).arg(rounds.to_string()))?.stdout;
-    let (mut calls, mut times) = ([0; 4], [0.0; 4]);
-    for (g, group) in GROUPS.iter().enumerate() {
+fn run_bare(runtime: &Runtime, program: &Program, rounds: usize) -> Result<Truth, String> {
+    let output = run_measured(runtime.command(&dll(program.name)?).arg(rounds.to_string()))?.stdout;
+    let (mut calls, mut times) = (Vec::new(), Vec::new());
+    for group in program.groups {
         let line = output.lines().find_map(|line| line.strip_prefix(group)?.strip_prefix(' '));
-        let (count, ns) = line.and_then(|line| line.split_once(' ')).ok_or("Shares printed something else")?;
-        calls[g] = count.parse().map_err(|_| "Shares printed no count")?;
-        times[g] = ns.parse().map_err(|_| "Shares printed no time")?;
+        let (count, ns) = line.and_then(|line| line.split_once(' ')).ok_or("the program printed something else")?;
+        calls.push(count.parse().map_err(|_| "the program printed no count")?);
+        times.push(ns.parse().map_err(|_| "the program printed no time")?);
     }
-    Ok(Truth { calls, times, shares: shares(times) })
+    Ok(Truth { calls, shares: shares(&times), times })
 }
 
-fn run_under(runtime: &Runtime, rounds: usize, request: &str) -> Result<Reported, String> {
+fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str) -> Result<Reported, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let out = folder.path().join("run.clrs.d");
-    let mut command = runtime.command(&program("Shares")?);
+    let mut command = runtime.command(&dll(program.name)?);
     under_agent(command.arg(rounds.to_string()), request, &out);
     run_measured(&mut command)?;
     let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
     let query = Query { raw: true, ..Query::default() };
     let rows = functions(&recording, &query).map_err(|problem| format!("{problem:?}"))?.rows;
-    let (mut calls, mut measured, mut shown, mut least, mut most) = ([0; 4], [0.0; 4], [0.0; 4], [0.0; 4], [0.0; 4]);
-    for (g, group) in GROUPS.iter().enumerate() {
-        let (caller, callee) = (format!("Shares::{group}"), format!("Shares::{group}Callee"));
-        for row in rows.iter().filter(|row| row.function.name() == caller || row.function.name() == callee) {
+    let none = || vec![0.0; program.groups.len()];
+    let (mut calls, mut measured, mut shown, mut least, mut most) =
+        (vec![0; program.groups.len()], none(), none(), none(), none());
+    for (g, group) in program.groups.iter().enumerate() {
+        // The group's own function, and below it those whose names begin with its.
+        let caller = format!("{}::{group}", program.name);
+        for row in rows.iter().filter(|row| row.function.name().starts_with(&caller)) {
             let times = &row.times;
-            if row.function.name() == callee {
+            if row.function.name() != caller {
                 calls[g] += times.calls;
             }
             let all = times.exclusive_cpu_ns.ok_or("a row without CPU time")? as f64;
@@ -151,34 +193,50 @@ fn run_under(runtime: &Runtime, rounds: usize, request: &str) -> Result<Reported
             most[g] += less(times.profiler_low_ns);
         }
     }
-    let cost = recording.processes[0].calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default();
+    let process = &recording.processes[0];
+    for pair in &process.calls.as_ref().unwrap().pair_costs {
+        eprintln!(
+            "PAIR {} -> {} {:?}",
+            process.functions[pair.caller as usize].name, process.functions[pair.callee as usize].name, pair.cost
+        );
+    let cost = process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default();
     Ok(Reported {
         calls,
+        raw: shares(&measured),
         measured,
-        raw: shares(measured),
-        shown: shares(shown),
-        low: bounds(least, most),
-        high: bounds(most, least),
+        shown: shares(&shown),
+        low: bounds(&least, &most),
+        high: bounds(&most, &least),
         enter_ns: cost.enter_ns,
         leave_ns: cost.leave_ns,
         pair_low_ns: cost.pair_low_ns,
         pair_high_ns: cost.pair_high_ns,
+        pairs: program.groups.iter().map(|group| pair_in(process, &format!("{}::{group}", program.name))).collect(),
     })
+}
+
+/// What a pair was measured to cost in the calls that a function makes.
+fn pair_in(process: &Process, caller: &str) -> Option<f64> {
+    let calls = process.calls.as_ref()?;
+    let is_caller = |index: u32| process.functions.get(index as usize).is_some_and(|f| f.name == caller);
+    let measured = calls.pair_costs.iter().find(|pair| is_caller(pair.caller))?;
+    Some(measured.cost.enter_ns + measured.cost.leave_ns)
 }
 
 /// Percent of the sum.
-fn shares(times: PerGroup) -> PerGroup {
+fn shares(times: &[f64]) -> PerGroup {
     let all: f64 = times.iter().sum();
-    times.map(|time| if all > 0.0 { 100.0 * time / all } else { 0.0 })
+    times.iter().map(|time| if all > 0.0 { 100.0 * time / all } else { 0.0 }).collect()
 }
 
 /// Each group's share with `own` for itself and `others` for the rest.
-fn bounds(own: PerGroup, others: PerGroup) -> PerGroup {
+fn bounds(own: &[f64], others: &[f64]) -> PerGroup {
     let all: f64 = others.iter().sum();
-    std::array::from_fn(|g| {
-        let sum = all - others[g] + own[g];
-        if sum > 0.0 { 100.0 * own[g] / sum } else { 0.0 }
-    })
+    let of = |(own, other): (&f64, &f64)| {
+        let sum = all - other + own;
+        if sum > 0.0 { 100.0 * own / sum } else { 0.0 }
+    };
+    own.iter().zip(others).map(of).collect()
 }
 
 #[cfg(test)]
@@ -186,8 +244,8 @@ mod tests {
     #[test]
     fn bounds_take_the_most_for_oneself_and_the_least_for_others() {
         let (least, most) = ([10.0, 0.0, 30.0, 40.0], [20.0, 10.0, 40.0, 50.0]);
-        assert_eq!(super::shares(least)[3], 50.0);
-        assert_eq!(super::bounds(least, most)[0], 100.0 * 10.0 / 110.0);
-        assert_eq!(super::bounds(most, least)[0], 100.0 * 20.0 / 90.0);
+        assert_eq!(super::shares(&least)[3], 50.0);
+        assert_eq!(super::bounds(&least, &most)[0], 100.0 * 10.0 / 110.0);
+        assert_eq!(super::bounds(&most, &least)[0], 100.0 * 20.0 / 90.0);
     }
 }

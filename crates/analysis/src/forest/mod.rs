@@ -68,9 +68,9 @@ impl<'a> Forest<'a> {
         let mut pruned = Pruned::default();
         for selected in &self.selected {
             let names = Names::new(selected, &self.query);
-            let columns = columns(selected, &self.query);
+            let columns = columns(selected, &names.catalog, &self.query);
             for (threads, shown) in self.sets(selected) {
-                let mut walk = Walk::new(self, &names, columns, threads, shown, options);
+                let mut walk = Walk::new(self, &names, columns.clone(), threads, shown, options);
                 walk.run(&mut visit)?;
                 pruned.subtrees = pruned.subtrees.saturating_add(walk.pruned.subtrees);
                 pruned.inclusive_ns = pruned.inclusive_ns.saturating_add(walk.pruned.inclusive_ns);

@@ -42,7 +42,7 @@ struct Level {
 
 /// What the walks through one process share.
 pub(super) struct Names<'a> {
-    catalog: Catalog<'a>,
+    pub(super) catalog: Catalog<'a>,
     /// Which functions the query wants, where it does not want all.
     wanted: Option<Vec<bool>>,
     /// Place of each slot in the order of names.
@@ -232,7 +232,7 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// The columns of a node; its children's inclusive times become their shares.
     fn share(&mut self, group: &Group, own: NodeTime, hooks: Hooks, children: Range<usize>) -> Times {
-        let share = self.columns.cost.share(hooks, own.wall_ns);
+        let share = self.columns.cost.share(group.slot, hooks, own.wall_ns);
         let within_suspension = self.names.catalog.role(group.slot) == Role::Suspended;
         let is_suspension = |slot| !within_suspension && self.names.catalog.role(slot) == Role::Suspended;
         let mut claims: Vec<Claim> = self.groups[children.clone()]
@@ -319,7 +319,7 @@ fn load(threads: &[&Thread], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<L
             let (hooks, taken) = &mut fits[slot as usize];
             hooks.add_leaves(sums.hooks.leaves);
             hooks.add_enters(sums.hooks.enters);
-            *taken = taken.saturating_add(columns.cost.share(sums.hooks, sums.own.wall_ns).likely);
+            *taken = taken.saturating_add(columns.cost.share(slot, sums.hooks, sums.own.wall_ns).likely);
         }
         trees.push((at, Loaded::new(tree)));
     });
@@ -334,10 +334,10 @@ fn load(threads: &[&Thread], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<L
         }
     }
     trees.sort_by_key(|(at, _)| *at);
-    let fit = |&(hooks, taken): &(Hooks, u64)| columns.cost.fit(hooks, taken);
+    let fit = |slot, &(hooks, taken): &(Hooks, u64)| columns.cost.fit(slot, hooks, taken);
     let costs = FittedCosts {
-        leave_ns: fits.iter().map(|f| fit(f) * columns.cost.leave_ns()).collect(),
-        enter_ns: fits.iter().map(|f| fit(f) * columns.cost.enter_ns()).collect(),
+        leave_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.leave_ns(slot)).collect(),
+        enter_ns: (0..).zip(&fits).map(|(slot, f)| fit(slot, f) * columns.cost.enter_ns(slot)).collect(),
     };
     let mut trees: Vec<Loaded> = trees.into_iter().map(|(_, tree)| tree).collect();
     trees.iter_mut().for_each(|tree| tree.set_costs(catalog, &costs));

@@ -63,7 +63,7 @@ impl Counter {
         for (slot, fit) in self.fits.iter_mut().enumerate() {
             let Counts { calls, enters } = self.counts[slot];
             let leaves = if catalog.role(slot as Slot) == Role::Managed { calls } else { 0 };
-            *fit = cost.fit(Hooks { enters, leaves }, self.walls[slot]);
+            *fit = cost.fit(slot as Slot, Hooks { enters, leaves }, self.walls[slot]);
         }
         &self.fits
     }

@@ -117,6 +117,11 @@ impl<K: Keys> Summed<'_, K> {
         self.summer.touched.iter().map(|&key| (key, self.sums(key)))
     }
 
+    /// The function whose calls a key's calls are.
+    pub(crate) fn callee(&self, key: u32) -> Slot {
+        self.keys.callee(key)
+    }
+
     fn sums(&self, key: u32) -> Sums {
         let (at, summer) = (key as usize, self.summer);
         let (cell, rare) = (&summer.cells[at], &summer.rare[at]);
@@ -174,10 +179,14 @@ impl Summer {
         let fits = self.counter.fits(tree, catalog, cost);
         self.known.clear();
         self.known.extend(catalog.places().iter().map(|&place| Known {
-            leave_ns: if place.role == Role::Managed { cost.leave_ns() * fits[place.slot as usize] } else { 0.0 },
+            leave_ns: if place.role == Role::Managed {
+                cost.leave_ns(place.slot) * fits[place.slot as usize]
+            } else {
+                0.0
+            },
             place,
         }));
         self.enter_ns.clear();
-        self.enter_ns.extend(fits.iter().map(|fit| cost.enter_ns() * fit));
+        self.enter_ns.extend((0..).zip(fits).map(|(slot, fit)| cost.enter_ns(slot) * fit));
     }
 }

@@ -74,7 +74,7 @@ impl<'a> ProcessSums<'a> {
     /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
     pub(crate) fn new(selected: &Selected<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(selected.process);
-        let columns = columns(selected, query);
+        let columns = columns(selected, &catalog, query);
         let new = || (Summer::default(), Part::default());
         let parts = fold(selected.threads.len(), new, |(summer, part), at| {
             let thread = selected.threads[at];
@@ -121,10 +121,10 @@ impl<'a> ProcessSums<'a> {
 }
 
 /// How the columns of a process's rows are made.
-pub(crate) fn columns(selected: &Selected<'_>, query: &Query) -> Columns {
+pub(crate) fn columns(selected: &Selected<'_>, catalog: &Catalog<'_>, query: &Query) -> Columns {
     let calls = selected.process.calls.as_ref();
     Columns {
-        cost: calls.map_or(Cost::default(), |c| Cost::new(&c.hook_cost)),
+        cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
         raw: query.raw,
         cpu: calls.is_some_and(|c| c.cpu_measured),
     }
@@ -153,7 +153,7 @@ impl<'a> Part<'a> {
         let mut own = ThreadOwn::default();
         self.merged.resize(self.merged.len().max(catalog.len()), Merged::default());
         for (slot, sums) in summed.entries() {
-            let times = columns.times(&sums);
+            let times = columns.times(slot, &sums);
             count(&mut totals, catalog, slot, &times, columns.raw);
             if slot == catalog.root() {
                 own.outside_ns = times.exclusive_ns;

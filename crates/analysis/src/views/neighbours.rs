@@ -64,7 +64,9 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
         totals.push((selected.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let is_wanted = |slot: Slot| wanted.get(slot as usize) == Some(&true);
-        let edges = edges(&selected, &sums.catalog, &columns(&selected, query), |edge| is_wanted(side.ends(edge).0));
+        let edges = edges(&selected, &sums.catalog, &columns(&selected, &sums.catalog, query), |edge| {
+            is_wanted(side.ends(edge).0)
+        });
         let about = (0..sums.catalog.len() as Slot).filter(|&slot| is_wanted(slot));
         for (slot, function) in about.filter_map(|slot| Some((slot, sums.row_of(slot)?))) {
             let (rows, left_out) = rows(&edges, slot, side, &sums.catalog, query);
@@ -116,7 +118,7 @@ pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGra
         // Threads call nothing that calls them, and are drawn by nobody.
         wanted.push(false);
         let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
-        let edges = edges(&selected, &sums.catalog, &columns(&selected, query), both);
+        let edges = edges(&selected, &sums.catalog, &columns(&selected, &sums.catalog, query), both);
         let mut kept: Vec<_> = (0..sums.catalog.len() as Slot)
             .filter(|&s| wanted[s as usize])
             .filter_map(|s| Some((s, sums.row_of(s)?)))

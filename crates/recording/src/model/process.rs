@@ -114,8 +114,10 @@ pub struct CallsInfo {
     pub trivial: bool,
     /// CPU time was measured: the `cpu_ns` columns mean something.
     pub cpu_measured: bool,
-    /// What one call costs in hooks.
+    /// What one call costs in hooks, where nothing better is known.
     pub hook_cost: HookCost,
+    /// What it was measured to cost in the program itself, by caller in ascending order.
+    pub pair_costs: Vec<PairCost>,
     /// Nanoseconds between two looks of the helper thread.
     pub interval_ns: u64,
 }
@@ -134,6 +136,17 @@ pub struct HookCost {
     pub pair_low_ns: f64,
     /// The whole pair costs at most this.
     pub pair_high_ns: f64,
+}
+
+/// What a hook pair was measured to cost where one function calls another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairCost {
+    /// Index of the caller in [`Process::functions`].
+    pub caller: u32,
+    /// Index of the function that it called most meanwhile.
+    pub callee: u32,
+    /// The cost.
+    pub cost: HookCost,
 }
 
 /// What kind of thing a row or node stands for.

@@ -82,6 +82,9 @@ pub(crate) struct TreeRoot {
 /// a whole beside the tree that is made from it.
 const RELEASE_BLOCKS: u32 = 1 << 20;
 
+/// Blocks full of [`function::NOBODY`] that may stand in a tree beside the thread's own.
+const DOSES: u32 = 16;
+
 /// A chain of blocks that is being walked: the edges of one caller.
 struct Chain {
     block: u32,
@@ -92,8 +95,13 @@ struct Chain {
 /// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims are
 /// bounded by the arena when the recording is opened.
 pub(crate) fn decode(sources: &TreeSources, root: TreeRoot) -> CallTree {
-    let mut walk =
-        Walk { arena: &sources.arena, sources, left: root.blocks, builder: CallTreeBuilder::default(), visited: 0 };
+    let mut walk = Walk {
+        arena: &sources.arena,
+        sources,
+        left: root.blocks.saturating_add(DOSES),
+        builder: CallTreeBuilder::default(),
+        visited: 0,
+    };
     walk.run(root);
     sources.arena.release();
     walk.builder.finish()
@@ -134,6 +142,10 @@ impl<'a> Walk<'a> {
             if function == 0 {
                 // Edges fill a block in order, and only a full block has a next one.
                 stack.pop();
+                continue;
+            }
+            if function == function::NOBODY {
+                // Stood there to measure something when the recording was cut off.
                 continue;
             }
             let node = self.push_node(block, at, slot, parent, function);

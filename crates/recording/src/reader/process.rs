@@ -10,8 +10,8 @@ use super::numbers::{self, function_kind, source_kind, thread_role};
 use super::segment::SegmentBytes;
 use crate::layout::{block, function, kind, record, state, thread, u32_at, u64_at};
 use crate::model::{
-    CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Problem, Process, Thread,
-    ThreadRole, TickClock, TreeSource,
+    CallsInfo, Clock, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, PairCost, Problem, Process,
+    Thread, ThreadRole, TickClock, TreeSource,
 };
 use crate::payload::PayloadReader;
 
@@ -170,6 +170,7 @@ impl Dictionary {
             record::PATTERN_MATCHED => self.process.matched_patterns.push(p.text()),
             record::CALLS => self.take_calls(p),
             record::HOOK_COST => self.take_hook_cost(p),
+            record::PAIR_COST => self.take_pair_cost(p),
             // Thread names and carries are read by those who need them; the rest is from the future.
             _ => {}
         }
@@ -208,6 +209,7 @@ impl Dictionary {
             trivial,
             interval_ns: p.u64(),
             hook_cost: calls.hook_cost,
+            pair_costs: std::mem::take(&mut calls.pair_costs),
             cpu_measured: false,
         };
     }
@@ -216,6 +218,17 @@ impl Dictionary {
         let mut value = || numbers::cost(p.u64());
         let cost = HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() };
         self.process.calls.get_or_insert_default().hook_cost = cost;
+    }
+
+    fn take_pair_cost(&mut self, mut p: PayloadReader<'_>) {
+        let (caller, callee) = (p.u32(), p.u32());
+        let mut value = || numbers::cost(p.u64());
+        let cost = HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() };
+        let costs = &mut self.process.calls.get_or_insert_default().pair_costs;
+        match costs.binary_search_by_key(&caller, |known| known.caller) {
+            Ok(at) => costs[at] = PairCost { caller, callee, cost },
+            Err(at) => costs.insert(at, PairCost { caller, callee, cost }),
+        }
     }
 
     fn finish(self, clocks: &Clocks) -> ReadProcess {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::layout::record;
-use crate::model::{Clock, FunctionKind, HookCost, LossReason, SourceKind, ThreadRole};
+use crate::model::{Clock, FunctionKind, HookCost, LossReason, PairCost, SourceKind, ThreadRole};
 use crate::payload::PayloadWriter;
 
 /// What is known of a process at its start.
@@ -241,6 +241,18 @@ impl ProcessWriter {
             payload.u64(value.to_bits());
         }
         self.append(record::HOOK_COST, &payload);
+    }
+
+    /// Notes what a hook pair was measured to cost where one function calls another; the last word
+    /// about a caller counts.
+    pub fn pair_cost(&self, measured: &PairCost) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(measured.caller).u32(measured.callee);
+        let cost = &measured.cost;
+        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
+            payload.u64(value.to_bits());
+        }
+        self.append(record::PAIR_COST, &payload);
     }
 
     fn append(&self, kind: u16, payload: &PayloadWriter) {

@@ -2,8 +2,8 @@
 
 use clrscope_recording::model::{
     CallTree, CallTreeBuilder, CallsInfo, Clock, Event, EventArena, Exit, Fact, Function, FunctionFlags, FunctionKind,
-    HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, Problem, Process, ROOT, Recording, Run, SourceKind,
-    Thread, ThreadRole, TickClock, TreeSource,
+    HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT, Recording, Run,
+    SourceKind, Thread, ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -63,7 +63,7 @@ fn cost() -> impl Strategy<Value = f64> {
 
 prop_compose! {
     fn calls()(
-        tsc: bool, switches: [bool; 5], costs in [cost(), cost(), cost(), cost()], interval_ns: u64,
+        tsc: bool, switches: [bool; 5], pairs in prop::collection::btree_map(any::<u32>(), (any::<u32>(), cost()), 0..4), costs in [cost(), cost(), cost(), cost()], interval_ns: u64,
     ) -> CallsInfo {
         let [noinline, native, helpers, trivial, cpu_measured] = switches;
         let [enter_ns, leave_ns, pair_low_ns, pair_high_ns] = costs;
@@ -71,6 +71,9 @@ prop_compose! {
             clock: if tsc { Clock::Tsc } else { Clock::Sampled },
             noinline, native, helpers, trivial, cpu_measured, interval_ns,
             hook_cost: HookCost { enter_ns, leave_ns, pair_low_ns, pair_high_ns },
+            pair_costs: pairs.into_iter().map(|(caller, (callee, enter_ns))| {
+                PairCost { caller, callee, cost: HookCost { enter_ns, ..HookCost::default() } }
+            }).collect(),
         }
     }
 }

@@ -23,6 +23,7 @@ use clrscope_recording::model::HookCost;
 
 use super::frames::{Frame, frame};
 use super::hooks;
+use super::probe::DOSE;
 use crate::clock;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
 
@@ -127,6 +128,14 @@ unsafe extern "C" {
     );
 }
 
+/// From a block to the one that its calls lead to: coprime to any number of blocks we use.
+const STEP: usize = 12_289;
+
+/// The block that holds the loop's own calls, where `blocks` are numbered.
+fn first_of(blocks: usize) -> usize {
+    1 + STEP % blocks
+}
+
 /// A thread's record, for the hooks alone.
 #[repr(align(128))]
 struct Record([u64; thread::BYTES / 8]);
@@ -136,6 +145,7 @@ struct Bench {
     tree: Vec<[u64; block::STRIDE_TSC / 8]>,
     /// Where in `tree` a multiple of 128 begins, in bytes.
     start: usize,
+    blocks: usize,
     stride: usize,
     frames: Vec<Frame>,
     record: Box<Record>,
@@ -145,17 +155,29 @@ struct Bench {
 impl Bench {
     /// Every block's second edge leads to another block, far away; every block's first edge is `FUNCTION`.
     fn new(points: EntryPoints, stride: usize, blocks: usize) -> Self {
-        let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2) * stride / block::STRIDE_TSC + 2];
+        let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2 + DOSE) * stride / block::STRIDE_TSC + 2];
         let start = tree.as_ptr().addr().next_multiple_of(128) - tree.as_ptr().addr();
         let frames = vec![frame(usize::MAX, std::ptr::null_mut()); 8];
-        let mut bench = Self { tree, start, stride, frames, record: Box::new(Record([0; thread::BYTES / 8])), points };
+        let mut bench =
+            Self { tree, start, blocks, stride, frames, record: Box::new(Record([0; thread::BYTES / 8])), points };
         for number in 1..=blocks {
-            // A step that is coprime to any number of blocks we use visits each once.
-            let other = 1 + (number * 12_289) % blocks;
+            let other = 1 + (number * STEP) % blocks;
             bench.set(number, block::KEYS, FUNCTION);
             bench.set(number, block::CHILDREN + 4, (other * stride) as u32);
         }
+        for dose in 0..DOSE {
+            let at = blocks + 1 + dose;
+            (0..block::EDGES).for_each(|slot| bench.set(at, block::KEYS + slot * 4, function::NOBODY));
+            let next = if dose + 1 == DOSE { first_of(blocks) } else { at + 1 };
+            bench.set(at, block::NEXT, (next * stride) as u32);
+        }
         bench
+    }
+
+    /// Puts blocks that lead nowhere before the one of the loop, or takes them away.
+    fn dose(&mut self, on: bool) {
+        let first = if on { self.blocks + 1 } else { first_of(self.blocks) };
+        self.set(1, block::CHILDREN + 4, (first * self.stride) as u32);
     }
 
     fn base(&mut self) -> *mut u8 {
@@ -166,6 +188,11 @@ impl Bench {
         let at = number * self.stride + field;
         // SAFETY: `new` made room for two blocks more than are numbered.
         unsafe { self.base().add(at).cast::<u32>().write(value) };
+    }
+
+    /// Whether hooks with a clock are to skip it.
+    fn clock_off(&mut self, off: bool) {
+        self.record.0[thread::CLOCK_OFF / 8] = u64::from(off) << (thread::CLOCK_OFF % 8 * 8);
     }
 
     /// Ticks charged to `FUNCTION` in the first block.
@@ -229,6 +256,20 @@ impl Bursts {
     }
 }
 
+/// Bursts before the numbers are good enough to compare with.
+const CONSTANTS_AFTER: u32 = 4;
+
+/// What a pair costs in the loop where nothing hides it, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Constants {
+    /// A pair without its clock.
+    pub(super) counting_ns: f64,
+    /// What blocks that lead nowhere add.
+    pub(super) dose_ns: f64,
+    /// Part of a pair that falls on the callee's time.
+    pub(super) at_leave: f64,
+}
+
 /// The measurement of one process.
 pub(super) struct Calibration {
     bench: Bench,
@@ -236,6 +277,10 @@ pub(super) struct Calibration {
     overlapped: Bursts,
     /// Part of a pair that a clock in the hooks charges to the callee.
     callee: Bursts,
+    /// A pair without its clock.
+    counting: Bursts,
+    /// What blocks that lead nowhere add to that.
+    dose: Bursts,
     cold: f64,
     has_clock: bool,
     count: u32,
@@ -253,6 +298,8 @@ impl Calibration {
             alone: Bursts::default(),
             overlapped: Bursts::default(),
             callee: Bursts::default(),
+            counting: Bursts::default(),
+            dose: Bursts::default(),
             cold: 0.0,
             has_clock,
             count: 0,
@@ -266,12 +313,19 @@ impl Calibration {
     /// time after the first bursts, then each time their number has doubled. `tree_bytes` is the size of
     /// the program's tree.
     pub(super) fn burst(&mut self, now_ns: u64, tree_bytes: usize) -> Option<HookCost> {
-        // The loop's own block: where the second edge of the first block leads.
-        let charged = 1 + 12_289 % 4;
+        let charged = first_of(self.bench.blocks);
         let before = self.bench.ticks(charged);
         self.alone.add(self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0));
         let within = self.bench.ticks(charged).wrapping_sub(before) as f64 / (PASSES * PAIRS) as f64;
         self.callee.add(within);
+        self.bench.clock_off(true);
+        let counting = self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0);
+        self.bench.dose(true);
+        let dosed = self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0);
+        self.bench.dose(false);
+        self.bench.clock_off(false);
+        self.counting.add(counting);
+        self.dose.add(dosed - counting);
         self.overlapped.add(self.bench.pair(clrscope_work_hooked, clrscope_work_plain, PAIRS, 0));
         self.count += 1;
         // The length of a tick is known once some time has passed.
@@ -280,7 +334,24 @@ impl Calibration {
         }
         self.tell_at = self.count * 2;
         self.cold = self.measure_cold(tree_bytes);
-        Some(self.cost((now_ns - self.began_ns) as f64 / clock::ticks().wrapping_sub(self.began_ticks).max(1) as f64))
+        Some(self.cost(self.ns_per_tick(now_ns)))
+    }
+
+    fn ns_per_tick(&self, now_ns: u64) -> f64 {
+        (now_ns - self.began_ns) as f64 / clock::ticks().wrapping_sub(self.began_ticks).max(1) as f64
+    }
+
+    /// What measurements in the program itself are compared with, once it is known.
+    pub(super) fn constants(&self, now_ns: u64) -> Option<Constants> {
+        if self.count < CONSTANTS_AFTER || now_ns < self.began_ns + 1_000_000 {
+            return None;
+        }
+        let ns_per_tick = self.ns_per_tick(now_ns);
+        Some(Constants {
+            counting_ns: self.counting.median() * ns_per_tick,
+            dose_ns: self.dose.median() * ns_per_tick,
+            at_leave: self.at_leave(),
+        })
     }
 
     fn measure_cold(&self, tree_bytes: usize) -> f64 {
@@ -290,13 +361,15 @@ impl Calibration {
         bench.pair(clrscope_walk_hooked, clrscope_walk_plain, blocks - 1, stride).max(0.0)
     }
 
+    /// Part of a pair's cost that falls on the callee's time.
+    fn at_leave(&self) -> f64 {
+        let alone = self.alone.median();
+        if self.has_clock && alone > 0.0 { (self.callee.median() / alone).clamp(0.0, 1.0) } else { 1.0 - ENTER_PART }
+    }
+
     fn cost(&self, ns_per_tick: f64) -> HookCost {
         let (alone, overlapped) = (self.alone.median(), self.overlapped.median());
-        let at_leave = if self.has_clock && alone > 0.0 {
-            (self.callee.median() / alone).clamp(0.0, 1.0)
-        } else {
-            1.0 - ENTER_PART
-        };
+        let at_leave = self.at_leave();
         HookCost {
             enter_ns: alone * (1.0 - at_leave) * ns_per_tick,
             leave_ns: alone * at_leave * ns_per_tick,
@@ -334,7 +407,7 @@ mod tests {
     fn every_pair_is_counted_on_the_fast_path() {
         let mut bench = Bench::new(hooks::sampled(), block::STRIDE_SAMPLED, 4);
         bench.run(clrscope_walk_hooked, 1_000, 0);
-        let at = (1 + 12_289 % 4) * block::STRIDE_SAMPLED + block::COUNTS;
+        let at = first_of(4) * block::STRIDE_SAMPLED + block::COUNTS;
         // SAFETY: within the tree.
         let count = unsafe { bench.base().add(at).cast::<u32>().read() };
         assert_eq!(count, 1_000);

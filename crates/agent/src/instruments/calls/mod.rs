@@ -8,13 +8,15 @@
 //! | [`stacks`] | a thread's begin and end |
 //! | [`shared`] | what all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's looks |
-//! | [`calibrate`] | what a pair of hooks costs |
+//! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
+//! | [`probe`] | what it costs in the program itself |
 //! | [`unwind`] | exceptions |
 
 mod calibrate;
 mod frames;
 pub(crate) mod hooks;
 mod options;
+mod probe;
 mod sampler;
 pub(crate) mod shared;
 pub(crate) mod slow;
@@ -75,7 +77,7 @@ impl Calls {
             helper: context.helper.clone(),
             lost_carries: 0.into(),
         });
-        let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
+        let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns, context.calls_alone);
         Ok(Self {
             shared,
             info: context.info.clone(),

@@ -11,8 +11,9 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
-use super::calibrate::Calibration;
+use super::calibrate::{Calibration, Constants};
 use super::frames::Frame;
+use super::probe::Probe;
 use super::shared::Shared;
 use super::slow::stopped_top;
 use crate::clock;
@@ -36,6 +37,8 @@ struct Look {
     edge: u64,
     due_ns: u64,
     pause_ns: u64,
+    /// It used the processor most of the time until the last look.
+    busy: bool,
 }
 
 pub(super) struct Sampler {
@@ -51,6 +54,10 @@ pub(super) struct Sampler {
     stop_rounds: u32,
     calibration: Option<Calibration>,
     calibration_due_ns: u64,
+    constants: Option<Constants>,
+    /// Where nothing but `calls` uses the hooks.
+    probe: Option<Probe>,
+    busy: Vec<ThreadRecord>,
 }
 
 /// Compares the CPU time of the process with what was charged.
@@ -62,7 +69,13 @@ struct Balance {
 }
 
 impl Sampler {
-    pub(super) fn new(shared: &'static Shared, times: TimeTable, charges_wall: bool, interval_ns: u64) -> Self {
+    pub(super) fn new(
+        shared: &'static Shared,
+        times: TimeTable,
+        charges_wall: bool,
+        interval_ns: u64,
+        probes: bool,
+    ) -> Self {
         Self {
             shared,
             times,
@@ -75,6 +88,9 @@ impl Sampler {
             stop_rounds: 0,
             calibration: None,
             calibration_due_ns: 0,
+            constants: None,
+            probe: probes.then(|| Probe::new(shared, !charges_wall, monotonic_ns())),
+            busy: Vec::new(),
         }
     }
 
@@ -99,6 +115,7 @@ impl Sampler {
                 edge: 0,
                 due_ns: 0,
                 pause_ns: self.interval_ns,
+                busy: false,
             });
         }
     }
@@ -132,13 +149,22 @@ impl Sampler {
         let until = if ended != 0 { ended } else { now };
         let (wall_delta, cpu_delta) = (until.saturating_sub(look.last_ns), cpu_ns - look.last_cpu_ns);
         let still = edge == look.edge && cpu_delta == 0;
+        // Looked at after a pause that had grown long, it stood still for all but what it ran since, which is
+        // no more than its CPU time and the usual interval.
+        let (stood, stood_at) = (wall_delta.saturating_sub(cpu_delta + self.interval_ns), look.edge);
         look.pause_ns = if still { (look.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
         (look.last_ns, look.last_cpu_ns, look.edge) = (until.max(look.last_ns), cpu_ns, edge);
+        look.busy = cpu_delta * 2 > wall_delta;
         look.due_ns = now + look.pause_ns;
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
-        self.charge(record, edge, wall_delta, cpu_delta);
+        if edge != stood_at && stood > self.interval_ns && stood_at != 0 {
+            self.charge(record, stood_at, stood, 0);
+            self.charge(record, edge, wall_delta - stood, cpu_delta);
+        } else {
+            self.charge(record, edge, wall_delta, cpu_delta);
+        }
         ended != 0
     }
 
@@ -181,9 +207,20 @@ impl Sampler {
         if let Some(cost) = calibration.burst(now, self.shared.arena.used()) {
             self.shared.writer.hook_cost(&cost);
         }
+        self.constants = calibration.constants(now);
         // The first bursts come closer together, so that a short run has more than one.
         let so_far = now.saturating_sub(calibration.began_ns);
         self.calibration_due_ns = now + CALIBRATION_GAP_NS.min(so_far / 8);
+    }
+
+    /// Measures what hooks cost one of the threads that work right now.
+    fn probe(&mut self, now: u64) {
+        let (Some(probe), Some(constants)) = (&mut self.probe, &self.constants) else { return };
+        self.busy.clear();
+        self.busy.extend(self.live.iter().filter(|look| look.busy).map(|look| look.record));
+        if let Some(cost) = probe.visit(now, &self.busy, constants) {
+            self.shared.writer.pair_cost(&cost);
+        }
     }
 
     fn keep_arena_ahead(&mut self) {
@@ -206,6 +243,7 @@ impl Task for Sampler {
         self.meet_new_threads();
         self.look_at_all(now, false);
         self.check_balance(now);
+        self.probe(now);
     }
 
     fn slow_tick(&mut self, now: u64) {

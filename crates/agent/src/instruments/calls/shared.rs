@@ -101,6 +101,24 @@ impl Shared {
         }
     }
 
+    /// The first block of the calls of the edge in `slot`, 0 for none.
+    pub(crate) fn first_block(&self, at: u32, slot: usize) -> u32 {
+        // SAFETY: as in `calls`.
+        unsafe { self.edge(at, slot).read_volatile() }
+    }
+
+    /// Calls of an edge, modulo 2^32.
+    pub(crate) fn calls_of(&self, edge: *mut u32) -> u32 {
+        let (at, slot) = self.place(edge);
+        self.calls(at, slot)
+    }
+
+    /// Calls of the edge in `slot`, modulo 2^32.
+    pub(crate) fn calls(&self, at: u32, slot: usize) -> u32 {
+        // SAFETY: as in `key`; its thread adds to it all the time.
+        unsafe { self.field(at, block::COUNTS, slot).read_volatile() }
+    }
+
     /// Counts a call; whether the count passed 2^32.
     pub(crate) fn count(&self, edge: *mut u32) -> bool {
         let count = edge.wrapping_byte_add(block::COUNTS - block::CHILDREN);

@@ -2,8 +2,8 @@
 //! a later clrscope can add fields at the end of a payload and records of new kinds.
 
 use crate::model::{
-    CallsInfo, Clock, Exit, Fact, Function, HookCost, Loss, LossReason, Module, Problem, Process, Run, Thread,
-    TickClock,
+    CallsInfo, Clock, Exit, Fact, Function, HookCost, Loss, LossReason, Module, PairCost, Problem, Process, Run,
+    Thread, TickClock,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::reader::numbers;
@@ -139,10 +139,39 @@ fn put_calls(bytes: &mut Vec<u8>, calls: &CallsInfo) {
     }
     p.u64(calls.interval_ns);
     let cost = &calls.hook_cost;
+    put_cost(&mut p, cost);
+    // Files made before have nothing here, which reads as none.
+    p.u32(calls.pair_costs.len() as u32);
+    for measured in &calls.pair_costs {
+        p.u32(measured.caller).u32(measured.callee);
+        put_cost(&mut p, &measured.cost);
+    }
+    put(bytes, record::CALLS, &p);
+}
+
+fn put_cost(p: &mut PayloadWriter, cost: &HookCost) {
     for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
         p.u64(value.to_bits());
     }
-    put(bytes, record::CALLS, &p);
+}
+
+fn take_cost(p: &mut PayloadReader<'_>) -> HookCost {
+    let mut value = || numbers::cost(p.u64());
+    HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() }
+}
+
+/// By caller, in ascending order, and no more than the record holds.
+fn take_pair_costs(p: &mut PayloadReader<'_>) -> Vec<PairCost> {
+    let mut costs: Vec<PairCost> = Vec::new();
+    for _ in 0..p.u32() {
+        if p.is_at_end() {
+            break;
+        }
+        costs.push(PairCost { caller: p.u32(), callee: p.u32(), cost: take_cost(p) });
+    }
+    costs.sort_by_key(|measured| measured.caller);
+    costs.dedup_by_key(|measured| measured.caller);
+    costs
 }
 
 pub(super) fn take_calls(mut p: PayloadReader<'_>) -> CallsInfo {
@@ -157,12 +186,8 @@ pub(super) fn take_calls(mut p: PayloadReader<'_>) -> CallsInfo {
         trivial,
         cpu_measured,
         interval_ns: p.u64(),
-        hook_cost: HookCost {
-            enter_ns: numbers::cost(p.u64()),
-            leave_ns: numbers::cost(p.u64()),
-            pair_low_ns: numbers::cost(p.u64()),
-            pair_high_ns: numbers::cost(p.u64()),
-        },
+        hook_cost: take_cost(&mut p),
+        pair_costs: take_pair_costs(&mut p),
     }
 }
 

@@ -1,0 +1,194 @@
+//! From what windows showed to what a pair of hooks costs.
+
+use clrscope_recording::model::HookCost;
+
+use super::super::calibrate::Constants;
+use super::Kind;
+
+/// Windows of each kind that are remembered per caller; later ones replace the oldest.
+const REMEMBERED: usize = 64;
+/// Windows of each kind before anything is said.
+const ENOUGH: usize = 6;
+/// Between two visits to the same caller, for each window there is: the more is known, the rarer.
+const WAIT_NS: u64 = 1_000_000;
+/// What the comparison with a dose may be wrong by, down and up, as a part of the pair's cost alone: a caller that does
+/// nothing but call hides its own work behind the hooks, and nothing tells how much that is.
+const MODEL: (f64, f64) = (0.7, 0.25);
+
+/// CPU nanoseconds per call in one window; infinite where there were too few.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// Per call that the caller itself made: what a dose slows down.
+    pub(super) direct: f64,
+    /// Per call of and below the caller: what reads clocks.
+    pub(super) all: f64,
+}
+
+/// The windows at one caller.
+#[derive(Default)]
+pub(super) struct Windows {
+    seen: [Vec<Seen>; 4],
+    next: [usize; 4],
+    pub(super) due_ns: u64,
+    told_at: usize,
+}
+
+impl Windows {
+    pub(super) fn add(&mut self, kind: Kind, seen: Seen) {
+        let (list, next) = (&mut self.seen[kind as usize], &mut self.next[kind as usize]);
+        if list.len() < REMEMBERED {
+            list.push(seen);
+        } else {
+            list[*next] = seen;
+            *next = (*next + 1) % REMEMBERED;
+        }
+    }
+
+    /// No more of this caller for a while.
+    pub(super) fn wait(&mut self, now_ns: u64) {
+        self.due_ns = now_ns + self.seen[Kind::Plain as usize].len() as u64 * WAIT_NS;
+    }
+
+    /// What a pair costs, when enough is known that was not told before.
+    pub(super) fn tell(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
+        let so_far = self.seen[Kind::Plain as usize].len();
+        if so_far <= self.told_at {
+            return None;
+        }
+        let cost = self.cost(has_clock, constants)?;
+        self.told_at = so_far + so_far / 2;
+        Some(cost)
+    }
+
+    fn cost(&self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
+        if !has_clock {
+            let felt = self.of(Kind::Dosed, |s| s.direct)?.over(self.of(Kind::Plain, |s| s.direct)?);
+            return Some(constants.cost(Typical::default(), felt));
+        }
+        let bare = self.of(Kind::NoClock, |s| s.all)?;
+        let clock = self.of(Kind::Plain, |s| s.all)?.over(bare);
+        let felt = self.of(Kind::NoClockDosed, |s| s.direct).zip(self.of(Kind::NoClock, |s| s.direct));
+        // Where nobody could be dosed, counting is taken to cost what it costs alone.
+        let felt = felt.map_or(Typical::exactly(constants.dose_ns), |(dosed, plain)| dosed.over(plain));
+        Some(constants.cost(clock, felt))
+    }
+
+    /// What is typical of one number in windows of one kind.
+    fn of(&self, kind: Kind, number: fn(&Seen) -> f64) -> Option<Typical> {
+        let numbers = self.seen[kind as usize].iter().map(number).filter(|number| number.is_finite());
+        Typical::of(&numbers.collect::<Vec<_>>())
+    }
+}
+
+/// A median with its standard error.
+#[derive(Debug, Clone, Copy, Default)]
+struct Typical {
+    median: f64,
+    error: f64,
+}
+
+impl Typical {
+    fn exactly(median: f64) -> Self {
+        Self { median, error: 0.0 }
+    }
+
+    fn of(values: &[f64]) -> Option<Self> {
+        if values.len() < ENOUGH {
+            return None;
+        }
+        let median = median(values);
+        let off: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
+        // Of normally distributed values: the deviation is 1.48 times the median distance, the error of a
+        // median 1.25 times that of a mean.
+        let error = 1.48 * 1.25 * self::median(&off) / (values.len() as f64).sqrt();
+        Some(Self { median, error })
+    }
+
+    /// How much more `self` is than `less`.
+    fn over(self, less: Self) -> Self {
+        Self { median: self.median - less.median, error: self.error.hypot(less.error) }
+    }
+
+    fn low(self) -> f64 {
+        self.median - 2.0 * self.error
+    }
+
+    fn high(self) -> f64 {
+        self.median + 2.0 * self.error
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+impl Constants {
+    /// The cost of a pair, from what its clock was measured to cost and from how much of a dose is felt.
+    fn cost(&self, clock: Typical, felt: Typical) -> HookCost {
+        let scale = if self.dose_ns > 0.0 { self.counting_ns / self.dose_ns } else { 0.0 };
+        let counting = |felt: f64| (felt * scale).clamp(0.0, self.counting_ns);
+        let pair = clock.median.max(0.0) + counting(felt.median);
+        let low = clock.low().max(0.0) + counting(felt.low()) * (1.0 - MODEL.0);
+        let high = clock.high().max(0.0) + counting(felt.high()) + self.counting_ns * MODEL.1;
+        HookCost {
+            enter_ns: pair * (1.0 - self.at_leave),
+            leave_ns: pair * self.at_leave,
+            pair_low_ns: low.min(pair),
+            pair_high_ns: high.max(pair),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONSTANTS: Constants = Constants { counting_ns: 2.4, dose_ns: 2.0, at_leave: 0.5 };
+
+    fn windows(of: &[(Kind, f64, f64)]) -> Windows {
+        let mut windows = Windows::default();
+        for number in 0..20 {
+            for &(kind, direct, all) in of {
+                let noise = f64::from(number % 5 - 2) * 0.01;
+                windows.add(kind, Seen { direct: direct + noise, all: all + noise });
+            }
+        }
+        windows
+    }
+
+    fn pair(cost: HookCost) -> f64 {
+        cost.enter_ns + cost.leave_ns
+    }
+
+    #[test]
+    fn a_dose_that_is_not_felt_says_that_hooks_are_not_either() {
+        let mut hidden = windows(&[(Kind::Plain, 11.0, 11.0), (Kind::Dosed, 11.0, 11.0)]);
+        let cost = hidden.tell(false, &CONSTANTS).expect("enough");
+        assert!(pair(cost) < 0.05 && cost.pair_high_ns < 1.0, "{cost:?}");
+        let mut felt = windows(&[(Kind::Plain, 4.0, 4.0), (Kind::Dosed, 6.0, 6.0)]);
+        let cost = felt.tell(false, &CONSTANTS).expect("enough");
+        assert!((pair(cost) - 2.4).abs() < 0.05 && cost.pair_low_ns < 1.0, "{cost:?}");
+        assert!(felt.tell(false, &CONSTANTS).is_none(), "nothing new");
+    }
+
+    #[test]
+    fn clocks_are_measured_directly_and_by_all_that_read_them() {
+        let seen = [(Kind::Plain, 60.0, 20.0), (Kind::NoClock, 12.0, 4.0), (Kind::NoClockDosed, 13.0, 4.2)];
+        let cost = windows(&seen).tell(true, &CONSTANTS).expect("enough");
+        assert!((pair(cost) - (16.0 + 1.2)).abs() < 0.1, "{cost:?}");
+        assert!(cost.pair_low_ns <= pair(cost) && pair(cost) <= cost.pair_high_ns);
+        let undosed = [(Kind::Plain, f64::INFINITY, 20.0), (Kind::NoClock, f64::INFINITY, 4.0)];
+        let cost = windows(&undosed).tell(true, &CONSTANTS).expect("enough");
+        assert!((pair(cost) - (16.0 + 2.4)).abs() < 0.1, "{cost:?}");
+    }
+
+    #[test]
+    fn few_windows_say_nothing() {
+        let mut few = Windows::default();
+        few.add(Kind::Plain, Seen { direct: 4.0, all: 4.0 });
+        few.add(Kind::Dosed, Seen { direct: 6.0, all: 6.0 });
+        assert!(few.tell(false, &CONSTANTS).is_none());
+    }
+}

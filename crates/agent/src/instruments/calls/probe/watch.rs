@@ -1,0 +1,142 @@
+//! Where another thread is, and how often everything below is called, read while it runs.
+
+use std::sync::atomic::Ordering;
+
+use clrscope_recording::layout::{block, thread};
+use clrscope_recording::writer::ThreadRecord;
+
+use super::super::frames::Frame;
+use super::super::shared::Shared;
+use super::super::slow::stopped_top;
+
+/// Frames on top of a thread's stack that are looked at.
+const FRAMES_MOST: usize = 64;
+/// Blocks below a caller that are added up; one with more is left alone.
+const BLOCKS_MOST: usize = 96;
+
+/// A function that a thread is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Activation {
+    at: *const Frame,
+    sp: usize,
+    edge: *mut u32,
+    /// Calls of the edge so far, modulo 2^32.
+    entered: u32,
+}
+
+impl Activation {
+    fn read(shared: &Shared, at: *const Frame) -> Self {
+        // SAFETY: frames between bottom and top lie in the thread's shadow stack, which is never unmapped; words are
+        // aligned, and read whole.
+        let (sp, word) = unsafe { ((&raw const (*at).sp).read_volatile(), (&raw const (*at).word).read_volatile()) };
+        let edge = std::ptr::with_exposed_provenance_mut(word & !3);
+        Self { at, sp, edge, entered: if edge.is_null() { 0 } else { shared.calls_of(edge) } }
+    }
+
+    /// Whether the thread has been in it ever since.
+    pub(super) fn lasts(&self, shared: &Shared, record: ThreadRecord) -> bool {
+        if top_of(record).is_none_or(|top| top < self.at) {
+            return false;
+        }
+        let now = Self::read(shared, self.at);
+        now.sp == self.sp && now.edge == self.edge && now.entered == self.entered
+    }
+
+    /// The first block of the calls it makes, 0 for none.
+    pub(super) fn first_block(&self) -> u32 {
+        // SAFETY: an edge's child field in the arena, which stays mapped.
+        unsafe { self.edge.read_volatile() }
+    }
+
+    /// Changes it. Only to blocks that lead to the one that was there, and never where there was none.
+    pub(super) fn set_first_block(&self, first: u32) {
+        if first != 0 {
+            // SAFETY: as above; its thread writes the field once, from 0.
+            unsafe { self.edge.write_volatile(first) };
+        }
+    }
+}
+
+/// The frame on top of a thread's stack, if there is one that stands for a call.
+fn top_of(record: ThreadRecord) -> Option<*const Frame> {
+    let top = record.u64(thread::TOP).load(Ordering::Acquire);
+    let bottom = record.u64(thread::FRAMES).load(Ordering::Relaxed);
+    let ended = record.u64(thread::ENDED).load(Ordering::Acquire) != 0;
+    (!ended && bottom != 0 && top > bottom && top != stopped_top()).then_some(top as *const Frame)
+}
+
+/// The functions that a thread is in, innermost first, as far as they are looked at.
+pub(super) fn activations(shared: &Shared, record: ThreadRecord) -> Vec<Activation> {
+    let Some(top) = top_of(record) else { return Vec::new() };
+    let bottom = record.u64(thread::FRAMES).load(Ordering::Relaxed) as usize;
+    let depth = (top.addr() - bottom) / size_of::<Frame>();
+    let all = (0..depth.min(FRAMES_MOST)).map(|down| Activation::read(shared, top.wrapping_sub(down)));
+    all.filter(|activation| !activation.edge.is_null()).collect()
+}
+
+/// How often each edge below a caller has been called.
+pub(super) struct Calls {
+    edges: Vec<Edge>,
+}
+
+struct Edge {
+    caller: u32,
+    callee: u32,
+    direct: bool,
+    /// Modulo 2^32.
+    calls: u32,
+}
+
+/// What was called between two looks.
+pub(super) struct Since {
+    /// By the caller itself.
+    pub(super) direct: u32,
+    /// By the caller and everything below it.
+    pub(super) all: u32,
+    /// The functions at the two ends of the edge that was called most.
+    pub(super) busiest: (u32, u32),
+}
+
+/// Counts what a caller has called, from its first block on; `None` where that is much.
+pub(super) fn calls(shared: &Shared, caller: &Activation, first: u32) -> Option<Calls> {
+    let mut edges = Vec::new();
+    let mut chains = vec![(first, shared.key_of(caller.edge), true)];
+    let mut blocks = 0;
+    while let Some((mut at, caller, direct)) = chains.pop() {
+        while at != 0 {
+            blocks += 1;
+            if blocks > BLOCKS_MOST {
+                return None;
+            }
+            for slot in 0..block::EDGES {
+                let callee = shared.key(at, slot);
+                if callee == 0 {
+                    break;
+                }
+                edges.push(Edge { caller, callee, direct, calls: shared.calls(at, slot) });
+                chains.push((shared.first_block(at, slot), callee, false));
+            }
+            at = shared.next(at);
+        }
+    }
+    Some(Calls { edges })
+}
+
+impl Calls {
+    /// What was called since `before`; `None` when paths are there that were not, or nothing was called.
+    pub(super) fn since(&self, before: &Self) -> Option<Since> {
+        if self.edges.len() != before.edges.len() {
+            return None;
+        }
+        let (mut direct, mut all, mut busiest) = (0_u32, 0_u32, None);
+        for (now, then) in self.edges.iter().zip(&before.edges) {
+            let calls = now.calls.wrapping_sub(then.calls);
+            all = all.wrapping_add(calls);
+            direct = direct.wrapping_add(if now.direct { calls } else { 0 });
+            if busiest.is_none_or(|(most, _)| calls > most) {
+                busiest = Some((calls, (now.caller, now.callee)));
+            }
+        }
+        busiest.map(|(_, busiest)| Since { direct, all, busiest })
+    }
+}
