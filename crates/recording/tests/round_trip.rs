@@ -107,6 +107,27 @@ fn a_growing_directory_reads_at_any_moment() {
 }
 
 #[test]
+fn blocks_that_stand_there_to_measure_something_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let _run = RunWriter::create(&name, &["dotnet".into(), "app.dll".into()], "calls", 42).expect("a run");
+    let (writer, arena) = write(&name);
+    // As the agent leaves them when the program is killed while it measures the calls of `A.B::Main`.
+    let record = writer.threads().record(0).expect("a thread");
+    let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
+    let piece = arena.take(0).expect("room");
+    for slot in 0..block::EDGES {
+        store_edge(&arena, piece.next, slot, function::NOBODY, 0, 0);
+    }
+    // SAFETY: both blocks are the test's.
+    unsafe {
+        arena.base().add(piece.next as usize + block::NEXT).cast::<u32>().write(main + 64);
+        arena.base().add(main as usize + block::CHILDREN).cast::<u32>().write(piece.next);
+    }
+    check(&clrscope_recording::open(&name).expect("a recording"));
+}
+
+#[test]
 fn a_stop_reaches_the_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let name = folder.path().join("x.clrs.d");

@@ -194,11 +194,6 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         }
     }
     let process = &recording.processes[0];
-    for pair in &process.calls.as_ref().unwrap().pair_costs {
-        eprintln!(
-            "PAIR {} -> {} {:?}",
-            process.functions[pair.caller as usize].name, process.functions[pair.callee as usize].name, pair.cost
-        );
     let cost = process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default();
     Ok(Reported {
         calls,

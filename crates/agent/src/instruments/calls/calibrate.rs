@@ -13,7 +13,8 @@
 //! - *cold*: every call on another block of a tree as large as the program's own, in no order.
 //!
 //! *Alone* is what a function pays that does little else than call and be called: there the cost matters
-//! most, so it is what is reported. The bounds are the least and the greatest of the three, with a margin.
+//! most, so it is what is reported for callers that nobody could measure in the program itself (see
+//! [`probe`](super::probe)). The bounds are the least and the greatest of the three, with a margin.
 
 use std::arch::global_asm;
 use std::ffi::c_void;

@@ -149,9 +149,7 @@ impl Sampler {
         let until = if ended != 0 { ended } else { now };
         let (wall_delta, cpu_delta) = (until.saturating_sub(look.last_ns), cpu_ns - look.last_cpu_ns);
         let still = edge == look.edge && cpu_delta == 0;
-        // Looked at after a pause that had grown long, it stood still for all but what it ran since, which is
-        // no more than its CPU time and the usual interval.
-        let (stood, stood_at) = (wall_delta.saturating_sub(cpu_delta + self.interval_ns), look.edge);
+        let stood_at = look.edge;
         look.pause_ns = if still { (look.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
         (look.last_ns, look.last_cpu_ns, look.edge) = (until.max(look.last_ns), cpu_ns, edge);
         look.busy = cpu_delta * 2 > wall_delta;
@@ -159,13 +157,17 @@ impl Sampler {
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
-        if edge != stood_at && stood > self.interval_ns && stood_at != 0 {
-            self.charge(record, stood_at, stood, 0);
-            self.charge(record, edge, wall_delta - stood, cpu_delta);
-        } else {
-            self.charge(record, edge, wall_delta, cpu_delta);
-        }
+        let stood = if edge == stood_at || stood_at == 0 { 0 } else { self.stood_ns(wall_delta, cpu_delta) };
+        self.charge(record, stood_at, stood, 0);
+        self.charge(record, edge, wall_delta - stood, cpu_delta);
         ended != 0
+    }
+
+    /// How long a thread that has moved since the last look stood where it was then. Where the pause had grown long that
+    /// is all of it but what the thread ran, which is no more than its CPU time and the usual interval.
+    fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
+        let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
+        if stood > self.interval_ns { stood } else { 0 }
     }
 
     fn charge(&mut self, record: ThreadRecord, edge: u64, wall: u64, cpu: u64) {
