@@ -366,7 +366,7 @@ pub mod record {
     /// Measured cost of the hooks.
     pub const HOOK_COST: u16 = 10;
     /// Measured cost of the hooks of what one function calls.
-    pub const PAIR_COST: u16 = 14;
+    pub const PAIR_COST: u16 = 15;
     /// The launcher's part: command, start.
     pub const RUN: u16 = 11;
     /// The root program ended.
