@@ -15,6 +15,7 @@ mod boundary;
 mod clock;
 mod dictionary;
 mod event_log;
+mod family;
 mod fork;
 mod functions;
 mod helper;

@@ -1,6 +1,5 @@
 //! From the environment to a running agent, or a polite refusal.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::instruments::{self, calls};
 use crate::patterns::{Redaction, WatchedFilter};
 use crate::program::ProgramNames;
 use crate::threads::names::{Names, SystemNames};
-use crate::{clock, threads, trust};
+use crate::{clock, family, threads, trust};
 
 /// What an instrument finds when it starts.
 pub(crate) struct Context {
@@ -130,7 +129,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         trust::check_own_file()?;
     }
     trust::check_folder(folder)?;
-    if !request.children && is_child(folder) {
+    if !request.children && family::is_child(folder, request.join) {
         return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
     let process = describe(info);
@@ -232,13 +231,4 @@ fn recording_folder(request: &Request) -> Result<PathBuf, String> {
         None => PathBuf::from(format!("clrscope-{}.clrs.d", std::process::id())),
     };
     std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Whether another process of this recording was first.
-fn is_child(folder: &Path) -> bool {
-    // The first process may have to make the folder; if it can't, the writer says why.
-    let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
-    let first = folder.join("only-one");
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(first);
-    made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
 }

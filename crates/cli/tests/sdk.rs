@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use clrscope_recording::model::LossReason;
 use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
@@ -176,6 +177,13 @@ fn building_running_and_testing_give_the_same_results() {
     let with = projects.recorded("app", &["build"], built).expect_success();
     assert_eq!(lasting_lines(&with), lasting_lines(&bare));
     assert!(fs::read(&library).is_ok_and(|now| now == bytes), "the compiler made something else");
+
+    // The compiler's server outlives its build; where one was running before, none was started.
+    let recording = clrscope_recording::open(built).expect("a recording");
+    let servers = recording.processes.iter().filter(|process| process.command[0].ends_with("VBCSCompiler"));
+    for server in servers {
+        assert!(!server.complete && server.losses.iter().any(|loss| loss.reason == LossReason::Stopped), "{server:?}");
+    }
 
     let with = projects.recorded("app", &["run", "--", "a", "b c"], ran);
     assert_eq!((with.code(), with.stdout_text().as_str()), (3, "worked 1234: a|b c\n"), "{}", with.stderr_text());

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clrscope_testkit::{Runtime, each_runtime, fixture};
 use common::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -62,27 +64,24 @@ fn ignored_signals_stay_ignored() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
 }
 
-#[test]
-fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_recording_is_packed() {
-    let place = Place::new();
+/// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`: how it ended, and what
+/// the terminal showed until the text `last`.
+fn interrupted_at_a_terminal(
+    place: &Place,
+    runtime: Option<&Runtime>,
+    words: &[OsString],
+    last: &str,
+) -> (Option<i32>, String) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).expect("a terminal");
     unlockpt(&terminal).expect("a terminal");
     let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
     let slave = File::options().read(true).write(true).open(name).expect("its other end");
     let mut command = Command::new("setsid");
-    command.args([
-        "--ctty",
-        "--wait",
-        env!("CARGO_BIN_EXE_clrscope"),
-        "run",
-        "-o",
-        "x.clrs",
-        "--",
-        "bash",
-        "-c",
-        COUNTER,
-    ]);
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_clrscope"), "run", "-o", "x.clrs", "--"]).args(words);
+    if let Some(runtime) = runtime {
+        runtime.prepare(&mut command);
+    }
     command.current_dir(place.path()).stdin(slave.try_clone().expect("a copy"));
     command.stdout(slave.try_clone().expect("a copy")).stderr(slave);
     let mut child = command.spawn().expect("setsid starts");
@@ -91,10 +90,31 @@ fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_recording_is_packed() {
     let mut seen = wait_for(&mut master, "ready");
     master.write_all(b"\x03").expect("a key press");
     let status = child.wait().expect("its end");
-    seen.push_str(&wait_for(&mut master, "count "));
-    assert_eq!(status.code(), Some(7), "{seen}");
+    seen.push_str(&wait_for(&mut master, last));
+    (status.code(), seen)
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_recording_is_packed() {
+    let place = Place::new();
+    let words = ["bash", "-c", COUNTER].map(OsString::from);
+    let (code, seen) = interrupted_at_a_terminal(&place, None, &words, "count ");
+    assert_eq!(code, Some(7), "{seen}");
     assert!(seen.contains("count 1"), "{seen}");
     assert!(place.file("x.clrs").is_file(), "{seen}");
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_ends_a_dotnet_server_and_its_recording_in_order() {
+    each_runtime(|runtime| {
+        let place = Place::new();
+        let words = runtime.words(&fixture("Server"));
+        let (code, seen) = interrupted_at_a_terminal(&place, Some(runtime), &words, "clrscope: recorded");
+        assert_eq!(code, Some(0), "{seen}");
+        assert!(seen.contains("stopped"), "{seen}");
+        let recording = clrscope_recording::open(&place.file("x.clrs")).expect("a recording");
+        assert!(recording.processes[0].complete && recording.problems.is_empty(), "on {}", runtime.version);
+    });
 }
 
 /// What the terminal shows up to and a little after `text`.

@@ -214,6 +214,17 @@ fn switched_off_diagnostics_are_named_with_their_cure() {
 }
 
 #[test]
+fn what_comes_on_stdin_reaches_the_program() {
+    let (place, runtime) = (Place::new(), newest());
+    let input = place.file("input");
+    fs::write(&input, (0..=255).cycle().take(100_000).collect::<Vec<u8>>()).expect("a file");
+    let mut command = over(&place, runtime, &options(&["-q", "-o", "i.clrs"]), "Echo", &["-"]);
+    let output = command.stdin(fs::File::open(&input).expect("the file")).output().expect("the tool starts");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 100_000));
+    assert!(fs::read(&input).is_ok_and(|bytes| bytes == output.stdout));
+}
+
+#[test]
 fn two_launchers_at_once_do_not_disturb_each_other() {
     let (place, runtime) = (Place::new(), newest());
     let started = |options: &[&OsStr]| {

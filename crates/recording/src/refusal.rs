@@ -3,7 +3,7 @@
 //! Such a process goes on without us; its word makes it a process of the recording that has nothing but
 //! the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says why.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -12,6 +12,8 @@ use crate::model::{Fact, Loss, LossReason, Process};
 
 const START: &str = "refused-";
 const END: &str = ".txt";
+/// More words of processes with one id are not kept.
+const MOST_OF_ONE_ID: u32 = 100;
 /// Longer words are cut.
 const LONGEST: u64 = 4096;
 
@@ -24,11 +26,25 @@ pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let name = format!("{START}{pid}{END}");
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name))?;
+    let mut file = create(folder, pid)?;
     // The number of a system error tells nobody more than its words.
     let why = why.split(" (os error").next().unwrap_or(why);
     file.write_all(format!("{why}\n").as_bytes())
+}
+
+/// In containers that share a folder all processes may have the same id.
+fn create(folder: &Path, pid: u32) -> io::Result<File> {
+    let mut names = (0..MOST_OF_ONE_ID).map(|number| match number {
+        0 => format!("{START}{pid}{END}"),
+        _ => format!("{START}{pid}-{number}{END}"),
+    });
+    let open = |name| OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(name));
+    names
+        .find_map(|name| match open(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            other => Some(other),
+        })
+        .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
 }
 
 /// The processes that left a word in `folder`, lowest process id first.
@@ -36,11 +52,13 @@ pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<Process> = entries
         .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.strip_prefix(START)?.strip_suffix(END)?.parse().ok()?;
+            let name = entry.file_name();
+            let number = name.to_str()?.strip_prefix(START)?.strip_suffix(END)?;
+            let pid = number.split('-').next()?.parse().ok()?;
             Some(process(pid, &word(&entry.path())))
         })
         .collect();
-    found.sort_by_key(|process| process.pid);
+    found.sort_by(|a, b| (a.pid, a.refusal()).cmp(&(b.pid, b.refusal())));
     found
 }
 
@@ -48,7 +66,7 @@ pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
 fn word(path: &Path) -> String {
     let mut bytes = Vec::new();
     // What can't be read says as much as an empty file does.
-    let _ = std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+    let _ = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     match text.trim() {
         "" => "there is no space left on its disk".to_owned(),
@@ -71,6 +89,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let folder = temp.path().join("x.clrs.d");
         leave(&folder, 12, "the disk is full (os error 28)").expect("a word");
+        leave(&folder, 12, "the disk is still full").expect("a word of another process with this id");
         std::fs::write(folder.join("refused-7.txt"), "").expect("an empty file");
         std::fs::write(folder.join("refused-me.txt"), "no number").expect("another file");
         let recording = crate::open(&folder).expect("a recording of nothing");
@@ -80,6 +99,7 @@ mod tests {
             [
                 (7, "the agent in process 7 stepped aside: there is no space left on its disk"),
                 (12, "the agent in process 12 stepped aside: the disk is full"),
+                (12, "the agent in process 12 stepped aside: the disk is still full"),
             ]
         );
         assert!(recording.processes.iter().all(|p| p.losses[0].reason == LossReason::ProcessRefused && !p.complete));
@@ -91,7 +111,7 @@ mod tests {
         let precious = temp.path().join("precious");
         std::fs::write(&precious, "mine").expect("a file");
         std::os::unix::fs::symlink(&precious, temp.path().join("refused-5.txt")).expect("a link");
-        assert!(leave(temp.path(), 5, "why").is_err());
+        leave(temp.path(), 5, "why").expect("a word under another name");
         assert_eq!(std::fs::read_to_string(&precious).expect("the file"), "mine");
     }
 }

@@ -114,7 +114,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 7] = [
+const FILES: [(&str, u32); 8] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
@@ -122,6 +122,7 @@ const FILES: [(&str, u32); 7] = [
     ("p7-1/tree.seg", kind::TREE),
     ("p7-1/times.seg", kind::TIMES),
     ("p7-1/events-flow.seg", kind::EVENTS),
+    ("refused-9.txt", kind::LOG),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,
