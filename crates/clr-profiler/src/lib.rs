@@ -75,6 +75,7 @@
 //! | other notifications | [`Profiler`]'s methods, [`Events`] that switch them on |
 //! | names instead of identifiers | [`NameCache`] |
 //! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
+//! | arguments and results | [`Hooks::with_info`] |
 //! | who called whom, also through exceptions | [`CallStacks`] with a [`CallObserver`]; [`shadow_stack`] underneath |
 //! | names in hooks | [`NamedFunctions`] |
 //! | something per thread | [`PerThread`] |
@@ -146,7 +147,7 @@ pub use call_stacks::{Block, Call, CallObserver, CallStacks};
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;
-pub use hooks::{CallHooks, FunctionMapper, Mapped, RawHooks};
+pub use hooks::{CallHooks, FunctionMapper, HookedCall, InfoHooks, Mapped, RawHooks};
 pub use ids::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
     FunctionId, GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,

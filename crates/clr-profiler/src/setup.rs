@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call_stacks::FollowExceptions;
-use crate::hooks::{CallHooks, FunctionMapper, RawHooks};
+use crate::hooks::{CallHooks, FunctionMapper, InfoHooks, RawHooks};
 use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
 
 /// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
@@ -69,7 +69,11 @@ impl Setup {
 
     /// The events as the runtime will get them, with those that the hooks need.
     pub fn events(&self) -> Events {
-        if self.hooks.is_some() { self.events | Events::ENTER_LEAVE } else { self.events }
+        match self.hooks.as_ref().map(|hooks| &hooks.kind) {
+            Some(HookKind::WithInfo(_)) => self.events | Events::ENTER_LEAVE | Events::SLOW_HOOKS,
+            Some(HookKind::Raw(_) | HookKind::Safe(_)) => self.events | Events::ENTER_LEAVE,
+            None => self.events,
+        }
     }
 
     /// The hooks.
@@ -92,10 +96,11 @@ impl Setup {
     pub fn check(&self) -> Result<()> {
         let events = self.events();
         let refuse = |reason: String| Err(Error::refused("Setup", reason));
-        if events.intersects(Events::SLOW_HOOKS) {
+        let slow = self.hooks.as_ref().is_some_and(|hooks| matches!(hooks.kind, HookKind::WithInfo(_)));
+        if events.intersects(Events::SLOW_HOOKS) && !slow {
             let flags = events.intersection(Events::SLOW_HOOKS);
             return refuse(format!(
-                "{flags} needs the runtime's slow hooks, which this framework does not install: fast hooks find arguments in the registers"
+                "{flags} needs hooks with information, Hooks::with_info: the runtime refuses others then"
             ));
         }
         if self.hooks_given > 1 {
@@ -145,6 +150,7 @@ pub struct Hooks {
 pub(crate) enum HookKind {
     Raw(RawHooks),
     Safe(Arc<dyn CallHooks>),
+    WithInfo(Arc<dyn InfoHooks>),
 }
 
 impl Hooks {
@@ -156,6 +162,15 @@ impl Hooks {
     /// [`PerThread`](crate::PerThread), 16 with a mutex around that.
     pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
         Self { kind: HookKind::Safe(hooks), mapper }
+    }
+
+    /// Hooks in safe Rust that may look at arguments, results and exact type arguments. The setup gets the events they need.
+    ///
+    /// The runtime calls them through code of its own, which saves all registers and builds a frame: several times the cost of
+    /// [`safe`](Self::safe) ones. For few functions, or few calls; compiled code has arguments in the registers at a
+    /// [`raw`](Self::raw) hook, too.
+    pub fn with_info(hooks: Arc<dyn InfoHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
+        Self { kind: HookKind::WithInfo(hooks), mapper }
     }
 
     /// The profiler's own entry points, which the compiled code calls directly.

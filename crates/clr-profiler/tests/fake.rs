@@ -250,6 +250,32 @@ fn hooks_are_called_as_compiled_code_calls_them_each_profilers_own() {
     assert_eq!(others.0.lock().unwrap().len(), 0);
 }
 
+#[test]
+fn hooks_with_information_know_their_function_and_say_what_the_fake_can_not() {
+    #[derive(Default)]
+    struct Knows(Mutex<Vec<(FunctionId, usize, HResult)>>);
+    impl clr_profiler::InfoHooks for Knows {
+        fn enter(&self, id: ClientId, call: &clr_profiler::HookedCall<'_>) {
+            let arguments = call.arguments().unwrap_err().hresult();
+            self.0.lock().unwrap().push((call.function(), id.get(), arguments));
+        }
+        fn leave(&self, id: ClientId, call: &clr_profiler::HookedCall<'_>) {
+            let arguments = call.arguments().unwrap_err().hresult();
+            self.0.lock().unwrap().push((call.function(), id.get(), arguments));
+        }
+    }
+    let runtime = shop();
+    let main = runtime.function("Shop.Program::Main");
+    let hooks = Arc::new(Knows::default());
+    let mapper = |_: FunctionId| ClientId::new(7).map_or(Mapped::Skip, Mapped::Hook);
+    let setup = Setup::default().with_hooks(Hooks::with_info(hooks.clone(), Arc::new(mapper)));
+    let mut program = runtime.load(Wants::new(setup)).unwrap();
+    program.play(&[on(1, Enter(main)), on(1, Leave(main)), on(1, Tailcall(main))]);
+    let expected = [(main, 7, HResult::NOT_IMPLEMENTED), (main, 7, HResult::UNSUPPORTED_CALL_SEQUENCE)];
+    assert_eq!(*hooks.0.lock().unwrap(), expected);
+    assert_eq!(program.unanswered(), [("GetFunctionEnter3Info", 1)]);
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 #[should_panic(expected = "the Enter hook changed rdx, xmm3")]

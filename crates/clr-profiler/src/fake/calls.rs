@@ -63,6 +63,13 @@ pub(super) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(),
     if changed.is_empty() { Ok(()) } else { Err(format!("the {hook:?} hook changed {}", changed.join(", "))) }
 }
 
+/// Calls a hook with information; the handle of the call is none that the fake has answers for.
+pub(super) fn call_with_info(entry: usize, id: usize) {
+    let entry = std::ptr::with_exposed_provenance::<()>(entry);
+    // SAFETY: a hook with information that the profiler registered, which has this signature.
+    unsafe { std::mem::transmute::<*const (), unsafe extern "system" fn(usize, usize)>(entry)(id, 0) }
+}
+
 /// Which of the registers that the hook must keep differ.
 #[cfg(all(target_arch = "x86_64", unix))]
 fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {

@@ -22,8 +22,9 @@ impl World {
         if self.is_attach && !(wanted - Events::ALLOWED_AFTER_ATTACH).is_empty() {
             return Err(HResult::UNSUPPORTED_FOR_ATTACH);
         }
-        let keeps_fast_hooks = wanted.contains(Events::ENTER_LEAVE) && !wanted.intersects(Events::SLOW_HOOKS);
-        if at_start && self.entries.is_some() && !keeps_fast_hooks {
+        let keeps_hooks =
+            wanted.contains(Events::ENTER_LEAVE) && wanted.intersects(Events::SLOW_HOOKS) == self.with_info;
+        if at_start && self.entries.is_some() && !keeps_hooks {
             return Err(INCONSISTENT_WITH_FLAGS);
         }
         if self.phase == Phase::Running && added.contains(Events::GC) {

@@ -369,10 +369,13 @@ impl ICorProfilerInfo3_Impl for Info_Impl {
         leave: Option<FunctionLeave3WithInfo>,
         tailcall: Option<FunctionTailcall3WithInfo>,
     ) -> HRESULT {
-        // The checks are the runtime's; slow hooks themselves there are none.
-        let any = enter.is_some() || leave.is_some() || tailcall.is_some();
-        let checked = self.world.lock().may_set_hooks(true, any);
-        answer(checked.and_then(|()| Err(self.world.unanswered("SetEnterLeaveFunctionHooks3WithInfo"))))
+        self.ask(|world| {
+            world.may_set_hooks(true, enter.is_some() || leave.is_some() || tailcall.is_some())?;
+            let address = |entry: Option<FunctionEnter3WithInfo>| entry.map_or(0, |entry| entry as usize);
+            world.entries = Some(Entries { enter: address(enter), leave: address(leave), tailcall: address(tailcall) });
+            world.with_info = true;
+            Ok(())
+        })
     }
 
     unsafe fn GetRuntimeInformation(

@@ -172,7 +172,7 @@ impl<P: Profiler> Running<P> {
             if !world.lock().mapped.contains_key(&function) {
                 map(&world, function);
             }
-            let (sp, target) = {
+            let (sp, target, with_info) = {
                 let mut world = world.lock();
                 let sp = match sp {
                     Some(sp) => world.thread(thread).call_at(hook, function, sp),
@@ -184,9 +184,13 @@ impl<P: Profiler> Running<P> {
                     Hook::Tailcall => entries.tailcall,
                 });
                 let id = world.mapped.get(&function).copied().flatten();
-                (sp, entry.filter(|entry| *entry != 0).zip(id))
+                (sp, entry.filter(|entry| *entry != 0).zip(id), world.with_info)
             };
             let Some((entry, id)) = target else { return Ok(false) };
+            if with_info {
+                calls::call_with_info(entry, id);
+                return Ok(true);
+            }
             testing::with_hooks(hooks, || calls::call(hook, entry, id, sp)).map(|()| true)
         });
         match called {

@@ -103,6 +103,8 @@ pub(super) struct World {
     pub(super) is_notification_only: bool,
     pub(super) events: Events,
     pub(super) entries: Option<Entries>,
+    /// The entry points are those of hooks with information.
+    pub(super) with_info: bool,
     pub(super) mapper: Option<(FunctionIDMapper2, usize)>,
     /// What the mapper answered last for each function; `None`: no hooks.
     pub(super) mapped: HashMap<FunctionId, Option<usize>>,
@@ -123,6 +125,7 @@ impl World {
             is_notification_only: false,
             events: Events::NONE,
             entries: None,
+            with_info: false,
             mapper: None,
             mapped: HashMap::new(),
             unanswered: BTreeMap::new(),

@@ -51,12 +51,15 @@
 mod stubs;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+mod with_info;
 
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use windows_core::BOOL;
+
+pub use with_info::{HookedCall, InfoHooks};
 
 use crate::boundary::guard;
 use crate::place::{Place, during};
@@ -144,21 +147,26 @@ static SAFE_HOOKS: OnceLock<Arc<dyn CallHooks>> = OnceLock::new();
 
 /// Registers mapper and hooks. Mapper and hooks live as long as the process.
 pub(crate) fn install(info: &ProfilerInfo, hooks: Hooks) -> Result<()> {
+    let mut mapper = hooks.mapper;
     let entries = match hooks.kind {
-        HookKind::Raw(raw) => raw,
+        HookKind::Raw(raw) => Some(raw),
+        HookKind::WithInfo(slow) => {
+            mapper = with_info::install(info, slow, mapper)?;
+            None
+        }
         #[cfg(feature = "testing")]
         HookKind::Safe(safe) if testing::is_loading() => {
             testing::keep(safe);
-            safe_entries(true)?
+            Some(safe_entries(true)?)
         }
         HookKind::Safe(safe) => {
             let first = SAFE_HOOKS.set(safe).is_ok();
-            safe_entries(first)?
+            Some(safe_entries(first)?)
         }
     };
-    let mapper: &'static Arc<dyn FunctionMapper> = Box::leak(Box::new(hooks.mapper));
+    let mapper: &'static Arc<dyn FunctionMapper> = Box::leak(Box::new(mapper));
     info.set_function_mapper(map_function, ptr::from_ref(mapper).cast_mut().cast())?;
-    info.set_hooks(entries)
+    entries.map_or(Ok(()), |entries| info.set_hooks(entries))
 }
 
 #[cfg(all(target_arch = "x86_64", unix))]

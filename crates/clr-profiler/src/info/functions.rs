@@ -39,13 +39,18 @@ impl ProfilerInfo {
     /// What the runtime answers; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
     pub fn function_info(&self, function: FunctionId) -> Result<FunctionInfo> {
         outside_collections("GetFunctionInfo2")?;
+        self.function_info_in_frame(function, 0)
+    }
+
+    /// The same for one frame, which tells type arguments exactly; 0 stands for none.
+    pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
         let (mut class, mut module, mut token) = (0, 0, 0);
         let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
-            // SAFETY: valid out-parameters; no frame.
+            // SAFETY: valid out-parameters; the frame is that of the hook that runs, or none.
             unsafe {
                 self.base().GetFunctionInfo2(
                     function.0,
-                    0,
+                    frame,
                     &mut class,
                     &mut module,
                     &mut token,

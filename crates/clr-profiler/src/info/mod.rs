@@ -86,10 +86,6 @@ pub(crate) use text::read_text;
 /// | `SetEnterLeaveFunctionHooks` | [`Setup::with_hooks`](crate::Setup::with_hooks): the first form of hooks |
 /// | `SetEnterLeaveFunctionHooks2` | [`Setup::with_hooks`](crate::Setup::with_hooks): the second form of hooks |
 /// | `SetFunctionIDMapper` | [`FunctionMapper`](crate::FunctionMapper): the form without data of one's own |
-/// | `SetEnterLeaveFunctionHooks3WithInfo` | slow hooks: the fast ones find arguments and results in the registers ([`RawHooks`](crate::RawHooks)) |
-/// | `GetFunctionEnter3Info` | slow hooks only |
-/// | `GetFunctionLeave3Info` | slow hooks only |
-/// | `GetFunctionTailcall3Info` | slow hooks only |
 /// | `SetFunctionReJIT` | the runtime answers `E_NOTIMPL`: [`request_rejit`](Self::request_rejit) |
 /// | `GetInprocInspectionInterface` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
 /// | `GetInprocInspectionIThisThread` | the runtime answers `E_NOTIMPL`: debugging in the process is gone |
@@ -165,7 +161,7 @@ impl ProfilerInfo {
     }
 
     /// The newest of the levels every supported runtime has.
-    fn base(&self) -> &ICorProfilerInfo3 {
+    pub(crate) fn base(&self) -> &ICorProfilerInfo3 {
         &self.newest.interface
     }
 

@@ -1,0 +1,242 @@
+//! Hooks that are told of arguments, results and exact type arguments. The runtime calls them through code of its own, which
+//! makes them slow.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clr_profiler_sys::structs::{COR_PRF_FUNCTION_ARGUMENT_INFO, COR_PRF_FUNCTION_ARGUMENT_RANGE};
+use clr_profiler_sys::types::FunctionIDOrClientID;
+
+use super::{FunctionMapper, Mapped};
+use crate::boundary::guard;
+use crate::error::check;
+use crate::place::{Place, during};
+use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
+
+/// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
+///
+/// They have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
+/// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing may block.
+///
+/// ```
+/// use std::sync::Arc;
+/// use clr_profiler::{ClientId, HookedCall, Hooks, InfoHooks, NamedFunctions, ProfilerInfo, Setup};
+///
+/// /// Remembers the bytes of each argument of `Shop.Checkout::Pay`.
+/// struct Arguments;
+///
+/// impl InfoHooks for Arguments {
+///     fn enter(&self, _id: ClientId, call: &HookedCall<'_>) {
+///         let arguments: Vec<&[u8]> = call.arguments().unwrap_or_default();
+///         # drop(arguments);
+///     }
+/// }
+///
+/// fn setup(info: &ProfilerInfo) -> Setup {
+///     let functions = Arc::new(NamedFunctions::new(info, |function| function.name == "Shop.Checkout::Pay"));
+///     Setup::default().with_hooks(Hooks::with_info(Arc::new(Arguments), functions))
+/// }
+/// ```
+#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+pub trait InfoHooks: Send + Sync + 'static {
+    /// A function was entered; its arguments are set, its first statement has not run.
+    fn enter(&self, id: ClientId, call: &HookedCall<'_>) {}
+    /// A function is about to return.
+    fn leave(&self, id: ClientId, call: &HookedCall<'_>) {}
+    /// A function is about to be replaced by the one it calls last.
+    fn tailcall(&self, id: ClientId, call: &HookedCall<'_>) {}
+}
+
+/// What a hook may ask about the call it stands in; only there.
+pub struct HookedCall<'h> {
+    record: &'static Record,
+    kind: Kind,
+    /// The runtime's own handle of the call.
+    handle: usize,
+    hook: PhantomData<&'h *const ()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Enter,
+    Leave,
+    Tailcall,
+}
+
+/// More arguments than nearly all functions have; they fit on the stack.
+const MOST_AT_ONCE: usize = 32;
+
+/// A header and room for the ranges behind it.
+#[repr(C)]
+struct Arguments {
+    info: COR_PRF_FUNCTION_ARGUMENT_INFO,
+    more: [COR_PRF_FUNCTION_ARGUMENT_RANGE; MOST_AT_ONCE - 1],
+}
+
+impl<'h> HookedCall<'h> {
+    /// The function.
+    pub fn function(&self) -> FunctionId {
+        self.record.function
+    }
+
+    /// The bytes of each argument, in the order of the source, `this` first. A reference is the address of its object, of which
+    /// only the address may be used here; small numbers may come in full words whose upper bytes mean nothing.
+    ///
+    /// # Errors
+    /// What the runtime answers; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL` for more than 32
+    /// arguments.
+    pub fn arguments(&self) -> Result<Vec<&'h [u8]>> {
+        let method = "GetFunctionEnter3Info";
+        self.only(Kind::Enter, method)?;
+        let mut found = Arguments { info: COR_PRF_FUNCTION_ARGUMENT_INFO::default(), more: Default::default() };
+        let (mut frame, mut size) = (0, size_of::<Arguments>() as u32);
+        let info = &self.record.installed.info;
+        let (function, start) = (self.record.function.0, (&raw mut found).cast());
+        // SAFETY: the runtime's handle of this call, and a buffer of the size said.
+        let answer = unsafe { info.base().GetFunctionEnter3Info(function, self.handle, &mut frame, &mut size, start) };
+        if size as usize > size_of::<Arguments>() {
+            return Err(crate::Error::refused(method, "there are more than 32 arguments")
+                .with_hresult(HResult::NOT_IMPLEMENTED));
+        }
+        check(answer, method)?;
+        let ranges = found.info.ranges.iter().chain(&found.more);
+        // SAFETY: the runtime says that they lie there during the hook.
+        Ok(ranges.take(found.info.num_ranges as usize).map(|range| unsafe { bytes(range) }).collect())
+    }
+
+    /// The bytes of the result; empty for `void`.
+    ///
+    /// # Errors
+    /// What the runtime answers; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `leave`.
+    pub fn result(&self) -> Result<&'h [u8]> {
+        let method = "GetFunctionLeave3Info";
+        self.only(Kind::Leave, method)?;
+        let (mut frame, mut range) = (0, COR_PRF_FUNCTION_ARGUMENT_RANGE::default());
+        let info = &self.record.installed.info;
+        // SAFETY: the runtime's handle of this call, and valid out-parameters.
+        let answer =
+            unsafe { info.base().GetFunctionLeave3Info(self.record.function.0, self.handle, &mut frame, &mut range) };
+        check(answer, method)?;
+        // SAFETY: the runtime says that it lies there during the hook.
+        Ok(unsafe { bytes(&range) })
+    }
+
+    /// Class, token and type arguments, exact also where instantiations share their code.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub fn exact(&self) -> Result<FunctionInfo> {
+        let info = &self.record.installed.info;
+        info.function_info_in_frame(self.record.function, self.frame()?)
+    }
+
+    /// The runtime's handle of the frame.
+    fn frame(&self) -> Result<usize> {
+        let info = self.record.installed.info.base();
+        let (function, mut frame) = (self.record.function.0, 0);
+        let (mut size, none) = (0, std::ptr::null_mut());
+        let mut range = COR_PRF_FUNCTION_ARGUMENT_RANGE::default();
+        // SAFETY: the runtime's handle of this call; valid out-parameters, or no room for arguments.
+        let answer = unsafe {
+            match self.kind {
+                Kind::Enter => info.GetFunctionEnter3Info(function, self.handle, &mut frame, &mut size, none),
+                Kind::Leave => info.GetFunctionLeave3Info(function, self.handle, &mut frame, &mut range),
+                Kind::Tailcall => info.GetFunctionTailcall3Info(function, self.handle, &mut frame),
+            }
+        };
+        // Without room for arguments the runtime says so, and gives the frame all the same.
+        if HResult(answer.0) != HResult::INSUFFICIENT_BUFFER {
+            check(answer, "GetFunctionEnter3Info")?;
+        }
+        Ok(frame)
+    }
+
+    fn only(&self, kind: Kind, method: &'static str) -> Result<()> {
+        if self.kind == kind { Ok(()) } else { Err(crate::Error::new(HResult::UNSUPPORTED_CALL_SEQUENCE, method)) }
+    }
+}
+
+/// # Safety
+/// The range must be readable for `'h`, or empty.
+unsafe fn bytes<'h>(range: &COR_PRF_FUNCTION_ARGUMENT_RANGE) -> &'h [u8] {
+    if range.start_address == 0 || range.length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(range.start_address as *const u8, range.length as usize) }
+}
+
+/// What the profiler set; lives as long as the process.
+pub(super) struct Installed {
+    hooks: Arc<dyn InfoHooks>,
+    info: ProfilerInfo,
+}
+
+/// What the compiled code of one function hands to the hooks: its address is the runtime's client identifier.
+struct Record {
+    installed: &'static Installed,
+    function: FunctionId,
+    id: ClientId,
+}
+
+/// Puts a record in the place of the profiler's own identifier.
+struct Recording {
+    installed: &'static Installed,
+    mapper: Arc<dyn FunctionMapper>,
+    records: Mutex<HashMap<FunctionId, &'static Record>>,
+}
+
+impl FunctionMapper for Recording {
+    fn map(&self, function: FunctionId) -> Mapped {
+        let Mapped::Hook(id) = self.mapper.map(function) else { return Mapped::Skip };
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = records.get(&function).copied().filter(|record| record.id == id);
+        let record = known.unwrap_or_else(|| Box::leak(Box::new(Record { installed: self.installed, function, id })));
+        records.insert(function, record);
+        ClientId::new(std::ptr::from_ref(record).expose_provenance()).map_or(Mapped::Skip, Mapped::Hook)
+    }
+}
+
+/// Registers the three functions below, and gives the mapper that goes with them.
+pub(super) fn install(
+    info: &ProfilerInfo,
+    hooks: Arc<dyn InfoHooks>,
+    mapper: Arc<dyn FunctionMapper>,
+) -> Result<Arc<dyn FunctionMapper>> {
+    let installed: &'static Installed = Box::leak(Box::new(Installed { hooks, info: info.clone() }));
+    // SAFETY: functions that live as long as the process.
+    let answer = unsafe { info.base().SetEnterLeaveFunctionHooks3WithInfo(Some(enter), Some(leave), Some(tailcall)) };
+    check(answer, "SetEnterLeaveFunctionHooks3WithInfo")?;
+    Ok(Arc::new(Recording { installed, mapper, records: Mutex::default() }))
+}
+
+unsafe extern "system" fn enter(id: FunctionIDOrClientID, handle: usize) {
+    // SAFETY: as the runtime calls it.
+    unsafe { dispatch(id, handle, Kind::Enter, |hooks, id, call| hooks.enter(id, call)) }
+}
+
+unsafe extern "system" fn leave(id: FunctionIDOrClientID, handle: usize) {
+    // SAFETY: as the runtime calls it.
+    unsafe { dispatch(id, handle, Kind::Leave, |hooks, id, call| hooks.leave(id, call)) }
+}
+
+unsafe extern "system" fn tailcall(id: FunctionIDOrClientID, handle: usize) {
+    // SAFETY: as the runtime calls it.
+    unsafe { dispatch(id, handle, Kind::Tailcall, |hooks, id, call| hooks.tailcall(id, call)) }
+}
+
+/// # Safety
+/// `id` must be what [`Recording`] answered.
+unsafe fn dispatch(
+    id: FunctionIDOrClientID,
+    handle: usize,
+    kind: Kind,
+    call: impl FnOnce(&dyn InfoHooks, ClientId, &HookedCall<'_>),
+) {
+    // SAFETY: the caller's promise; records are never freed.
+    let record: &'static Record = unsafe { &*std::ptr::with_exposed_provenance::<c_void>(id.clientID).cast() };
+    let hooked = HookedCall { record, kind, handle, hook: PhantomData };
+    during(Place::Hook, || guard((), || call(&*record.installed.hooks, record.id, &hooked)));
+}
