@@ -58,6 +58,13 @@ pub trait CallObserver: Send + Sync + 'static {
     fn on_thread_end(&self, number: usize, data: &Self::Data) {}
 }
 
+/// For those who want the stacks alone: `CallStacks::new(info, ())`.
+impl CallObserver for () {
+    type Data = ();
+
+    fn on_enter(&self, (): &mut (), _call: Call) {}
+}
+
 /// The stacks of all threads, with an observer of their calls. Give it to the runtime by
 /// [`Setup::with_call_stacks`](crate::Setup::with_call_stacks).
 ///

@@ -1,10 +1,12 @@
 //! Makes a program audible: a double beep when the runtime loads this library and when it ends, a short tone per class load.
 //!
-//! The sound goes into a WAV file, whose name comes from `BELL_PROFILER_OUTPUT`. The tones are random but the same for the
-//! same `BELL_PROFILER_SEED` (a number, 1 if not given).
+//! The sound goes into a WAV file, whose name comes from `BELL_PROFILER_OUTPUT`; if that is `/dev/tty`, the terminal's bell rings
+//! instead, as the classes are loaded. What can't be written is dropped: there is nobody to tell. The tones are random, but
+//! the same for the same `BELL_PROFILER_SEED` (a number).
 
 use std::f64::consts::TAU;
-use std::sync::{Mutex, PoisonError};
+use std::ffi::OsString;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, Events, Profiler, ProfilerInfo, Result, Setup};
 
@@ -14,10 +16,9 @@ clr_profiler::export_profiler!(Bell, "{3D9C7A54-9B0E-4A0B-8E55-7B1A2C6D4E43}");
 const RATE: u32 = 8000;
 /// Ten minutes: later tones are left out.
 const LIMIT: usize = RATE as usize * 600;
-const BEEP_HZ: f64 = 880.0;
-const BEEP_MS: u32 = 150;
-const PAUSE_MS: u32 = 50;
-const TONE_MS: u32 = 20;
+const TERMINAL: &str = "/dev/tty";
+/// Steps of the pentatonic scale above the lowest tone: no two sound bad together.
+const STEPS: [i32; 10] = [0, 2, 4, 7, 9, 12, 14, 16, 19, 21];
 
 /// The profiler the runtime makes when it loads this library.
 #[derive(Default)]
@@ -27,10 +28,14 @@ struct Bell(Mutex<Sound>);
 struct Sound {
     samples: Vec<i16>,
     random: u64,
+    rings: bool,
 }
 
 impl Sound {
     fn tone(&mut self, hertz: f64, ms: u32) {
+        if self.rings && hertz > 0.0 {
+            drop(std::fs::write(TERMINAL, "\x07"));
+        }
         let samples = RATE * ms / 1000;
         self.samples.extend((0..samples).map(|n| {
             // Faded in and out: a wave that is cut off clicks.
@@ -41,36 +46,26 @@ impl Sound {
 
     fn double_beep(&mut self) {
         for _ in 0..2 {
-            self.tone(BEEP_HZ, BEEP_MS);
-            self.tone(0.0, PAUSE_MS);
+            self.tone(880.0, 150);
+            self.tone(0.0, 50);
         }
     }
 
-    /// A tone of the pentatonic scale, where no two sound bad together.
     fn random_tone(&mut self) {
-        // Xorshift: enough for music.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let steps = [0, 2, 4, 7, 9, 12, 14, 16, 19, 21];
-        let step = steps[(self.random % steps.len() as u64) as usize];
-        self.tone(261.63 * 2_f64.powf(f64::from(step) / 12.0), TONE_MS);
+        // A linear congruential generator's upper bits: random enough for music.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let step = STEPS[(self.random >> 33) as usize % STEPS.len()];
+        self.tone(261.63 * 2_f64.powf(f64::from(step) / 12.0), 20);
     }
 
+    /// Head and samples: plain numbers, one channel, two bytes each.
     fn wav(&self) -> Vec<u8> {
         let data = self.samples.len() as u32 * 2;
-        let mut file = Vec::with_capacity(44 + data as usize);
-        file.extend(b"RIFF");
+        let mut file = b"RIFF".to_vec();
         file.extend((36 + data).to_le_bytes());
-        file.extend(b"WAVEfmt ");
-        file.extend(16_u32.to_le_bytes());
-        // Plain samples, one channel.
-        file.extend([1, 0, 1, 0]);
-        file.extend(RATE.to_le_bytes());
-        file.extend((RATE * 2).to_le_bytes());
-        // Two bytes per sample, 16 bits.
-        file.extend([2, 0, 16, 0]);
-        file.extend(b"data");
+        file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+        file.extend([RATE, RATE * 2].map(u32::to_le_bytes).as_flattened());
+        file.extend(b"\x02\0\x10\0data");
         file.extend(data.to_le_bytes());
         file.extend(self.samples.iter().flat_map(|sample| sample.to_le_bytes()));
         file
@@ -78,36 +73,36 @@ impl Sound {
 }
 
 impl Bell {
-    fn play(&self, act: impl FnOnce(&mut Sound)) {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn output() -> OsString {
+        std::env::var_os("BELL_PROFILER_OUTPUT").unwrap_or_else(|| "bell.wav".into())
+    }
+
+    fn sound(&self) -> MutexGuard<'_, Sound> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Profiler for Bell {
     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        let seed = std::env::var("BELL_PROFILER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-        self.play(|sound| {
-            // Xorshift never leaves zero.
-            sound.random = u64::max(seed, 1);
-            sound.double_beep();
-        });
+        let mut sound = self.sound();
+        sound.rings = Self::output() == TERMINAL;
+        sound.random = std::env::var("BELL_PROFILER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        sound.double_beep();
         Ok(Setup::new(Events::CLASS_LOADS))
     }
 
     fn class_load_finished(&self, _class: ClassId, status: Result<()>) {
-        self.play(|sound| {
-            if status.is_ok() && sound.samples.len() < LIMIT {
-                sound.random_tone();
-            }
-        });
+        let mut sound = self.sound();
+        if status.is_ok() && sound.samples.len() < LIMIT {
+            sound.random_tone();
+        }
     }
 
     fn shutdown(&self) {
-        let path = std::env::var_os("BELL_PROFILER_OUTPUT").unwrap_or_else(|| "bell.wav".into());
-        self.play(|sound| {
-            sound.double_beep();
-            // There is nobody to tell about a failure: the program's output is not ours.
-            drop(std::fs::write(path, sound.wav()));
-        });
+        let mut sound = self.sound();
+        sound.double_beep();
+        if !sound.rings {
+            drop(std::fs::write(Self::output(), sound.wav()));
+        }
     }
 }

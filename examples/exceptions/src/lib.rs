@@ -1,16 +1,18 @@
-//! The story of each exception: its type, the stack it was thrown on, filters, finally blocks and the catcher.
+//! The story of each exception: its type and message, the stack it was thrown on, filters, finally blocks and the catcher.
 //!
-//! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, kept by call hooks.
+//! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, which the framework keeps.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use clr_profiler::shadow_stack::ShadowStack;
 use clr_profiler::{
-    CallHooks, CallerSp, ClientId, Error, Events, FunctionId, Hooks, NamedFunctions, NestedLog, ObjectId, PerThread,
-    Profiler, ProfilerInfo, Result, Setup,
+    CallStacks, Error, Events, ExceptionReader, FunctionId, ModuleId, NamedFunctions, NestedLog, ObjectId, Profiler,
+    ProfilerInfo, Result, Setup,
 };
 
 clr_profiler::export_profiler!(Exceptions, "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21}");
+
+/// Characters of a message that are kept.
+const LONGEST_MESSAGE: usize = 200;
 
 /// The profiler the runtime makes when it loads this library.
 #[derive(Default)]
@@ -19,105 +21,80 @@ struct Exceptions(OnceLock<State>);
 struct State {
     info: ProfilerInfo,
     functions: Arc<NamedFunctions>,
-    stacks: Arc<Stacks>,
+    /// Nothing is to be done at a call: the stacks are all that is wanted.
+    stacks: Arc<CallStacks<()>>,
+    reader: ExceptionReader,
     log: NestedLog,
 }
 
-/// The calls each thread is in.
-struct Stacks(PerThread<Mutex<ShadowStack>>);
-
-impl Stacks {
-    fn with<R>(&self, act: impl FnOnce(&mut ShadowStack) -> R) -> R {
-        self.0.with(|stack| act(&mut stack.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-impl CallHooks for Stacks {
-    fn enter(&self, id: ClientId, sp: CallerSp) {
-        self.with(|stack| stack.enter(sp.0, id.get()));
-    }
-
-    fn leave(&self, _id: ClientId, sp: CallerSp) {
-        self.with(|stack| stack.leave(sp.0));
-    }
-
-    fn tailcall(&self, _id: ClientId, sp: CallerSp) {
-        self.with(|stack| stack.tailcall(sp.0));
-    }
-}
-
 impl State {
-    fn new(info: &ProfilerInfo) -> std::io::Result<Self> {
+    fn new(info: &ProfilerInfo) -> Result<Self> {
         let path = std::env::var_os("EXCEPTIONS_PROFILER_OUTPUT").unwrap_or_else(|| "exceptions.txt".into());
+        let log = NestedLog::create(path).map_err(|error| Error::refused("initialize", error.to_string()))?;
         // From .NET 9 on the runtime throws by managed code of its own, which does not belong into the stack.
-        let functions = NamedFunctions::new(info, |function| !function.is_exception_handling());
-        let stacks = PerThread::new(|| Mutex::new(ShadowStack::new()), |_| ())?;
-        Ok(Self {
-            info: info.clone(),
-            functions: Arc::new(functions),
-            stacks: Arc::new(Stacks(stacks)),
-            log: NestedLog::create(path)?,
-        })
+        let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
+        let stacks = CallStacks::new(info, ())?;
+        Ok(Self { info: info.clone(), functions, stacks, reader: ExceptionReader::new(), log })
     }
 
+    fn thrown(&self, exception: ObjectId<'_>) {
+        let names = self.functions.names();
+        let class = self.info.class_of_object(exception).map(|class| names.class(&self.info, class));
+        let content = self.reader.read(&self.info, names, exception, LONGEST_MESSAGE);
+        let message = content
+            .and_then(|content| content.message)
+            .map_or_else(String::new, |text| format!(": {:?}", text.to_string()));
+        self.log.line(format_args!("{}{message}", class.as_deref().unwrap_or("?")));
+        for call in self.stacks.snapshot().iter().rev() {
+            let name = self.functions.get(call.function).map_or("?", |function| &function.name);
+            self.log.line_below(2, format_args!("at {name}"));
+        }
+    }
+}
+
+impl Exceptions {
     fn step(&self, what: &str, function: FunctionId) {
-        let name = self.functions.names().function(&self.info, function);
-        self.log.line_below(1, format_args!("{what} {}", name.name));
-    }
-
-    /// The activation the callback's block belongs to; at most nothing is dropped where the runtime does not say.
-    fn owner(&self) -> usize {
-        self.info.exception_clause().map_or(0, |clause| clause.frame_pointer)
+        if let Some(State { info, functions, log, .. }) = self.0.get() {
+            log.line_below(1, format_args!("{what} {}", functions.names().function(info, function).name));
+        }
     }
 }
 
 impl Profiler for Exceptions {
     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let state = State::new(info).map_err(|error| Error::refused("initialize", error.to_string()))?;
-        let hooks = Hooks::safe(state.stacks.clone(), state.functions.clone());
-        drop(self.0.set(state));
-        Ok(Setup::new(Events::EXCEPTIONS).with_hooks(hooks).without_inlining())
+        let state = State::new(info)?;
+        let state = self.0.get_or_init(|| state);
+        let setup = Setup::new(Events::MODULE_LOADS).without_inlining();
+        Ok(setup.with_call_stacks(state.stacks.clone(), state.functions.clone()))
     }
 
     fn exception_thrown(&self, exception: ObjectId<'_>) {
-        let Some(state) = self.0.get() else { return };
-        let class = state.info.class_of_object(exception);
-        let class = class.map_or("?".into(), |class| state.functions.names().class(&state.info, class));
-        state.log.line(format_args!("{class}"));
-        for frame in state.stacks.with(|stack| stack.snapshot()).iter().rev() {
-            let name = ClientId::new(frame.word).and_then(|id| state.functions.get(id));
-            state.log.line_below(2, format_args!("at {}", name.map_or("?", |name| &name.name)));
+        if let Some(state) = self.0.get() {
+            state.thrown(exception);
         }
     }
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
-        let Some(state) = self.0.get() else { return };
-        state.step("filter of", function);
-        let owner = state.owner();
-        state.stacks.with(|stack| stack.filter_enter(owner));
-    }
-
-    fn exception_search_filter_leave(&self) {
-        let Some(state) = self.0.get() else { return };
-        state.stacks.with(ShadowStack::filter_leave);
+        self.step("filter of", function);
     }
 
     fn exception_search_catcher_found(&self, function: FunctionId) {
-        let Some(state) = self.0.get() else { return };
-        state.step("will be caught by", function);
+        self.step("will be caught by", function);
     }
 
     fn exception_unwind_finally_enter(&self, function: FunctionId) {
-        let Some(state) = self.0.get() else { return };
-        state.step("finally of", function);
-        let owner = state.owner();
-        state.stacks.with(|stack| stack.finally_enter(owner));
+        self.step("finally of", function);
     }
 
     fn exception_catcher_enter(&self, function: FunctionId, _exception: ObjectId<'_>) {
-        let Some(state) = self.0.get() else { return };
-        state.step("caught by", function);
-        let owner = state.owner();
-        state.stacks.with(|stack| stack.catcher_enter(owner));
+        self.step("caught by", function);
+    }
+
+    fn module_unload_started(&self, module: ModuleId) {
+        // The runtime uses its identifiers again: what is known about them must go with the module.
+        if let Some(state) = self.0.get() {
+            state.functions.names().module_unloaded(module);
+            state.reader.module_unloaded();
+        }
     }
 }

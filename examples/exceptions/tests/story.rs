@@ -4,8 +4,7 @@ use clrscope_testkit as testkit;
 
 /// What one round of the fixture's first two scenarios does, by its sources: thrown two frames down through a finally
 /// block; then two filters, of which the inner one refuses, and the finally block between thrower and both.
-const SIMPLE: &str = "\
-System.InvalidOperationException
+const SIMPLE: &str = r#"System.InvalidOperationException: "simple 0"
     at Exceptions.Program+Simple::Throw
     at Exceptions.Program+Simple::Through
     at Exceptions.Program+Simple::Start
@@ -13,7 +12,7 @@ System.InvalidOperationException
   will be caught by Exceptions.Program+Simple::Start
   finally of Exceptions.Program+Simple::Through
   caught by Exceptions.Program+Simple::Start
-System.ArgumentException
+System.ArgumentException: "filter 0"
     at Exceptions.Program+Filters::Throw
     at Exceptions.Program+Filters::Inner
     at Exceptions.Program+Filters::Middle
@@ -24,7 +23,7 @@ System.ArgumentException
   will be caught by Exceptions.Program+Filters::Start
   finally of Exceptions.Program+Filters::Inner
   caught by Exceptions.Program+Filters::Start
-";
+"#;
 
 #[test]
 fn each_exception_has_its_stack_and_its_story() {

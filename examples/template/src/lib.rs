@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clr_profiler::{
-    CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, NameCache, Profiler,
-    ProfilerInfo, Result, Setup,
+    CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId, NameCache,
+    Profiler, ProfilerInfo, Result, Setup,
 };
 
 // The class identifier is how the runtime finds a profiler: each has its own.
@@ -17,39 +17,48 @@ clr_profiler::export_profiler!(CallCounter, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C
 
 /// The profiler the runtime makes when it loads this library.
 #[derive(Default)]
-struct CallCounter {
-    functions: Arc<Functions>,
-}
+struct CallCounter(Arc<Counts>);
 
-impl Profiler for CallCounter {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let (info, functions) = (info.clone(), self.functions.clone());
-        let mapper = Mapper { info, names: NameCache::new(), functions, known: Mutex::default() };
-        let hooks = Hooks::safe(self.functions.clone(), Arc::new(mapper));
-        // Other events would be asked for here, and told by other methods of this trait.
-        Ok(Setup::new(Events::NONE).with_hooks(hooks).without_inlining())
-    }
-
-    fn shutdown(&self) {
-        if let Some(path) = std::env::var_os("TEMPLATE_PROFILER_OUTPUT") {
-            // There is nobody to tell about a failure: the program's output is not ours.
-            drop(std::fs::write(path, self.functions.report()));
-        }
-    }
-}
-
-/// What is known about each function; found again by its `ClientId` in the hooks.
+/// What the methods of the profiler, the hooks and the mapper share.
 #[derive(Default)]
-struct Functions(ClientTable<Counted>);
+struct Counts {
+    info: OnceLock<ProfilerInfo>,
+    names: NameCache,
+    functions: ClientTable<Counted>,
+    known: Mutex<HashMap<String, ClientId>>,
+}
 
+/// What is known about a function; found again in the hooks by its `ClientId`.
 struct Counted {
     name: String,
     calls: AtomicU64,
 }
 
-impl CallHooks for Functions {
+impl Profiler for CallCounter {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        drop(self.0.info.set(info.clone()));
+        let hooks = Hooks::safe(self.0.clone(), self.0.clone());
+        // Other events would be asked for here, and told by other methods of this trait.
+        Ok(Setup::new(Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
+    }
+
+    fn module_unload_started(&self, module: ModuleId) {
+        // The runtime uses its identifiers again: what is known about them must go with the module.
+        self.0.names.module_unloaded(module);
+    }
+
+    fn shutdown(&self) {
+        if let Some(path) = std::env::var_os("TEMPLATE_PROFILER_OUTPUT") {
+            // There is nobody to tell about a failure: the program's output is not ours.
+            drop(std::fs::write(path, self.0.report()));
+        }
+    }
+}
+
+/// The hooks, called at each enter and leave of a function: they must be short.
+impl CallHooks for Counts {
     fn enter(&self, id: ClientId, _sp: CallerSp) {
-        if let Some(function) = self.0.get(id) {
+        if let Some(function) = self.functions.get(id) {
             function.calls.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -59,38 +68,30 @@ impl CallHooks for Functions {
     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
 }
 
-impl Functions {
+/// The mapper gives each function a record. The runtime asks at each compilation of one, and wants the same answer each time.
+impl FunctionMapper for Counts {
+    fn map(&self, function: FunctionId) -> Mapped {
+        let Some(info) = self.info.get() else { return Mapped::Skip };
+        let name = self.names.function(info, function).signature.clone();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = known.get(&name) {
+            return Mapped::Hook(*id);
+        }
+        let counted = Counted { name: name.clone(), calls: AtomicU64::new(0) };
+        let Some(id) = self.functions.push(counted) else { return Mapped::Skip };
+        known.insert(name, id);
+        Mapped::Hook(id)
+    }
+}
+
+impl Counts {
     fn report(&self) -> String {
-        let mut rows: Vec<_> = self.0.iter().map(|(_, f)| (f.calls.load(Ordering::Relaxed), &f.name)).collect();
+        let mut rows: Vec<_> = self.functions.iter().map(|(_, f)| (f.calls.load(Ordering::Relaxed), &f.name)).collect();
         rows.sort_by(|a, b| b.cmp(a));
         rows.iter().fold(String::new(), |mut text, (calls, name)| {
             let _ = writeln!(text, "{calls}\t{name}");
             text
         })
-    }
-}
-
-/// Gives each function a record. The runtime asks at each compilation of a function, and wants the same answer each time;
-/// its identifiers are used again once code was unloaded, so names are the key.
-struct Mapper {
-    info: ProfilerInfo,
-    names: NameCache,
-    functions: Arc<Functions>,
-    known: Mutex<HashMap<String, ClientId>>,
-}
-
-impl FunctionMapper for Mapper {
-    fn map(&self, function: FunctionId) -> Mapped {
-        let name = self.names.function(&self.info, function).signature.clone();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = known.get(&name) {
-            return Mapped::Hook(*id);
-        }
-        let Some(id) = self.functions.0.push(Counted { name: name.clone(), calls: AtomicU64::new(0) }) else {
-            return Mapped::Skip;
-        };
-        known.insert(name, id);
-        Mapped::Hook(id)
     }
 }
 

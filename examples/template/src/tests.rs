@@ -23,5 +23,5 @@ fn calls_of_all_threads_are_counted_by_name() {
         on(0, Shutdown()),
     ]);
     let expected = "3\tShop.Checkout.Print()\n2\tShop.Checkout.Pay()\n0\tShop.Checkout.Never()\n";
-    assert_eq!(program.profiler().functions.report(), expected);
+    assert_eq!(program.profiler().0.report(), expected);
 }

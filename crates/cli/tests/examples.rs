@@ -1,0 +1,77 @@
+//! The examples' READMEs: what they tell the reader to type works as it stands there.
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use clrscope_testkit as testkit;
+use common::Place;
+
+/// The first commands in a README. Building is done by the testkit, in a folder of its own.
+fn commands(readme: &str) -> String {
+    let block = readme.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("commands");
+    let (build, others): (Vec<&str>, Vec<&str>) = block.lines().partition(|line| line.starts_with("cargo build"));
+    assert_eq!(build.len(), 1, "{block}");
+    others.join("\n")
+}
+
+/// A folder like the repository's root after building, with the tool on `PATH`.
+fn run_readme(place: &Place, example: &str) -> String {
+    let root = testkit::workspace_root();
+    let library = testkit::example(example);
+    fs::create_dir(place.file("target")).expect("a folder");
+    symlink(library.parent().expect("its folder"), place.file("target/release")).expect("a link");
+    symlink(root.join("dotnet"), place.file("dotnet")).expect("a link");
+    let readme = fs::read_to_string(root.join("examples").join(example).join("README.md")).expect("the README");
+    let tool = Path::new(env!("CARGO_BIN_EXE_clrscope")).parent().expect("its folder").to_owned();
+    let path = env::join_paths([tool].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())));
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", &commands(&readme)]).current_dir(place.path());
+    testkit::runtimes().last().expect("a runtime").prepare(&mut shell);
+    shell.env("PATH", path.expect("a path"));
+    let finished = testkit::run(shell).expect_success();
+    let loaded = format!("/target/release/lib{example}.so' was loaded into one process\n");
+    assert!(finished.stderr_text().ends_with(&loaded), "{}", finished.stderr_text());
+    finished.stdout_text()
+}
+
+#[test]
+fn the_template_counts_calls() {
+    let said = run_readme(&Place::new(), "template");
+    assert!(said.contains("\tRecursion.Program.Fib("), "{said}");
+}
+
+#[test]
+fn the_bell_writes_sound() {
+    let place = Place::new();
+    let said = run_readme(&place, "bell");
+    assert!(said.starts_with("Hello, World!\n") && said.ends_with(" bell.wav\n"), "{said}");
+    assert!(fs::metadata(place.file("bell.wav")).expect("the sound").len() > 100_000);
+}
+
+#[test]
+fn the_log_begins_with_what_is_loaded_first() {
+    let said = run_readme(&Place::new(), "logging");
+    assert!(said.contains("\n1\tinitialize\n") && said.contains("assembly=System.Private.CoreLib status=ok"), "{said}");
+}
+
+/// What a README shows of the result.
+fn shown(readme: &str) -> &str {
+    readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a part of the result")
+}
+
+#[test]
+fn exceptions_are_told_as_shown() {
+    let said = run_readme(&Place::new(), "exceptions");
+    assert!(said.contains(shown(include_str!("../../../examples/exceptions/README.md"))), "{said}");
+}
+
+#[test]
+fn calls_are_traced_as_shown() {
+    let said = run_readme(&Place::new(), "trace");
+    assert!(said.ends_with(shown(include_str!("../../../examples/trace/README.md"))), "{said}");
+}
