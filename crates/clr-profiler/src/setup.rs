@@ -69,10 +69,11 @@ impl Setup {
 
     /// The events as the runtime will get them, with those that the hooks need.
     pub fn events(&self) -> Events {
-        match self.hooks.as_ref().map(|hooks| &hooks.kind) {
-            Some(HookKind::WithInfo(_)) => self.events | Events::ENTER_LEAVE | Events::SLOW_HOOKS,
-            Some(HookKind::Raw(_) | HookKind::Safe(_)) => self.events | Events::ENTER_LEAVE,
-            None => self.events,
+        let Some(hooks) = &self.hooks else { return self.events };
+        let events = self.events | Events::ENTER_LEAVE | hooks.mapper.needs();
+        match hooks.kind {
+            HookKind::WithInfo(_) => events | Events::SLOW_HOOKS,
+            HookKind::Raw(_) | HookKind::Safe(_) => events,
         }
     }
 

@@ -460,6 +460,24 @@ fn call_stacks_survive_what_a_runtime_rarely_does() {
     assert_eq!(threads, [(2, 1), (3, 1)]);
 }
 
+#[test]
+fn identifiers_that_are_used_again_have_their_new_names() {
+    let runtime = shop();
+    let (pay, clean) = (runtime.function("Shop.Checkout::Pay"), runtime.function("Shop.Checkout::Clean"));
+    let module = runtime.module_id("Shop");
+    let mut program = runtime.load(Stacks::default()).unwrap();
+    assert!(program.events().contains(Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS));
+    program.play(&[on(1, Enter(pay)), on(1, Leave(pay)), on(1, ModuleUnloadStarted(module))]);
+    program.play(&[on(1, ModuleUnloadFinished(module, OK))]);
+    program.reuse(pay, "Refund");
+    program.play(&[on(1, Enter(pay)), on(1, Leave(pay)), on(1, DynamicMethodUnloaded(clean))]);
+    program.reuse(clean, "Sweep");
+    program.play(&[on(1, Enter(clean)), on(1, Leave(clean))]);
+    let told = program.profiler().take();
+    let entered: Vec<_> = told.iter().filter(|line| line.starts_with("enter")).collect();
+    assert_eq!(entered, ["enter Pay 0", "enter Refund 0", "enter Sweep 0"]);
+}
+
 /// Keeps a count per thread, and a log of threads.
 struct PerThreadCounts {
     counts: PerThread<Mutex<u32>>,

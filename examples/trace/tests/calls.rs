@@ -77,3 +77,8 @@ fn recursion_is_traced_to_the_last_call() {
 fn what_blocks_call_stands_under_their_function() {
     check("Exceptions");
 }
+
+#[test]
+fn what_is_unloaded_gives_its_identifiers_away_and_keeps_its_name() {
+    check("Loading");
+}

@@ -13,6 +13,7 @@ use super::start;
 use crate::boundary::guard;
 use crate::call_stacks::{Block, FollowExceptions};
 use crate::error::check;
+use crate::hooks::FunctionMapper;
 use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
 use crate::place::{Place, during};
 use crate::{
@@ -28,6 +29,8 @@ pub(super) struct Callbacks {
     pub(super) notification_only: AtomicBool,
     /// Stacks that the framework keeps, told of exceptions before the profiler is.
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
+    /// The mapper of the hooks, told of what goes before the profiler is.
+    pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
 impl Callbacks {
@@ -49,6 +52,13 @@ impl Callbacks {
     fn follow(&self, tell: impl FnOnce(&dyn FollowExceptions)) {
         if let Some(stacks) = self.stacks.get() {
             guard((), || tell(&**stacks));
+        }
+    }
+
+    /// What goes must be forgotten by the mapper.
+    pub(super) fn forget(&self, tell: impl FnOnce(&dyn FunctionMapper)) {
+        if let Some(mapper) = self.mapper.get() {
+            guard((), || tell(&**mapper));
         }
     }
 
@@ -137,10 +147,13 @@ impl ICorProfilerCallback_Impl for Callbacks_Impl {
     }
 
     unsafe fn ModuleUnloadStarted(&self, module_id: usize) -> HRESULT {
+        self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
         self.tell(|p| p.module_unload_started(ModuleId(module_id)))
     }
 
     unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
+        // Once more: somebody may have asked for a name meanwhile.
+        self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
         self.tell(|p| p.module_unload_finished(ModuleId(module_id), status(hr_status, "module unload")))
     }
 

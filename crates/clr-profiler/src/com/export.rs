@@ -31,7 +31,12 @@ impl IClassFactory_Impl for Factory_Impl {
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
             let Some(profiler) = (self.make)() else { return HRESULT(HResult::FAIL.0) };
             let profiler: &'static dyn Profiler = Box::leak(profiler);
-            let callbacks = Callbacks { profiler, notification_only: AtomicBool::new(false), stacks: OnceLock::new() };
+            let callbacks = Callbacks {
+                profiler,
+                notification_only: AtomicBool::new(false),
+                stacks: OnceLock::new(),
+                mapper: OnceLock::new(),
+            };
             let callbacks: ICorProfilerCallback11 = callbacks.into();
             // SAFETY: both pointers were checked and are the caller's.
             let answer = unsafe { callbacks.query(iid, object) };

@@ -238,6 +238,7 @@ impl ICorProfilerCallback8_Impl for Callbacks_Impl {
 
 impl ICorProfilerCallback9_Impl for Callbacks_Impl {
     unsafe fn DynamicMethodUnloaded(&self, function_id: usize) -> HRESULT {
+        self.forget(|mapper| mapper.function_unloaded(FunctionId(function_id)));
         self.tell(|p| p.dynamic_method_unloaded(FunctionId(function_id)))
     }
 }

@@ -1,6 +1,7 @@
 //! Initialization: the profiler answers with a [`Setup`], which is checked and handed to the runtime.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use windows_core::HRESULT;
@@ -53,6 +54,9 @@ fn check(callbacks: &Callbacks, setup: &Setup, attached: bool) -> Result<()> {
 fn apply(callbacks: &Callbacks, info: &ProfilerInfo, setup: Setup) -> Result<()> {
     if let Some(stacks) = setup.stacks() {
         drop(callbacks.stacks.set(stacks));
+    }
+    if let Some(hooks) = setup.hooks() {
+        drop(callbacks.mapper.set(Arc::clone(&hooks.mapper)));
     }
     info.set_events(setup.events())?;
     match setup.into_hooks() {

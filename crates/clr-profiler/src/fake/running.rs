@@ -101,6 +101,17 @@ impl<P: Profiler> Running<P> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
+    /// From now on the function's identifier stands for another method of its class: identifiers are used again once what they
+    /// named was unloaded. It is compiled anew before it is called.
+    ///
+    /// # Panics
+    /// For an identifier that no function has.
+    pub fn reuse(&mut self, function: FunctionId, method: &str) {
+        let mut world = self.world.lock();
+        assert!(world.rename(function, method), "no function has {function:?}");
+        world.mapped.remove(&function);
+    }
+
     /// Runs code of the test as a thread of the program, for instance to see what the profiler keeps for that thread.
     ///
     /// # Panics

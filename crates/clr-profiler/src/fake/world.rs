@@ -174,6 +174,12 @@ impl World {
         FunctionId(FUNCTIONS + index * STEP)
     }
 
+    pub(super) fn rename(&mut self, function: FunctionId, name: &str) -> bool {
+        let Ok(index) = self.function(function.0) else { return false };
+        self.functions[index].name = c_string(name);
+        true
+    }
+
     pub(super) fn find_function(&self, name: &str) -> Option<FunctionId> {
         let (class, method) = name.rsplit_once("::")?;
         let found = self.functions.iter().position(|function| {

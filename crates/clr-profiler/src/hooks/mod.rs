@@ -64,7 +64,7 @@ pub use with_info::{HookedCall, InfoHooks};
 use crate::boundary::guard;
 use crate::place::{Place, during};
 use crate::setup::HookKind;
-use crate::{CallerSp, ClientId, Error, FunctionId, Hooks, ProfilerInfo, Result};
+use crate::{CallerSp, ClientId, Error, Events, FunctionId, Hooks, ModuleId, ProfilerInfo, Result};
 
 /// Hooks in safe Rust, called through the framework's stubs. A panic in one is caught and counted.
 ///
@@ -95,6 +95,21 @@ pub trait FunctionMapper: Send + Sync + 'static {
     /// locks held: the place to look names up, not to wait. The answer must be the same each time: code of one tier may
     /// finish what another began.
     fn map(&self, function: FunctionId) -> Mapped;
+
+    /// What the mapper must be told to forget names in time; the setup gets these events. Nothing, unless it keeps names.
+    fn needs(&self) -> Events {
+        Events::NONE
+    }
+
+    /// A module is about to go, or is gone: its functions' identifiers will be used again. The framework calls it by itself.
+    fn module_unloaded(&self, module: ModuleId) {
+        let _ = module;
+    }
+
+    /// A function without metadata is gone: its identifier will be used again. The framework calls it by itself.
+    fn function_unloaded(&self, function: FunctionId) {
+        let _ = function;
+    }
 }
 
 impl<F: Fn(FunctionId) -> Mapped + Send + Sync + 'static> FunctionMapper for F {

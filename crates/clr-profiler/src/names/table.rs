@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{FunctionName, NameCache};
-use crate::{ClientId, ClientTable, FunctionId, FunctionMapper, Mapped, ProfilerInfo};
+use crate::{ClientId, ClientTable, Events, FunctionId, FunctionMapper, Mapped, ModuleId, ProfilerInfo};
 
 /// A ready-made [`FunctionMapper`] that hooks the functions a choice accepts, and remembers their names.
 ///
 /// A hook finds the name by [`get`](Self::get) from the [`ClientId`] it is given: two loads, no lock. Functions of the same
-/// signature and module share an identifier, so the answer stays the same when the runtime uses its own ones again.
+/// signature and module share an identifier, so the answer stays the same when the runtime uses its own ones again. What is
+/// unloaded is forgotten without the profiler's doing: the setup gets the events for it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,6 +64,18 @@ impl NamedFunctions {
 }
 
 impl FunctionMapper for NamedFunctions {
+    fn needs(&self) -> Events {
+        Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+    }
+
+    fn module_unloaded(&self, module: ModuleId) {
+        self.names.module_unloaded(module);
+    }
+
+    fn function_unloaded(&self, function: FunctionId) {
+        self.names.function_unloaded(function);
+    }
+
     fn map(&self, function: FunctionId) -> Mapped {
         let name = self.names.function(&self.info, function);
         if !(self.choice)(&name) {
