@@ -1,6 +1,6 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
-use super::programs::Program::{self, Compiler, Hello, Library, Quiet, Throws, Tiny};
+use super::programs::Program::{self, Compiler, Hello, Library, Numbers, Quiet, Throws, Tiny};
 use super::programs::Under::{self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, NoPrecompiled};
 
 /// What a goal asks.
@@ -28,6 +28,9 @@ pub(super) struct Goal {
 const SAMPLED: Under = Agent("calls");
 const TSC: Under = Agent("calls:clock=tsc,max=3GiB");
 
+const FLOW: Under = Agent("flow;include=[Numbers]*::Traced*");
+const FLOW_ARGS: Under = Agent("flow:args;include=[Numbers]*::Traced*");
+
 const EXCEPTIONS: Under = Agent("exceptions");
 
 const fn goal(
@@ -42,10 +45,28 @@ const fn goal(
 }
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 12] = [
+pub(super) const GOALS: [Goal; 16] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
+    goal("P6", "1 number, `flow:args` / `flow`", Numbers(1, 200), FLOW_ARGS, FLOW, Limit::Ratio(1.5)),
+    goal("P6", "3 numbers, `flow:args` / `flow`", Numbers(3, 200), FLOW_ARGS, FLOW, Limit::Ratio(1.5)),
+    goal(
+        "P6",
+        "6 numbers, 3 of them doubles, `flow:args` / `flow`",
+        Numbers(6, 200),
+        FLOW_ARGS,
+        FLOW,
+        Limit::Ratio(1.5),
+    ),
+    goal(
+        "P6",
+        "functions that are not traced beside some that are / bare",
+        Numbers(0, 10_000),
+        FLOW_ARGS,
+        Bare,
+        Limit::None,
+    ),
     goal("P11", "hello world, `calls` less precompiled code off", Hello, SAMPLED, NoPrecompiled, Limit::MoreMs(30.0)),
     goal("P3b", "libraries, `clock=sampled` / no profiler", Library(2_000), SAMPLED, Bare, Limit::Ratio(1.15)),
     goal(

@@ -48,6 +48,9 @@ pub(super) enum Program {
     Throws(u32),
     /// The same program, but nothing is thrown: so many rounds of a thousand calls under `try` and `finally`.
     Quiet(u32),
+    /// A recursion of functions with so many plain numbers, so many rounds; with none of functions that are
+    /// not called `Traced`.
+    Numbers(u32, u32),
 }
 
 /// Makes commands; each run records into a folder of its own, which the next one replaces.
@@ -123,6 +126,7 @@ impl Bench {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
             Program::Hello => of("Tiny", "0".into()),
             Program::Library(rounds) => of("Library", rounds.to_string()),
+            Program::Numbers(count, rounds) => with("Numbers", &[count.to_string(), rounds.to_string()]),
             Program::Throws(times) => of("Throws", times.to_string()),
             Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
             Program::Compiler => self.compiler(),
