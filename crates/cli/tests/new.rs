@@ -56,6 +56,49 @@ fn a_new_crate_passes_its_test_and_counts_the_calls_of_a_program() {
     });
 }
 
+/// A block of code in the first page of the framework's documentation, without the marks of a comment.
+fn documented(language: &str, which: usize) -> String {
+    let source =
+        fs::read_to_string(testkit::workspace_root().join("crates/clr-profiler/src/lib.rs")).expect("the source");
+    let page: Vec<&str> = source.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    let page = page.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n");
+    // Every second fence closes.
+    let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    let block = blocks.filter(|(kind, _)| *kind == language).nth(which).expect("a block").1;
+    block.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_walk_in_the_documentation_leads_to_a_working_profiler() {
+    let (place, runtime) = (Place::new(), testkit::runtimes().last().expect("a runtime"));
+    let folder = place.file("exception-counter");
+    fs::create_dir_all(folder.join("src")).expect("folders");
+    let manifest = documented("toml", 0);
+    let (head, hint) = manifest.split_once("\"0.1\"  # of a checkout: ").expect("the dependency");
+    let root = testkit::workspace_root().to_string_lossy().into_owned();
+    fs::write(folder.join("Cargo.toml"), head.to_owned() + &hint.replace("CHECKOUT", &root)).expect("a file");
+    fs::write(folder.join("src/lib.rs"), documented("", 0)).expect("a file");
+    fs::copy(testkit::workspace_root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
+    cargo(&folder, &["build"]);
+
+    let commands = documented("sh", 0);
+    let run = commands.lines().find_map(|line| line.strip_prefix("clrscope ")).expect("a command");
+    let words: Vec<&str> = run.split(' ').map(|word| word.trim_matches('\'')).collect();
+    let library = testkit::target_folder().join("new/debug/libexception_counter.so");
+    let [options @ .., "app.dll"] = &words[..] else { panic!("{run}") };
+    let options = options.iter().map(|word| if word.ends_with(".so") { library.as_os_str() } else { word.as_ref() });
+    let mut command = place.clrscope(options);
+    command.args(runtime.words(&testkit::fixture("Exceptions")));
+    runtime.prepare(&mut command);
+    let finished = testkit::run(command).expect_success();
+    assert!(finished.stderr_text().ends_with("was loaded into one process\n"), "{}", finished.stderr_text());
+    let count: u64 =
+        fs::read_to_string(place.file("exceptions.txt")).expect("the file").trim().parse().expect("a number");
+    // What this part of the program throws, it counts; others throw more.
+    let truth = testkit::Expectations::parse(&finished.stdout_text()).calls("Exceptions.Program+Simple::Throw");
+    assert!(Some(count) >= truth && count > 0, "{count} exceptions, {truth:?} of them by one method");
+}
+
 #[test]
 fn the_framework_is_looked_for_around_the_current_folder_and_a_crate_stays_out_of_a_workspace() {
     let place = Place::new();

@@ -7,9 +7,9 @@
 //!
 //! # Five minutes to a working profiler
 //!
-//! (`clrscope new exception-counter` makes such a crate at once, with a fresh identifier and a test.)
+//! (`clrscope new NAME` makes a crate with another example at once, with a fresh identifier and a test.)
 //!
-//! **1.** A library crate whose result is a shared object:
+//! **1.** `cargo new --lib exception-counter`, and in its `Cargo.toml` that the result is a shared object:
 //!
 //! ```toml
 //! [package]
@@ -21,11 +21,11 @@
 //! crate-type = ["cdylib"]
 //!
 //! [dependencies]
-//! clr-profiler = "0.1"
+//! clr-profiler = "0.1"  # of a checkout: { path = "CHECKOUT/crates/clr-profiler" }
 //! ```
 //!
-//! **2.** A struct, the trait, and the export. This one counts exceptions and writes the count to a file when the program
-//! ends:
+//! **2.** `src/lib.rs`: a struct, the trait, and the export. This one counts exceptions and writes the count to a file when the
+//! program ends:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@
 //!
 //!     fn shutdown(&self) {
 //!         let count = self.thrown.load(Ordering::Relaxed);
-//!         let _ = std::fs::write("/tmp/exceptions.txt", format!("{count}\n"));
+//!         let _ = std::fs::write("exceptions.txt", format!("{count}\n"));
 //!     }
 //! }
 //!
@@ -56,16 +56,22 @@
 //! # fn main() {}
 //! ```
 //!
-//! **3.** Build it, and tell the runtime about it by three variables; the identifier is the one in the source (make a fresh
-//! one with `uuidgen`):
+//! **3.** Build it and run a program with it; the identifier is the one in the source (each profiler needs its own, from
+//! `uuidgen`):
 //!
 //! ```sh
 //! cargo build --release
+//! clrscope run --profiler target/release/libexception_counter.so --clsid '{5B2C1F0E-8D5C-4F6B-A5C7-2F1D9A7B3E11}' -- app.dll
+//! cat exceptions.txt
+//! ```
+//!
+//! What `clrscope run` does is to set three variables, which work without it as well:
+//!
+//! ```sh
 //! export CORECLR_ENABLE_PROFILING=1
 //! export CORECLR_PROFILER='{5B2C1F0E-8D5C-4F6B-A5C7-2F1D9A7B3E11}'
 //! export CORECLR_PROFILER_PATH=$PWD/target/release/libexception_counter.so
 //! dotnet app.dll
-//! cat /tmp/exceptions.txt
 //! ```
 //!
 //! # Where to go from here
@@ -81,6 +87,7 @@
 //! | something per thread | [`PerThread`] |
 //! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
 //! | a readable log | [`NestedLog`] |
+//! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
 //! | tests without .NET | module `fake`, with the feature `testing` |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
