@@ -147,6 +147,9 @@ fn start_instruments(
     writer: &'static ProcessWriter,
     start_ns: u64,
 ) -> Result<Running, String> {
+    if let Some((why, _)) = request.conflict() {
+        return Err(why.to_owned());
+    }
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request, writer)?));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use clrscope_analysis::{Exception, ExceptionQuery, Exceptions, exceptions};
+use clrscope_analysis::{Exception, ExceptionQuery, Exceptions, Value, exceptions};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
 use support::record;
@@ -124,6 +124,39 @@ fn stacks_walked_by_frames_are_the_runtimes_own() {
             let numbers: Vec<u32> = remark.text.split(' ').filter_map(|word| word.parse().ok()).collect();
             let &[same, other, _asked] = &numbers[..] else { panic!("{remark:?}") };
             assert!(same >= least && other == 0, "{name} on {}: {}", runtime.version, remark.text);
+        }
+    });
+}
+
+#[test]
+fn frames_show_what_their_calls_were_given() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Exceptions"))).expect_success();
+        for request in ["exceptions:args;include=[Exceptions]*", "exceptions:args;calls;include=[Exceptions]*"] {
+            let place = format!("{request} on {}", runtime.version);
+            let seen = record(runtime, "Exceptions", request);
+            assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{place}");
+            let losses = &seen.recording.processes[0].losses;
+            assert!(losses.iter().all(|loss| loss.reason.is_benign()), "{place}: {losses:?}");
+            let found = all(&seen.recording);
+            assert_eq!(found.each.len(), 40 * 100, "{place}");
+            let mut checked = 0;
+            for exception in &found.each {
+                // The message ends in the number of the round, which every method of the scenario hands on.
+                let round = exception.message.and_then(|message| message.split_once(' '));
+                let Some(("simple" | "filter" | "nested", round)) = round else { continue };
+                for frame in exception.stack.iter().filter(|frame| frame.function.module() == "Exceptions") {
+                    let captured = found.captured(exception, frame).expect("each of the program's own is named");
+                    let i = captured.arguments.iter().find(|argument| argument.name == "i");
+                    let Some(i) = i.and_then(|argument| argument.value.as_ref()) else { continue };
+                    assert_eq!(*i, Value::Int(round.parse().expect("a number")), "{exception:?} {place}");
+                    checked += 1;
+                }
+            }
+            // Throw, Through, Start; four of the filters; three from each bad block, four from within.
+            assert_eq!(checked, 100 * (3 + 4 + 3 * 3 + 4), "{place}");
+            let calls = seen.recording.processes[0].threads.iter().any(|thread| thread.tree.load().len() > 1);
+            assert_eq!(calls, request.contains("calls"), "{place}");
         }
     });
 }

@@ -108,6 +108,11 @@ const EXCEPTIONS: Instrument = Instrument {
             about: "frames kept of the stack at the throw (default 64)",
         },
         OptionKind {
+            name: "args",
+            value: Value::None,
+            about: "arguments of the methods on the stack that --include names, as they were when called",
+        },
+        OptionKind {
             name: "stacks",
             value: Value::OneOf(&["frames", "snapshot", "check"]),
             about: "how stacks are walked: quickly, by the runtime, or both ways and compared (default frames)",
@@ -223,7 +228,7 @@ mod tests {
         let all = "calls:clock=tsc,noinline,native=on,helpers=off,trivial=off,max=64MiB";
         assert_eq!(check(&InstrumentRequest::parse(all).expect("well formed")), Ok(()));
         for events in [
-            "exceptions:frames=9,stacks=snapshot,max=1MiB",
+            "exceptions:frames=9,stacks=snapshot,args,max=1MiB",
             "events:jit,gc",
             "events:groups=jit+all,max=1GiB",
             "events:objects,allocations=on",

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 use clrscope_recording::model::Clock;
 
-use crate::instruments::{calls, flow};
+use crate::instruments::{calls, exceptions, flow};
 
 global_asm!(
     // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
@@ -39,16 +39,22 @@ pub(crate) enum HookNeed {
     Calls(Clock),
     /// Append every event.
     Flow,
+    /// Keep the arguments of calls that have not ended. Not together with [`Flow`](Self::Flow).
+    Arguments,
 }
 
 /// The entry points that do everything the instruments want.
 pub(crate) fn choose(needs: impl IntoIterator<Item = HookNeed>) -> Option<EntryPoints> {
-    let (mut clock, mut has_flow) = (None, false);
+    let (mut clock, mut has_flow, mut has_arguments) = (None, false, false);
     for need in needs {
         match need {
             HookNeed::Calls(wanted) => clock = Some(wanted),
             HookNeed::Flow => has_flow = true,
+            HookNeed::Arguments => has_arguments = true,
         }
+    }
+    if has_arguments {
+        return Some(exceptions::hooks::entry_points(clock.is_some()));
     }
     if clock.is_some() && has_flow {
         flow::values::with_calls();

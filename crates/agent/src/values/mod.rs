@@ -7,11 +7,13 @@
 //! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
+//! | [`entered`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //!
 //! What is asked of the runtime is asked when a function is compiled or a class loaded. Hooks follow
 //! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
 
+pub(crate) mod entered;
 pub(crate) mod kinds;
 mod machine;
 pub(crate) mod plan;

@@ -224,7 +224,7 @@ fn wants_name(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) ->
         row.record.fields().any(|field| match field.value {
             Value::Thing(thing) => names.name(field.tag, thing).is_some_and(|name| glob.matches(name)),
             Value::Text(text) => field.tag == Tag::NAME && glob.matches(text),
-            Value::Number(_) => false,
+            Value::Number(_) | Value::Bytes(_) => false,
         })
     };
     query.names.is_empty() || query.names.iter().any(|glob| glob.matches(row.event()) || is_about(glob))

@@ -13,6 +13,8 @@ use clrscope_recording::model::{Process, Recording, Thread};
 use clrscope_recording::request::Glob;
 
 use crate::events::EventNames;
+use crate::flow::Captured;
+use crate::flow::values::Types;
 use crate::query::{Query, QueryProblem};
 use crate::rows::FunctionRef;
 use crate::select;
@@ -34,6 +36,15 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Where in its IL, if the runtime could tell.
     pub il_offset: Option<u32>,
+    /// What it was given, as it was recorded; [`Exceptions::captured`] says what it means.
+    arguments: Option<Arguments<'a>>,
+}
+
+/// Arguments of a call, not yet decoded.
+#[derive(Debug, Clone, Copy)]
+struct Arguments<'a> {
+    function: u32,
+    bytes: &'a [u8],
 }
 
 /// A filter that was asked in the first pass.
@@ -137,6 +148,17 @@ pub struct Exceptions<'a> {
     pub left_out: (usize, usize),
     /// Whether the instrument `exceptions` ran in any selected process.
     pub recorded: bool,
+    /// What arguments refer to, by process.
+    types: BTreeMap<u32, Types>,
+}
+
+impl Exceptions<'_> {
+    /// What a frame's call was given, as it was when the call began; `None` where that was not recorded.
+    #[must_use]
+    pub fn captured(&self, exception: &Exception<'_>, frame: &Frame<'_>) -> Option<Captured<'_>> {
+        let Arguments { function, bytes } = frame.arguments?;
+        self.types.get(&exception.process.pid)?.at_enter(function, bytes, &[])
+    }
 }
 
 /// Code of the runtime that throws for others.
@@ -161,6 +183,7 @@ pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Resul
     for selected in select::threads(recording, &query.query)? {
         for arena in selected.process.events.iter().filter(|arena| arena.instrument == "exceptions") {
             found.recorded = true;
+            found.types.insert(selected.process.pid, Types::read(selected.process));
             let names = EventNames::read(selected.process, arena);
             found.each.extend(story::read(selected.process, arena, &names));
         }

@@ -12,7 +12,7 @@ use clrscope_recording::events::{Kind, Record, Records, Tag, Thing, Value};
 use clrscope_recording::model::{EventArena, Function, Module, Process, Thread};
 use rustc_hash::FxHashMap;
 
-use super::{Exception, Filter, Frame, Inner};
+use super::{Arguments, Exception, Filter, Frame, Inner};
 use crate::events::EventNames;
 use crate::rows::FunctionRef;
 
@@ -33,7 +33,8 @@ pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &Even
     };
     told.read_stacks(arena);
     for (thread, chunks) in by_thread {
-        let mut thread = OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new() };
+        let mut thread =
+            OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new(), arguments: Vec::new() };
         chunks.into_iter().flat_map(Records::new).for_each(|record| thread.take(&mut told, &record));
         thread.finish(&mut told);
     }
@@ -71,6 +72,8 @@ struct UnderWay {
 struct OnThread<'a> {
     thread: Option<&'a Thread>,
     under_way: Vec<UnderWay>,
+    /// Arguments of the next throw's frames, by their place in the stack.
+    arguments: Vec<(usize, Arguments<'a>)>,
 }
 
 impl<'a> Told<'a, '_> {
@@ -97,7 +100,7 @@ impl<'a> Told<'a, '_> {
         for field in record.fields() {
             match (field.tag, field.value) {
                 (Tag::FRAME, Value::Thing(thing)) => {
-                    stack.push(Frame { function: self.function(thing), il_offset: None });
+                    stack.push(Frame { function: self.function(thing), il_offset: None, arguments: None });
                 }
                 (Tag::IL_OFFSET, Value::Number(offset)) => {
                     if let Some(last) = stack.last_mut() {
@@ -132,6 +135,7 @@ impl<'a> OnThread<'a> {
         let function = record.thing(Tag::FUNCTION);
         match (record.kind, function) {
             (Kind::EXCEPTION_THROWN, _) => self.thrown(told, record),
+            (Kind::EXCEPTION_ARGUMENTS, Some(function)) => self.arguments(record, function.index),
             (Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, Some(function)) => self.search(told, function),
             (Kind::EXCEPTION_SEARCH_FILTER_ENTER, Some(function)) => self.filter(told, function),
             (Kind::EXCEPTION_SEARCH_FILTER_LEAVE, _) => self.block_ends(told, Block::Filter),
@@ -182,6 +186,18 @@ impl<'a> OnThread<'a> {
         });
         self.under_way.push(UnderWay { story, address, block: None, catcher: None });
         Self::says(told, record, story, address);
+        for (position, arguments) in self.arguments.drain(..) {
+            if let Some(frame) = told.each[story].stack.get_mut(position) {
+                frame.arguments = Some(arguments);
+            }
+        }
+    }
+
+    fn arguments(&mut self, record: &Record<'a>, function: u32) {
+        let position = record.number(Tag::POSITION).and_then(|position| usize::try_from(position).ok());
+        if let (Some(position), Some(bytes)) = (position, record.opaque(Tag::ARGUMENTS)) {
+            self.arguments.push((position, Arguments { function, bytes }));
+        }
     }
 
     /// What the exception says of itself, and its stack.

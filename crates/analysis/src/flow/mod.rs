@@ -4,7 +4,7 @@
 
 mod decode;
 mod replay;
-mod values;
+pub(crate) mod values;
 
 use clrscope_recording::model::{Event, Process, Recording, Thread};
 use rustc_hash::FxHashMap;

@@ -131,7 +131,7 @@ pub struct Captured<'a> {
 }
 
 /// A class as the recording describes it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct ClassTypes {
     name: String,
     fields: Vec<String>,
@@ -139,7 +139,7 @@ struct ClassTypes {
 }
 
 /// A function's parameters and result.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
@@ -148,15 +148,15 @@ struct FunctionTypes {
 }
 
 /// The types that values of a process refer to.
-#[derive(Debug, Default)]
-pub(super) struct Types {
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Types {
     classes: FxHashMap<u32, ClassTypes>,
     functions: FxHashMap<u32, FunctionTypes>,
 }
 
 impl Types {
     /// Reads the dictionary of a process; empty where none was recorded.
-    pub(super) fn read(process: &Process) -> Self {
+    pub(crate) fn read(process: &Process) -> Self {
         let mut types = Self::default();
         let arenas = process.events.iter().filter(|arena| arena.instrument == "flow-types");
         for chunk in arenas.flat_map(|arena| &arena.chunks) {
@@ -193,7 +193,7 @@ impl Types {
     }
 
     /// The values at the begin of a call of `function`, where it is one whose values are taken.
-    pub(super) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
+    pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
         let types = self.functions.get(&function)?;
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();

@@ -202,7 +202,7 @@ impl RecordingArgs {
     pub(super) fn into_request(self) -> Result<Request, Failure> {
         let given = self.instruments_given();
         let instruments = given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument);
-        Ok(Request {
+        let request = Request {
             out: None,
             instruments: instruments.collect::<Result<_, _>>()?,
             filter: Filter {
@@ -218,7 +218,11 @@ impl RecordingArgs {
             // The launcher sets it once it has made the directory.
             join: false,
             trust_writable: self.trust_writable,
-        })
+        };
+        match request.conflict() {
+            None => Ok(request),
+            Some((why, hint)) => Err(Failure::usage(format!("cannot record {}", quoted(&given)), why, hint)),
+        }
     }
 }
 

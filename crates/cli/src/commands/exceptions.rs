@@ -65,7 +65,7 @@ fn write_rows(out: &mut dyn Write, options: &Options, recording: &Recording, fou
     let several = recording.processes.len() > 1;
     let mut lines = Lines::default();
     let rows: Box<dyn Iterator<Item = Object>> = if options.each {
-        Box::new(found.each.iter().map(|exception| json::exception(exception, &mut lines, several)))
+        Box::new(found.each.iter().map(|exception| json::exception(found, exception, &mut lines, several)))
     } else {
         Box::new(found.groups.iter().map(|group| json::exception_group(group, several)))
     };

@@ -1,9 +1,10 @@
 //! Rows of `exceptions`.
 
-use clrscope_analysis::{Exception, ExceptionGroup, Frame, FunctionRef};
+use clrscope_analysis::{Exception, ExceptionGroup, Exceptions, Frame, FunctionRef};
 use serde_json::{Value, json};
 
 use super::rows::thread_identity;
+use super::values::add_captured;
 use super::{Object, object};
 use crate::lines::{Lines, Spot};
 
@@ -31,7 +32,7 @@ pub(crate) fn exception_group(group: &ExceptionGroup<'_>, with_pid: bool) -> Obj
 }
 
 /// A row per throw, with its whole story.
-pub(crate) fn exception(exception: &Exception<'_>, lines: &mut Lines, with_pid: bool) -> Object {
+pub(crate) fn exception(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, with_pid: bool) -> Object {
     let names = |functions: &[FunctionRef<'_>]| functions.iter().map(named).collect::<Vec<_>>();
     let filter = |filter: &clrscope_analysis::Filter<'_>| {
         let mut row = function(&filter.function);
@@ -45,7 +46,7 @@ pub(crate) fn exception(exception: &Exception<'_>, lines: &mut Lines, with_pid: 
         ("name", json!(exception.place().map(|place| place.name()))),
         ("thread", exception.thread.map_or(Value::Null, |thread| json!(thread_identity(thread)))),
         ("time_ns", json!(exception.time_ns)),
-        ("stack", exception.stack.iter().map(|f| Value::Object(frame(f, lines))).collect()),
+        ("stack", exception.stack.iter().map(|f| Value::Object(frame(view, exception, f, lines))).collect()),
         ("stack_cut", json!(exception.stack_cut)),
         ("search", json!(names(&exception.search))),
         ("filters", exception.filters.iter().map(filter).collect()),
@@ -73,12 +74,15 @@ fn function(of: &FunctionRef<'_>) -> Object {
     object([("name", json!(of.name())), ("signature", json!(of.signature())), ("module", json!(of.module()))])
 }
 
-fn frame(frame: &Frame<'_>, lines: &mut Lines) -> Object {
+fn frame(view: &Exceptions<'_>, exception: &Exception<'_>, frame: &Frame<'_>, lines: &mut Lines) -> Object {
     let mut row = function(&frame.function);
     row.insert("il_offset".to_owned(), json!(frame.il_offset));
     if let Some(Spot { file, line }) = lines.of(frame) {
         row.insert("file".to_owned(), json!(file));
         row.insert("line".to_owned(), json!(line));
+    }
+    if let Some(captured) = view.captured(exception, frame) {
+        add_captured(&mut row, &captured, true);
     }
     row
 }

@@ -5,6 +5,7 @@ use clrscope_analysis::{Exception, Exceptions, FunctionRef};
 use super::events::thread_title;
 use super::table::{Column, Table};
 use super::units::{count, time, time_cell};
+use super::values::arguments;
 use super::{TITLE, WARNING, more, styled};
 use crate::errors::one_line;
 use crate::lines::Lines;
@@ -54,12 +55,12 @@ pub(crate) fn exception_stories(view: &Exceptions<'_>, lines: &mut Lines, severa
     }
     let mut text = String::new();
     for exception in &view.each {
-        story(&mut text, exception, lines, several);
+        story(&mut text, view, exception, lines, several);
     }
     text + &more(view.left_out.0, "exceptions", width)
 }
 
-fn story(text: &mut String, exception: &Exception<'_>, lines: &mut Lines, several: bool) {
+fn story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) {
     let title = format!("#{} {}", exception.number, one_line(exception.type_name));
     let message = exception.message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
     text.push_str(&format!("{}{message}\n", styled(TITLE, &title)));
@@ -76,6 +77,9 @@ fn story(text: &mut String, exception: &Exception<'_>, lines: &mut Lines, severa
     for frame in &exception.stack {
         let spot = lines.of(frame).map_or_else(String::new, |spot| format!(" in {}:{}", spot.file, spot.line));
         line(&format!("  at {}{}{spot}", name(&frame.function), module(&frame.function)));
+        if let Some(captured) = view.captured(exception, frame) {
+            line(&format!("       given {}", arguments(&captured)));
+        }
     }
     if exception.stack_cut {
         line("  ... and further frames");

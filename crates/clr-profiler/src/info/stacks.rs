@@ -19,7 +19,14 @@ pub struct StackFrame {
     pub function: FunctionId,
     /// Where it goes on: the return address, or for a fault the instruction itself.
     pub address: usize,
+    /// Its frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
+    pub frame_pointer: Option<usize>,
 }
+
+/// The runtime hands out the registers of each frame.
+const REGISTER_CONTEXT: u32 = 1;
+/// Where `rbp` stands in them, and how many bytes that takes.
+const FRAME_POINTER: usize = 0xA0;
 
 /// What the walk's callback needs.
 struct Walk<'a> {
@@ -35,17 +42,27 @@ impl ProfilerInfo {
     /// # Errors
     /// What the runtime answers; a walk that `visit` ended is none.
     pub fn stack_here(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
-        self.walk(ThreadId(0), visit)
+        self.walk(ThreadId(0), 0, visit)
+    }
+
+    /// The same with the frame pointer of each frame (x64 only), which takes longer. A method with enter and leave hooks has its
+    /// caller's frame pointer there, its return address above, and [`CallerSp`](crate::CallerSp) is 16 bytes above; not so one that took
+    /// over a running frame (OSR).
+    ///
+    /// # Errors
+    /// As [`stack_here`](Self::stack_here).
+    pub fn stack_here_with_frame_pointers(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+        self.walk(ThreadId(0), if cfg!(target_arch = "x86_64") { REGISTER_CONTEXT } else { 0 }, visit)
     }
 
     /// Walks a thread; the null identifier stands for the calling one.
-    fn walk(&self, thread: ThreadId, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+    fn walk(&self, thread: ThreadId, flags: u32, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
         let method = "DoStackSnapshot";
         outside_collections(method)?;
         let mut walk = Walk { visit: &mut visit, stopped: false };
         let data = (&raw mut walk).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects.
-        let answer = unsafe { self.base().DoStackSnapshot(thread.0, Some(frame), 0, data, std::ptr::null(), 0) };
+        let answer = unsafe { self.base().DoStackSnapshot(thread.0, Some(frame), flags, data, std::ptr::null(), 0) };
         if walk.stopped { Ok(()) } else { check(answer, method) }
     }
 }
@@ -57,7 +74,7 @@ impl Suspended<'_> {
     /// # Errors
     /// What the runtime answers; a walk that `visit` ended is none.
     pub fn stack_of(&self, thread: ThreadId, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
-        self.info.walk(thread, visit)
+        self.info.walk(thread, 0, visit)
     }
 }
 
@@ -65,15 +82,18 @@ unsafe extern "system" fn frame(
     function: usize,
     address: usize,
     _frame_info: usize,
-    _context_size: u32,
-    _context: *const u8,
+    context_size: u32,
+    context: *const u8,
     data: *mut c_void,
 ) -> HRESULT {
     // SAFETY: `stack_here` passes its own `Walk`, which nobody else uses meanwhile.
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
     let Some(function) = FunctionId(function).non_null() else { return S_OK };
-    let visited = catch_unwind(AssertUnwindSafe(|| (walk.visit)(StackFrame { function, address })));
+    let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER + 8;
+    // SAFETY: the runtime says that so many bytes are there.
+    let frame_pointer = has_registers.then(|| unsafe { context.add(FRAME_POINTER).cast::<usize>().read_unaligned() });
+    let visited = catch_unwind(AssertUnwindSafe(|| (walk.visit)(StackFrame { function, address, frame_pointer })));
     match visited {
         Ok(ControlFlow::Continue(())) => S_OK,
         _ => {

@@ -220,6 +220,9 @@ impl Kind {
     /// A stack at which exceptions are thrown: its number, then its frames. It stands before the first throw that
     /// names it, on any thread.
     pub const EXCEPTION_STACK: Self = Self(201);
+    /// The arguments of a call on the stack of the next throw on the thread: its place in the stack, its function,
+    /// and the values, which the dictionary of types explains.
+    pub const EXCEPTION_ARGUMENTS: Self = Self(202);
 
     fn entry(self) -> Option<&'static Entry> {
         ENTRIES.binary_search_by_key(&self, |entry| entry.kind).ok().map(|at| &ENTRIES[at])

@@ -9,7 +9,8 @@
 //! | tag | value |
 //! |---|---|
 //! | below 64 | a number |
-//! | 64 to 127 | a text: number of bytes, UTF-8 |
+//! | 64 to 111 | a text: number of bytes, UTF-8 |
+//! | 112 to 127 | number of bytes, and so many bytes |
 //! | from 128 | what the runtime identifies: its identifier, then our number for it |
 //!
 //! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's number is its index in

@@ -39,6 +39,8 @@ impl Tag {
     pub const EXCEPTION_CODE: Self = Self(15);
     /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`].
     pub const STACK: Self = Self(16);
+    /// Which frame of the stack, from 0 for the innermost.
+    pub const POSITION: Self = Self(17);
     /// Why, in words.
     pub const REASON: Self = Self(64);
     /// A name.
@@ -47,6 +49,8 @@ impl Tag {
     pub const RESULT_NAME: Self = Self(66);
     /// An exception's message.
     pub const MESSAGE: Self = Self(67);
+    /// Arguments of a call, as in `flow`.
+    pub const ARGUMENTS: Self = Self(112);
     /// A function.
     pub const FUNCTION: Self = Self(128);
     /// A class.
@@ -85,6 +89,8 @@ pub enum Value<'a> {
     Number(u64),
     /// A text.
     Text(&'a str),
+    /// Bytes that mean something elsewhere.
+    Bytes(&'a [u8]),
     /// Something the runtime identifies.
     Thing(Thing),
 }
@@ -212,16 +218,25 @@ impl<'a> Encoder<'a> {
 
     /// Adds a text.
     pub fn text(&mut self, tag: Tag, value: &str) -> &mut Self {
-        debug_assert!((64..128).contains(&tag.0));
+        debug_assert!((64..112).contains(&tag.0));
         self.field(tag, |encoder| {
             encoder.varint(value.len() as u64);
             encoder.bytes(value.as_bytes());
         })
     }
 
+    /// Adds bytes that mean something elsewhere.
+    pub fn opaque(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
+        debug_assert!((112..128).contains(&tag.0));
+        self.field(tag, |encoder| {
+            encoder.varint(value.len() as u64);
+            encoder.bytes(value);
+        })
+    }
+
     /// Adds a text of UTF-16 units; a surrogate without its other half becomes U+FFFD.
     pub fn utf16(&mut self, tag: Tag, units: &[u16]) -> &mut Self {
-        debug_assert!((64..128).contains(&tag.0));
+        debug_assert!((64..112).contains(&tag.0));
         let characters = || char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
         self.field(tag, |encoder| {
             if units.iter().all(|&unit| unit < 0x80) {
@@ -252,6 +267,7 @@ impl<'a> Encoder<'a> {
             Value::Number(number) => self.number(field.tag, number),
             Value::Text("") => self,
             Value::Text(text) => self.text(field.tag, text),
+            Value::Bytes(bytes) => self.opaque(field.tag, bytes),
             Value::Thing(Thing { id: 0, index: 0 }) => self,
             Value::Thing(thing) => self.thing(field.tag, thing),
         }
@@ -304,6 +320,12 @@ impl<'a> Record<'a> {
         self.field(tag).and_then(|value| if let Value::Text(text) = value { Some(text) } else { None })
     }
 
+    /// The first bytes with this tag.
+    #[must_use]
+    pub fn opaque(&self, tag: Tag) -> Option<&'a [u8]> {
+        self.field(tag).and_then(|value| if let Value::Bytes(bytes) = value { Some(bytes) } else { None })
+    }
+
     /// The first thing with this tag.
     #[must_use]
     pub fn thing(&self, tag: Tag) -> Option<Thing> {
@@ -331,9 +353,9 @@ fn take_field<'a>(bytes: &mut &'a [u8]) -> Option<Field<'a>> {
         0..64 => Value::Number(number),
         64..128 => {
             let length = usize::try_from(number).ok().filter(|&length| length <= bytes.len())?;
-            let (text, rest) = bytes.split_at(length);
+            let (content, rest) = bytes.split_at(length);
             *bytes = rest;
-            Value::Text(std::str::from_utf8(text).unwrap_or("?"))
+            if tag < 112 { Value::Text(std::str::from_utf8(content).unwrap_or("?")) } else { Value::Bytes(content) }
         }
         _ => Value::Thing(Thing { id: number, index: u32::try_from(take_varint(bytes)?).unwrap_or(0) }),
     };
@@ -440,6 +462,20 @@ mod tests {
         assert!(!whole);
         let record = Records::new(bytes).next().expect("a record");
         assert_eq!((record.number(Tag::OBJECT), record.text(Tag::MESSAGE)), (Some(1), None));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_come_back() {
+        let mut chunk = Vec::new();
+        put(&mut chunk, Kind::EXCEPTION_ARGUMENTS, 1, |e| {
+            e.number(Tag::POSITION, 2).opaque(Tag::ARGUMENTS, &[0xFF, 0, 0xC3]);
+        });
+        let record = Records::new(&chunk).next().expect("a record");
+        assert_eq!(
+            (record.number(Tag::POSITION), record.opaque(Tag::ARGUMENTS)),
+            (Some(2), Some(&[0xFF, 0, 0xC3][..]))
+        );
+        assert_eq!(record.text(Tag::ARGUMENTS), None);
     }
 
     #[test]

@@ -50,6 +50,27 @@ impl Default for Request {
     }
 }
 
+impl Request {
+    /// Why these instruments can't run like this, and what to do instead; `None` where they can.
+    #[must_use]
+    pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
+        let has = |name: &str| self.instruments.iter().any(|instrument| instrument.name == name);
+        let keeps_arguments = self.instruments.iter().any(|instrument| {
+            instrument.name == "exceptions" && instrument.options.iter().any(|(key, _)| key == "args")
+        });
+        if keeps_arguments && self.filter.include.is_empty() {
+            return Some((
+                "exceptions:args keeps arguments of the methods that --include names, and there is none",
+                "name methods, for instance --include '[MyApp]*'",
+            ));
+        }
+        (keeps_arguments && has("flow")).then_some((
+            "exceptions:args and flow both want the hooks of a method",
+            "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",
+        ))
+    }
+}
+
 /// One instrument with its options, not yet understood by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstrumentRequest {

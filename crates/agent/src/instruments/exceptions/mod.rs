@@ -6,8 +6,11 @@
 //! search or unwind in a function) and with times only where somebody asks for them; a throw says what the
 //! exception says and the number of its stack. Who belongs to whom is found out when the recording is read.
 //!
-//! [`stacks`] finds and numbers stacks, [`rules`] walks them, [`learn`] finds out how.
+//! [`stacks`] finds and numbers stacks, [`rules`] walks them, [`learn`] finds out how. With `args` the calls of
+//! methods that were named leave their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
 
+mod arguments;
+pub(crate) mod hooks;
 mod learn;
 mod options;
 mod places;
@@ -23,14 +26,18 @@ use clr_profiler::{
     Profiler, ProfilerInfo, Result, Setup,
 };
 use clrscope_recording::events::{Kind, Tag, Thing};
-use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
 
 use crate::dictionary::{Ask, Dictionary};
 use crate::event_log::EventLog;
 use crate::functions::Functions;
 use crate::helper::Task;
+use crate::hooks::HookNeed;
 use crate::instrument::Instrument;
 use crate::startup::Context;
+use crate::values::plan;
+use crate::values::types::Types;
 
 pub(crate) use options::Options;
 use places::Places;
@@ -39,6 +46,9 @@ use stacks::{Finder, Stacks};
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
+
+/// Address space for the dictionary of types: a mapping can't grow.
+const TYPES_BYTES: u64 = 256 << 20;
 
 /// The running instrument.
 pub(crate) struct Exceptions {
@@ -50,6 +60,8 @@ pub(crate) struct Exceptions {
     reader: ExceptionReader,
     places: Places,
     stacks: Stacks,
+    /// Where arguments are wanted: the types of the program.
+    types: Option<&'static Types>,
     told_no_stack: AtomicBool,
     recent: PerThread<Recent>,
     /// Counts unloads: what threads remember from before one is forgotten.
@@ -72,7 +84,8 @@ impl Exceptions {
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
             places: Places::default(),
-            stacks: Stacks::new(options.frames, options.walk),
+            stacks: Stacks::new(options.frames, options.walk, options.arguments),
+            types: if options.arguments { Some(types(context)?) } else { None },
             told_no_stack: AtomicBool::new(false),
             recent,
             epoch: AtomicU64::new(0),
@@ -146,14 +159,60 @@ impl Exceptions {
     }
 }
 
+/// The dictionary of types; it has the place of that of `flow`, which never runs beside it.
+fn types(context: &Context) -> std::result::Result<&'static Types, String> {
+    let store = context
+        .writer
+        .create_events("flow-types", TYPES_BYTES, Keep::First)
+        .map_err(|error| format!("no memory for types: {error}"))?;
+    // Numbers in registers are values like all others here: nothing is stored at once.
+    Ok(Types::publish(&context.info, store, context.redact.clone(), false))
+}
+
 impl Instrument for Exceptions {
+    fn hooks(&self) -> Option<HookNeed> {
+        self.types.map(|_| HookNeed::Arguments)
+    }
+
+    fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
+        if let Some(types) = self.types {
+            plan::prepare(types, function, index);
+        }
+        client
+    }
+
+    fn module_loaded(&self, module: ModuleId) {
+        if let Some(types) = self.types {
+            types.module_loaded(module);
+        }
+    }
+
+    fn module_unloaded(&self, module: ModuleId) {
+        if let Some(types) = self.types {
+            types.module_unloaded(module);
+        }
+    }
+
+    fn class_loaded(&self, class: ClassId) {
+        if let Some(types) = self.types {
+            types.class_loaded(class);
+        }
+    }
+
+    fn jit_started(&self, _function: FunctionId) {
+        if let Some(types) = self.types {
+            types.look_into_pending();
+        }
+    }
+
     fn events(&self) -> Events {
-        let events = Events::EXCEPTIONS | Events::CLR_EXCEPTIONS | Events::MODULE_LOADS;
+        let types = self.types.map_or(Events::NONE, |_| Events::CLASS_LOADS | Events::JIT_COMPILATION);
+        let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS | Events::MODULE_LOADS;
         events | Events::ENABLE_STACK_SNAPSHOT | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.log.task()]
+        vec![self.log.task(), Box::new(CountDropped(self.writer))]
     }
 
     fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
@@ -162,6 +221,29 @@ impl Instrument for Exceptions {
 
     fn detach_in_child(&self) {
         self.log.detach_in_child();
+        if let Some(types) = self.types {
+            types.store().segment().detach_in_child();
+        }
+    }
+}
+
+/// Counts arguments that found no room: the hooks that know of it are quick.
+struct CountDropped(&'static ProcessWriter);
+
+impl Task for CountDropped {
+    fn tick(&mut self, _now_ns: u64) {}
+
+    fn slow_tick(&mut self, now_ns: u64) {
+        let dropped = arguments::dropped();
+        if dropped > 0 {
+            self.0.state().lose(LossReason::EventDropped, dropped, now_ns);
+        }
+    }
+
+    fn write_out(&mut self) {}
+
+    fn stop(&mut self) -> bool {
+        true
     }
 }
 

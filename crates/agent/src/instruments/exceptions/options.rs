@@ -10,11 +10,13 @@ use super::stacks::Walk;
 const FRAMES: usize = 64;
 const MOST_FRAMES: usize = 256;
 
-/// `exceptions:frames=N,stacks=frames|snapshot|check,max=SIZE`
+/// `exceptions:args,frames=N,stacks=frames|snapshot|check,max=SIZE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// Frames kept of the stack at the throw.
     pub(crate) frames: usize,
+    /// Keep the arguments of methods that were named.
+    pub(crate) arguments: bool,
     /// How it is walked.
     pub(crate) walk: Walk,
     pub(crate) max_bytes: u64,
@@ -22,7 +24,7 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { frames: FRAMES, walk: Walk::Frames, max_bytes: 1 << 30 }
+        Self { frames: FRAMES, arguments: false, walk: Walk::Frames, max_bytes: 1 << 30 }
     }
 }
 
@@ -31,12 +33,19 @@ impl Options {
     pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
         let mut options = Self::default();
         for (key, value) in &request.options {
+            if key == "args" {
+                match value {
+                    None => options.arguments = true,
+                    Some(value) => return Err(format!("exceptions:args={value}: it takes no value")),
+                }
+                continue;
+            }
             let value = value.as_deref().unwrap_or_default();
             match key.as_str() {
                 "frames" => options.frames = frames(value)?,
                 "stacks" => options.walk = walk(value)?,
                 "max" => options.max_bytes = parse_size(value).map_err(|error| error.0)?,
-                _ => return Err(format!("exceptions has no option '{key}'; known: frames, stacks, max")),
+                _ => return Err(format!("exceptions has no option '{key}'; known: args, frames, stacks, max")),
             }
         }
         Ok(options)
@@ -67,7 +76,8 @@ impl fmt::Display for Options {
             Walk::Snapshot => "snapshot",
             Walk::Check => "check",
         };
-        write!(f, "exceptions:frames={},stacks={walk},max={}", self.frames, self.max_bytes)
+        let args = if self.arguments { "args," } else { "" };
+        write!(f, "exceptions:{args}frames={},stacks={walk},max={}", self.frames, self.max_bytes)
     }
 }
 
@@ -81,15 +91,16 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_is_meant() {
-        let options = parse("exceptions:frames=9,stacks=snapshot,max=64MiB").expect("options");
+        let options = parse("exceptions:frames=9,args,stacks=snapshot,max=64MiB").expect("options");
         assert_eq!(parse(&options.to_string()), Ok(options));
         assert_eq!(parse("exceptions"), Ok(Options::default()));
     }
 
     #[test]
     fn unknown_options_list_the_known_ones() {
-        assert!(parse("exceptions:depth=9").expect_err("unknown").contains("known: frames, stacks, max"));
+        assert!(parse("exceptions:depth=9").expect_err("unknown").contains("known: args, frames, stacks, max"));
         assert!(parse("exceptions:frames=1000").expect_err("too many").contains("0 to 256"));
+        assert!(parse("exceptions:args=all").expect_err("a value").contains("no value"));
         assert!(parse("exceptions:stacks=none").expect_err("unknown").contains("frames, snapshot or check"));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use clr_profiler::{NativeFrame, OwnStack, ProfilerInfo, Result, StackFrame};
 use clrscope_recording::events::{Encoder, Kind, Tag, Thing};
 
+use super::arguments;
 use super::learn::{Learner, Seen};
 use super::places::{Place, Places};
 use super::rules::{MOST, Mix, Outcome, Rules, Trust};
@@ -31,6 +32,8 @@ pub(crate) enum Walk {
 pub(super) struct Stacks {
     limit: usize,
     walk: Walk,
+    /// Frame pointers are wanted, which only the runtime can tell.
+    with_arguments: bool,
     known: RwLock<Known>,
     last: AtomicU32,
     check: Check,
@@ -80,8 +83,9 @@ impl Sum {
 }
 
 impl Stacks {
-    pub(super) fn new(limit: usize, walk: Walk) -> Self {
-        Self { limit, walk, known: RwLock::default(), last: AtomicU32::new(0), check: Check::default() }
+    pub(super) fn new(limit: usize, walk: Walk, with_arguments: bool) -> Self {
+        let (known, last) = (RwLock::default(), AtomicU32::new(0));
+        Self { limit, walk, with_arguments, known, last, check: Check::default() }
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
@@ -118,7 +122,7 @@ impl Stacks {
             return Ok(0);
         }
         let stack = if self.walk == Walk::Snapshot { None } else { OwnStack::here() };
-        let walked = stack.and_then(|stack| self.walked(finder, stack, frame));
+        let walked = stack.filter(|_| !self.with_arguments).and_then(|stack| self.walked(finder, stack, frame));
         if self.walk == Walk::Check {
             let asked = self.asked(finder, stack, frame)?;
             self.check.compare(walked, asked);
@@ -154,12 +158,18 @@ impl Stacks {
         let mut frames: Vec<(StackFrame, Place)> = Vec::new();
         let mut cut = false;
         // One more than is kept, to know that there are more.
-        finder.info.stack_here(|frame| {
+        let visit = |frame| {
             frames.push((frame, finder.places.of(finder.info, finder.names, frame)));
             cut = frames.len() > self.limit;
             if cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        if let Some(stack) = stack {
+        };
+        if self.with_arguments {
+            finder.info.stack_here_with_frame_pointers(visit)?;
+            write_arguments(finder.log, &frames[..frames.len().min(self.limit)]);
+        } else {
+            finder.info.stack_here(visit)?;
+        }
+        if let Some(stack) = stack.filter(|_| !self.with_arguments) {
             let names = finder.functions.names();
             self.learn(&Learner { info: finder.info, names, stack, frame }, &Seen { frames: &frames, cut }, unloads);
         }
@@ -213,6 +223,19 @@ impl Check {
             Some(_) => &self.differ,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The arguments of each frame that has some, before the throw they belong to.
+fn write_arguments(log: &EventLog, frames: &[(StackFrame, Place)]) {
+    for (position, (frame, place)) in frames.iter().enumerate() {
+        let Some(frame_pointer) = frame.frame_pointer else { continue };
+        arguments::of_frame(place.function, frame_pointer, |bytes| {
+            log.write_with(None, Kind::EXCEPTION_ARGUMENTS, |encoder| {
+                encoder.number(Tag::POSITION, position as u64);
+                encoder.thing(Tag::FUNCTION, Thing { id: 0, index: place.function }).opaque(Tag::ARGUMENTS, bytes);
+            })
+        });
     }
 }
 

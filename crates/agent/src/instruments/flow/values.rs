@@ -9,8 +9,9 @@ use super::ring::{self, Ring};
 use crate::boundary::guard;
 use crate::instruments::calls;
 use crate::threads;
+use crate::values::entered::{DEPTH, Entered};
 use crate::values::kinds::Kind;
-use crate::values::plan::{Argument, Passing, Place, Plan, Returned, plan_of};
+use crate::values::plan::{Place, Plan, Returned, plan_of};
 use crate::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
@@ -28,8 +29,6 @@ pub(super) fn client_bits(plan: &Plan) -> usize {
 }
 /// Bytes of values per event at most.
 pub(super) const MOST: usize = 2048;
-/// Objects are opened this deep.
-const DEPTH: u32 = 1;
 
 static TYPES_ONLY: AtomicBool = AtomicBool::new(false);
 /// Whether `calls` runs too: its hooks are part of ours.
@@ -43,19 +42,6 @@ pub(super) fn configure(types_only: bool) {
 /// Says that `calls` runs too. Called before any hook.
 pub(crate) fn with_calls() {
     WITH_CALLS.store(true, Ordering::Release);
-}
-
-/// The registers at enter, as the stub saves them.
-#[repr(C)]
-pub(super) struct Entered {
-    vectors: [[u8; 16]; 8],
-    _padding: u64,
-    r9: u64,
-    r8: u64,
-    rdi: u64,
-    rsi: u64,
-    rdx: u64,
-    rcx: u64,
 }
 
 /// The registers at leave, as the stub saves them.
@@ -100,14 +86,9 @@ fn entered(function: u32, sp: usize, registers: &Entered) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
-        let mut writer = Writer::new(buffer, TYPES_ONLY.load(Ordering::Relaxed));
-        for argument in plan.map_or(&[][..], |plan| &plan.arguments) {
-            if argument.passing != Passing::Out {
-                // SAFETY: the plan of the function that was just entered, with its registers.
-                unsafe { take_argument(&mut writer, argument, sp, registers) };
-            }
-        }
-        writer.used()
+        let types_only = TYPES_ONLY.load(Ordering::Relaxed);
+        // SAFETY: the plan of the function that was just entered, with its registers.
+        plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only) })
     });
     if let Some(plan) = plan.filter(|plan| plan.by_reference) {
         let mut addresses = [0; by_reference::MOST];
@@ -122,71 +103,6 @@ fn entered(function: u32, sp: usize, registers: &Entered) {
 fn looked_at_again(plan: &Plan) -> impl Iterator<Item = Place> {
     let of_result = matches!(plan.returned, Returned::Behind(..)).then_some(Place::General(0));
     of_result.into_iter().chain(plan.referenced().map(|argument| argument.place))
-}
-
-/// # Safety
-/// The argument must belong to the function whose registers these are.
-unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize, registers: &Entered) {
-    let mut both = [0; 16];
-    let at = match argument.place {
-        Place::Unknown => return writer.word(clrscope_recording::layout::value::UNKNOWN),
-        Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
-        Place::General(number) => registers.general(number).cast::<u8>(),
-        Place::Vector(number) => registers.vectors[usize::from(number)].as_ptr(),
-        Place::Behind(number, offset) => {
-            // SAFETY: a saved register; what it points to is `this` of the function.
-            let object = unsafe { registers.general(number).cast::<*const u8>().read() };
-            object.wrapping_add(offset as usize)
-        }
-        Place::Pair(first, second) => {
-            both[..8].copy_from_slice(&registers.half(first));
-            both[8..].copy_from_slice(&registers.half(second));
-            both.as_ptr()
-        }
-    };
-    // SAFETY: the value, or its address, lies there.
-    unsafe {
-        if argument.passing == Passing::Value || matches!(argument.kind, Kind::Redacted) {
-            return writer.value(argument.kind, at, DEPTH);
-        }
-        let target = at.cast::<*const u8>().read_unaligned();
-        if target.is_null() {
-            writer.word(clrscope_recording::layout::value::NULL);
-        } else {
-            writer.value(argument.kind, target, DEPTH);
-        }
-    }
-}
-
-impl Entered {
-    fn general(&self, number: u8) -> *const u64 {
-        match number {
-            0 => &raw const self.rdi,
-            1 => &raw const self.rsi,
-            2 => &raw const self.rdx,
-            3 => &raw const self.rcx,
-            4 => &raw const self.r8,
-            _ => &raw const self.r9,
-        }
-    }
-
-    fn half(&self, (number, is_vector): (u8, bool)) -> [u8; 8] {
-        let from = if is_vector { self.vectors[usize::from(number)].as_ptr() } else { self.general(number).cast() };
-        // SAFETY: eight bytes of a saved register.
-        unsafe { from.cast::<[u8; 8]>().read_unaligned() }
-    }
-
-    fn word(&self, place: Place, sp: usize) -> usize {
-        match place {
-            // SAFETY: a saved register, or an argument on the stack of the call that was just entered.
-            Place::General(number) => unsafe { self.general(number).read() as usize },
-            // SAFETY: as above.
-            Place::Stack(offset) => unsafe {
-                std::ptr::with_exposed_provenance::<usize>(sp + offset as usize).read_unaligned()
-            },
-            _ => 0,
-        }
-    }
 }
 
 fn left(function: u32, sp: usize, registers: &Left) {

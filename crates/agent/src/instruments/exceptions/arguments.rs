@@ -1,0 +1,147 @@
+//! The shadow stack of arguments: what the calls that have not ended were given, as they were when they began.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes kept of a call's arguments at most.
+const MOST_BYTES: usize = 1 << 10;
+/// Calls and bytes of a thread at most.
+const MOST_CALLS: usize = 10_000;
+const MOST_KEPT: usize = 4 << 20;
+/// A frame that took over another of the same call (OSR) lies at most so far below it.
+const TAKEN_OVER_BYTES: usize = 4 << 10;
+
+/// A call that has not ended, or was left by an exception.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    /// The caller's stack pointer.
+    sp: usize,
+    function: u32,
+    /// Where its bytes end; they begin where those of the call before it end.
+    end: usize,
+}
+
+#[derive(Default)]
+struct Calls {
+    calls: Vec<Call>,
+    /// The first ones are of calls, the others are left from earlier ones: clearing them would cost more than all else.
+    bytes: Vec<u8>,
+}
+
+struct PerThread(UnsafeCell<Calls>);
+
+thread_local! {
+    static CALLS: PerThread = const { PerThread(UnsafeCell::new(Calls { calls: Vec::new(), bytes: Vec::new() })) };
+}
+
+/// Calls whose arguments found no room.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Calls whose arguments found no room since this was asked last.
+pub(super) fn dropped() -> u64 {
+    DROPPED.swap(0, Ordering::Relaxed)
+}
+
+fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
+    // The key is gone at the very end of a thread.
+    // SAFETY: only this thread, and nothing in here runs hooks or callbacks.
+    CALLS.try_with(|calls| act(unsafe { &mut *calls.0.get() })).ok()
+}
+
+/// Keeps what `write` writes of a call that begins, and says how many bytes that is.
+pub(super) fn keep(function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) {
+    let kept = with(|all| all.push(function, sp, write));
+    if kept == Some(false) {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Forgets calls whose caller's stack pointer is below `bound`: they have ended.
+pub(super) fn drop_below(bound: usize) {
+    let _ = with(|all| all.drop_below(bound));
+}
+
+/// The arguments that the activation of `function` with this frame pointer was given.
+pub(super) fn of_frame<R>(function: u32, frame_pointer: usize, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    with(|all| all.find(function, frame_pointer).map(take)).flatten()
+}
+
+impl Calls {
+    fn push(&mut self, function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        self.drop_below(sp + 1);
+        let start = self.used();
+        if self.calls.len() >= MOST_CALLS || start + MOST_BYTES > MOST_KEPT {
+            return false;
+        }
+        if start + MOST_BYTES > self.bytes.len() {
+            self.bytes.resize((start + MOST_BYTES).next_power_of_two(), 0);
+        }
+        let end = start + write(&mut self.bytes[start..start + MOST_BYTES]).min(MOST_BYTES);
+        self.calls.push(Call { sp, function, end });
+        true
+    }
+
+    fn drop_below(&mut self, bound: usize) {
+        while self.calls.last().is_some_and(|last| last.sp < bound) {
+            self.calls.pop();
+        }
+    }
+
+    fn used(&self) -> usize {
+        self.calls.last().map_or(0, |last| last.end)
+    }
+
+    /// A method with hooks keeps its caller's frame pointer and return address at its own: the caller's stack
+    /// pointer is 16 above. Where another frame took over, the call's own lies somewhat further up. What an
+    /// exception has left lies below.
+    fn find(&self, function: u32, frame_pointer: usize) -> Option<&[u8]> {
+        let reach = frame_pointer + 1..=frame_pointer.saturating_add(TAKEN_OVER_BYTES);
+        let mut above = (0..self.calls.len()).rev().filter(|&at| reach.contains(&self.calls[at].sp));
+        let at = above.find(|&at| self.calls[at].function == function)?;
+        let start = at.checked_sub(1).map_or(0, |before| self.calls[before].end);
+        self.bytes.get(start..self.calls[at].end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(calls: &mut Calls, function: u32, sp: usize) {
+        let bytes = [function as u8; 3];
+        assert!(calls.push(function, sp, |buffer| {
+            buffer[..3].copy_from_slice(&bytes);
+            3
+        }));
+    }
+
+    #[test]
+    fn each_activation_has_its_own_and_what_was_left_is_not_found() {
+        let mut calls = Calls::default();
+        push(&mut calls, 1, 0x9000);
+        push(&mut calls, 2, 0x8000);
+        push(&mut calls, 2, 0x7000);
+        assert_eq!(calls.find(2, 0x6FF0), Some(&[2; 3][..]));
+        assert_eq!(calls.find(2, 0x7FF0), Some(&[2; 3][..]));
+        assert_eq!(calls.find(1, 0x8F00), Some(&[1; 3][..]));
+        assert_eq!((calls.find(1, 0x7FF0), calls.find(2, 0x8FF0)), (None, None));
+        // The catch block of function 1 calls: its frame pointer is that of function 1, below which the others lie.
+        push(&mut calls, 3, 0x5000);
+        assert_eq!(calls.find(3, 0x4FF0), Some(&[3; 3][..]));
+        assert_eq!(calls.find(2, 0x8FF0), None);
+        // Back in function 1, the next call ends what was left.
+        push(&mut calls, 4, 0x8800);
+        assert_eq!((calls.calls.len(), calls.used()), (2, 6));
+        calls.drop_below(0x9001);
+        assert_eq!((calls.calls.len(), calls.used()), (0, 0));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_refused() {
+        let mut calls = Calls::default();
+        for at in 0..MOST_CALLS {
+            push(&mut calls, 1, usize::MAX / 2 - at * 16);
+        }
+        assert!(!calls.push(1, 0x1000, |_| 0));
+    }
+}

@@ -1,0 +1,115 @@
+//! The hooks of `exceptions:args`: each call of a method that was named leaves its arguments on a shadow stack.
+//!
+//! They always go out of line, as there is always a value to take. Where `calls` runs too they do its work as well.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::arguments;
+use crate::boundary::guard;
+use crate::hooks::EntryPoints;
+use crate::hooks::macros::{restore_arguments, save_arguments};
+use crate::instruments::calls;
+use crate::values::entered::Entered;
+use crate::values::plan::plan_of;
+
+/// Whether `calls` runs too.
+static WITH_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// Saves what a call that ends may hold in registers, calls, restores.
+macro_rules! at_end {
+    ($function:literal) => {
+        concat!(
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 20f\n",
+            "push rax\npush rdx\npush rcx\n",
+            "sub rsp, 32\n",
+            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            "mov rdi, rsi\n",
+            "call ",
+            $function,
+            "\n",
+            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
+            "add rsp, 32\n",
+            "pop rcx\npop rdx\npop rax\n",
+            "20:\n",
+            "ret\n",
+        )
+    };
+}
+
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".hidden clrscope_enter_kept",
+    ".globl clrscope_enter_kept",
+    "clrscope_enter_kept:",
+    "cmp byte ptr [rip + clrscope_stopped], 0",
+    "jne 20f",
+    save_arguments!(),
+    "mov edi, r14d",
+    "mov rsi, r15",
+    "mov rdx, rsp",
+    "call {enter}",
+    restore_arguments!(),
+    "20:",
+    "ret",
+
+    ".p2align 6",
+    ".hidden clrscope_leave_kept",
+    ".globl clrscope_leave_kept",
+    "clrscope_leave_kept:",
+    at_end!("{leave}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_kept",
+    ".globl clrscope_tailcall_kept",
+    "clrscope_tailcall_kept:",
+    at_end!("{tailcall}"),
+
+    enter = sym enter,
+    leave = sym leave,
+    tailcall = sym tailcall,
+);
+
+unsafe extern "C" {
+    fn clrscope_enter_kept();
+    fn clrscope_leave_kept();
+    fn clrscope_tailcall_kept();
+}
+
+/// The entry points. `with_calls`: they keep the calling-context tree too.
+pub(crate) fn entry_points(with_calls: bool) -> EntryPoints {
+    WITH_CALLS.store(with_calls, Ordering::Release);
+    EntryPoints {
+        enter: clrscope_enter_kept as *const c_void,
+        leave: clrscope_leave_kept as *const c_void,
+        tailcall: clrscope_tailcall_kept as *const c_void,
+    }
+}
+
+extern "C" fn enter(function: u32, sp: usize, registers: *const Entered) {
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::enter(function, sp);
+    }
+    guard(|| {
+        let Some(plan) = plan_of(function) else { return };
+        // SAFETY: the stub's own stack: the registers of the function that was just entered.
+        arguments::keep(function, sp, |buffer| unsafe { (*registers).write(plan, sp, buffer, false) });
+    });
+}
+
+extern "C" fn leave(sp: usize) {
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::leave(sp);
+    }
+    guard(|| arguments::drop_below(sp + 1));
+}
+
+extern "C" fn tailcall(sp: usize) {
+    if WITH_CALLS.load(Ordering::Relaxed) {
+        calls::slow::tailcall(sp);
+    }
+    guard(|| arguments::drop_below(sp + 1));
+}
