@@ -10,16 +10,27 @@ use std::time::Duration;
 use clrscope_analysis::{FlowKind, FlowLog, Query, ThreadSelector};
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Expectations, each_runtime};
-use support::{known, record_with, under_agent};
+use support::flow::FlowSums;
+use support::{compare, known, record_with, under_agent};
 
 /// Alone, and with either clock of `calls`.
 const REQUESTS: [&str; 3] = ["flow", "calls;flow:all", "flow:all;calls:clock=tsc"];
 
 fn check(name: &str) {
     known::check_more(name, &REQUESTS, |flow, place| {
-        let own: Vec<_> = flow.open.iter().filter(|open| open.function.starts_with(name)).collect();
-        assert!(own.is_empty(), "{place}: {own:?} did not end");
+        balanced(flow, name, place);
+        // Where nothing is thrown every call says itself that it ends.
+        let own: Vec<_> = flow.unwound.iter().filter(|(function, _)| function.starts_with(name)).collect();
+        assert!(["Exceptions", "Async"].contains(&name) || own.is_empty(), "{place}: {own:?} ended without a word");
     });
+}
+
+/// Every begin has its end on its thread ([`FlowSums`] sees that each end is that of the innermost call), and
+/// of the program's own calls none is open.
+fn balanced(flow: &FlowSums, name: &str, place: &str) {
+    assert_eq!(flow.enters, flow.ends + flow.open.len() as u64, "{place}: begins and ends");
+    let own: Vec<_> = flow.open.iter().filter(|open| open.function.starts_with(name)).collect();
+    assert!(own.is_empty(), "{place}: {own:?} did not end");
 }
 
 #[test]
@@ -95,9 +106,35 @@ fn every_way_to_end_leaves_the_events_until_then() {
             let truth = Expectations::parse(&run.finished.stdout_text()).calls("Ends.Program::Work");
             assert_eq!(counts(&run.recording).get("Ends.Program::Work").copied(), truth, "{place}");
             let stack = last_stack(&run.recording);
-            let own: Vec<_> = stack.iter().filter(|name| name.starts_with("Ends.")).take(2).collect();
-            assert_eq!(own, ["Ends.Program::Main", "Ends.Program::End"], "{place}");
+            // A stack overflow leaves as many more as there was room for.
+            let most = if arguments[0] == "stackoverflow" { 2 } else { usize::MAX };
+            let own: Vec<_> = stack.iter().filter(|name| name.starts_with("Ends.")).take(most).collect();
+            // A call that throws what nobody catches never ends.
+            let thrower = (arguments[0] == "unhandled").then_some("Ends.Program::Throw");
+            let truth: Vec<_> = ["Ends.Program::Main", "Ends.Program::End"].into_iter().chain(thrower).collect();
+            assert_eq!(own, truth, "{place}");
         }
+    });
+}
+
+/// Little stacks, a thousand threads, exceptions through ten thousand calls: those are ended by what the agent
+/// notes of exceptions, and only those.
+#[test]
+fn calls_that_exceptions_end_are_ended_once_on_every_thread() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Stacks", "flow:all;include=[Stacks]*", &[]);
+        let place = format!("Stacks on {}", runtime.version);
+        assert_eq!(run.finished.code(), 0, "{place}");
+        let expected = Expectations::parse(&run.finished.stdout_text());
+        let flow = FlowSums::of(&run.recording, "Stacks");
+        let wrong = compare(&expected, &flow.sums);
+        assert!(wrong.is_empty(), "{place}:\n{}", wrong.join("\n"));
+        balanced(&flow, "Stacks.", &place);
+        let thrown_through = ["Stacks.Program::Descend", "Stacks.Program::Dive"];
+        let truth: BTreeMap<String, u64> =
+            thrown_through.iter().map(|name| ((*name).to_owned(), expected.calls(name).expect("is said"))).collect();
+        assert_eq!(flow.unwound, truth, "{place}: calls that exceptions ended");
+        assert!(run.recording.processes[0].threads.len() > 1_000, "{place}");
     });
 }
 

@@ -65,7 +65,8 @@ pub(crate) struct FlowSums {
     pub(crate) sums: Sums,
     pub(crate) enters: u64,
     pub(crate) ends: u64,
-    pub(crate) unwound: u64,
+    /// Calls that exceptions ended, by name.
+    pub(crate) unwound: BTreeMap<String, u64>,
     /// Calls that had not ended with the last row of their thread.
     pub(crate) open: Vec<Open>,
     names: Vec<String>,
@@ -76,6 +77,7 @@ pub(crate) struct FlowSums {
     edges: Pairs,
     under: Pairs,
     max_recursion: Counts,
+    ended_by_exceptions: Counts,
     stack: Vec<Active>,
     /// On the thread that goes by: activations, and calls.
     active: Counts,
@@ -143,6 +145,7 @@ impl FlowSums {
         let name = |id: NameId| self.names[id as usize].clone();
         self.sums.calls = self.calls.some().map(|(id, count)| (name(id), count)).collect();
         self.sums.max_recursion = self.max_recursion.some().map(|(id, count)| (name(id), count)).collect();
+        self.unwound = self.ended_by_exceptions.some().map(|(id, count)| (name(id), count)).collect();
         self.sums.edges = self.edges.by_name(name);
         self.sums.under = self.under.by_name(name);
     }
@@ -189,8 +192,8 @@ impl FlowSums {
 
     fn end(&mut self, row: &FlowRow<'_>) {
         self.ends += 1;
-        self.unwound += u64::from(row.unwound);
         let name = self.name(row);
+        *self.ended_by_exceptions.of(name) += u64::from(row.unwound);
         let top = self.stack.pop().unwrap_or_else(|| panic!("an end without a begin: {row:?}"));
         *self.active.of(top.name) -= 1;
         assert_eq!((top.name, top.depth, top.call), (name, row.depth, row.call_count), "the call that ends: {row:?}");
