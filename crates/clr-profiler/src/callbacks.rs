@@ -21,7 +21,7 @@ use crate::{
 ///
 /// An entry is `MODE NAME(ARGUMENT: TYPE, ...);` or `MODE NAME(...) -> TYPE = DEFAULT;`. The mode says what may be done
 /// about names: `asks`: the runtime may be asked for them; `knows`: it may not, because a collection runs or the thing is
-/// half there; `unloads`: as `knows`, and the argument's names must be [forgotten](callbacks::Argument::forget), since the
+/// half there; `unloads`: as `knows`, and the argument's names must be [forgotten], since the
 /// runtime will use its identifier again.
 ///
 /// ```
@@ -50,7 +50,7 @@ use crate::{
 /// }
 /// ```
 ///
-/// [callbacks::Argument::forget]: crate::callbacks::Argument::forget
+/// [forgotten]: crate::callbacks::Argument::forget
 #[macro_export]
 macro_rules! for_each_callback {
     ($macro:ident) => {

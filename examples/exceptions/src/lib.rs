@@ -90,10 +90,9 @@ impl Profiler for Exceptions {
         self.step("caught by", function);
     }
 
-    fn module_unload_started(&self, module: ModuleId) {
-        // The runtime uses its identifiers again: what is known about them must go with the module.
+    fn module_unload_started(&self, _module: ModuleId) {
+        // The runtime uses its identifiers again: what is known about them must go with the module. The functions know.
         if let Some(state) = self.0.get() {
-            state.functions.names().module_unloaded(module);
             state.reader.module_unloaded();
         }
     }

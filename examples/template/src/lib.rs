@@ -42,11 +42,6 @@ impl Profiler for CallCounter {
         Ok(Setup::new(Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
     }
 
-    fn module_unload_started(&self, module: ModuleId) {
-        // The runtime uses its identifiers again: what is known about them must go with the module.
-        self.0.names.module_unloaded(module);
-    }
-
     fn shutdown(&self) {
         if let Some(path) = std::env::var_os("TEMPLATE_PROFILER_OUTPUT") {
             // There is nobody to tell about a failure: the program's output is not ours.
@@ -81,6 +76,11 @@ impl FunctionMapper for Counts {
         let Some(id) = self.functions.push(counted) else { return Mapped::Skip };
         known.insert(name, id);
         Mapped::Hook(id)
+    }
+
+    // The runtime uses its identifiers again: what is known about them must go with the module.
+    fn module_unloaded(&self, module: ModuleId) {
+        self.names.module_unloaded(module);
     }
 }
 

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::{
-    Block, Call, CallObserver, CallStacks, Events, ModuleId, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
-};
+use clr_profiler::{Block, Call, CallObserver, CallStacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
 
 clr_profiler::export_profiler!(Trace, "{E8B0E2D3-5E0C-4C57-8B7D-1D5D4F4C9B32}");
 
@@ -26,13 +24,7 @@ impl Profiler for Trace {
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
         let stacks = CallStacks::new(info, Tracer { functions: functions.clone() })?;
         drop(self.0.set(stacks.clone()));
-        Ok(Setup::new(Events::MODULE_LOADS).with_call_stacks(stacks, functions).without_inlining())
-    }
-
-    fn module_unload_started(&self, module: ModuleId) {
-        // The runtime uses its identifiers again: what is known about them must go with the module.
-        let Some(stacks) = self.0.get() else { return };
-        stacks.observer().functions.names().module_unloaded(module);
+        Ok(Setup::default().with_call_stacks(stacks, functions).without_inlining())
     }
 
     fn shutdown(&self) {
