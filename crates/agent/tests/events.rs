@@ -97,59 +97,132 @@ fn exceptions_are_told_as_often_as_the_program_says() {
     });
 }
 
+/// What each callback about exceptions is called in [`in_short`].
+const SHORT: [(&str, &str); 14] = [
+    ("ExceptionThrown", "thrown"),
+    ("ExceptionSearchFunctionEnter", "search"),
+    ("ExceptionSearchFunctionLeave", "searched"),
+    ("ExceptionSearchFilterEnter", "filter"),
+    ("ExceptionSearchFilterLeave", "filtered"),
+    ("ExceptionSearchCatcherFound", "found"),
+    ("ExceptionUnwindFunctionEnter", "unwind"),
+    ("ExceptionUnwindFunctionLeave", "unwound"),
+    ("ExceptionUnwindFinallyEnter", "finally"),
+    ("ExceptionUnwindFinallyLeave", "finished"),
+    ("ExceptionCatcherEnter", "catch"),
+    ("ExceptionCatcherLeave", "caught"),
+    ("ExceptionCLRCatcherFound", "clr-found"),
+    ("ExceptionCLRCatcherExecute", "clr-catch"),
+];
+
+/// The callbacks of a thread in order, each with the last part of the name of what it is about.
+fn in_short(recording: &Recording, wanted: impl Fn(&EventRow<'_>) -> bool) -> Vec<String> {
+    let found = all(recording);
+    let short = |row: &EventRow<'_>| {
+        let (_, event) = SHORT.iter().find(|(event, _)| *event == row.event()).expect("a callback about exceptions");
+        let name = found.subjects(row).next().and_then(|subject| subject.name).unwrap_or("");
+        let name = name.split('(').next().and_then(|name| name.rsplit('.').next()).unwrap_or("");
+        if name.is_empty() { (*event).to_owned() } else { format!("{event}:{name}") }
+    };
+    found.rows.iter().filter(|row| wanted(row)).map(short).collect()
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+/// The first round of the fixture `Exceptions`, scenario by scenario, up to the exception that leaves a filter.
+const BEFORE_BAD_FILTER: &str = "
+    thrown:InvalidOperationException search:Throw searched search:Through searched search:Start found:Start searched
+    unwind:Throw unwound unwind:Through finally:Through finished unwound unwind:Start catch:Start caught
+
+    thrown:ArgumentException search:Throw searched search:Inner searched
+    search:Middle filter:Middle filtered searched search:Start filter:Start filtered found:Start searched
+    unwind:Throw unwound unwind:Inner finally:Inner finished unwound unwind:Middle unwound
+    unwind:Start catch:Start caught
+
+    thrown:InvalidOperationException search:Throw searched search:FromCatch found:FromCatch searched
+    unwind:Throw unwound unwind:FromCatch catch:FromCatch
+        thrown:NotSupportedException search:ThrowOther searched search:FromCatch searched search:Start found:Start searched
+        unwind:ThrowOther unwound unwind:FromCatch unwound unwind:Start catch:Start caught
+
+    thrown:InvalidOperationException search:Throw searched search:FromFinally searched
+    search:Start filter:Start filtered found:Start searched unwind:Throw unwound unwind:FromFinally finally:FromFinally
+        thrown:NotSupportedException search:ThrowOther searched search:FromFinally searched
+        search:Start filter:Start filtered found:Start searched
+        unwind:ThrowOther unwound unwind:FromFinally unwound unwind:Start catch:Start caught
+
+    thrown:InvalidOperationException search:Throw searched search:FromFilter filter:FromFilter
+        thrown:NotSupportedException search:ThrowOther searched search:BadFilter searched search:FromFilter";
+
+/// .NET 8 ends the search in the function of the filter and unwinds the filter; later ones begin to unwind where they searched.
+const BAD_FILTER_8: &str = "searched unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter unwound";
+const BAD_FILTER_LATER: &str = "unwound unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter";
+
+const AFTER_BAD_FILTER: &str = "
+    filtered searched search:Start found:Start searched
+    unwind:Throw unwound unwind:FromFilter unwound unwind:Start catch:Start caught
+
+    thrown:InvalidOperationException search:Throw searched search:Cleaner searched search:Inside filter:Inside
+        thrown:NotSupportedException search:ThrowOther searched search:Careful found:Careful searched
+        unwind:ThrowOther unwound unwind:Careful catch:Careful caught
+    filtered found:Inside searched unwind:Throw unwound unwind:Cleaner finally:Cleaner
+        thrown:NotSupportedException search:ThrowOther searched search:Careful found:Careful searched
+        unwind:ThrowOther unwound unwind:Careful catch:Careful caught
+    finished unwound unwind:Inside catch:Inside caught
+
+    thrown:FormatException search:ThrowFormatException<char> searched search:Parse searched search:Plain found:Plain searched
+    unwind:ThrowFormatException<char> unwound unwind:Parse unwound unwind:Plain catch:Plain
+        thrown:FormatException search:Plain searched search:Again found:Again searched
+        unwind:Plain finally:Plain finished unwound unwind:Again catch:Again
+            thrown:FormatException search:Again searched search:Start found:Start searched
+            unwind:Again unwound unwind:Start catch:Start caught";
+
 #[test]
-fn the_order_of_exception_callbacks_is_the_same_up_to_what_is_known() {
-    // Thrown two frames down, through a finally block: the same on every runtime.
-    const SIMPLE: [&str; 17] = [
-        "Thrown System.InvalidOperationException",
-        "SearchFunctionEnter Exceptions.Program.Simple.Throw(int)",
-        "SearchFunctionLeave ",
-        "SearchFunctionEnter Exceptions.Program.Simple.Through(int)",
-        "SearchFunctionLeave ",
-        "SearchFunctionEnter Exceptions.Program.Simple.Start(int)",
-        "SearchCatcherFound Exceptions.Program.Simple.Start(int)",
-        "SearchFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Simple.Throw(int)",
-        "UnwindFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Simple.Through(int)",
-        "UnwindFinallyEnter Exceptions.Program.Simple.Through(int)",
-        "UnwindFinallyLeave ",
-        "UnwindFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Simple.Start(int)",
-        "CatcherEnter Exceptions.Program.Simple.Start(int)",
-        "CatcherLeave ",
-    ];
-    // An exception leaves a filter: 8 ends the search in the function of the filter, later ones unwind it.
-    const OUT_OF_A_FILTER_8: [&str; 6] = [
-        "SearchFunctionEnter Exceptions.Program.Nested.FromFilter(int)",
-        "SearchFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Nested.ThrowOther()",
-        "UnwindFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Nested.BadFilter()",
-        "UnwindFunctionLeave ",
-    ];
-    const OUT_OF_A_FILTER_LATER: [&str; 6] = [
-        "SearchFunctionEnter Exceptions.Program.Nested.FromFilter(int)",
-        "UnwindFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Nested.ThrowOther()",
-        "UnwindFunctionLeave ",
-        "UnwindFunctionEnter Exceptions.Program.Nested.BadFilter()",
-        "UnwindFunctionLeave ",
-    ];
+fn exception_callbacks_come_in_the_documented_order() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Exceptions", "events:exceptions");
-        let found = all(&seen.recording);
-        let line = |row: &EventRow<'_>| {
-            let event = row.event().trim_start_matches("Exception");
-            format!("{event} {}", found.subjects(row).next().and_then(|s| s.name).unwrap_or(""))
+        let told = in_short(&seen.recording, |_| true);
+        let filter = if runtime.version.major == 8 { BAD_FILTER_8 } else { BAD_FILTER_LATER };
+        let expected = [BEFORE_BAD_FILTER, filter, AFTER_BAD_FILTER].map(words).concat();
+        assert_eq!(told[..expected.len()], expected, "{}", runtime.version);
+    });
+}
+
+#[test]
+fn exception_callbacks_of_other_threads_and_below_native_code_come_in_order() {
+    // The object was thrown and caught on the first thread before.
+    const ON_ANOTHER_THREAD: &str = "thrown:TimeoutException search:Throw searched search:Again found:Again searched
+        unwind:Throw unwound unwind:Again catch:Again caught";
+    // In a callback from native code, which no exception may pass on Unix: it is caught before.
+    const BELOW_NATIVE_CODE: &str =
+        "thrown:InvalidOperationException search:CompareAndSort found:CompareAndSort searched
+        unwind:CompareAndSort catch:CompareAndSort caught";
+    each_runtime(|runtime| {
+        let seen = watched(runtime, "Throws", "events:exceptions");
+        let told = in_short(&seen.recording, |row| row.thread.is_some_and(|thread| thread.name == "rethrower"));
+        assert_eq!(told, words(ON_ANOTHER_THREAD), "{}", runtime.version);
+        let seen = watched(runtime, "Native", "events:exceptions");
+        let told = in_short(&seen.recording, |_| true);
+        let one = words(BELOW_NATIVE_CODE);
+        assert!(told.len() >= one.len() && told.len() % one.len() == 0, "{} on {}", told.len(), runtime.version);
+        assert!(told.chunks(one.len()).all(|throw| throw == one), "{}", runtime.version);
+    });
+}
+
+#[test]
+fn exception_callbacks_of_an_unhandled_one_end_with_the_search_or_the_first_frames() {
+    const SEARCH: &str = "thrown:InvalidOperationException search:Throw searched search:End searched search:Main";
+    each_runtime(|runtime| {
+        let seen = record_with(runtime, "Ends", "events:exceptions", &["unhandled"]);
+        let told = in_short(&seen.recording, |_| true);
+        // Later ones end no search that finds nothing, and unwind before they give up.
+        let end = if runtime.version.major == 8 {
+            "searched"
+        } else {
+            "unwound unwind:Throw unwound unwind:End unwound unwind:Main"
         };
-        let told: Vec<String> = found.rows.iter().map(line).collect();
-        let place = &runtime.version;
-        assert_eq!(told[..SIMPLE.len()], SIMPLE, "{place}");
-        let from_filter = told.iter().position(|l| l == "SearchFunctionEnter Exceptions.Program.Nested.BadFilter()");
-        let after = from_filter.expect("the filter that throws") + 2;
-        let expected = if runtime.version.major == 8 { OUT_OF_A_FILTER_8 } else { OUT_OF_A_FILTER_LATER };
-        assert_eq!(told[after..after + expected.len()], expected, "{place}");
+        assert_eq!(told, [words(SEARCH), words(end)].concat(), "{}", runtime.version);
     });
 }
 

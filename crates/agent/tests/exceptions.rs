@@ -58,6 +58,15 @@ fn each_story_is_what_the_program_did() {
         // `throw;` and `throw e;` once a round, and at each of twelve levels of the ladder.
         assert_eq!(found.each.iter().filter(|e| e.rethrow_of.is_some()).count(), 14 * 100, "{place}");
 
+        // The table adds up what the stories say.
+        let sum = |of: &dyn Fn(&clrscope_analysis::ExceptionGroup<'_>) -> u64| found.groups.iter().map(of).sum::<u64>();
+        assert_eq!((sum(&|g| g.count), sum(&|g| g.rethrown), sum(&|g| g.unhandled)), (4_000, 1_400, 0), "{place}");
+        assert_eq!(sum(&|g| g.caught_by_runtime), 100, "{place}");
+        let times = found.each.iter().filter_map(|e| e.throw_to_catch_ns);
+        assert_eq!(sum(&|g| g.throw_to_catch_ns), times.sum::<u64>(), "{place}");
+        let caught = found.each.iter().filter(|e| !e.caught_by_runtime && e.replaced_by.is_none());
+        assert!(caught.clone().all(|e| e.throw_to_catch_ns.is_some()), "each of {} on {place}", caught.count());
+
         let hardware = found.groups.iter().find(|g| g.type_name == "System.IndexOutOfRangeException").expect("one");
         assert_eq!(hardware.place.map(|f| f.name()), Some("Exceptions.Program+Hardware::Index"), "{place}");
     });

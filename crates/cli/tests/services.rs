@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
-use testkit::{Expectations, Runtime, Service, each_runtime, fixture, get, load, runtimes};
+use testkit::{Expectations, Runtime, Service, each_runtime, fixture, get, load, runtimes, workspace_root};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -99,6 +99,51 @@ fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
         assert_eq!(ended["recording"]["complete"], true, "the agent saw the end");
         assert!(place.run("pack web.clrs.d").status.success());
         assert_eq!(json(&place, "report web.clrs --view functions")["rows"], ended["rows"]);
+    }
+}
+
+#[test]
+fn what_handlers_of_a_web_service_throw_is_told_request_by_request() {
+    let with_web: Vec<_> = runtimes().iter().filter(|runtime| runtime.has_web()).collect();
+    if with_web.is_empty() {
+        testkit::say("NOT RUN: no ASP.NET runtime is at hand");
+    }
+    let source = workspace_root().join("dotnet/fixtures/Web/Web.cs");
+    let source = fs::read_to_string(source).expect("the fixture's source");
+    let line = 1 + source.lines().position(|line| line.contains("was to fail")).expect("the line that throws");
+    for runtime in with_web {
+        let (place, version) = (Place::new(), &runtime.version);
+        let service = Service::start(over(&place, runtime, &["-q", "-i", "exceptions", "-o", "w.clrs"], "Web", &[]));
+        let address = service.address().to_owned();
+        assert_eq!(get(&address, "/ok"), 200);
+        assert_eq!(load(&address, "/throw", 4, 10), 0, "each is answered with 500 on {version}");
+        assert_eq!(get(&address, "/throw"), 500);
+        service.stop("TERM").expect_success();
+
+        let each = json(&place, "report w.clrs --view exceptions --each");
+        let rows: Vec<&Value> = each["rows"].as_array().expect("rows").iter().collect();
+        let mut messages = Vec::new();
+        for row in rows.iter().filter(|row| row["name"] == "Web.Program::Throw" && row["rethrow_of"].is_null()) {
+            assert_eq!(row["type"], "System.InvalidOperationException", "on {version}");
+            let thrower = &row["stack"][0];
+            assert_eq!((&thrower["name"], &thrower["line"]), (&Value::from("Web.Program::Throw"), &Value::from(line)));
+            assert!(thrower["file"].as_str().is_some_and(|file| file.ends_with("Web.cs")), "{thrower}");
+            let catcher = row["catcher"]["module"].as_str().unwrap_or_default();
+            assert!(catcher.starts_with("Microsoft.AspNetCore"), "the middleware catches: {row}");
+            assert_eq!((&row["unhandled"], &row["caught_by_runtime"]), (&false.into(), &false.into()), "{row}");
+            assert!(row["throw_to_catch_ns"].as_u64().is_some_and(|ns| ns > 0), "{row}");
+            messages.push(row["message"].as_str().expect("a message").to_owned());
+        }
+        messages.sort();
+        let mut expected: Vec<String> = (1..=41).map(|number| format!("request {number} was to fail")).collect();
+        expected.sort();
+        assert_eq!(messages, expected, "on {version}");
+        let groups = json(&place, "report w.clrs --view exceptions");
+        let of_handler = |row: &&Value| row["name"] == "Web.Program::Throw";
+        let counts = groups["rows"].as_array().expect("rows").iter().filter(of_handler);
+        let counted: u64 = counts.map(|row| row["count"].as_u64().expect("a count")).sum();
+        let thrown = rows.iter().copied().filter(of_handler).count();
+        assert_eq!(counted, thrown as u64, "both views agree on {version}");
     }
 }
 
