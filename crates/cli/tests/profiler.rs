@@ -72,6 +72,24 @@ fn a_wrong_class_id_is_told_with_the_right_one() {
     assert_eq!(said.lines().count(), 3, "{said}");
 }
 
+#[test]
+fn a_profiler_that_steps_aside_says_why() {
+    let (place, library) = (Place::new(), testkit::example("exceptions"));
+    let library = library.to_string_lossy();
+    let clsid = "0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21";
+    let mut command = over(&place, newest(), &["--profiler", &library, "--clsid", clsid], "Hello", &[]);
+    let finished = testkit::run({
+        // A file where a folder would have to be: its log can't be made.
+        command.env("EXCEPTIONS_PROFILER_OUTPUT", "/dev/null/exceptions.txt");
+        command
+    })
+    .expect_success();
+    assert_eq!(finished.stdout_text(), "Hello, World!\n");
+    let said = finished.stderr_text();
+    assert!(said.starts_with("error: ") && said.contains(" stepped aside in process "), "{said}");
+    assert!(said.contains("\nwhy: initialize: Not a directory"), "{said}");
+}
+
 /// Made by hand, so that the framework can't say anything: a class object is never had.
 fn refusing_library(place: &Place) -> PathBuf {
     let (source, library) = (place.file("refuse.c"), place.file("librefuse.so"));
@@ -85,8 +103,10 @@ fn refusing_library(place: &Place) -> PathBuf {
 #[test]
 fn a_library_that_the_runtime_lets_go_is_seen_from_outside() {
     let place = Place::new();
-    // It runs for half a second.
-    let finished = with(&place, &refusing_library(&place), TEMPLATE, "Times").expect_success();
+    let library = refusing_library(&place).to_string_lossy().into_owned();
+    // Two seconds: long enough to be looked at.
+    let options = ["--profiler", &library, "--clsid", TEMPLATE];
+    let finished = testkit::run(over(&place, newest(), &options, "Processes", &["linger", "2"])).expect_success();
     let said = finished.stderr_text();
     assert!(
         said.starts_with("error: the runtime in process ") && said.contains("and let it go\nwhy: its class"),
