@@ -83,7 +83,7 @@ pub(crate) struct TreeRoot {
 const RELEASE_BLOCKS: u32 = 1 << 20;
 
 /// Blocks full of [`function::NOBODY`] that may stand in a tree beside the thread's own.
-const DOSES: u32 = 16;
+const DOSES: u32 = 8;
 
 /// A chain of blocks that is being walked: the edges of one caller.
 struct Chain {
@@ -98,7 +98,8 @@ pub(crate) fn decode(sources: &TreeSources, root: TreeRoot) -> CallTree {
     let mut walk = Walk {
         arena: &sources.arena,
         sources,
-        left: root.blocks.saturating_add(DOSES),
+        left: root.blocks,
+        doses: DOSES,
         builder: CallTreeBuilder::default(),
         visited: 0,
     };
@@ -111,6 +112,7 @@ struct Walk<'a> {
     sources: &'a TreeSources,
     arena: &'a [u8],
     left: u32,
+    doses: u32,
     builder: CallTreeBuilder,
     visited: u32,
 }
@@ -145,7 +147,11 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if function == function::NOBODY {
-                // Stood there to measure something when the recording was cut off.
+                // Stood there to measure something when the recording was cut off; not the thread's own.
+                if slot == 0 && self.doses > 0 {
+                    self.doses -= 1;
+                    self.left += 1;
+                }
                 continue;
             }
             let node = self.push_node(block, at, slot, parent, function);
