@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::mutate::{lie, mutate};
 use super::synthetic::{Numbers, Shape, segments, trim, write_directory};
+use crate::events::{Encoder, Kind, Records, Tag, Thing};
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, kind};
 use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
@@ -26,11 +27,13 @@ pub enum Target {
     OpenDirectory,
     /// [`request`].
     Request,
+    /// [`event_records`].
+    EventRecords,
 }
 
 impl Target {
     /// All targets.
-    pub const ALL: [Self; 3] = [Self::OpenPacked, Self::OpenDirectory, Self::Request];
+    pub const ALL: [Self; 4] = [Self::OpenPacked, Self::OpenDirectory, Self::Request, Self::EventRecords];
 
     /// Its name, that of the fuzz target.
     #[must_use]
@@ -39,6 +42,7 @@ impl Target {
             Self::OpenPacked => "open_packed",
             Self::OpenDirectory => "open_directory",
             Self::Request => "request",
+            Self::EventRecords => "event_records",
         }
     }
 
@@ -48,6 +52,7 @@ impl Target {
             Self::OpenPacked => open_packed(bytes),
             Self::OpenDirectory => open_directory(bytes),
             Self::Request => request(bytes),
+            Self::EventRecords => event_records(bytes),
         }
     }
 }
@@ -80,6 +85,24 @@ pub fn request(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(request) = Request::parse(&text) {
         assert_eq!(Request::parse(&request.to_string()), Ok(request), "a request that is written out reads the same");
+    }
+}
+
+/// Reads a chunk of `events` or `exceptions`; each record that is written out reads the same.
+pub fn event_records(bytes: &[u8]) {
+    let mut buffer = vec![0; Encoder::MOST];
+    for record in Records::new(bytes) {
+        let fields: Vec<_> = record.fields().collect();
+        std::hint::black_box((record.phase(), record.kind.name()));
+        let mut encoder = Encoder::new(&mut buffer, record.kind, record.time_ns);
+        fields.iter().for_each(|field| _ = encoder.put(*field));
+        let (written, is_whole) = encoder.finish();
+        if is_whole {
+            let again = Records::new(written).next().map(|again| (again.kind, again.time_ns));
+            assert_eq!(again, Some((record.kind, record.time_ns)));
+            let read: Vec<_> = Records::new(written).flat_map(|again| again.fields().collect::<Vec<_>>()).collect();
+            assert_eq!(read, fields, "a record that is written out reads the same");
+        }
     }
 }
 
@@ -179,6 +202,9 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         ];
         return Ok(texts.map(|text| text.as_bytes().to_vec()).to_vec());
     }
+    if target == Target::EventRecords {
+        return Ok(vec![a_chunk(Kind::all()), a_chunk([Kind::NAME, Kind::EXCEPTION_STACK, Kind(250)].into_iter())]);
+    }
     let mut found = Vec::new();
     for clock in [Clock::Sampled, Clock::Tsc] {
         let folder = Scratch::new()?;
@@ -196,6 +222,19 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         }
     }
     Ok(found)
+}
+
+/// A record of each kind, with a field of each form.
+fn a_chunk(kinds: impl Iterator<Item = Kind>) -> Vec<u8> {
+    let mut chunk = Vec::new();
+    for (at, kind) in (0_u64..).zip(kinds) {
+        let mut buffer = [0; 256];
+        let mut encoder = Encoder::new(&mut buffer, kind, at * 1_000);
+        encoder.number(Tag::COUNT, at << (at % 60)).text(Tag::REASON, "on purpose");
+        encoder.thing(Tag::CLASS, Thing { id: 0x7f00_0000 + at, index: at as u32 }).number(Tag(63), u64::MAX);
+        chunk.extend_from_slice(encoder.finish().0);
+    }
+    chunk
 }
 
 /// What came of a soak.

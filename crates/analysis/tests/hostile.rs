@@ -1,0 +1,136 @@
+//! What a recording holds may be anything: the views of events neither panic nor hang, and say the same each time.
+
+use clrscope_analysis::{EventQuery, ExceptionQuery, FlowLog, Query, events, exceptions};
+use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
+use clrscope_recording::layout::{flow, value};
+use clrscope_recording::model::{Event, EventArena, Function, Process, Recording, Thread, TickClock};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const FUNCTIONS: u32 = 8;
+
+fn recording(arenas: Vec<(&str, Vec<u8>)>) -> Recording {
+    let function = |at: u32| Function { name: format!("App.Type::Method{at}"), ..Function::default() };
+    let thread = |id| Thread { id, ..Thread::default() };
+    let events = arenas.into_iter().map(|(instrument, bytes)| {
+        let chunks = vec![Event { thread: 0, sequence: 1, bytes: bytes.into() }];
+        EventArena { instrument: instrument.to_owned(), chunks }
+    });
+    let process = Process {
+        functions: (0..FUNCTIONS).map(function).collect(),
+        threads: vec![thread(1), thread(2)],
+        ticks: TickClock { start: 0, ns_per_tick: 0.5 },
+        events: events.collect(),
+        ..Process::default()
+    };
+    Recording { processes: vec![process], ..Recording::default() }
+}
+
+/// Everything that the views say.
+fn all_views(recording: &Recording) -> String {
+    let mut text = String::new();
+    if let Ok(found) = events(recording, &EventQuery::default()) {
+        for row in &found.rows {
+            let subjects: Vec<_> = found.subjects(row).map(|subject| (subject.id, subject.name)).collect();
+            text += &format!("{} {} {} {:?} {subjects:?}\n", row.event(), row.phase(), row.depth, row.duration_ns);
+        }
+    }
+    if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
+        text += &format!("{} exceptions\n", found.each.len());
+    }
+    if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {
+        let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
+            text += &format!("{:?} {} {} {:?}\n", row.kind, row.depth, row.call_count, row.captured());
+            Ok(())
+        });
+        let Ok((functions, _)) = walked;
+        text += &format!("{} functions\n", functions.len());
+    }
+    text
+}
+
+fn check(recording: &Recording) -> Result<(), TestCaseError> {
+    prop_assert_eq!(all_views(recording), all_views(recording));
+    Ok(())
+}
+
+fn field() -> impl Strategy<Value = (u8, u64, u32, String)> {
+    (any::<u8>(), any::<u64>(), 0..FUNCTIONS + 2, "[a-z]{0,6}")
+}
+
+/// Records that are whole, of any kind and with any fields.
+fn records() -> impl Strategy<Value = Vec<u8>> {
+    vec((any::<u8>(), 0..10_000_u64, vec(field(), 0..5)), 0..60).prop_map(|all| {
+        let mut chunk = Vec::new();
+        for (kind, delta, fields) in all {
+            let mut buffer = [0; 1024];
+            let mut encoder = Encoder::new(&mut buffer, Kind(kind), delta);
+            for (tag, number, index, text) in &fields {
+                let value = match tag {
+                    0..64 => Value::Number(*number),
+                    64..112 => Value::Text(text),
+                    112..128 => Value::Bytes(text.as_bytes()),
+                    _ => Value::Thing(Thing { id: *number, index: *index }),
+                };
+                encoder.put(Field { tag: Tag(*tag), value });
+            }
+            chunk.extend_from_slice(encoder.finish().0);
+        }
+        chunk
+    })
+}
+
+/// Events of `flow` in any order, with registers and values where they may stand and where not.
+fn calls() -> impl Strategy<Value = Vec<u8>> {
+    let what = prop_oneof![
+        (0..3_u32, 0..FUNCTIONS + 2, 0..3_u32).prop_map(|(kind, f, pairs)| kind << 30 | pairs << flow::REGISTERS | f),
+        prop_oneof![Just(flow::BLOCK), Just(flow::FILTER_ENTER), Just(flow::FILTER_LEAVE), Just(flow::VALUES)],
+        any::<u32>(),
+    ];
+    vec((any::<u64>(), what, 0..2_000_u32, vec(0..16_u8, 0..40)), 0..80).prop_map(|all| {
+        let mut chunk = Vec::new();
+        for (ticks, what, sp, values) in all {
+            chunk.extend_from_slice(&ticks.to_le_bytes());
+            chunk.extend_from_slice(&what.to_le_bytes());
+            let last = if what == flow::VALUES { values.len() as u32 } else { sp };
+            chunk.extend_from_slice(&last.to_le_bytes());
+            if what == flow::VALUES {
+                chunk.extend_from_slice(&values);
+                chunk.resize(chunk.len().next_multiple_of(flow::BYTES), 0);
+            }
+        }
+        chunk
+    })
+}
+
+/// The dictionary of types: right at the beginning of each record, anything behind.
+fn types() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![Just(value::CLASS), Just(value::FUNCTION), any::<u32>()];
+    vec((kind, 0..FUNCTIONS, vec(0..6_u32, 0..24)), 0..20).prop_map(|all| {
+        let mut chunk = Vec::new();
+        for (kind, index, words) in all {
+            let payload: Vec<u8> = [kind, index].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
+            chunk.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            chunk.extend_from_slice(&payload);
+        }
+        chunk
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..600)) {
+        let arenas = ["events", "exceptions", "flow", "flow-types"].map(|name| (name, bytes.clone()));
+        check(&recording(arenas.into()))?;
+    }
+
+    #[test]
+    fn whole_records_in_any_order_are_survived(log in records(), thrown in records()) {
+        check(&recording(vec![("events", log), ("exceptions", thrown)]))?;
+    }
+
+    #[test]
+    fn calls_and_values_in_any_order_are_survived(calls in calls(), types in types()) {
+        check(&recording(vec![("flow", calls), ("flow-types", types)]))?;
+    }
+}
