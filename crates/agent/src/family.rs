@@ -14,8 +14,10 @@ const MARK: &str = "only-one";
 /// Whether another process of the recording in `folder` was first and counts. `launched` says that a launcher watches
 /// the run.
 pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
-    // The first process may have to make the folder; if it can't, the writer says why.
-    let _ = DirBuilder::new().mode(0o700).create(folder);
+    if !launched {
+        // The first process may have to make the folder; if it can't, the writer says why.
+        let _ = DirBuilder::new().mode(0o700).create(folder);
+    }
     let mark = folder.join(MARK);
     let me = std::process::id();
     match leave(&mark, me) {

@@ -1,5 +1,6 @@
 //! From the environment to a running agent, or a polite refusal.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::refusal;
 use clrscope_recording::request::{AGENT_VARIABLE, InstrumentRequest, Request};
-use clrscope_recording::writer::{ProcessRecord, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
 
 use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
@@ -59,7 +60,7 @@ pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
     with_signals_blocked(|| {
         start_in(info, &given, &request, &folder).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
-                leave_word(&folder, why);
+                leave_word(&folder, request.join, why);
             }
             aside.into_words()
         })
@@ -70,13 +71,16 @@ pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
 fn refuse_malformed(given: &str, why: String) -> String {
     let why = format!("{AGENT_VARIABLE} is not understood: {why}");
     if let Some(folder) = Request::place(given) {
-        with_signals_blocked(|| leave_word(Path::new(&folder), &why));
+        with_signals_blocked(|| leave_word(Path::new(&folder), false, &why));
     }
     why
 }
 
 /// Where even this can't be written there is nobody to tell.
-fn leave_word(folder: &Path, why: &str) {
+fn leave_word(folder: &Path, join: bool, why: &str) {
+    if !join {
+        let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
+    }
     let _ = refusal::leave(folder, std::process::id(), why);
 }
 
@@ -93,6 +97,8 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
 fn may_use_hooks(name: &str) -> bool {
     !matches!(name, "events")
 }
+
+const OVER: &str = "the recording is over";
 
 /// Why the agent steps aside.
 enum Aside {
@@ -122,8 +128,9 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         // With the variables set for a whole machine this is what most programs meet.
         return Err(Aside::Asked("this program is not one of those to be profiled"));
     }
-    if request.join && !folder.is_dir() {
-        return Err(Aside::Asked("the recording is over: its directory is gone"));
+    let is_over = || request.join && is_over(folder);
+    if is_over() {
+        return Err(Aside::Asked(OVER));
     }
     if !request.trust_writable {
         trust::check_own_file()?;
@@ -134,8 +141,14 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     }
     let process = describe(info);
     let start_ns = process.mono_ns;
-    let writer = ProcessWriter::create(folder, &process).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let writer: &'static ProcessWriter = Box::leak(Box::new(writer));
+    let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
+    let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
+    if is_over() {
+        // It ended meanwhile: whoever packs it may not have seen us, and nobody would ever stop us.
+        made.iter().for_each(ProcessWriter::discard);
+        return Err(Aside::Asked(OVER));
+    }
+    let writer: &'static ProcessWriter = Box::leak(Box::new(made?));
     let running = start_instruments(info, given, request, writer, start_ns);
     Ok(running.inspect_err(|_| writer.discard())?)
 }
@@ -176,7 +189,7 @@ fn start_instruments(
     filled.join = false;
     words.extend(Some(filled.to_string()).filter(|rest| !rest.is_empty()));
     writer.instruments(given, &words.join(";"));
-    if !threads::prepare(writer, &started) {
+    if !threads::prepare(writer, helper.clone(), &started) {
         return Err("the C library has no thread key left".into());
     }
     let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks()).collect();

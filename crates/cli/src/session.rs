@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use clrscope_recording::request::Request;
 use clrscope_recording::writer::RunWriter;
@@ -93,7 +95,7 @@ fn discard(place: &Place) {
 fn finish(place: &Place, overwrite: bool, progress: bool) -> PathBuf {
     match pack::pack(&place.folder, &place.file, overwrite, progress) {
         Ok(()) => {
-            if let Err(error) = fs::remove_dir_all(&place.folder) {
+            if let Err(error) = remove(&place.folder) {
                 say(&format!("clrscope: {} could not be removed: {}", shown(&place.folder), reason(&error)));
             }
             place.file.clone()
@@ -103,6 +105,21 @@ fn finish(place: &Place, overwrite: bool, progress: bool) -> PathBuf {
             place.folder.clone()
         }
     }
+}
+
+/// A process that starts in this moment makes its folder and takes it away again, which can be in our way.
+fn remove(folder: &Path) -> io::Result<()> {
+    for _ in 0..50 {
+        match fs::remove_dir_all(folder) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
+            other => return other,
+        }
+        if !folder.exists() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    fs::remove_dir_all(folder)
 }
 
 fn our_failure(what: &str, error: &io::Error) -> Failure {

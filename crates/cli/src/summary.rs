@@ -24,6 +24,8 @@ pub(crate) fn after_run(recorded: &Recorded) {
     let path = &recorded.path;
     let recording = match open(path) {
         Ok(recording) => recording,
+        // Then packing has said that it is gone.
+        Err(_) if !path.exists() => return,
         Err(failure) => return say(failure.to_string().trim_end()),
     };
     let own = own_name(&recording);

@@ -268,6 +268,16 @@ fn a_folder_without_permission_is_refused_before_the_program_starts() {
 }
 
 #[test]
+fn a_recording_that_was_removed_is_one_failure_and_the_programs_exit_code() {
+    let place = Place::new();
+    let output = place.clrscope(["run", "-o", "r.clrs", "--", "sh", "-c", "rm -r r.clrs.d; exit 9"]).output();
+    let output = output.expect("the tool starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(9), 3), "{said}");
+    assert!(said.contains("there is no such file or directory"), "{said}");
+}
+
+#[test]
 fn a_full_disk_keeps_the_directory_and_the_exit_code() {
     let (place, runtime) = (Place::new(), newest());
     let (disk, kept) = (place.file("disk"), place.file("kept"));

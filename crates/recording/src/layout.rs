@@ -57,6 +57,8 @@ pub mod header {
     pub const VERSION: usize = 12;
     /// `u64`: bytes of content that are backed by disk space.
     pub const COMMITTED: usize = 16;
+    /// `u32`, in `run.log` only: not 0 once the recording is over, so that processes that start later step aside.
+    pub const OVER: usize = 24;
 }
 
 /// Kinds of segments.

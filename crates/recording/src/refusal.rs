@@ -3,9 +3,9 @@
 //! Such a process goes on without us; its word makes it a process of the recording that has nothing but
 //! the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says why.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::model::{Fact, Loss, LossReason, Process};
@@ -17,15 +17,11 @@ const MOST_OF_ONE_ID: u32 = 100;
 /// Longer words are cut.
 const LONGEST: u64 = 4096;
 
-/// Leaves a word in `folder`, which is made when missing: process `pid` was not recorded because of `why`.
+/// Leaves a word in `folder`: process `pid` was not recorded because of `why`.
 ///
 /// # Errors
-/// Those of making folder and file. The file must not exist: others may be able to put links there.
+/// Those of making a file. The file must not exist: others may be able to put links there.
 pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
     let mut file = create(folder, pid)?;
     // The number of a system error tells nobody more than its words.
     let why = why.split(" (os error").next().unwrap_or(why);
@@ -88,6 +84,8 @@ mod tests {
     fn a_word_becomes_a_process_with_a_loss() {
         let temp = tempfile::tempdir().expect("a folder");
         let folder = temp.path().join("x.clrs.d");
+        assert!(leave(&folder, 12, "the recording is over").is_err());
+        std::fs::create_dir(&folder).expect("a folder");
         leave(&folder, 12, "the disk is full (os error 28)").expect("a word");
         leave(&folder, 12, "the disk is still full").expect("a word of another process with this id");
         std::fs::write(folder.join("refused-7.txt"), "").expect("an empty file");

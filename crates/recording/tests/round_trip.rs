@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::{Clock, Exit, FunctionKind, LossReason, Recording, ThreadRole};
 use clrscope_recording::writer::{
-    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord, monotonic_ns,
+    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord, is_over,
+    monotonic_ns,
 };
 
 fn process(pid: u32) -> ProcessRecord {
@@ -128,14 +129,29 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
 }
 
 #[test]
+fn a_table_of_threads_that_is_behind_says_so_and_catches_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process(77)).expect("a process");
+    let table = writer.threads();
+    let taken = std::iter::from_fn(|| table.take()).count();
+    assert_eq!(taken, table.backed());
+    assert!(table.take().is_none() && table.may_grow(), "behind, not full");
+    table.keep_ahead();
+    assert!(table.backed() > taken && table.take().is_some());
+}
+
+#[test]
 fn a_stop_reaches_the_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let name = folder.path().join("x.clrs.d");
     let run = RunWriter::create(&name, &[], "calls", 42).expect("a run");
     let (writer, _arena) = write(&name);
     assert!(!writer.state().stop_requested());
+    assert!(!is_over(&name));
     assert_eq!(run.request_stop(), 1);
     assert!(writer.state().stop_requested());
+    // Those that start from now on find that it is over, and so they do once it is packed and gone.
+    assert!(is_over(&name) && is_over(&folder.path().join("gone.clrs.d")));
 }
 
 #[test]

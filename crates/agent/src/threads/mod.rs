@@ -8,13 +8,15 @@ pub(crate) mod names;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::boundary::guard;
+use crate::helper::HelperHandle;
 use crate::instrument::Instrument;
 use crate::{clock, hooks};
 
@@ -23,19 +25,35 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(ptr::null_mut());
 
+/// A new thread waits at most so long for a record: without one nothing of it is counted.
+const PATIENCE: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_micros(200);
+
 struct Registry {
     writer: &'static ProcessWriter,
+    helper: HelperHandle,
+    /// How many records were backed when somebody last waited in vain: nobody does so again until there are more.
+    in_vain: AtomicUsize,
     instruments: Vec<Arc<dyn Instrument>>,
 }
 
 /// Arranges that threads are known to `instruments`. Called once, before any hook; whether that worked.
-pub(crate) fn prepare(writer: &'static ProcessWriter, instruments: &[Arc<dyn Instrument>]) -> bool {
+pub(crate) fn prepare(
+    writer: &'static ProcessWriter,
+    helper: HelperHandle,
+    instruments: &[Arc<dyn Instrument>],
+) -> bool {
     let mut key = 0;
     // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
     let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
     if made {
         KEY.store(key, Ordering::Release);
-        let registry = Box::leak(Box::new(Registry { writer, instruments: instruments.to_vec() }));
+        let registry = Box::leak(Box::new(Registry {
+            writer,
+            helper,
+            in_vain: AtomicUsize::new(0),
+            instruments: instruments.to_vec(),
+        }));
         REGISTRY.store(registry, Ordering::Release);
     }
     made
@@ -83,7 +101,7 @@ fn begin() -> Option<ThreadRecord> {
 }
 
 fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
-    let record = registry.writer.threads().take()?;
+    let record = registry.writer.threads().take().or_else(|| wait_for_record(registry))?;
     // SAFETY: no arguments.
     let os_id = unsafe { libc::gettid() } as u32;
     let first = record.serial() == 1;
@@ -102,6 +120,25 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
     Some(record)
+}
+
+/// Sleeps until the helper thread has backed more of the table: threads can come faster than a busy machine lets it run.
+fn wait_for_record(registry: &Registry) -> Option<ThreadRecord> {
+    let table = registry.writer.threads();
+    let backed = table.backed();
+    if registry.in_vain.load(Ordering::Relaxed) == backed {
+        return None;
+    }
+    let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    while table.may_grow() && !registry.helper.is_gone() && monotonic_ns() < deadline {
+        registry.helper.wake();
+        std::thread::sleep(NAP);
+        if let Some(record) = table.take() {
+            return Some(record);
+        }
+    }
+    registry.in_vain.store(backed, Ordering::Relaxed);
+    None
 }
 
 /// The end of the calling thread's stack, 0 where it can't be told.

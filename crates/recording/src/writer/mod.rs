@@ -20,7 +20,7 @@ pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment};
 pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};
-pub use run::{RunWriter, request_stop};
+pub use run::{RunWriter, is_over, request_stop};
 pub use state::StateWriter;
 pub use threads::{ThreadRecord, ThreadTable};
 pub use times::TimeTable;

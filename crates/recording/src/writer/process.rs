@@ -97,6 +97,14 @@ impl ProcessWriter {
     /// Those of making folders and files.
     pub fn create(recording: &Path, process: &ProcessRecord) -> io::Result<Self> {
         make_private(recording)?;
+        Self::join(recording, process)
+    }
+
+    /// As [`create`](Self::create) in a recording directory that is there.
+    ///
+    /// # Errors
+    /// Those of making folders and files.
+    pub fn join(recording: &Path, process: &ProcessRecord) -> io::Result<Self> {
         let folder = recording.join(format!("p{}-{}", process.pid, process.mono_ns));
         make_private(&folder)?;
         // Half a process would only puzzle the reader.

@@ -1,15 +1,17 @@
 //! The launcher's part of a recording: what was started, when, and how it ended.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use super::LogWriter;
 use super::process::monotonic_ns;
-use crate::layout::{HEADER_BYTES, record, state};
+use crate::layout::{HEADER_BYTES, header, record, state};
 use crate::model::Exit;
 use crate::payload::PayloadWriter;
+
+const RUN_LOG: &str = "run.log";
 
 /// Writes `run.log`.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl RunWriter {
     /// Those of making folder and file.
     pub fn create(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(folder)?;
-        let log = LogWriter::create(&folder.join("run.log"))?;
+        let log = LogWriter::create(&folder.join(RUN_LOG))?;
         let mut payload = PayloadWriter::default();
         payload.texts(command).u64(monotonic_ns()).u64(unix_ns).text(instruments).text(env!("CARGO_PKG_VERSION"));
         log.append(record::RUN, payload.bytes());
@@ -50,9 +52,25 @@ impl RunWriter {
         self.log.append(record::RUN_END, payload.bytes());
     }
 
-    /// Asks every process of the recording to stop recording; they go on running. How many were asked.
+    /// Ends the recording: every process of it is asked to stop recording, those that start from now on
+    /// find it [over](is_over). All go on running. How many were asked.
     pub fn request_stop(&self) -> usize {
+        // First this: a process that does not find it has its state there already, and is asked below.
+        let file = OpenOptions::new().write(true).open(self.folder.join(RUN_LOG));
+        // A log that is gone says the same.
+        let _ = file.and_then(|file| file.write_all_at(&1_u32.to_le_bytes(), header::OVER as u64));
         request_stop(&self.folder)
+    }
+}
+
+/// Whether the launcher of the recording in `folder` has ended it, or it is not there any more. A process
+/// asks before it makes its segments and once more after.
+#[must_use]
+pub fn is_over(folder: &Path) -> bool {
+    let mut word = [0; 4];
+    match File::open(folder.join(RUN_LOG)).and_then(|file| file.read_exact_at(&mut word, header::OVER as u64)) {
+        Ok(()) => word != [0; 4],
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

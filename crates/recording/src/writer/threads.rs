@@ -39,7 +39,7 @@ impl ThreadTable {
     /// block: safe in a hook.
     #[must_use]
     pub fn take(&self) -> Option<ThreadRecord> {
-        let backed = self.segment.committed() / thread::BYTES;
+        let backed = self.backed();
         let taken =
             self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| (used < backed).then_some(used + 1));
         let index = taken.ok()?;
@@ -77,9 +77,21 @@ impl ThreadTable {
         (0..self.len()).rev().filter_map(|index| self.record(index)).find(lives)
     }
 
+    /// Records that are backed. While it grows, waiting for a record makes sense.
+    #[must_use]
+    pub fn backed(&self) -> usize {
+        self.segment.committed() / thread::BYTES
+    }
+
+    /// Whether [`keep_ahead`](Self::keep_ahead) can still find room for more.
+    #[must_use]
+    pub fn may_grow(&self) -> bool {
+        self.backed() < thread::MOST && !self.segment.is_refused()
+    }
+
     /// Keeps room ahead of need. Blocks: for the helper thread.
     pub fn keep_ahead(&self) {
-        let wanted = (self.len() + STEP / 2).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;
+        let wanted = (self.len() + STEP).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;
         if wanted > self.segment.committed() {
             // A refusal shows when a thread finds no record, and is counted there.
             let _ = self.segment.commit(wanted);
