@@ -1,5 +1,15 @@
 //! From the runtime's types to kinds. Everything here runs where a function is compiled or a class has
 //! been loaded; only [`class_of`] is for hooks.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`signatures`] | types as signatures and declarations name them |
+//! | [`shape`] | what the recording is told of a class |
+//! | [`primitives`] | numbers, characters, booleans |
+
+pub(crate) mod primitives;
+mod shape;
+mod signatures;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -7,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Primitive, Type};
-use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo, Token};
+use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
@@ -15,6 +25,9 @@ use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 use crate::patterns::Redaction;
 
 use super::kinds::{Class, Field, Form, Kind, Shape};
+use primitives::{CORE_TYPES, core_kind, primitive_kind};
+pub(super) use shape::{Member, Names};
+use shape::{enumeration, source_name, value_end};
 
 /// Classes whose objects were met before anybody had told of them; looked into where that is allowed.
 const MOST_PENDING: usize = 256;
@@ -445,238 +458,10 @@ impl Types {
         // The runtime counts an object's header too.
         if names.is_value { layout.size.saturating_sub(16).max(value_end(fields)) } else { layout.size }
     }
-
-    /// How a value of a type in a signature is read.
-    pub(crate) fn kind(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
-        match ty {
-            Type::Primitive(primitive) => primitive_kind(*primitive).unwrap_or(Kind::Opaque(16)),
-            Type::Pointer(_) | Type::FunctionPointer(_) | Type::ByRef(_) | Type::Internal(_) => Kind::Pointer,
-            Type::Vector(element) => Kind::Reference(self.array(ty, element, 1, scope)),
-            Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
-            Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
-                Some(id) => self.kind_of(id),
-                None if *is_value => Kind::Opaque(0),
-                None => Kind::Reference(None),
-            },
-            // Code is shared over references only; with one parameter it is the one.
-            Type::TypeParameter(_) if scope.shared.len() == 1 => Kind::Reference(None),
-            Type::TypeParameter(number) => self.argument(scope.type_arguments, *number),
-            Type::MethodParameter(number) => self.argument(scope.method_arguments, *number),
-        }
-    }
-
-    fn argument(&self, arguments: &[ClassId], number: u32) -> Kind {
-        match arguments.get(number as usize) {
-            Some(id) if !id.is_null() => self.kind_of(*id),
-            _ => Kind::Opaque(0),
-        }
-    }
-
-    /// The class of a type in a signature, where the runtime has one loaded or can load it.
-    pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
-        match ty {
-            Type::Primitive(primitive) => {
-                let core = *self.core.get()?;
-                let metadata = self.info.module_metadata(core).ok()?;
-                let token = metadata.find_type_def(core_name(*primitive)?, None).ok()??;
-                self.info.class_from_token(core, token).ok()
-            }
-            Type::Named { token, .. } => {
-                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
-                self.info.class_from_token(module, token).ok().and_then(ClassId::non_null)
-            }
-            Type::Generic { token, arguments, .. } => {
-                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
-                let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
-                let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
-                found.ok().and_then(ClassId::non_null)
-            }
-            Type::TypeParameter(number) => scope.type_arguments.get(*number as usize)?.non_null(),
-            Type::MethodParameter(number) => scope.method_arguments.get(*number as usize)?.non_null(),
-            _ => None,
-        }
-    }
-
-    /// Where a type is declared: references lead to other modules by name.
-    fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
-        if token.table() == Token::TYPE_DEF {
-            return Some((module, token));
-        }
-        let mut path = Vec::new();
-        let mut at = token;
-        while at.table() == Token::TYPE_REF && path.len() < 16 {
-            let reference = metadata.type_ref(at).ok()?;
-            path.push(reference.name);
-            at = reference.scope;
-        }
-        let core = self.core.get().copied();
-        let others = self.modules().clone();
-        core.into_iter().chain(others.into_iter().map(|(module, _)| module)).find_map(|module| {
-            let metadata = self.info.module_metadata(module).ok()?;
-            let mut found = None;
-            for name in path.iter().rev() {
-                found = Some(metadata.find_type_def(name, found).ok()??);
-            }
-            Some((module, found?))
-        })
-    }
-
-    /// A type as C# writes it.
-    pub(crate) fn type_text(&self, ty: &Type, scope: &Scope<'_>) -> String {
-        match ty {
-            Type::Primitive(primitive) => primitive.csharp().to_owned(),
-            Type::Vector(element) => self.type_text(element, scope) + "[]",
-            Type::Array { element, rank } => {
-                let commas = ",".repeat(*rank as usize - 1);
-                format!("{}[{commas}]", self.type_text(element, scope))
-            }
-            Type::Pointer(inner) => self.type_text(inner, scope) + "*",
-            Type::ByRef(inner) => format!("ref {}", self.type_text(inner, scope)),
-            Type::FunctionPointer(_) => "delegate*".to_owned(),
-            Type::TypeParameter(number) if !scope.shared.is_empty() => {
-                scope.shared.get(*number as usize).cloned().unwrap_or_else(|| "?".to_owned())
-            }
-            _ => match self.class_id(ty, scope) {
-                Some(id) => self.names.class(&self.info, id).to_string(),
-                None => "?".to_owned(),
-            },
-        }
-    }
 }
 
 enum Base {
     Value,
     Enum,
     Other,
-}
-
-/// What the recording is told of a class.
-#[derive(Default)]
-pub(super) struct Names {
-    /// Another name than its own.
-    pub(super) name: Option<String>,
-    is_value: bool,
-    fields: Vec<String>,
-    types: Vec<String>,
-    constants: Vec<(String, u64)>,
-}
-
-impl Names {
-    /// A field by its name, with the name of its type.
-    pub(super) fn field(&self, name: &str, shape: &Shape) -> Option<(String, Field)> {
-        let at = self.fields.iter().position(|field| field == name)?;
-        Some((self.types.get(at)?.clone(), *shape.fields.get(at)?))
-    }
-
-    /// What a task shows instead of its fields.
-    pub(super) fn become_task(&mut self, result: Option<String>) {
-        self.fields = ["Status".to_owned()].into_iter().chain(result.as_ref().map(|_| "Result".to_owned())).collect();
-        self.types = ["System.Threading.Tasks.TaskStatus".to_owned()].into_iter().chain(result).collect();
-    }
-}
-
-/// A field with its names.
-pub(super) struct Member {
-    pub(super) name: String,
-    pub(super) type_name: String,
-    /// From the object's or value's beginning.
-    pub(super) offset: u32,
-    pub(super) kind: Kind,
-}
-
-/// An auto-property's field goes by the property's name.
-fn source_name(name: &str) -> &str {
-    name.strip_prefix('<').and_then(|rest| rest.strip_suffix(">k__BackingField")).unwrap_or(name)
-}
-
-fn value_end(fields: &[Field]) -> u32 {
-    fields.iter().map(|field| field.offset + field.kind.size()).max().unwrap_or(1)
-}
-
-fn enumeration(metadata: &MetadataImport, token: Token, names: &mut Names) -> Shape {
-    let mut form = Form::Enum { bytes: 4, signed: true };
-    for field in metadata.fields(token).unwrap_or_default() {
-        let Ok(field) = metadata.field(field) else { continue };
-        if !field.is_static() {
-            let underlying = signature::field(field.signature).ok();
-            let kind = underlying.and_then(|ty| match ty {
-                Type::Primitive(primitive) => primitive_kind(primitive),
-                _ => None,
-            });
-            form = match kind {
-                Some(Kind::Int(bytes)) => Form::Enum { bytes, signed: true },
-                Some(Kind::UInt(bytes)) => Form::Enum { bytes, signed: false },
-                _ => form,
-            };
-        } else if field.is_literal() && field.constant_address != 0 && names.constants.len() < MOST_CONSTANTS {
-            let bytes: usize = match field.constant_type {
-                0x02 | 0x04 | 0x05 => 1,
-                0x03 | 0x06 | 0x07 => 2,
-                0x0a | 0x0b => 8,
-                _ => 4,
-            };
-            let mut raw = [0; 8];
-            // SAFETY: the metadata holds a constant of that type at this address while the module is loaded.
-            unsafe {
-                std::ptr::copy_nonoverlapping(field.constant_address as *const u8, raw.as_mut_ptr(), bytes);
-            }
-            let unused = 64 - bytes as u32 * 8;
-            let is_signed = matches!(field.constant_type, 0x04 | 0x06 | 0x08 | 0x0a);
-            let raw = u64::from_le_bytes(raw);
-            let number = if is_signed { (((raw << unused) as i64) >> unused) as u64 } else { raw };
-            names.constants.push((field.name, number));
-        }
-    }
-    let size = if let Form::Enum { bytes, .. } = form { u32::from(bytes) } else { 4 };
-    Shape { form, size, ..Shape::default() }
-}
-
-/// How a primitive is read; `None` for what has no value.
-pub(crate) fn primitive_kind(primitive: Primitive) -> Option<Kind> {
-    Some(match primitive {
-        Primitive::Bool => Kind::Bool,
-        Primitive::Char => Kind::Char,
-        Primitive::SByte => Kind::Int(1),
-        Primitive::Short => Kind::Int(2),
-        Primitive::Int => Kind::Int(4),
-        Primitive::Long | Primitive::NInt => Kind::Int(8),
-        Primitive::Byte => Kind::UInt(1),
-        Primitive::UShort => Kind::UInt(2),
-        Primitive::UInt => Kind::UInt(4),
-        Primitive::ULong | Primitive::NUInt => Kind::UInt(8),
-        Primitive::Float => Kind::Float,
-        Primitive::Double => Kind::Double,
-        Primitive::String => Kind::String,
-        Primitive::Object => Kind::Reference(None),
-        Primitive::Void | Primitive::TypedReference => return None,
-    })
-}
-
-const CORE_TYPES: [(&str, Primitive); 16] = [
-    ("System.Boolean", Primitive::Bool),
-    ("System.Char", Primitive::Char),
-    ("System.SByte", Primitive::SByte),
-    ("System.Byte", Primitive::Byte),
-    ("System.Int16", Primitive::Short),
-    ("System.UInt16", Primitive::UShort),
-    ("System.Int32", Primitive::Int),
-    ("System.UInt32", Primitive::UInt),
-    ("System.Int64", Primitive::Long),
-    ("System.UInt64", Primitive::ULong),
-    ("System.Single", Primitive::Float),
-    ("System.Double", Primitive::Double),
-    ("System.String", Primitive::String),
-    ("System.Object", Primitive::Object),
-    ("System.IntPtr", Primitive::NInt),
-    ("System.UIntPtr", Primitive::NUInt),
-];
-
-/// The kind of a primitive by the name of its class.
-fn core_kind(name: &str) -> Option<Kind> {
-    let found = CORE_TYPES.iter().find(|(known, _)| *known == name && *known != "System.Object");
-    found.and_then(|(_, primitive)| primitive_kind(*primitive))
-}
-
-fn core_name(primitive: Primitive) -> Option<&'static str> {
-    CORE_TYPES.iter().find(|(_, known)| *known == primitive).map(|(name, _)| *name)
 }

@@ -1,0 +1,108 @@
+//! Types as signatures and declarations name them: how their values are read, which classes they are, how C# writes them.
+
+use clr_profiler::metadata::MetadataImport;
+use clr_profiler::metadata::signature::Type;
+use clr_profiler::{ClassId, ModuleId, Token};
+
+use super::primitives::{core_name, primitive_kind};
+use super::{Scope, Types};
+use crate::values::kinds::Kind;
+
+impl Types {
+    /// How a value of a type in a signature is read.
+    pub(crate) fn kind(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
+        match ty {
+            Type::Primitive(primitive) => primitive_kind(*primitive).unwrap_or(Kind::Opaque(16)),
+            Type::Pointer(_) | Type::FunctionPointer(_) | Type::ByRef(_) | Type::Internal(_) => Kind::Pointer,
+            Type::Vector(element) => Kind::Reference(self.array(ty, element, 1, scope)),
+            Type::Array { element, rank } => Kind::Reference(self.array(ty, element, *rank, scope)),
+            Type::Named { is_value, .. } | Type::Generic { is_value, .. } => match self.class_id(ty, scope) {
+                Some(id) => self.kind_of(id),
+                None if *is_value => Kind::Opaque(0),
+                None => Kind::Reference(None),
+            },
+            // Code is shared over references only; with one parameter it is the one.
+            Type::TypeParameter(_) if scope.shared.len() == 1 => Kind::Reference(None),
+            Type::TypeParameter(number) => self.argument(scope.type_arguments, *number),
+            Type::MethodParameter(number) => self.argument(scope.method_arguments, *number),
+        }
+    }
+
+    fn argument(&self, arguments: &[ClassId], number: u32) -> Kind {
+        match arguments.get(number as usize) {
+            Some(id) if !id.is_null() => self.kind_of(*id),
+            _ => Kind::Opaque(0),
+        }
+    }
+
+    /// The class of a type in a signature, where the runtime has one loaded or can load it.
+    pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
+        match ty {
+            Type::Primitive(primitive) => {
+                let core = *self.core.get()?;
+                let metadata = self.info.module_metadata(core).ok()?;
+                let token = metadata.find_type_def(core_name(*primitive)?, None).ok()??;
+                self.info.class_from_token(core, token).ok()
+            }
+            Type::Named { token, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                self.info.class_from_token(module, token).ok().and_then(ClassId::non_null)
+            }
+            Type::Generic { token, arguments, .. } => {
+                let (module, token) = self.find(*token, scope.module, scope.metadata)?;
+                let arguments: Option<Vec<_>> = arguments.iter().map(|ty| self.class_id(ty, scope)).collect();
+                let found = self.info.class_from_token_and_type_args(module, token, &arguments?);
+                found.ok().and_then(ClassId::non_null)
+            }
+            Type::TypeParameter(number) => scope.type_arguments.get(*number as usize)?.non_null(),
+            Type::MethodParameter(number) => scope.method_arguments.get(*number as usize)?.non_null(),
+            _ => None,
+        }
+    }
+
+    /// Where a type is declared: references lead to other modules by name.
+    fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
+        if token.table() == Token::TYPE_DEF {
+            return Some((module, token));
+        }
+        let mut path = Vec::new();
+        let mut at = token;
+        while at.table() == Token::TYPE_REF && path.len() < 16 {
+            let reference = metadata.type_ref(at).ok()?;
+            path.push(reference.name);
+            at = reference.scope;
+        }
+        let core = self.core.get().copied();
+        let others = self.modules().clone();
+        core.into_iter().chain(others.into_iter().map(|(module, _)| module)).find_map(|module| {
+            let metadata = self.info.module_metadata(module).ok()?;
+            let mut found = None;
+            for name in path.iter().rev() {
+                found = Some(metadata.find_type_def(name, found).ok()??);
+            }
+            Some((module, found?))
+        })
+    }
+
+    /// A type as C# writes it.
+    pub(crate) fn type_text(&self, ty: &Type, scope: &Scope<'_>) -> String {
+        match ty {
+            Type::Primitive(primitive) => primitive.csharp().to_owned(),
+            Type::Vector(element) => self.type_text(element, scope) + "[]",
+            Type::Array { element, rank } => {
+                let commas = ",".repeat(*rank as usize - 1);
+                format!("{}[{commas}]", self.type_text(element, scope))
+            }
+            Type::Pointer(inner) => self.type_text(inner, scope) + "*",
+            Type::ByRef(inner) => format!("ref {}", self.type_text(inner, scope)),
+            Type::FunctionPointer(_) => "delegate*".to_owned(),
+            Type::TypeParameter(number) if !scope.shared.is_empty() => {
+                scope.shared.get(*number as usize).cloned().unwrap_or_else(|| "?".to_owned())
+            }
+            _ => match self.class_id(ty, scope) {
+                Some(id) => self.names.class(&self.info, id).to_string(),
+                None => "?".to_owned(),
+            },
+        }
+    }
+}
