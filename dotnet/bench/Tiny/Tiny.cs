@@ -1,12 +1,19 @@
 using System;
 using System.Runtime.CompilerServices;
+using System.Threading;
 
-/// <summary>A recursion of tiny functions: nothing but calls. The argument is the number of rounds; the output is the number of calls made. With 0 it only says hello.</summary>
+/// <summary>A recursion of tiny functions: nothing but calls. The argument is the number of rounds; the output is the number of calls made. With 0 it only says hello; with 0 and
+/// a number it has so many threads make a few calls and wait, and says how much memory it has then.</summary>
 internal static class Tiny
 {
     private static void Main(string[] arguments)
     {
         int rounds = int.Parse(arguments[0]);
+        if (arguments.Length > 1)
+        {
+            Console.WriteLine(MemoryWithThreads(int.Parse(arguments[1])));
+            return;
+        }
         if (rounds == 0)
         {
             Console.WriteLine("hello, world");
@@ -19,6 +26,26 @@ internal static class Tiny
         for (int round = 0; round < rounds; round++)
             calls += Even(18);
         Console.WriteLine(calls);
+    }
+
+    private static long MemoryWithThreads(int threads)
+    {
+        using var ready = new CountdownEvent(threads + 1);
+        using var over = new ManualResetEventSlim();
+        for (int thread = 0; thread < threads; thread++)
+        {
+            new Thread(() =>
+            {
+                Even(3);
+                ready.Signal();
+                over.Wait();
+            }) { IsBackground = true }.Start();
+        }
+        ready.Signal();
+        ready.Wait();
+        long bytes = Environment.WorkingSet;
+        over.Set();
+        return bytes;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

@@ -14,6 +14,9 @@ const FLOW_GOAL: f64 = 20e6;
 /// Megabytes of trees in the recording that goal P10 is measured on.
 const LARGE: u32 = 1_000;
 
+/// Threads alive at once where their memory is measured.
+const THREADS: u32 = 1_000;
+
 /// A line of the report: id, what, figure, verdict.
 pub(super) type Line = (&'static str, String, String, &'static str);
 
@@ -89,6 +92,29 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
         process.threads.len()
     );
     Ok(("memory", "compiler, `clock=sampled`, disk and memory per path".into(), figure, ""))
+}
+
+/// What each of a thousand threads takes more of memory under the agent than without.
+pub(super) fn threads(bench: &Bench, runs: usize) -> Result<Line, String> {
+    let resident = |count: u32, under: Under| -> Result<f64, String> {
+        let sizes = (0..runs).map(|_| {
+            let printed = run(&mut bench.command(Program::Threads(count), under)?)?.stdout;
+            printed.trim().parse::<f64>().map_err(|_| "Tiny printed no number".to_owned())
+        });
+        Ok(Spread::of(&sizes.collect::<Result<Vec<_>, _>>()?).median)
+    };
+    let per_thread = |under: Under| -> Result<f64, String> {
+        Ok((resident(THREADS, under)? - resident(0, under)?) / f64::from(THREADS))
+    };
+    let (with, bare) = (per_thread(Under::Agent("calls"))?, per_thread(Under::Bare)?);
+    let kilo = |bytes: f64| bytes / 1024.0;
+    let figure = format!(
+        "{:.1} KiB more: {:.1} against {:.1} KiB, {THREADS} threads alive",
+        kilo(with - bare),
+        kilo(with),
+        kilo(bare)
+    );
+    Ok(("memory", "threads that made a few calls, `clock=sampled`, memory per thread".into(), figure, ""))
 }
 
 fn verdict(met: bool) -> &'static str {

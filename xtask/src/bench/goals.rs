@@ -80,9 +80,9 @@ pub(super) const GOALS: [Goal; 16] = [
     goal("P3b", "libraries, `clock=sampled` / empty hooks", Library(2_000), SAMPLED, EmptyHooks, Limit::None),
     goal("peer", "libraries, EventPipe's sampler (200 Hz) / no profiler", Library(2_000), EventPipe, Bare, Limit::None),
     goal("P3", "compiler, `clock=sampled` / empty hooks", Compiler, SAMPLED, EmptyHooks, Limit::Ratio(1.3)),
-    goal("P3t", "compiler, `clock=tsc` / empty hooks", Compiler, TSC, EmptyHooks, Limit::Ratio(2.3)),
-    goal("P3h", "compiler, `helpers=on` / empty hooks", Compiler, Agent("calls:helpers=on"), EmptyHooks, Limit::None),
-    goal("P3f", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
+    goal("P3", "compiler, `clock=tsc` / empty hooks", Compiler, TSC, EmptyHooks, Limit::Ratio(2.3)),
+    goal("P3", "compiler, `helpers=on` / empty hooks", Compiler, Agent("calls:helpers=on"), EmptyHooks, Limit::None),
+    goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
 ];
 
 /// Those that are measured on each runtime at hand: they throw in ways of their own.

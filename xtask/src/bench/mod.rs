@@ -50,6 +50,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if plan.wants("P10") {
         println!("{}", report.absolute(absolute::open(folder.path())?));
     }
+    if plan.wants("memory") {
+        println!("{}", report.absolute(absolute::threads(&bench, plan.pairs)?));
+    }
     if plan.wants("memory") && bench.has_compiler() {
         println!("{}", report.absolute(absolute::memory(&bench)?));
     }

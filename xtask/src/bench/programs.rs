@@ -40,6 +40,8 @@ pub(super) enum Program {
     Tiny(u32),
     /// A program that ends at once.
     Hello,
+    /// So many threads that make a few calls and wait; prints the bytes that are in memory then.
+    Threads(u32),
     /// The C# compiler.
     Compiler,
     /// Framework libraries, so many rounds.
@@ -125,6 +127,7 @@ impl Bench {
         match which {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
             Program::Hello => of("Tiny", "0".into()),
+            Program::Threads(count) => with("Tiny", &["0".into(), count.to_string()]),
             Program::Library(rounds) => of("Library", rounds.to_string()),
             Program::Numbers(count, rounds) => with("Numbers", &[count.to_string(), rounds.to_string()]),
             Program::Throws(times) => of("Throws", times.to_string()),

@@ -95,6 +95,8 @@ must print the same, and the compiler must write the same bytes. Seconds are med
   price. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
 - *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
 - Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
+- The machine has no counters of cache misses (a virtual machine); what is known about where the compiler's time goes comes from
+  samples of instruction addresses.
 ",
             self.head, self.load.0, self.load.1, self.pairs, self.repeated, self.ratios, self.absolutes
         )
