@@ -24,6 +24,14 @@ pub(crate) fn thread_cpu_ns(os_id: u32) -> Option<u64> {
     read((!(os_id as libc::clockid_t) << 3) | 6)
 }
 
+/// Whether a thread of this process runs or waits for a processor, as opposed to for anything else. Allocates.
+pub(crate) fn is_runnable(os_id: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/self/task/{os_id}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold anything; the state follows it (proc_pid_stat(5)).
+    let after_name = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
+    after_name == Some(&b'R')
+}
+
 /// Unix time in nanoseconds.
 pub(crate) fn unix_ns() -> u64 {
     read(libc::CLOCK_REALTIME).unwrap_or(0)
@@ -39,6 +47,29 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_works_is_runnable_and_one_that_sleeps_is_not() {
+        // SAFETY: no arguments.
+        let me = unsafe { libc::gettid() } as u32;
+        assert!(is_runnable(me));
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::gettid() } as u32).expect("somebody listens");
+            let _ = ended.recv();
+        });
+        let other_id = told.recv().expect("its number");
+        let sleeps = (0..1_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            !is_runnable(other_id)
+        });
+        assert!(sleeps);
+        drop(end);
+        other.join().expect("a thread");
+        assert!(!is_runnable(other_id));
+    }
 
     #[test]
     fn a_thread_clock_is_the_threads_own() {

@@ -15,6 +15,8 @@ use crate::clock;
 
 /// Between two signs of life.
 const SLOW_NS: u64 = 20_000_000;
+/// Between two looks whether any thread records again after the end of the recording.
+const WATCH: Duration = Duration::from_millis(250);
 /// Between two rounds of writing out what the file system could not promise space for.
 const WRITE_OUT_NS: u64 = 200_000_000;
 
@@ -177,22 +179,28 @@ impl Helper {
         let _ = self.writer.threads().segment().write_out();
     }
 
-    /// Ends the recording while the process goes on: until every thread's hooks are off.
-    fn stop(&mut self) {
+    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay so.
+    fn stop(&mut self) -> ! {
         self.round();
         self.slow_round(monotonic_ns());
-        self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());
-        self.write_out();
+        let mut pause = Duration::from_millis(2);
         loop {
             let mut done = true;
             for task in &mut self.tasks {
                 done &= task.stop();
             }
-            if done {
+            if done && !self.link.gone.swap(true, Ordering::AcqRel) {
+                // Only now: whoever finds this in the recording may count on nothing being added.
+                self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());
+                self.write_out();
                 self.writer.state().stopped();
-                return;
             }
-            std::thread::park_timeout(Duration::from_millis(2));
+            // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it
+            // stood when it goes on, and would record again.
+            std::thread::park_timeout(pause);
+            if done {
+                pause = (pause * 2).min(WATCH);
+            }
         }
     }
 }

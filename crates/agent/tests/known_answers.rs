@@ -119,7 +119,7 @@ fn modules_have_the_version_of_their_assembly() {
 fn the_cost_of_hooks_is_measured_in_the_program_itself() {
     each_runtime(|runtime| {
         for request in REQUESTS {
-            let measured = (0..5).any(|_| {
+            let measured = (0..12).any(|_| {
                 let run = record(runtime, "Shares", request);
                 let process = &run.recording.processes[0];
                 let sums = Sums::of(process, "Shares");

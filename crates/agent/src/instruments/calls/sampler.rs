@@ -5,6 +5,7 @@
 //! looked at ever more rarely; when the CPU clock of the process says that time is missing, all are
 //! looked at.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::thread;
@@ -29,6 +30,11 @@ const MANY: usize = 256;
 /// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of the time.
 const CALIBRATION_GAP_NS: u64 = 100_000_000;
 
+/// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to the watch after that.
+const STOP_ROUNDS: (u32, u32) = (10, 2_000);
+/// No hook takes longer than this, unless it waits, and then it is not runnable.
+const HOOK_NS: u64 = 50_000;
+
 /// One thread, as last seen.
 struct Look {
     record: ThreadRecord,
@@ -52,6 +58,9 @@ pub(super) struct Sampler {
     balance: Balance,
     ticks: u64,
     stop_rounds: u32,
+    /// CPU time of each thread when it was first told to stop.
+    stopped_at_cpu: HashMap<u32, u64>,
+    is_off: bool,
     calibration: Option<Calibration>,
     calibration_due_ns: u64,
     constants: Option<Constants>,
@@ -86,6 +95,8 @@ impl Sampler {
             balance: Balance::default(),
             ticks: 0,
             stop_rounds: 0,
+            stopped_at_cpu: HashMap::new(),
+            is_off: false,
             calibration: None,
             calibration_due_ns: 0,
             constants: None,
@@ -261,14 +272,31 @@ impl Task for Sampler {
 
     fn stop(&mut self) -> bool {
         hooks::stopped_flag().store(1, Ordering::SeqCst);
-        // A hook that was under way may still store the top it had computed: repeat until none is.
+        let mut all_off = true;
         for index in 0..self.shared.writer.threads().len() {
             if let Some(record) = self.shared.writer.threads().record(index) {
-                record.u64(thread::TOP).store(stopped_top(), Ordering::SeqCst);
+                let before = record.u64(thread::TOP).swap(stopped_top(), Ordering::SeqCst);
+                all_off &= self.is_off || before == stopped_top() && self.has_moved_on(record);
             }
         }
         self.stop_rounds += 1;
-        self.stop_rounds > 10
+        self.is_off |= self.stop_rounds > STOP_ROUNDS.0 && all_off || self.stop_rounds > STOP_ROUNDS.1;
+        self.is_off
+    }
+}
+
+impl Sampler {
+    /// Whether the thread is in no hook that was under way when the recording ended. Such a hook still stores the top it
+    /// had computed, and the thread would record again; it may have been preempted there for as long as the machine is
+    /// busy with others.
+    fn has_moved_on(&mut self, record: ThreadRecord) -> bool {
+        let os_id = record.u32(thread::OS_ID).load(Ordering::Relaxed);
+        if os_id == 0 || record.u64(thread::ENDED).load(Ordering::Acquire) != 0 {
+            return true;
+        }
+        let Some(now) = clock::thread_cpu_ns(os_id) else { return true };
+        let began = *self.stopped_at_cpu.entry(os_id).or_insert(now);
+        now > began + HOOK_NS || !clock::is_runnable(os_id)
     }
 }
 

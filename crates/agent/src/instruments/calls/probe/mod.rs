@@ -26,6 +26,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::PairCost;
@@ -42,6 +43,9 @@ pub(super) const DOSE: usize = 3;
 /// Length of a window, to which the system adds about as much again. Long against the few microseconds in which
 /// the helper thread itself can disturb, short enough for programs that never stay anywhere for a millisecond.
 const WINDOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 70_000 };
+/// A window that took longer was not ours to choose: the machine has no processor to spare, and the looks at threads
+/// wait for us. No more visits for so many times what it took.
+const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
 /// A window with fewer calls tells nothing.
 const CALLS_LEAST: u32 = 400;
 /// Who takes longer from call to call does not need to be measured: hooks are a few hundredths of its time.
@@ -85,6 +89,8 @@ pub(super) struct Probe {
     doses: HashMap<u32, u32>,
     piece: Piece,
     turn: usize,
+    /// How long to leave a machine alone that has no processor to spare.
+    overdue_ns: u64,
     began_ns: u64,
     due_ns: u64,
 }
@@ -98,6 +104,7 @@ impl Probe {
             doses: HashMap::new(),
             piece: Piece { next: 0, end: 0 },
             turn: 0,
+            overdue_ns: 0,
             began_ns: now_ns,
             due_ns: now_ns,
         }
@@ -112,7 +119,7 @@ impl Probe {
         let record = busy[self.turn % busy.len()];
         let told = self.measure(record, now_ns, constants);
         let so_far = now_ns.saturating_sub(self.began_ns);
-        self.due_ns = now_ns + GAP_NS.0.max(so_far / GAP_NS.1);
+        self.due_ns = now_ns + GAP_NS.0.max(so_far / GAP_NS.1).max(std::mem::take(&mut self.overdue_ns));
         told
     }
 
@@ -153,7 +160,7 @@ impl Probe {
         // Mostly it is one of the two on top: then this is a window already.
         let before: Vec<_> =
             activations.iter().take(2).map(|on| watch::calls(self.shared, on, on.first_block())).collect();
-        nap();
+        self.nap()?;
         let at = activations.iter().position(|activation| activation.lasts(self.shared, record))?;
         let activation = activations[at];
         let target = Target { record, activation, first: activation.first_block() };
@@ -166,6 +173,19 @@ impl Probe {
             None => self.window(&target, Kind::Plain)?,
         };
         Some((target, window))
+    }
+
+    /// Sleeps for a window; `None` where it became much longer.
+    fn nap(&mut self) -> Option<()> {
+        let began = Instant::now();
+        // SAFETY: reads one timespec.
+        unsafe { libc::nanosleep(&WINDOW, std::ptr::null_mut()) };
+        let took = began.elapsed();
+        if took > OVERDUE.0 {
+            self.overdue_ns = (took * OVERDUE.1).as_nanos() as u64;
+            return None;
+        }
+        Some(())
     }
 
     fn compare(&self, before: Calls, after: Calls, cpu_ns: u64) -> Option<Window> {
@@ -185,10 +205,11 @@ impl Probe {
         off.store(u32::from(no_clock), Ordering::Release);
         target.activation.set_first_block(dose);
         let cpu_before = cpu(target.record);
-        nap();
+        let napped = self.nap();
         let cpu_after = cpu(target.record);
         target.activation.set_first_block(target.first);
         off.store(0, Ordering::Release);
+        napped?;
         let after = watch::calls(self.shared, &target.activation, target.first)?;
         let stayed = target.activation.lasts(self.shared, target.record);
         let window = self.compare(before, after, cpu_after?.checked_sub(cpu_before?)?);
@@ -221,9 +242,4 @@ impl Probe {
 
 fn cpu(record: ThreadRecord) -> Option<u64> {
     clock::thread_cpu_ns(record.u32(thread::OS_ID).load(Ordering::Relaxed))
-}
-
-fn nap() {
-    // SAFETY: reads one timespec.
-    unsafe { libc::nanosleep(&WINDOW, std::ptr::null_mut()) };
 }
