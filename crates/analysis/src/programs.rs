@@ -76,7 +76,7 @@ mod tests {
             ("dotnet exec /n/sdk/10.0.401/vstest.console.dll /x/t.dll", "vstest.console", 1, true),
             ("dotnet exec --runtimeconfig /x/t.json --depsfile /x/t /p/testhost.dll --port 1", "testhost", 2, false),
             ("/n/sdk/10.0.401/Roslyn/bincore/VBCSCompiler -pipe", "VBCSCompiler", 1, true),
-            ("/work/sdk/bin/app a b", "app", 2, false),
+            ("/src/sdk/bin/app a b", "app", 2, false),
             ("dotnet app.dll", "app", 0, false),
         ] {
             let process = process(1, command);

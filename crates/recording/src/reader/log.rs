@@ -7,16 +7,18 @@ use crate::payload::PayloadReader;
 pub(crate) struct LogRecords<'a> {
     bytes: &'a [u8],
     at: usize,
+    cut: bool,
 }
 
 impl<'a> LogRecords<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, cut: false }
     }
 
-    /// Whether the walk ended in the middle of a record rather than at the end of the log.
+    /// Whether the walk ended in the middle of a record rather than at the end of the log. The end as the walk found
+    /// it: the writer may have added a record since.
     pub(crate) fn was_cut(&self) -> bool {
-        self.at < self.bytes.len() && u32_at(self.bytes, self.at) != 0
+        self.cut
     }
 }
 
@@ -29,7 +31,10 @@ impl<'a> Iterator for LogRecords<'a> {
             return None;
         }
         let from = self.at.checked_add(8)?;
-        let payload = self.bytes.get(from..from.checked_add(length)?)?;
+        let Some(payload) = self.bytes.get(from..from.checked_add(length)?) else {
+            self.cut = true;
+            return None;
+        };
         let kind = (u32_at(self.bytes, self.at + 4) & 0xFFFF) as u16;
         self.at = from + length.next_multiple_of(4);
         Some((kind, PayloadReader::new(payload)))
