@@ -22,8 +22,9 @@ pub(crate) trait Instrument: Send + Sync {
     fn hooks(&self) -> Option<HookNeed> {
         None
     }
-    /// What it wants done regularly on the helper thread; asked once.
-    fn tasks(&self) -> Vec<Box<dyn Task>> {
+    /// What it wants done regularly on the helper thread; asked once. With `shared_hooks` more than one instrument has
+    /// [`hooks`](Self::hooks).
+    fn tasks(&self, shared_hooks: bool) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
     /// Itself, if it wants to hear every callback of its [`events`](Self::events); asked once.

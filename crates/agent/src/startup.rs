@@ -26,8 +26,6 @@ pub(crate) struct Context {
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
-    /// No instrument but `calls` uses the hooks.
-    pub(crate) calls_alone: bool,
     /// Monotonic nanoseconds when the recording of the process began.
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
@@ -91,11 +89,6 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
     }
     let patterns = request.programs.patterns(request.trust_writable).map_err(|error| error.0)?;
     Ok(ProgramNames::of_this_process(&command_line()).match_any(&patterns))
-}
-
-/// Whether an instrument can ask for enter and leave hooks.
-fn may_use_hooks(name: &str) -> bool {
-    !matches!(name, "events")
 }
 
 const OVER: &str = "the recording is over";
@@ -172,7 +165,6 @@ fn start_instruments(
         functions: Arc::clone(&functions),
         helper: helper.clone(),
         interval_ns: interval.as_nanos() as u64,
-        calls_alone: !request.instruments.iter().any(|other| other.name != "calls" && may_use_hooks(&other.name)),
         start_ns,
         redact: Arc::new(Redaction::new(&request.redact, writer)),
     };
@@ -192,7 +184,8 @@ fn start_instruments(
     if !threads::prepare(writer, helper.clone(), &started) {
         return Err("the C library has no thread key left".into());
     }
-    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks()).collect();
+    let hooked = started.iter().filter(|instrument| instrument.hooks().is_some()).count();
+    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks(hooked > 1)).collect();
     tasks.push(Box::new(SystemNames::new(writer)));
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;

@@ -25,6 +25,7 @@ use clrscope_recording::model::HookCost;
 use super::frames::{Frame, frame};
 use super::hooks;
 use super::probe::DOSE;
+use super::recent::{self, Recent};
 use crate::clock;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
 
@@ -187,7 +188,7 @@ impl Bench {
 
     fn set(&mut self, number: usize, field: usize, value: u32) {
         let at = number * self.stride + field;
-        // SAFETY: `new` made room for two blocks more than are numbered.
+        // SAFETY: `new` made room for blocks 0 to `blocks`, the dose behind them, and one more.
         unsafe { self.base().add(at).cast::<u32>().write(value) };
     }
 
@@ -233,28 +234,12 @@ impl Bench {
 // SAFETY: the pointers lead to code and into the value's own memory, which moves with it.
 unsafe impl Send for Bench {}
 
-/// The last bursts of one loop.
-#[derive(Default)]
-struct Bursts {
-    ticks: Vec<f64>,
-    next: usize,
-}
+/// The last bursts of one loop, in ticks per call.
+type Bursts = Recent<f64, REMEMBERED>;
 
-impl Bursts {
-    fn add(&mut self, ticks: f64) {
-        if self.ticks.len() < REMEMBERED {
-            self.ticks.push(ticks);
-        } else {
-            self.ticks[self.next] = ticks;
-            self.next = (self.next + 1) % REMEMBERED;
-        }
-    }
-
-    fn median(&self) -> f64 {
-        let mut sorted = self.ticks.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0).max(0.0)
-    }
+/// What bursts say: hooks never save time.
+fn median(bursts: &Bursts) -> f64 {
+    recent::median(bursts.all().to_vec()).max(0.0)
 }
 
 /// Bursts before the numbers are good enough to compare with.
@@ -349,8 +334,8 @@ impl Calibration {
         }
         let ns_per_tick = self.ns_per_tick(now_ns);
         Some(Constants {
-            counting_ns: self.counting.median() * ns_per_tick,
-            dose_ns: self.dose.median() * ns_per_tick,
+            counting_ns: median(&self.counting) * ns_per_tick,
+            dose_ns: median(&self.dose) * ns_per_tick,
             at_leave: self.at_leave(),
         })
     }
@@ -364,12 +349,12 @@ impl Calibration {
 
     /// Part of a pair's cost that falls on the callee's time.
     fn at_leave(&self) -> f64 {
-        let alone = self.alone.median();
-        if self.has_clock && alone > 0.0 { (self.callee.median() / alone).clamp(0.0, 1.0) } else { 1.0 - ENTER_PART }
+        let alone = median(&self.alone);
+        if self.has_clock && alone > 0.0 { (median(&self.callee) / alone).clamp(0.0, 1.0) } else { 1.0 - ENTER_PART }
     }
 
     fn cost(&self, ns_per_tick: f64) -> HookCost {
-        let (alone, overlapped) = (self.alone.median(), self.overlapped.median());
+        let (alone, overlapped) = (median(&self.alone), median(&self.overlapped));
         let at_leave = self.at_leave();
         HookCost {
             enter_ns: alone * (1.0 - at_leave) * ns_per_tick,

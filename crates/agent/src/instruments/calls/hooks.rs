@@ -17,6 +17,8 @@
 use std::arch::global_asm;
 use std::ffi::c_void;
 
+use clrscope_recording::layout::thread;
+
 use crate::hooks::EntryPoints;
 use crate::hooks::macros::{leave_slow, restore_arguments, save_arguments};
 
@@ -175,6 +177,27 @@ macro_rules! charge_at_leave {
     };
 }
 
+/// [`charge_at_enter`] with `rdx` kept, unless this thread is to do without its clock for a moment.
+macro_rules! charge_at_enter_unless_off {
+    () => {
+        concat!(
+            "cmp dword ptr [r10 + {clock_off}], 0\n",
+            "jne 11f\n",
+            "push rdx\n",
+            charge_at_enter!(),
+            "pop rdx\n",
+            "11:\n",
+        )
+    };
+}
+
+/// The same for [`charge_at_leave`].
+macro_rules! charge_at_leave_unless_off {
+    () => {
+        concat!("cmp dword ptr [r10 + {clock_off}], 0\n", "jne 11f\n", charge_at_leave!(), "11:\n",)
+    };
+}
+
 global_asm!(
     ".text",
 
@@ -224,12 +247,7 @@ global_asm!(
     load_top!("9f"),
     "cmp [r11], r15",
     "jbe 9f",
-    "cmp dword ptr [r10 + 52], 0",
-    "jne 11f",
-    "push rdx",
-    charge_at_enter!(),
-    "pop rdx",
-    "11:",
+    charge_at_enter_unless_off!(),
     find_edge!(),
     carry_slow!(),
     enter_slow!(),
@@ -241,10 +259,7 @@ global_asm!(
     load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
-    "cmp dword ptr [r10 + 52], 0",
-    "jne 11f",
-    charge_at_leave!(),
-    "11:",
+    charge_at_leave_unless_off!(),
     "sub r11, 16",
     "mov [r10], r11",
     "ret",
@@ -257,10 +272,7 @@ global_asm!(
     load_top!("9f"),
     "cmp [r11], rsi",
     "jne 9f",
-    "cmp dword ptr [r10 + 52], 0",
-    "jne 11f",
-    charge_at_leave!(),
-    "11:",
+    charge_at_leave_unless_off!(),
     "or qword ptr [r11 + 8], 1",
     "sub r11, 16",
     "mov [r10], r11",
@@ -271,6 +283,7 @@ global_asm!(
     carry = sym super::slow::carry,
     leave = sym super::slow::leave,
     tailcall = sym super::slow::tailcall,
+    clock_off = const thread::CLOCK_OFF,
 );
 
 pub(crate) use {

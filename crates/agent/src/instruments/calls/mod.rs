@@ -17,6 +17,7 @@ mod frames;
 pub(crate) mod hooks;
 mod options;
 mod probe;
+mod recent;
 mod sampler;
 pub(crate) mod shared;
 pub(crate) mod slow;
@@ -77,7 +78,7 @@ impl Calls {
             helper: context.helper.clone(),
             lost_carries: 0.into(),
         });
-        let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns, context.calls_alone);
+        let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
         Ok(Self {
             shared,
             info: context.info.clone(),
@@ -131,8 +132,10 @@ impl Instrument for Calls {
         stacks::end(self.shared, record);
     }
 
-    fn tasks(&self) -> Vec<Box<dyn Task>> {
+    fn tasks(&self, shared_hooks: bool) -> Vec<Box<dyn Task>> {
         let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // What a pair costs can be measured only where it does nothing else.
+        let sampler = sampler.map(|sampler| if shared_hooks { sampler } else { sampler.with_probe() });
         sampler.into_iter().map(|sampler| Box::new(sampler) as Box<dyn Task>).collect()
     }
 

@@ -78,13 +78,7 @@ struct Balance {
 }
 
 impl Sampler {
-    pub(super) fn new(
-        shared: &'static Shared,
-        times: TimeTable,
-        charges_wall: bool,
-        interval_ns: u64,
-        probes: bool,
-    ) -> Self {
+    pub(super) fn new(shared: &'static Shared, times: TimeTable, charges_wall: bool, interval_ns: u64) -> Self {
         Self {
             shared,
             times,
@@ -100,9 +94,14 @@ impl Sampler {
             calibration: None,
             calibration_due_ns: 0,
             constants: None,
-            probe: probes.then(|| Probe::new(shared, !charges_wall, monotonic_ns())),
+            probe: None,
             busy: Vec::new(),
         }
+    }
+
+    /// Measures what hooks cost in the program itself too.
+    pub(super) fn with_probe(self) -> Self {
+        Self { probe: Some(Probe::new(self.shared, !self.charges_wall, monotonic_ns())), ..self }
     }
 
     fn meet_new_threads(&mut self) {

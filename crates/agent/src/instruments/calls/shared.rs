@@ -101,10 +101,10 @@ impl Shared {
         }
     }
 
-    /// The first block of the calls of the edge in `slot`, 0 for none.
-    pub(crate) fn first_block(&self, at: u32, slot: usize) -> u32 {
+    /// The first block of the calls of an edge, 0 for none.
+    pub(crate) fn first_block(&self, edge: *mut u32) -> u32 {
         // SAFETY: as in `calls`.
-        unsafe { self.edge(at, slot).read_volatile() }
+        unsafe { edge.read_volatile() }
     }
 
     /// Calls of an edge, modulo 2^32.

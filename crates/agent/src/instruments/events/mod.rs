@@ -84,7 +84,7 @@ impl Instrument for Events {
         self.options.mask()
     }
 
-    fn tasks(&self) -> Vec<Box<dyn Task>> {
+    fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
         vec![self.log.task()]
     }
 

@@ -211,7 +211,7 @@ impl Instrument for Exceptions {
         events | Events::ENABLE_STACK_SNAPSHOT | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
-    fn tasks(&self) -> Vec<Box<dyn Task>> {
+    fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
         vec![self.log.task(), Box::new(CountDropped(self.writer))]
     }
 

@@ -3,13 +3,14 @@
 use clrscope_recording::model::HookCost;
 
 use super::super::calibrate::Constants;
+use super::super::recent::{self, Recent};
 use super::Kind;
 
 /// Windows of each kind that are remembered per caller; later ones replace the oldest.
 const REMEMBERED: usize = 64;
 /// Windows of each kind before anything is said.
 const ENOUGH: usize = 6;
-/// Between two visits to the same caller, for each window there is: the more is known, the rarer.
+/// Between two visits to the same caller, for each visit that is remembered: the more is known, the rarer.
 const WAIT_NS: u64 = 1_000_000;
 /// What the comparison with a dose may be wrong by, down and up, as a part of the pair's cost alone: a caller that does
 /// nothing but call hides its own work behind the hooks, and nothing tells how much that is.
@@ -27,36 +28,30 @@ pub(super) struct Seen {
 /// The windows at one caller.
 #[derive(Default)]
 pub(super) struct Windows {
-    seen: [Vec<Seen>; 4],
-    next: [usize; 4],
+    seen: [Recent<Seen, REMEMBERED>; 4],
+    visits: usize,
     pub(super) due_ns: u64,
-    told_at: usize,
+    /// Visits after which to tell again.
+    tell_at: usize,
 }
 
 impl Windows {
-    pub(super) fn add(&mut self, kind: Kind, seen: Seen) {
-        let (list, next) = (&mut self.seen[kind as usize], &mut self.next[kind as usize]);
-        if list.len() < REMEMBERED {
-            list.push(seen);
-        } else {
-            list[*next] = seen;
-            *next = (*next + 1) % REMEMBERED;
-        }
+    /// What one visit showed, which ended at `now_ns`; the next one waits for a while.
+    pub(super) fn visited(&mut self, now_ns: u64, found: impl IntoIterator<Item = (Kind, Seen)>) {
+        found.into_iter().for_each(|(kind, seen)| self.seen[kind as usize].add(seen));
+        self.visits += 1;
+        self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// No more of this caller for a while.
-    pub(super) fn wait(&mut self, now_ns: u64) {
-        self.due_ns = now_ns + self.seen[Kind::Plain as usize].len() as u64 * WAIT_NS;
-    }
-
-    /// What a pair costs, when enough is known that was not told before.
+    /// What a pair costs, when enough is known that was not told before: each time there are half as many visits more,
+    /// and later, as the compiler may have made something else of the caller meanwhile, each time half of what is
+    /// remembered is new.
     pub(super) fn tell(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
-        let so_far = self.seen[Kind::Plain as usize].len();
-        if so_far <= self.told_at {
+        if self.visits < self.tell_at {
             return None;
         }
         let cost = self.cost(has_clock, constants)?;
-        self.told_at = so_far + so_far / 2;
+        self.tell_at = self.visits + (self.visits / 2).clamp(1, REMEMBERED / 2);
         Some(cost)
     }
 
@@ -75,7 +70,7 @@ impl Windows {
 
     /// What is typical of one number in windows of one kind.
     fn of(&self, kind: Kind, number: fn(&Seen) -> f64) -> Option<Typical> {
-        let numbers = self.seen[kind as usize].iter().map(number).filter(|number| number.is_finite());
+        let numbers = self.seen[kind as usize].all().iter().map(number).filter(|number| number.is_finite());
         Typical::of(&numbers.collect::<Vec<_>>())
     }
 }
@@ -96,11 +91,11 @@ impl Typical {
         if values.len() < ENOUGH {
             return None;
         }
-        let median = median(values);
-        let off: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
+        let median = recent::median(values.to_vec());
+        let off = values.iter().map(|value| (value - median).abs()).collect();
         // Of normally distributed values: the deviation is 1.48 times the median distance, the error of a
         // median 1.25 times that of a mean.
-        let error = 1.48 * 1.25 * self::median(&off) / (values.len() as f64).sqrt();
+        let error = 1.48 * 1.25 * recent::median(off) / (values.len() as f64).sqrt();
         Some(Self { median, error })
     }
 
@@ -116,12 +111,6 @@ impl Typical {
     fn high(self) -> f64 {
         self.median + 2.0 * self.error
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 impl Constants {
@@ -150,10 +139,9 @@ mod tests {
     fn windows(of: &[(Kind, f64, f64)]) -> Windows {
         let mut windows = Windows::default();
         for number in 0..20 {
-            for &(kind, direct, all) in of {
-                let noise = f64::from(number % 5 - 2) * 0.01;
-                windows.add(kind, Seen { direct: direct + noise, all: all + noise });
-            }
+            let noise = f64::from(number % 5 - 2) * 0.01;
+            let seen = of.iter().map(|&(kind, direct, all)| (kind, Seen { direct: direct + noise, all: all + noise }));
+            windows.visited(0, seen);
         }
         windows
     }
@@ -187,8 +175,21 @@ mod tests {
     #[test]
     fn few_windows_say_nothing() {
         let mut few = Windows::default();
-        few.add(Kind::Plain, Seen { direct: 4.0, all: 4.0 });
-        few.add(Kind::Dosed, Seen { direct: 6.0, all: 6.0 });
+        few.visited(0, [(Kind::Plain, Seen { direct: 4.0, all: 4.0 }), (Kind::Dosed, Seen { direct: 6.0, all: 6.0 })]);
         assert!(few.tell(false, &CONSTANTS).is_none());
+    }
+
+    #[test]
+    fn a_caller_that_changes_late_is_told_of_again() {
+        let mut windows = Windows::default();
+        let mut visit = |dosed: f64| {
+            let seen =
+                [(Kind::Plain, 4.0), (Kind::Dosed, dosed)].map(|(kind, ns)| (kind, Seen { direct: ns, all: ns }));
+            windows.visited(0, seen);
+            windows.tell(false, &CONSTANTS)
+        };
+        let early = (0..1_000).filter_map(|_| visit(6.0)).last().expect("enough");
+        let late = (0..200).filter_map(|_| visit(4.0)).last().expect("told again");
+        assert!(pair(early) > 2.0 && pair(late) < 0.1, "{early:?} {late:?}");
     }
 }

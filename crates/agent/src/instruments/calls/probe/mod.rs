@@ -136,8 +136,7 @@ impl Probe {
             found.push((kind, window.seen));
         }
         let windows = self.callers.entry(caller).or_default();
-        found.into_iter().for_each(|(kind, seen)| windows.add(kind, seen));
-        windows.wait(now_ns);
+        windows.visited(now_ns, found);
         let cost = windows.tell(self.has_clock, constants)?;
         Some(PairCost { caller, callee, cost })
     }
@@ -159,11 +158,11 @@ impl Probe {
         let cpu_before = cpu(record)?;
         // Mostly it is one of the two on top: then this is a window already.
         let before: Vec<_> =
-            activations.iter().take(2).map(|on| watch::calls(self.shared, on, on.first_block())).collect();
+            activations.iter().take(2).map(|on| watch::calls(self.shared, on, on.first_block(self.shared))).collect();
         self.nap()?;
         let at = activations.iter().position(|activation| activation.lasts(self.shared, record))?;
         let activation = activations[at];
-        let target = Target { record, activation, first: activation.first_block() };
+        let target = Target { record, activation, first: activation.first_block(self.shared) };
         let window = match before.into_iter().nth(at) {
             Some(before) => self.compare(
                 before?,

@@ -43,15 +43,14 @@ impl Activation {
     }
 
     /// The first block of the calls it makes, 0 for none.
-    pub(super) fn first_block(&self) -> u32 {
-        // SAFETY: an edge's child field in the arena, which stays mapped.
-        unsafe { self.edge.read_volatile() }
+    pub(super) fn first_block(&self, shared: &Shared) -> u32 {
+        shared.first_block(self.edge)
     }
 
     /// Changes it. Only to blocks that lead to the one that was there, and never where there was none.
     pub(super) fn set_first_block(&self, first: u32) {
         if first != 0 {
-            // SAFETY: as above; its thread writes the field once, from 0.
+            // SAFETY: an edge's child field in the arena, which stays mapped; its thread writes the field once, from 0.
             unsafe { self.edge.write_volatile(first) };
         }
     }
@@ -114,7 +113,7 @@ pub(super) fn calls(shared: &Shared, caller: &Activation, first: u32) -> Option<
                     break;
                 }
                 edges.push(Edge { caller, callee, direct, calls: shared.calls(at, slot) });
-                chains.push((shared.first_block(at, slot), callee, false));
+                chains.push((shared.first_block(shared.edge(at, slot)), callee, false));
             }
             at = shared.next(at);
         }
