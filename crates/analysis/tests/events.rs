@@ -2,7 +2,7 @@
 
 use clrscope_analysis::{EventQuery, EventRow, Events, Query, ThreadSelector, events};
 use clrscope_recording::events::{Encoder, Field, Group, Kind, Tag, Thing, Value};
-use clrscope_recording::model::{Event, EventArena, Function, Module, Process, Recording, Thread};
+use clrscope_recording::model::{EventArena, EventChunk, Function, Module, Process, Recording, Thread};
 use clrscope_recording::request::{Glob, Pattern};
 
 /// A chunk of a thread, records one microsecond apart from `start_ns` on.
@@ -31,8 +31,8 @@ impl Chunk {
 }
 
 impl Chunk {
-    fn event(self) -> Event {
-        Event { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
+    fn event(self) -> EventChunk {
+        EventChunk { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
-use clrscope_recording::model::{Event, EventArena, Recording};
+use clrscope_recording::model::{EventArena, EventChunk, Recording};
 use common::{Place, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
@@ -34,8 +34,8 @@ impl Chunk {
         self
     }
 
-    fn event(self) -> Event {
-        Event { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
+    fn event(self) -> EventChunk {
+        EventChunk { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
     }
 }
 

@@ -1,0 +1,149 @@
+//! Writing a record.
+
+use super::field::{Field, Tag, Thing, Value};
+use super::kinds::Kind;
+
+/// Writes one record into memory that the caller has; allocates nothing. What does not fit is left out
+/// whole, and [`finish`](Self::finish) says so.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    buffer: &'a mut [u8],
+    used: usize,
+    full: bool,
+}
+
+/// Bytes kept free in front for the record's length: records are shorter than 2^14 bytes.
+const LENGTH: usize = 2;
+
+impl<'a> Encoder<'a> {
+    /// Bytes a record may have.
+    pub const MOST: usize = 1 << 14;
+
+    /// Begins a record. `delta_ns` is the time since the record before it.
+    #[inline]
+    pub fn new(buffer: &'a mut [u8], kind: Kind, delta_ns: u64) -> Self {
+        let end = buffer.len().min(Self::MOST);
+        let mut encoder = Self { buffer: &mut buffer[..end], used: LENGTH.min(end), full: end < LENGTH };
+        encoder.byte(kind.0);
+        encoder.varint(delta_ns);
+        encoder
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        match self.buffer.get_mut(self.used..self.used + bytes.len()) {
+            Some(place) if !self.full => {
+                place.copy_from_slice(bytes);
+                self.used += bytes.len();
+            }
+            _ => self.full = true,
+        }
+    }
+
+    /// Byte by byte: a copy of so few bytes would cost a call.
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        match self.buffer.get_mut(self.used) {
+            Some(place) => {
+                *place = byte;
+                self.used += 1;
+            }
+            None => self.full = true,
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self, mut value: u64) {
+        while value > 0x7F {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// Adds a field whole or not at all.
+    #[inline]
+    fn field(&mut self, tag: Tag, write: impl FnOnce(&mut Self)) -> &mut Self {
+        let before = self.used;
+        self.byte(tag.0);
+        write(self);
+        if self.full {
+            self.used = before;
+        }
+        self
+    }
+
+    /// Adds a number.
+    #[inline]
+    pub fn number(&mut self, tag: Tag, value: u64) -> &mut Self {
+        debug_assert!(tag.0 < 64);
+        self.field(tag, |encoder| encoder.varint(value))
+    }
+
+    /// Adds a text.
+    pub fn text(&mut self, tag: Tag, value: &str) -> &mut Self {
+        debug_assert!((64..112).contains(&tag.0));
+        self.field(tag, |encoder| {
+            encoder.varint(value.len() as u64);
+            encoder.bytes(value.as_bytes());
+        })
+    }
+
+    /// Adds bytes that mean something elsewhere.
+    pub fn opaque(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
+        debug_assert!((112..128).contains(&tag.0));
+        self.field(tag, |encoder| {
+            encoder.varint(value.len() as u64);
+            encoder.bytes(value);
+        })
+    }
+
+    /// Adds a text of UTF-16 units; a surrogate without its other half becomes U+FFFD.
+    pub fn utf16(&mut self, tag: Tag, units: &[u16]) -> &mut Self {
+        debug_assert!((64..112).contains(&tag.0));
+        let characters = || char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        self.field(tag, |encoder| {
+            if units.iter().all(|&unit| unit < 0x80) {
+                encoder.varint(units.len() as u64);
+                units.iter().for_each(|&unit| encoder.byte(unit as u8));
+                return;
+            }
+            encoder.varint(characters().map(char::len_utf8).sum::<usize>() as u64);
+            for character in characters() {
+                encoder.bytes(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        })
+    }
+
+    /// Adds something the runtime identifies.
+    #[inline]
+    pub fn thing(&mut self, tag: Tag, value: Thing) -> &mut Self {
+        debug_assert!(tag.0 >= 128);
+        self.field(tag, |encoder| {
+            encoder.varint(value.id);
+            encoder.varint(value.index.into());
+        })
+    }
+
+    /// Adds a field, unless it says nothing: an empty text, or a thing without identifier.
+    pub fn put(&mut self, field: Field<'_>) -> &mut Self {
+        match field.value {
+            Value::Number(number) => self.number(field.tag, number),
+            Value::Text("") => self,
+            Value::Text(text) => self.text(field.tag, text),
+            Value::Bytes(bytes) => self.opaque(field.tag, bytes),
+            Value::Thing(Thing { id: 0, index: 0 }) => self,
+            Value::Thing(thing) => self.thing(field.tag, thing),
+        }
+    }
+
+    /// The record's bytes, and whether everything fitted in.
+    #[inline]
+    pub fn finish(self) -> (&'a [u8], bool) {
+        let length = self.used.saturating_sub(LENGTH);
+        if let [low, high, ..] = &mut *self.buffer {
+            *low = (length & 0x7F) as u8 | 0x80;
+            *high = (length >> 7) as u8;
+        }
+        (&self.buffer[..self.used], !self.full)
+    }
+}

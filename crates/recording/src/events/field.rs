@@ -1,0 +1,139 @@
+//! Fields of a record: a tag that says what is meant, and a value.
+
+/// What a field means; its number says which form the value has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u8);
+
+impl Tag {
+    /// Address of an object.
+    pub const OBJECT: Self = Self(1);
+    /// An HRESULT.
+    pub const RESULT: Self = Self(2);
+    /// The system's number of a thread.
+    pub const OS_THREAD: Self = Self(3);
+    /// How many.
+    pub const COUNT: Self = Self(4);
+    /// Bytes.
+    pub const BYTES: Self = Self(5);
+    /// A GC handle.
+    pub const HANDLE: Self = Self(6);
+    /// A version of a method.
+    pub const REJIT: Self = Self(7);
+    /// A bit per generation.
+    pub const GENERATIONS: Self = Self(8);
+    /// A metadata token.
+    pub const TOKEN: Self = Self(9);
+    /// 1 for yes, 0 for no.
+    pub const ANSWER: Self = Self(10);
+    /// Offset in the IL of the frame before it.
+    pub const IL_OFFSET: Self = Self(11);
+    /// Address of the exception within this one.
+    pub const INNER_OBJECT: Self = Self(12);
+    /// More frames than were kept.
+    pub const FRAMES_CUT: Self = Self(13);
+    /// 1 when a call begins, 0 when it returns.
+    pub const CALL: Self = Self(14);
+    /// An exception's HResult property.
+    pub const EXCEPTION_CODE: Self = Self(15);
+    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK).
+    pub const STACK: Self = Self(16);
+    /// Which frame of the stack, from 0 for the innermost.
+    pub const POSITION: Self = Self(17);
+    /// Why, in words.
+    pub const REASON: Self = Self(64);
+    /// A name.
+    pub const NAME: Self = Self(65);
+    /// An HRESULT's name.
+    pub const RESULT_NAME: Self = Self(66);
+    /// An exception's message.
+    pub const MESSAGE: Self = Self(67);
+    /// Arguments of a call, as in `flow`.
+    pub const ARGUMENTS: Self = Self(112);
+    /// A function.
+    pub const FUNCTION: Self = Self(128);
+    /// A class.
+    pub const CLASS: Self = Self(129);
+    /// A module.
+    pub const MODULE: Self = Self(130);
+    /// An assembly.
+    pub const ASSEMBLY: Self = Self(131);
+    /// An application domain.
+    pub const APP_DOMAIN: Self = Self(132);
+    /// A managed thread.
+    pub const THREAD: Self = Self(133);
+    /// A function that is called.
+    pub const CALLEE: Self = Self(134);
+    /// An EventPipe provider.
+    pub const PROVIDER: Self = Self(135);
+    /// A frame of a stack, innermost first: its function.
+    pub const FRAME: Self = Self(136);
+    /// The class of an inner exception.
+    pub const INNER_CLASS: Self = Self(137);
+}
+
+/// Something the runtime identifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Thing {
+    /// The runtime's identifier, used again for something else later.
+    pub id: u64,
+    /// Our number, 0 for none.
+    pub index: u32,
+}
+
+/// A field's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(&'a str),
+    /// Bytes that mean something elsewhere.
+    Bytes(&'a [u8]),
+    /// Something the runtime identifies.
+    Thing(Thing),
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<usize> for Value<'_> {
+    fn from(number: usize) -> Self {
+        Self::Number(number as u64)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(answer: bool) -> Self {
+        Self::Number(answer.into())
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Thing> for Value<'_> {
+    fn from(thing: Thing) -> Self {
+        Self::Thing(thing)
+    }
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// What it means.
+    pub tag: Tag,
+    /// The value.
+    pub value: Value<'a>,
+}
