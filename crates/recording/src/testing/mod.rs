@@ -1,5 +1,6 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
+pub mod chunk;
 pub mod fuzzing;
 pub mod mutate;
 pub mod synthetic;
