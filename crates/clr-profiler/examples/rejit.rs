@@ -1,0 +1,127 @@
+//! Gives a method of a running program other IL and takes it back. Each file that appears in the folder named by `REJIT_FOLDER` is an
+//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back; a file `change done` or
+//! `revert done` says that the runtime was asked. At the end `log` tells what the runtime told.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use clr_profiler::notice::FunctionControl;
+use clr_profiler::{Events, FunctionId, ModuleId, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token};
+
+clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
+
+/// A header of one byte, which says that one byte of IL follows; `ret`.
+const NOTHING: [u8; 2] = [1 << 2 | 2, 0x2a];
+
+#[derive(Default)]
+struct ReJit(OnceLock<&'static State>);
+
+/// Lives as long as the process: the profiler's own thread looks at it too.
+struct State {
+    info: ProfilerInfo,
+    names: NameCache,
+    folder: PathBuf,
+    step: OnceLock<(ModuleId, Token, FunctionId)>,
+    log: Mutex<String>,
+}
+
+impl State {
+    fn line(&self, line: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.log.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+    }
+
+    /// Waits for the file, does what it orders, and says so.
+    fn obey(&self, order: &str, act: impl Fn(&Self, (ModuleId, Token), FunctionId) -> Result<String>) {
+        while !self.folder.join(order).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let Some(&(module, token, function)) = self.step.get() else { return self.line(format_args!("no Step")) };
+        match act(self, (module, token), function) {
+            Ok(said) => self.line(format_args!("{order}: {said}")),
+            Err(error) => self.line(format_args!("{order} failed: {error}")),
+        }
+        drop(std::fs::write(self.folder.join(format!("{order} done")), ""));
+    }
+}
+
+fn change(state: &State, method: (ModuleId, Token), _function: FunctionId) -> Result<String> {
+    state.info.request_rejit(&[method])?;
+    Ok("asked".to_owned())
+}
+
+fn revert(state: &State, method: (ModuleId, Token), function: FunctionId) -> Result<String> {
+    let versions = state.info.rejit_ids(function)?;
+    let newest = versions.iter().max_by_key(|version| version.0).copied().unwrap_or(ReJitId(0));
+    let has_code = !state.info.code_info_of(function, newest)?.is_empty();
+    let reverted = state.info.request_revert(&[method])?;
+    Ok(format!("{} versions, the newest with code: {has_code}, {reverted:?}", versions.len()))
+}
+
+impl Profiler for ReJit {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        let state: &'static State = Box::leak(Box::new(State {
+            info: info.clone(),
+            names: NameCache::new(),
+            folder: std::env::var_os("REJIT_FOLDER").unwrap_or_default().into(),
+            step: OnceLock::new(),
+            log: Mutex::default(),
+        }));
+        let _ = self.0.set(state);
+        std::thread::spawn(|| {
+            let ready = state.info.initialize_current_thread();
+            ready.unwrap_or_else(|error| state.line(format_args!("own thread: {error}")));
+            state.obey("change", change);
+            state.obey("revert", revert);
+        });
+        Ok(Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT))
+    }
+
+    fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+        let Some(state) = self.0.get() else { return };
+        if state.names.function(&state.info, function).name == "Counter.Program::Step"
+            && let Ok(place) = state.info.function_info(function)
+        {
+            let _ = state.step.set((place.module, place.token, function));
+        }
+    }
+
+    fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
+        let Some(state) = self.0.get() else { return Ok(()) };
+        let is_step = state.step.get().is_some_and(|&(m, token, _)| (m, token) == (module, method));
+        // No flag but one that asks for nothing else than before: the method is not inlined anyway.
+        let answers = (control.set_codegen_flags(1), control.set_il_function_body(&NOTHING));
+        state.line(format_args!("parameters of Step: {is_step}, {answers:?}"));
+        Ok(())
+    }
+
+    fn rejit_compilation_started(&self, function: FunctionId, rejit: ReJitId, _is_safe_to_block: bool) {
+        let Some(state) = self.0.get() else { return };
+        state.line(format_args!("started {} {}", state.names.function(&state.info, function).name, rejit.0 > 0));
+    }
+
+    fn rejit_compilation_finished(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
+        let Some(state) = self.0.get() else { return };
+        let name = state.names.function(&state.info, function);
+        state.line(format_args!("finished {} {} {status:?}", name.name, rejit.0 > 0));
+    }
+
+    fn rejit_error(&self, _module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
+        let Some(state) = self.0.get() else { return };
+        state.line(format_args!("error {:#x} {status:?}", method.0));
+    }
+
+    fn shutdown(&self) {
+        if let Some(state) = self.0.get() {
+            let text = state.log.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(std::fs::write(state.folder.join("log"), &*text));
+        }
+    }
+}
