@@ -373,8 +373,6 @@ pub mod record {
     pub const RUN: u16 = 11;
     /// The root program ended.
     pub const RUN_END: u16 = 12;
-    /// A process ended, as its parent or the launcher saw it.
-    pub const PROCESS_END: u16 = 13;
     /// A pattern of the request has matched something for the first time: one text, `include=PATTERN`,
     /// `exclude=PATTERN` or `redact=PATTERN`.
     pub const PATTERN_MATCHED: u16 = 14;

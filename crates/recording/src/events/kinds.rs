@@ -189,7 +189,7 @@ kinds! {
     73 GARBAGE_COLLECTION_STARTED GarbageCollectionStarted Gc Start,
     74 SURVIVING_REFERENCES SurvivingReferences Heap Single,
     75 GARBAGE_COLLECTION_FINISHED GarbageCollectionFinished Gc End(GARBAGE_COLLECTION_STARTED),
-    76 FINALIZEABLE_OBJECT_QUEUED FinalizeableObjectQueued Gc Single,
+    76 FINALIZEABLE_OBJECT_QUEUED FinalizeableObjectQueued Objects Single,
     77 ROOT_REFERENCES2 RootReferences2 Heap Single,
     78 HANDLE_CREATED HandleCreated Handles Single,
     79 HANDLE_DESTROYED HandleDestroyed Handles Single,
@@ -250,5 +250,23 @@ impl Kind {
     /// Every kind with a name, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         ENTRIES.iter().map(|entry| entry.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_stand_at_their_places_in_the_interface() {
+        assert_eq!(Kind::INITIALIZE.0, 3);
+        assert_eq!((Kind::THREAD_NAME_CHANGED.0, Kind::LOAD_AS_NOTIFICATION_ONLY.0), (72, 97));
+        let numbers: Vec<u8> = Kind::all().map(|kind| kind.0).collect();
+        assert!(numbers.is_sorted() && numbers[..95].iter().copied().eq(3..=97));
+        for kind in Kind::all() {
+            if let Phase::End(start) = kind.phase() {
+                assert_eq!(start.phase(), Phase::Start, "{:?}", kind.name());
+            }
+        }
     }
 }

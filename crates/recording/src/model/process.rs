@@ -75,12 +75,12 @@ pub struct EventArena {
     /// The instrument, for instance `flow`.
     pub instrument: String,
     /// Chunks in the order of their sequence numbers.
-    pub chunks: Vec<EventChunk>,
+    pub chunks: Vec<Event>,
 }
 
 /// One chunk of events, in the encoding of its instrument.
 #[derive(Debug, Clone, Default)]
-pub struct EventChunk {
+pub struct Event {
     /// Index into [`Process::threads`], or `u32::MAX` when no thread is meant.
     pub thread: u32,
     /// Grows by one with each chunk of this instrument in this process.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
-use super::ending::{End, Ends, Now, settle};
+use super::ending::{End, Now, settle};
 use super::log::LogRecords;
 use super::process::{ReadProcess, read as read_process};
 use super::segment::SegmentBytes;
@@ -17,7 +17,7 @@ use crate::refusal;
 struct RunLog {
     run: Run,
     mono_start: Option<u64>,
-    ends: Ends,
+    root_end: Option<End>,
 }
 
 /// Reads the directory as far as it goes.
@@ -66,8 +66,7 @@ fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
                 log.run.instruments_given = p.text();
                 log.run.clrscope_version = p.text();
             }
-            record::RUN_END => log.ends.root = Some(take_end(p)),
-            record::PROCESS_END => log.ends.others.push(take_end(p)),
+            record::RUN_END => log.root_end = Some(take_end(p)),
             _ => {}
         }
     }
@@ -91,11 +90,11 @@ fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>
         }
         run.instruments.clone_from(&first.instruments);
     }
-    settle(&mut processes, &log.ends, now);
-    run.exit = log.ends.root.as_ref().map(|end| end.exit);
+    settle(&mut processes, log.root_end.as_ref(), now);
+    run.exit = log.root_end.as_ref().map(|end| end.exit);
     let processes: Vec<_> = processes.into_iter().map(|read| place(read, start)).collect();
     let last_sign = processes.iter().map(|p| p.started_ns.saturating_add(p.duration_ns)).max().unwrap_or(0);
-    run.duration_ns = log.ends.root.map_or(last_sign, |end| end.mono_ns.saturating_sub(start));
+    run.duration_ns = log.root_end.map_or(last_sign, |end| end.mono_ns.saturating_sub(start));
     Recording { run, processes, problems }
 }
 

@@ -12,18 +12,12 @@ const SILENCE_NS: u64 = 10_000_000_000;
 /// Silence of this long before the launcher saw the end of the root program, by the same clock.
 const SILENCE_AT_END_NS: u64 = 2_000_000_000;
 
-/// The end of a process as somebody else saw it.
+/// The end of the root program as the launcher saw it. Nobody sees the ends of its children: they are
+/// waited for by their parents.
 pub(super) struct End {
     pub(super) mono_ns: u64,
     pub(super) pid: u32,
     pub(super) exit: Exit,
-}
-
-/// What the launcher's log says about ends.
-#[derive(Default)]
-pub(super) struct Ends {
-    pub(super) root: Option<End>,
-    pub(super) others: Vec<End>,
 }
 
 /// The clocks of whoever reads.
@@ -41,16 +35,16 @@ impl Now {
     }
 }
 
-/// Enters the ends that were seen, and marks the processes that ended without a word.
-pub(super) fn settle(processes: &mut [ReadProcess], ends: &Ends, now: Now) {
-    for end in ends.others.iter().chain(&ends.root) {
+/// Enters the end that was seen, and marks the processes that ended without a word.
+pub(super) fn settle(processes: &mut [ReadProcess], root_end: Option<&End>, now: Now) {
+    if let Some(end) = root_end {
         // A process that replaced itself (`exec`) kept its id: the last one ended.
         let same = processes.iter_mut().filter(|read| read.process.pid == end.pid && read.mono_start <= end.mono_ns);
         if let Some(ended) = same.last() {
             ended.process.exit = Some(end.exit);
         }
     }
-    let root_end = ends.root.as_ref().map(|end| end.mono_ns);
+    let root_end = root_end.map(|end| end.mono_ns);
     for read in processes {
         if ended_silently(read, root_end, now) {
             mark(read);
@@ -109,51 +103,50 @@ mod tests {
     }
 
     /// Whether `read` is marked, when read `seconds` after its last sign of life.
-    fn marked(read: ReadProcess, ends: Ends, seconds: u64) -> bool {
+    fn marked(read: ReadProcess, root_end: Option<End>, seconds: u64) -> bool {
         let mut processes = [read];
         let now = Now { mono_ns: (160 + seconds) * SECOND, unix_ns: (5_060 + seconds) * SECOND };
-        settle(&mut processes, &ends, now);
+        settle(&mut processes, root_end.as_ref(), now);
         processes[0].process.losses.iter().any(|loss| loss.reason == LossReason::AbruptEnd)
     }
 
     #[test]
     fn a_killed_root_is_marked_though_the_launcher_saw_it() {
-        assert!(marked(process(), Ends { root: Some(end(7, 160)), others: Vec::new() }, 0));
+        assert!(marked(process(), Some(end(7, 160)), 0));
     }
 
     #[test]
     fn a_killed_program_whose_launcher_was_killed_too_is_marked_after_a_while() {
-        assert!(!marked(process(), Ends::default(), 9));
-        assert!(marked(process(), Ends::default(), 11));
+        assert!(!marked(process(), None, 9));
+        assert!(marked(process(), None, 11));
     }
 
     #[test]
     fn a_child_that_was_silent_before_the_root_ended_is_marked() {
-        assert!(marked(process(), Ends { root: Some(end(1, 163)), others: Vec::new() }, 3));
-        assert!(!marked(process(), Ends { root: Some(end(1, 161)), others: Vec::new() }, 3));
+        assert!(marked(process(), Some(end(1, 163)), 3));
+        assert!(!marked(process(), Some(end(1, 161)), 3));
     }
 
     #[test]
     fn silence_after_a_word_is_no_sign() {
         let mut ended = process();
         ended.process.complete = true;
-        assert!(!marked(ended, Ends::default(), 1_000));
-        assert!(!marked(ReadProcess { stopped: true, ..process() }, Ends::default(), 1_000));
-        assert!(!marked(ReadProcess { mono_last: None, ..process() }, Ends::default(), 1_000));
+        assert!(!marked(ended, None, 1_000));
+        assert!(!marked(ReadProcess { stopped: true, ..process() }, None, 1_000));
+        assert!(!marked(ReadProcess { mono_last: None, ..process() }, None, 1_000));
     }
 
     #[test]
     fn one_clock_that_was_set_is_no_sign() {
         let mut processes = [process()];
-        settle(&mut processes, &Ends::default(), Now { mono_ns: 161 * SECOND, unix_ns: 9_000 * SECOND });
+        settle(&mut processes, None, Now { mono_ns: 161 * SECOND, unix_ns: 9_000 * SECOND });
         assert_eq!(processes[0].process.losses, []);
     }
 
     #[test]
     fn of_two_processes_with_one_id_the_later_one_ended() {
         let mut processes = [process(), ReadProcess { mono_start: 120 * SECOND, ..process() }];
-        let ends = Ends { root: Some(end(7, 160)), others: Vec::new() };
-        settle(&mut processes, &ends, Now { mono_ns: 160 * SECOND, unix_ns: 5_060 * SECOND });
+        settle(&mut processes, Some(&end(7, 160)), Now { mono_ns: 160 * SECOND, unix_ns: 5_060 * SECOND });
         assert_eq!(processes.map(|read| read.process.exit), [None, Some(Exit::Signal(9))]);
     }
 }

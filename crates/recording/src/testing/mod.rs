@@ -1,6 +1,5 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
-pub mod chunk;
 pub mod fuzzing;
 pub mod mutate;
 pub mod synthetic;

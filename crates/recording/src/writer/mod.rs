@@ -7,8 +7,6 @@
 
 mod arena;
 mod events;
-mod fields;
-mod growing;
 mod log;
 mod mapping;
 mod process;

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::fields::Fields;
 use super::mapping::Segment;
 use crate::layout::{kind, thread};
 use crate::model::ThreadRole;
@@ -64,9 +63,8 @@ impl ThreadTable {
     /// The record with this index, if it was taken.
     #[must_use]
     pub fn record(&self, index: usize) -> Option<ThreadRecord> {
-        let address = self.segment.content().wrapping_add(index.checked_mul(thread::BYTES)?);
         // SAFETY: `used` never exceeds what is committed, so the record lies within the content.
-        (index < self.len()).then(|| unsafe { ThreadRecord::from_address(address) })
+        (index < self.len()).then(|| ThreadRecord(unsafe { self.segment.content().add(index * thread::BYTES) }))
     }
 
     /// The living thread with this id of the operating system.
@@ -103,13 +101,18 @@ impl ThreadTable {
 
 /// One thread's record: 256 bytes that stay mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadRecord(Fields<{ thread::BYTES }>);
+pub struct ThreadRecord(*mut u8);
+
+// SAFETY: all access goes through atomics.
+unsafe impl Send for ThreadRecord {}
+// SAFETY: as above.
+unsafe impl Sync for ThreadRecord {}
 
 impl ThreadRecord {
     /// The address, for the hooks.
     #[must_use]
     pub fn address(self) -> *mut u8 {
-        self.0.address()
+        self.0
     }
 
     /// The record at an address that [`address`](Self::address) gave.
@@ -119,22 +122,24 @@ impl ThreadRecord {
     #[must_use]
     #[inline]
     pub unsafe fn from_address(address: *mut u8) -> Self {
-        // SAFETY: as the caller promises; records are aligned and stay mapped.
-        Self(unsafe { Fields::at(address) })
+        Self(address)
     }
 
     /// A field of four bytes; see [`layout::thread`](crate::layout::thread).
     #[must_use]
     #[inline]
     pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
-        self.0.u32(at)
+        debug_assert!(at + 4 <= thread::BYTES && at.is_multiple_of(4));
+        // SAFETY: within the record, aligned, mapped for ever.
+        unsafe { AtomicU32::from_ptr(self.0.add(at).cast()) }
     }
 
     /// A field of eight bytes; see [`layout::thread`](crate::layout::thread).
     #[must_use]
-    #[inline]
     pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
-        self.0.u64(at)
+        debug_assert!(at + 8 <= thread::BYTES && at.is_multiple_of(8));
+        // SAFETY: within the record, aligned, mapped for ever.
+        unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
     }
 
     /// The serial number, from 1.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::varint::{Varints, put};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
-use crate::varint::{Varints, put};
 
 /// Nodes in a part.
 pub(super) const PART_NODES: usize = 1 << 17;
@@ -196,7 +196,7 @@ impl Decoder {
         for length in &mut lengths {
             *length = content.next()?;
         }
-        let mut column = |at: usize| content.split_off(lengths[at]);
+        let mut column = |at: usize| content.column(lengths[at]);
         let columns = Columns {
             up: column(0)?,
             functions: column(1)?,

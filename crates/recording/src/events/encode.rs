@@ -1,4 +1,4 @@
-//! Writing a record.
+//! Records written, without allocating.
 
 use super::field::{Field, Tag, Thing, Value};
 use super::kinds::Kind;
