@@ -94,6 +94,7 @@ impl Profiler for Agent {
         let _ = self.info.set(info.clone());
         let _ = self.observers.set(running.instruments.iter().filter_map(|i| Arc::clone(i).callbacks()).collect());
         let _ = self.running.set(running);
+        self.each(|i| i.begins());
         Ok(Self::setup(running))
     }
 

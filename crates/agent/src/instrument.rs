@@ -18,6 +18,8 @@ use crate::hooks::HookNeed;
 pub(crate) trait Instrument: Send + Sync {
     /// The events it wants from the runtime.
     fn events(&self) -> Events;
+    /// The agent runs: the last thing in the runtime's `Initialize`, on the thread that makes the runtime.
+    fn begins(&self) {}
     /// What it wants to happen at enter, leave and tail call, if anything.
     fn hooks(&self) -> Option<HookNeed> {
         None

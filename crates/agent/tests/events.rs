@@ -73,8 +73,29 @@ fn loads_and_compilations_are_paired_and_named() {
         }
         let unnamed = found.rows.iter().flat_map(|row| found.subjects(row)).filter(|s| s.name.is_none()).count();
         assert!(unnamed * 100 < found.rows.len(), "{unnamed} of {} without a name on {place}", found.rows.len());
+        let first = (found.rows[0].kind(), found.rows[0].thread.map(|thread| thread.id));
+        assert_eq!(first, (Kind::INITIALIZE, Some(1)), "on {place}");
         let last = found.rows.iter().find(|row| row.kind() == Kind::SHUTDOWN).expect("the end");
         assert_eq!(last.depth, 0, "something is left open on {place}");
+    });
+}
+
+#[test]
+fn searches_for_precompiled_code_end_or_say_that_it_was_rejected() {
+    each_runtime(|runtime| {
+        let seen = watched(runtime, "Exceptions", "events:jit");
+        let found = all(&seen.recording);
+        let of = |kind: Kind| found.rows.iter().filter(move |row| row.kind() == kind);
+        let open: Vec<_> =
+            of(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED).filter(|row| row.duration_ns.is_none()).collect();
+        // Code for vectors is compiled for the processor that is there, so some is rejected everywhere.
+        assert!(!open.is_empty(), "{}", runtime.version);
+        assert!(
+            open.iter().all(|row| row.reason() == Some("the precompiled code was rejected")),
+            "{}",
+            runtime.version
+        );
+        assert!(of(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED).all(|row| row.duration_ns.is_some()));
     });
 }
 

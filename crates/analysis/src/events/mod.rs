@@ -43,6 +43,7 @@ pub struct EventRow<'a> {
     pub depth: u32,
     /// Between begin and end, on both events of a pair.
     pub duration_ns: Option<u64>,
+    remark: Option<&'static str>,
     record: Record<'a>,
     names: usize,
 }
@@ -95,10 +96,10 @@ impl<'a> EventRow<'a> {
         self.record.phase().name()
     }
 
-    /// Why, in words.
+    /// Why, in words: the runtime's, or what the events around it show.
     #[must_use]
     pub fn reason(&self) -> Option<&'a str> {
-        self.record.text(Tag::REASON)
+        self.record.text(Tag::REASON).or(self.remark)
     }
 
     /// The result's name, `S_OK` for success, or its number where it has no name.
@@ -112,10 +113,11 @@ impl<'a> EventRow<'a> {
         })
     }
 
-    /// What else it says: counts, sizes, addresses, answers.
+    /// What else it says: counts, sizes, addresses; `found` and `critical` are 1 for yes and 0 for no.
     pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> + use<'a> {
-        self.record.fields().filter_map(|field| match field.value {
-            Value::Number(number) => Some((detail(field.tag)?, number)),
+        let kind = self.record.kind;
+        self.record.fields().filter_map(move |field| match field.value {
+            Value::Number(number) => Some((detail(kind, field.tag)?, number)),
             _ => None,
         })
     }
@@ -156,7 +158,7 @@ fn role(tag: Tag) -> &'static str {
     }
 }
 
-fn detail(tag: Tag) -> Option<&'static str> {
+fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
     Some(match tag {
         Tag::OBJECT => "object",
         Tag::OS_THREAD => "os_thread",
@@ -166,7 +168,8 @@ fn detail(tag: Tag) -> Option<&'static str> {
         Tag::REJIT => "rejit",
         Tag::GENERATIONS => "generations",
         Tag::TOKEN => "token",
-        Tag::ANSWER => "answer",
+        Tag::ANSWER if kind == Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED => "found",
+        Tag::ANSWER if kind == Kind::FINALIZEABLE_OBJECT_QUEUED => "critical",
         _ => return None,
     })
 }

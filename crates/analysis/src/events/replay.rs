@@ -5,10 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::events::{Kind, Phase, Records};
+use clrscope_recording::events::{Kind, Phase, Records, Tag};
 use clrscope_recording::model::{EventArena, Process};
 
 use super::EventRow;
+
+/// Why a search for precompiled code has no end.
+const REJECTED: &str = "the precompiled code was rejected";
 
 /// The rows of one process: its threads in the order in which they were first seen, each in the order of
 /// its events; then what belongs to no thread.
@@ -25,10 +28,11 @@ pub(super) fn replay<'a>(process: &'a Process, arena: &'a EventArena, names: usi
         let records = chunks.into_iter().flat_map(Records::new).filter(|record| record.kind.name().is_some());
         rows.extend(records.map(|record| {
             let time_ns = process.started_ns.saturating_add(record.time_ns);
-            EventRow { process, thread, time_ns, depth: 0, duration_ns: None, record, names }
+            EventRow { process, thread, time_ns, depth: 0, duration_ns: None, remark: None, record, names }
         }));
         pair_within(&mut rows, first, &mut unpaired);
         nest(&mut rows[first..]);
+        explain_searches(&mut rows[first..]);
     }
     unpaired.pair(&mut rows);
     rows
@@ -69,6 +73,19 @@ fn nest(rows: &mut [EventRow<'_>]) {
                 depth = depth.saturating_add(1);
             }
             _ => row.depth = depth,
+        }
+    }
+}
+
+/// The runtime ends a search for precompiled code only where it takes the code. Where it finds code that does
+/// not fit this process or processor, it goes on to compile the method without a word.
+fn explain_searches(rows: &mut [EventRow<'_>]) {
+    for at in 1..rows.len() {
+        let [search, next] = [&rows[at - 1], &rows[at]];
+        let is_open = search.kind() == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED && search.duration_ns.is_none();
+        let of_same = search.record.thing(Tag::FUNCTION) == next.record.thing(Tag::FUNCTION);
+        if is_open && next.kind() == Kind::JIT_COMPILATION_STARTED && of_same {
+            rows[at - 1].remark = Some(REJECTED);
         }
     }
 }

@@ -6,7 +6,7 @@ mod decode;
 mod replay;
 pub(crate) mod values;
 
-use clrscope_recording::model::{EventChunk, Process, Recording, Thread};
+use clrscope_recording::model::{Event, Process, Recording, Thread};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::Catalog;
@@ -191,14 +191,14 @@ struct ProcessWalk<'l, 'a> {
     wanted: Vec<bool>,
     types: values::Types,
     /// The chunks of each thread, by its id, in their order.
-    chunks: FxHashMap<u32, Vec<&'a EventChunk>>,
+    chunks: FxHashMap<u32, Vec<&'a Event>>,
 }
 
 impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn new(log: &'l FlowLog<'a>, process: &'a Process) -> Self {
         let catalog = Catalog::new(process);
         let wanted = catalog.wanted(&log.query);
-        let mut chunks: FxHashMap<u32, Vec<&'a EventChunk>> = FxHashMap::default();
+        let mut chunks: FxHashMap<u32, Vec<&'a Event>> = FxHashMap::default();
         for chunk in arenas(process).flat_map(|arena| &arena.chunks) {
             if let Some(thread) = process.threads.get(chunk.thread as usize) {
                 chunks.entry(thread.id).or_default().push(chunk);

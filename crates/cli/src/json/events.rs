@@ -37,7 +37,7 @@ pub(crate) fn event<'a>(events: &Events<'a>, row: &EventRow<'a>, with_pid: bool)
     all.insert("reason".to_owned(), json!(row.reason()));
     all.insert("duration_ns".to_owned(), json!(row.duration_ns));
     for (key, value) in row.details().filter(|(key, _)| !matches!(*key, "object" | "handle")) {
-        let value = if key == "answer" { json!(value != 0) } else { json!(value) };
+        let value = if matches!(key, "found" | "critical") { json!(value != 0) } else { json!(value) };
         all.insert(key.to_owned(), value);
     }
     all

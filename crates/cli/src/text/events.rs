@@ -1,6 +1,6 @@
 //! The view `events` as a log.
 
-use clrscope_analysis::{EventRow, Events};
+use clrscope_analysis::{EventRow, Events, Subject};
 use clrscope_recording::model::Thread;
 
 use super::units::time;
@@ -33,11 +33,7 @@ pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, with_threa
     }
     line.push_str(&" ".repeat((row.depth as usize).min(DEEPEST) * INDENT));
     line.push_str(row.event());
-    for subject in events.subjects(row) {
-        let name = subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
-        let word = if subject.role == "callee" { "of " } else { "" };
-        line.push_str(&format!(" {word}{name}"));
-    }
+    line.push_str(&subjects(events, row));
     if let Some(name) = row.given_name() {
         line.push_str(&format!(" '{}'", one_line(name)));
     }
@@ -57,10 +53,24 @@ pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, with_threa
     line
 }
 
+/// What it is about, each with a blank before it.
+fn subjects<'a>(events: &Events<'a>, row: &EventRow<'a>) -> String {
+    let named = |subject: Subject<'a>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
+    let (callees, others): (Vec<_>, Vec<_>) = events.subjects(row).partition(|subject| subject.role == "callee");
+    let others: String = others.into_iter().map(|subject| format!(" {}", named(subject))).collect();
+    // The runtime names the caller first.
+    match callees.into_iter().next() {
+        Some(callee) => format!(" {} into{others}", named(callee)),
+        None => others,
+    }
+}
+
 fn detail(key: &str, value: u64) -> String {
     match key {
         "object" | "handle" | "token" => format!(" {key} {value:#x}"),
-        "answer" => format!(" {}", if value == 0 { "no" } else { "yes" }),
+        "os_thread" => format!(" OS thread {value}"),
+        "found" => if value == 0 { " not found" } else { " found" }.to_owned(),
+        "critical" => if value == 0 { "" } else { " critical" }.to_owned(),
         "generations" => {
             let collected: Vec<_> = (0..8).filter(|bit| value >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
             format!(" generations {}", collected.join("+"))

@@ -84,6 +84,12 @@ impl Instrument for Events {
         self.options.mask()
     }
 
+    fn begins(&self) {
+        if self.wants(Kind::INITIALIZE) {
+            self.write(Kind::INITIALIZE, &[]);
+        }
+    }
+
     fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
         vec![self.log.task()]
     }
