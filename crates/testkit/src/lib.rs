@@ -28,6 +28,7 @@ pub mod manifest;
 mod program;
 mod runtimes;
 mod sdk;
+mod signals;
 mod web;
 mod workspace;
 

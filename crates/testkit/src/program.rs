@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::signals;
+
 /// Variables that make the runtime load a profiler, ours or another's.
 pub const PROFILER_VARIABLES: [&str; 6] = [
     "CORECLR_ENABLE_PROFILING",
@@ -74,6 +76,7 @@ pub fn run_within(mut command: Command, limit: Duration) -> Finished {
     let began = Instant::now();
     // A group of its own, so that children of a program that hangs can be ended too.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    signals::let_children_hear();
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
@@ -97,7 +100,7 @@ pub(crate) fn clean_environment(command: &mut Command) {
     command.env("DOTNET_DbgEnableMiniDump", "0");
 }
 
-fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+pub(crate) fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
     let mut pipe = pipe.expect("the pipe was asked for");
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -107,7 +110,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>
     })
 }
 
-fn wait_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+pub(crate) fn wait_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let end = Instant::now() + limit;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -122,7 +125,7 @@ fn wait_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
 }
 
-fn kill_group(child: &mut Child) {
+pub(crate) fn kill_group(child: &mut Child) {
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
     let _ = child.kill();

@@ -4,20 +4,21 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::program::Finished;
+use crate::program::{Finished, drain, kill_group, wait_within};
+use crate::signals;
 
-/// Longer than a service takes to answer on a busy machine.
+/// Longer than a service takes to answer or to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running program that has said its first line. It and what it started is killed when the value is dropped.
 #[derive(Debug)]
 pub struct Service {
     child: Child,
-    output: BufReader<ChildStdout>,
-    errors: Option<thread::JoinHandle<Vec<u8>>>,
+    output: Option<BufReader<ChildStdout>>,
+    errors: Option<JoinHandle<Vec<u8>>>,
     first: String,
     began: Instant,
 }
@@ -30,19 +31,14 @@ impl Service {
     pub fn start(mut command: Command) -> Self {
         let began = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        signals::let_children_hear();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-        let mut errors = child.stderr.take().expect("the pipe was asked for");
-        let errors = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // A pipe that breaks has given all it had.
-            let _ = errors.read_to_end(&mut bytes);
-            bytes
-        });
-        let output = BufReader::new(child.stdout.take().expect("the pipe was asked for"));
-        let mut this = Self { child, output, errors: Some(errors), first: String::new(), began };
-        this.output.read_line(&mut this.first).expect("text");
-        assert!(!this.first.is_empty(), "{command:?} ended without a word");
-        this
+        let errors = drain(child.stderr.take());
+        let mut output = BufReader::new(child.stdout.take().expect("the pipe was asked for"));
+        let mut first = String::new();
+        output.read_line(&mut first).expect("text");
+        assert!(!first.is_empty(), "{command:?} ended without a word");
+        Self { child, output: Some(output), errors: Some(errors), first, began }
     }
 
     /// Its process id: that of the command, which may be a launcher.
@@ -73,19 +69,21 @@ impl Service {
     /// # Panics
     /// When its end can't be seen.
     pub fn wait(mut self) -> Finished {
+        let rest = drain(self.output.take());
+        let status = wait_within(&mut self.child, PATIENCE).unwrap_or_else(|| panic!("it has not ended"));
+        let collect = |pipe: Option<JoinHandle<Vec<u8>>>| {
+            pipe.expect("taken once").join().expect("reading a pipe does not panic")
+        };
         let mut stdout = std::mem::take(&mut self.first).into_bytes();
-        self.output.read_to_end(&mut stdout).expect("its output");
-        let status = self.child.wait().expect("a child can be waited for");
-        let stderr = self.errors.take().expect("taken once").join().expect("reading a pipe does not panic");
-        Finished { status, stdout, stderr, elapsed: self.began.elapsed() }
+        stdout.extend(collect(Some(rest)));
+        Finished { status, stdout, stderr: collect(self.errors.take()), elapsed: self.began.elapsed() }
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
         if self.errors.is_some() {
-            kill("-KILL", &format!("-{}", self.child.id()));
-            let _ = self.child.wait();
+            kill_group(&mut self.child);
         }
     }
 }
