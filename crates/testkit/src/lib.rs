@@ -38,5 +38,6 @@ pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes, say};
 pub use sdk::Sdk;
+pub use signals::let_children_hear;
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

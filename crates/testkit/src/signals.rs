@@ -8,8 +8,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 /// Makes programs start with the default answer to SIGHUP, SIGINT and SIGQUIT. `nohup`, and shells for what they start in
 /// the background, have them ignored; that is inherited, .NET keeps to it, and a test that sends one would wait for ever.
 /// A signal that is caught is inherited as the default, and catching it without an effect leaves the tests themselves as
-/// they were.
-pub(crate) fn let_children_hear() {
+/// they were. [`Service`](crate::Service) and [`run`](crate::run) see to it themselves.
+///
+/// # Panics
+/// Where there is no `/proc`.
+pub fn let_children_hear() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for signal in [SIGHUP, SIGINT, SIGQUIT].into_iter().filter(|&signal| is_ignored(signal)) {

@@ -18,6 +18,7 @@ pub struct Place(TempDir);
 
 impl Place {
     pub fn new() -> Self {
+        clrscope_testkit::let_children_hear();
         Self(tempfile::tempdir().expect("a folder"))
     }
 
