@@ -7,8 +7,9 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
-use clr_profiler::{ClassId, FunctionId};
+use clr_profiler::{FunctionId, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 
@@ -132,13 +133,14 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     if signature.convention != 0 || signature.explicit_this {
         return None;
     }
-    if let Some(machine) = function.class.and_then(|class| Machine::of(types, class, &metadata, &method)) {
+    let class = types.class_of_function(id, &function, method.class);
+    if let Some(machine) = class.and_then(|class| Machine::of(types, class, &metadata, &method)) {
         return Some(of_machine(types, index, machine, &signature.return_type));
     }
-    let of_class = function.class.and_then(|class| info.class_info(class).ok());
+    let of_class = class.and_then(|class| info.class_info(class).ok());
     let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
     let parameters = metadata.generic_params(method.class).unwrap_or_default();
-    let shared: Vec<String> = match function.class {
+    let shared: Vec<String> = match class {
         Some(_) => Vec::new(),
         None => parameters.iter().map(|parameter| parameter.name.clone()).collect(),
     };
@@ -149,8 +151,10 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         method_arguments: &function.type_arguments,
         shared: &shared,
     };
-    let declared = !parameters.is_empty();
-    let is_value_class = function.class.is_some_and(|class| matches!(types.kind_of(class), Kind::Struct(_)));
+    let is_value_class = match class {
+        Some(class) => matches!(types.kind_of(class), Kind::Struct(_)),
+        None => is_declared_value(&metadata, method.class),
+    };
     let mut walk = Walk::default();
     let mut described = PayloadWriter::default();
     let mut names = metadata.params(function.token).unwrap_or_default().into_iter();
@@ -159,11 +163,12 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
     described.u32(value::FUNCTION).u32(index).u32(count);
     if signature.has_this {
-        let kind = match function.class {
+        let kind = match class {
             Some(class) => types.kind_of(class),
+            None if is_value_class => Kind::Opaque(0),
             None => Kind::Reference(None),
         };
-        let text = function.class.map_or_else(|| "?".to_owned(), |class| types.name_of(class));
+        let text = class.map_or_else(|| "?".to_owned(), |class| types.name_of(class));
         described.text("this").text(&text).u32(Passing::Value as u32);
         // `this` of a value type is the value's address.
         let passing = if is_value_class { Passing::In } else { Passing::Value };
@@ -178,7 +183,14 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     if in_memory {
         walk.general();
     }
-    if needs_context(&function, of_class.is_some(), declared, &signature, is_value_class, types) {
+    let class_shared = match &of_class {
+        Some(of_class) => of_class.type_arguments.iter().any(|id| types.is_shared(*id)),
+        // Nothing but shared code has no class.
+        None => true,
+    };
+    let method_shared = signature.generic_arity > 0 && function.type_arguments.iter().any(|id| types.is_shared(*id));
+    // Objects know their class; static methods and values don't.
+    if method_shared || class_shared && (!signature.has_this || is_value_class) {
         walk.general();
     }
     for (number, ty) in signature.parameters.iter().enumerate() {
@@ -296,26 +308,14 @@ fn passing_of(attributes: u32) -> Passing {
     }
 }
 
-/// Whether code that several instantiations share is told which one it is for by a hidden argument.
-fn needs_context(
-    function: &clr_profiler::FunctionInfo,
-    class_known: bool,
-    class_is_generic: bool,
-    signature: &signature::MethodSignature,
-    is_value_class: bool,
-    types: &Types,
-) -> bool {
-    let shared = |ids: &[ClassId]| ids.iter().any(|id| types.is_shared(*id));
-    if signature.generic_arity > 0 && shared(&function.type_arguments) {
-        return true;
-    }
-    let of_class = function.class.and_then(|class| types.info().class_info(class).ok());
-    let class_shared = match of_class {
-        Some(class) => shared(&class.type_arguments),
-        None => class_is_generic && !class_known,
-    };
-    // Objects know their class; static methods and values don't.
-    class_shared && (!signature.has_this || is_value_class)
+/// Whether metadata declares a type as one whose values lie where they are used.
+fn is_declared_value(metadata: &MetadataImport, declared: Token) -> bool {
+    let base = metadata.type_def(declared).ok().map(|declared| declared.extends);
+    let name = base.and_then(|base| match base.table() {
+        Token::TYPE_DEF => Some(metadata.type_def(base).ok()?.name),
+        _ => Some(metadata.type_ref(base).ok()?.name),
+    });
+    matches!(name.as_deref(), Some("System.ValueType" | "System.Enum"))
 }
 
 fn returned(kind: Kind) -> Returned {

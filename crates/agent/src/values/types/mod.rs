@@ -6,9 +6,11 @@
 //! | [`signatures`] | types as signatures and declarations name them |
 //! | [`shape`] | what the recording is told of a class |
 //! | [`primitives`] | numbers, characters, booleans |
+//! | [`shared`] | the classes of code that instantiations share |
 
 pub(crate) mod primitives;
 mod shape;
+mod shared;
 mod signatures;
 
 use std::collections::HashMap;
@@ -103,6 +105,7 @@ pub(crate) struct Types {
     knows_primitives: AtomicBool,
     /// Array types as signatures in a module write them.
     declared_arrays: Mutex<HashMap<(ModuleId, String), &'static Class>>,
+    instantiations: shared::Instantiations,
 }
 
 impl Types {
@@ -128,6 +131,7 @@ impl Types {
             takes_values,
             knows_primitives: AtomicBool::new(false),
             declared_arrays: Mutex::default(),
+            instantiations: shared::Instantiations::default(),
         }))
     }
 
@@ -188,6 +192,7 @@ impl Types {
     /// wherever they turn up; those of the framework when a signature names them or a hook meets them.
     pub(crate) fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
+        self.note_instantiation(class, &about);
         if self.modules().contains(&(about.module, false)) {
             self.class(class);
         }
@@ -212,6 +217,7 @@ impl Types {
         }
         RECENT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Release));
         self.declared_arrays().retain(|(of, _), _| *of != module);
+        self.instantiations.module_unloaded(module);
     }
 
     /// Looks into the classes that hooks have met and did not know.
