@@ -6,11 +6,17 @@ use std::time::Duration;
 
 use clrscope_recording::testing::fuzzing::{Target, seeds, soak};
 
-const USAGE: &str = "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
+/// How it is called.
+fn usage() -> String {
+    format!(
+        "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
-targets: open_packed, open_directory, request; 60 seconds each unless given, seed number 1";
+targets: {}; 60 seconds each unless given, seed number 1",
+        Target::ALL.map(Target::name).join(", ")
+    )
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -28,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [target] => soak_all(target, "60", "1"),
         [target, seconds] => soak_all(target, seconds, "1"),
         [target, seconds, seed] => soak_all(target, seconds, seed),
-        _ => Err(USAGE.to_owned()),
+        _ => Err(usage()),
     }
 }
 
@@ -38,11 +44,11 @@ fn in_words(error: std::io::Error) -> String {
 
 fn targets(name: &str) -> Result<Vec<Target>, String> {
     let found: Vec<_> = Target::ALL.into_iter().filter(|target| name == "all" || name == target.name()).collect();
-    if found.is_empty() { Err(USAGE.to_owned()) } else { Ok(found) }
+    if found.is_empty() { Err(usage()) } else { Ok(found) }
 }
 
 fn soak_all(target: &str, seconds: &str, seed: &str) -> Result<(), String> {
-    let (Ok(seconds), Ok(seed)) = (seconds.parse(), seed.parse()) else { return Err(USAGE.to_owned()) };
+    let (Ok(seconds), Ok(seed)) = (seconds.parse(), seed.parse()) else { return Err(usage()) };
     targets(target)?.into_iter().try_for_each(|target| soak_one(target, Duration::from_secs(seconds), seed))
 }
 

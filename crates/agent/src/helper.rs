@@ -179,7 +179,8 @@ impl Helper {
         let _ = self.writer.threads().segment().write_out();
     }
 
-    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay so.
+    /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
+    /// so.
     fn stop(&mut self) -> ! {
         self.round();
         self.slow_round(monotonic_ns());

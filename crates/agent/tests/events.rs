@@ -176,7 +176,8 @@ const BEFORE_BAD_FILTER: &str = "
     thrown:InvalidOperationException search:Throw searched search:FromFilter filter:FromFilter
         thrown:NotSupportedException search:ThrowOther searched search:BadFilter searched search:FromFilter";
 
-/// .NET 8 ends the search in the function of the filter and unwinds the filter; later ones begin to unwind where they searched.
+/// .NET 8 ends the search in the function of the filter and unwinds the filter; later ones begin to unwind where they
+/// searched.
 const BAD_FILTER_8: &str = "searched unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter unwound";
 const BAD_FILTER_LATER: &str = "unwound unwind:ThrowOther unwound unwind:BadFilter unwound unwind:FromFilter";
 

@@ -113,8 +113,8 @@ fn modules_have_the_version_of_their_assembly() {
     });
 }
 
-/// A tight loop of calls is there for the helper thread to measure what hooks cost in it. Where others keep the processor
-/// busy it may find no time to, so a few runs may pass.
+/// A tight loop of calls is there for the helper thread to measure what hooks cost in it. Where others keep the
+/// processor busy it may find no time to, so a few runs may pass.
 #[test]
 fn the_cost_of_hooks_is_measured_in_the_program_itself() {
     each_runtime(|runtime| {

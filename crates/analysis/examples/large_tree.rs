@@ -14,39 +14,30 @@ use clrscope_recording::model::{
     Recording, Thread, TreeSource,
 };
 use clrscope_recording::pack;
+use clrscope_recording::testing::synthetic::Numbers;
 
 const FUNCTIONS: u32 = 20_000;
 
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
-
 /// The function that `caller` calls at its nth place: a few are called from everywhere.
 fn callee(caller: u32, place: u32) -> u32 {
-    let mut numbers = Numbers(u64::from(caller * 8 + place));
-    numbers.below(FUNCTIONS);
-    1 + (u64::from(numbers.below(FUNCTIONS)) * u64::from(numbers.below(1000)) / 1000) as u32
+    let mut numbers = Numbers::new(u64::from(caller * 8 + place));
+    numbers.next();
+    1 + (numbers.below(FUNCTIONS as usize) * numbers.below(1000) / 1000) as u32
 }
 
 /// A tree like a compiler's: deep, mostly leaves, a few functions called from everywhere, time on one
 /// node in two hundred.
 fn tree_of(nodes: u32, seed: u64) -> CallTree {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::new(seed);
     let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 1000, cpu_ns: 0 });
     let mut path = vec![(ROOT, 0)];
     for _ in 1..nodes {
         let leave = if path.len() > 60 { 1 + numbers.below(50) } else { numbers.below(3) };
-        path.truncate(path.len().saturating_sub(leave as usize).max(1));
-        let function = callee(path[path.len() - 1].1, numbers.below(8));
+        path.truncate(path.len().saturating_sub(leave).max(1));
+        let function = callee(path[path.len() - 1].1, numbers.below(8) as u32);
         let timed = numbers.below(200) == 0;
         let time = if timed { NodeTime { wall_ns: 1_000_000, cpu_ns: 900_000 } } else { NodeTime::default() };
-        let calls = u64::from(1 + numbers.below(100));
+        let calls = 1 + numbers.below(100) as u64;
         let parent = path[path.len() - 1].0;
         path.push((builder.push(Node { parent, function, calls, time, flags: NodeFlags::default() }), function));
     }

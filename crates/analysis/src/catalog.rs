@@ -3,13 +3,11 @@
 //! The runtime gives a function a new id when its module is loaded again, and the recording a new
 //! index; reports know it by what it is, so equal functions share one slot.
 
-use std::sync::LazyLock;
-
-use clrscope_recording::model::{Function, FunctionKind, JIT_NAME, Module, Process, TRUNCATED_NAME};
+use clrscope_recording::model::{Function, FunctionKind, JIT_NAME, Process, TRUNCATED_NAME};
 use rustc_hash::FxHashMap;
 
+use crate::function::FunctionRef;
 use crate::query::Query;
-use crate::rows::FunctionRef;
 
 /// Index into the dense arrays of a process's functions.
 pub(crate) type Slot = u32;
@@ -19,15 +17,6 @@ pub(crate) const UNKNOWN: Slot = 0;
 
 /// The place of what leads nowhere.
 pub(crate) const NOWHERE: Place = Place { slot: UNKNOWN, role: Role::Unhooked };
-
-static UNKNOWN_FUNCTION: LazyLock<Function> = LazyLock::new(|| Function {
-    name: "(unknown)".to_owned(),
-    signature: "(unknown)".to_owned(),
-    kind: FunctionKind::Runtime,
-    ..Function::default()
-});
-
-static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
 /// What the sums need to know of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,17 +71,17 @@ pub(crate) struct Catalog<'a> {
 impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
-        let unknown = FunctionRef { pid: process.pid, function: &UNKNOWN_FUNCTION, module: &NO_MODULE };
+        let unknown = FunctionRef::of(process, None);
         let mut catalog = Self { places: vec![NOWHERE], functions: vec![unknown], roles: vec![Role::Unhooked] };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
-            let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
+            let named = FunctionRef::of(process, Some(function));
             let identity = (
                 (function.name.as_str(), function.signature.as_str(), function.token, function.kind, function.source),
-                (module.name.as_str(), module.path.as_str()),
+                (named.module.name.as_str(), named.module.path.as_str()),
             );
             let slot = *known.entry(identity).or_insert_with(|| {
-                catalog.functions.push(FunctionRef { pid: process.pid, function, module });
+                catalog.functions.push(named);
                 catalog.roles.push(Role::of(function));
                 catalog.functions.len() as Slot - 1
             });

@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Slot};
+use crate::columns::Columns;
 use crate::parallel::fold;
-use crate::rows::Times;
 use crate::select::Selected;
 use crate::sums::{Keys, NO_KEY, Summer};
-use crate::times::Columns;
+use crate::times::Times;
 
 /// Caller and callee.
 pub(crate) type Edge = (Slot, Slot);

@@ -42,18 +42,18 @@
 //! proportion to their measured time less their hooks' cost, so that every sum holds at every node.
 
 mod catalog;
+mod columns;
 mod cost;
 mod edges;
 mod events;
 mod exceptions;
 mod flow;
 mod forest;
+mod function;
 mod parallel;
 mod patterns;
-mod preorder;
 mod programs;
 mod query;
-mod rows;
 mod select;
 mod sums;
 mod times;
@@ -62,19 +62,17 @@ mod views;
 pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
-pub use forest::{Forest, tree};
+pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
+pub use function::FunctionRef;
 pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
-pub use rows::{
-    CallGraph, EdgeRow, Finding, FunctionRef, FunctionRow, Functions, GraphEdge, LossRow, Losses, ModuleRow, Modules,
-    Neighbours, NeighboursView, Pruned, Summary, ThreadRow, Threads, Times, Totals, Tree, TreeNode, TreeOptions,
-};
 pub use select::process_matches;
+pub use times::{Times, Totals};
 pub use views::conditions::{Conditions, ProcessConditions, conditions};
-pub use views::functions::functions;
-pub use views::losses::losses;
-pub use views::modules::modules;
-pub use views::neighbours::{call_graph, callees, callers};
-pub use views::summary::summary;
-pub use views::threads::threads;
+pub use views::functions::{FunctionRow, Functions, functions};
+pub use views::losses::{LossRow, Losses, losses};
+pub use views::modules::{ModuleRow, Modules, modules};
+pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, call_graph, callees, callers};
+pub use views::summary::{Finding, Summary, summary};
+pub use views::threads::{ThreadRow, Threads, threads};

@@ -211,6 +211,28 @@ impl Query {
         if self.per_thread { Err(QueryProblem::NotAvailable { option: "--per-thread", view, why }) } else { Ok(()) }
     }
 
+    /// Cuts rows at the limit and returns how many went.
+    pub(crate) fn cut<T>(&self, rows: &mut Vec<T>) -> usize {
+        let before = rows.len();
+        rows.truncate(self.limit.unwrap_or(usize::MAX));
+        before - rows.len()
+    }
+
+    /// Whether something that happened at `time_ns` is wanted.
+    pub(crate) fn wants_time(&self, time_ns: u64) -> bool {
+        self.wants_span(time_ns, time_ns)
+    }
+
+    /// Whether something that happened from `first_ns` to `last_ns` touches the time that is wanted.
+    pub(crate) fn wants_span(&self, first_ns: u64, last_ns: u64) -> bool {
+        self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
+    }
+
+    /// Whether what happened on `thread`, or on one that is not known, is wanted.
+    pub(crate) fn wants_thread_if_known(&self, thread: Option<&Thread>) -> bool {
+        thread.map_or(self.threads.is_empty(), |thread| self.wants_thread(thread))
+    }
+
     /// Whether `thread` is wanted.
     pub(crate) fn wants_thread(&self, thread: &Thread) -> bool {
         self.threads.is_empty() || self.threads.iter().any(|s| s.matches(thread))

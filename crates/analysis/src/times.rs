@@ -1,49 +1,119 @@
-//! From sums to the columns of a row.
+//! Calls and times, of a row and of everything.
 
-use crate::cost::Cost;
-use crate::rows::Times;
-use crate::sums::Sums;
+use crate::query::Sort;
 
-/// How rows of one process are made.
-#[derive(Debug, Clone)]
-pub(crate) struct Columns {
-    pub(crate) cost: Cost,
-    /// Times as measured.
-    pub(crate) raw: bool,
-    /// CPU columns mean something.
-    pub(crate) cpu: bool,
+/// Calls and times of a row; the crate's page defines each. Wall time unless the name says CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Calls; of `[JIT]` compilations, of suspensions their number.
+    pub calls: u64,
+    /// Outermost activations with everything they called.
+    pub inclusive_ns: u64,
+    /// Own time.
+    pub exclusive_ns: u64,
+    /// Time in calls to other functions.
+    pub callee_ns: u64,
+    /// Time suspended by the runtime while on top.
+    pub suspended_ns: u64,
+    /// The profiler's estimated share of the own time: part of `inclusive_ns` in raw reports, already
+    /// taken out in compensated ones.
+    pub profiler_ns: u64,
+    /// The share is believed to be at least this.
+    pub profiler_low_ns: u64,
+    /// The share is believed to be at most this.
+    pub profiler_high_ns: u64,
+    /// CPU time of outermost activations, where measured.
+    pub inclusive_cpu_ns: Option<u64>,
+    /// Own CPU time, where measured.
+    pub exclusive_cpu_ns: Option<u64>,
 }
 
-impl Columns {
-    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the crate's page for the definitions.
-    pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
-        let share = self.cost.share(slot, sums.hooks, sums.own.wall_ns);
-        let exclusive = sums.own.wall_ns - share.likely;
-        let least = exclusive.saturating_add(sums.suspended_ns);
-        // Rounding, and times of odd recordings, must not make anything negative.
-        let inclusive = if self.raw {
-            sums.inclusive.wall_ns.max(least.saturating_add(share.likely))
-        } else {
-            sums.inclusive.wall_ns.saturating_sub(sums.inclusive_cost_ns).max(least)
-        };
-        let inside = if self.raw { least.saturating_add(share.likely) } else { least };
-        let exclusive_cpu = if self.raw { sums.own.cpu_ns } else { sums.own.cpu_ns.saturating_sub(share.likely) };
-        let inclusive_cpu = if self.raw {
-            sums.inclusive.cpu_ns
-        } else {
-            sums.inclusive.cpu_ns.saturating_sub(sums.inclusive_cost_ns).max(exclusive_cpu)
-        };
-        Times {
-            calls: sums.calls,
-            inclusive_ns: inclusive,
-            exclusive_ns: exclusive,
-            callee_ns: inclusive - inside,
-            suspended_ns: sums.suspended_ns,
-            profiler_ns: share.likely,
-            profiler_low_ns: share.low,
-            profiler_high_ns: share.high,
-            inclusive_cpu_ns: self.cpu.then_some(inclusive_cpu),
-            exclusive_cpu_ns: self.cpu.then_some(exclusive_cpu),
+impl Times {
+    /// Adds `other` to it; CPU time is there when either has it.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+        sum(&mut self.calls, other.calls);
+        sum(&mut self.inclusive_ns, other.inclusive_ns);
+        sum(&mut self.exclusive_ns, other.exclusive_ns);
+        sum(&mut self.callee_ns, other.callee_ns);
+        sum(&mut self.suspended_ns, other.suspended_ns);
+        sum(&mut self.profiler_ns, other.profiler_ns);
+        sum(&mut self.profiler_low_ns, other.profiler_low_ns);
+        sum(&mut self.profiler_high_ns, other.profiler_high_ns);
+        self.inclusive_cpu_ns = add_known(self.inclusive_cpu_ns, other.inclusive_cpu_ns);
+        self.exclusive_cpu_ns = add_known(self.exclusive_cpu_ns, other.exclusive_cpu_ns);
+    }
+
+    /// What a sort key sorts by; 0 for names.
+    pub(crate) fn key(&self, sort: Sort) -> u64 {
+        match sort {
+            Sort::Exclusive => self.exclusive_ns,
+            Sort::Inclusive => self.inclusive_ns,
+            Sort::Callee => self.callee_ns,
+            Sort::Suspended => self.suspended_ns,
+            Sort::Profiler => self.profiler_ns,
+            Sort::ExclusiveCpu => self.exclusive_cpu_ns.unwrap_or(0),
+            Sort::InclusiveCpu => self.inclusive_cpu_ns.unwrap_or(0),
+            Sort::Calls => self.calls,
+            Sort::Recursion | Sort::Name | Sort::Module => 0,
         }
+    }
+}
+
+/// Sum of what is known.
+pub(crate) fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Sums over the selected processes and threads, before any limit or filter of functions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls of functions, without compilations and suspensions.
+    pub calls: u64,
+    /// Wall time of all threads together inside recorded functions, the runtime's own time included;
+    /// what shares are shares of. Compensated unless the query is raw.
+    pub functions_ns: u64,
+    /// Wall time of threads outside every recorded function.
+    pub outside_ns: u64,
+    /// Part of `functions_ns`: the runtime compiled.
+    pub jit_ns: u64,
+    /// Part of `functions_ns`: threads stood suspended.
+    pub suspended_ns: u64,
+    /// The profiler's share, everywhere: taken out in compensated reports, inside in raw ones.
+    pub profiler_ns: u64,
+    /// The share is believed to be at least this.
+    pub profiler_low_ns: u64,
+    /// The share is believed to be at most this.
+    pub profiler_high_ns: u64,
+    /// CPU time inside recorded functions, where measured.
+    pub cpu_ns: Option<u64>,
+    /// Calls that ended in `(truncated)`.
+    pub truncated_calls: u64,
+    /// Time under `(truncated)`.
+    pub truncated_ns: u64,
+}
+
+impl Totals {
+    /// `ns` as a share of the time in recorded functions, 0 to 1.
+    #[must_use]
+    pub fn share(&self, ns: u64) -> f64 {
+        if self.functions_ns == 0 { 0.0 } else { (ns as f64 / self.functions_ns as f64).min(1.0) }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.functions_ns = self.functions_ns.saturating_add(other.functions_ns);
+        self.outside_ns = self.outside_ns.saturating_add(other.outside_ns);
+        self.jit_ns = self.jit_ns.saturating_add(other.jit_ns);
+        self.suspended_ns = self.suspended_ns.saturating_add(other.suspended_ns);
+        self.profiler_ns = self.profiler_ns.saturating_add(other.profiler_ns);
+        self.profiler_low_ns = self.profiler_low_ns.saturating_add(other.profiler_low_ns);
+        self.profiler_high_ns = self.profiler_high_ns.saturating_add(other.profiler_high_ns);
+        self.cpu_ns = add_known(self.cpu_ns, other.cpu_ns);
+        self.truncated_calls = self.truncated_calls.saturating_add(other.truncated_calls);
+        self.truncated_ns = self.truncated_ns.saturating_add(other.truncated_ns);
     }
 }

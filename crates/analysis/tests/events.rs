@@ -1,46 +1,16 @@
 //! The view `events`: names, depth, durations, order and filters, from records made by hand.
 
-use clrscope_analysis::{EventQuery, EventRow, Events, Query, ThreadSelector, events};
-use clrscope_recording::events::{Encoder, Field, Group, Kind, Tag, Thing, Value};
-use clrscope_recording::model::{Event, EventArena, Function, Module, Process, Recording, Thread};
+use clrscope_analysis::{EventQuery, EventRow, Events, Query, QueryProblem, ThreadSelector, events};
+use clrscope_recording::events::{Group, Kind, Tag, Thing, Value};
+use clrscope_recording::model::{EventArena, Function, Module, Process, Recording, Thread};
 use clrscope_recording::request::{Glob, Pattern};
-
-/// A chunk of a thread, records one microsecond apart from `start_ns` on.
-struct Chunk {
-    thread: u32,
-    sequence: u64,
-    bytes: Vec<u8>,
-    delta: u64,
-}
-
-impl Chunk {
-    fn new(thread: u32, sequence: u64, start_ns: u64) -> Self {
-        Self { thread, sequence, bytes: Vec::new(), delta: start_ns }
-    }
-
-    fn put(mut self, kind: Kind, fields: &[(Tag, Value<'_>)]) -> Self {
-        let mut buffer = [0; 512];
-        let mut encoder = Encoder::new(&mut buffer, kind, self.delta);
-        for &(tag, value) in fields {
-            encoder.put(Field { tag, value });
-        }
-        self.bytes.extend_from_slice(encoder.finish().0);
-        self.delta = 1_000;
-        self
-    }
-}
-
-impl Chunk {
-    fn event(self) -> Event {
-        Event { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
-    }
-}
+use clrscope_recording::testing::chunk::HandmadeChunk;
 
 fn thing(id: u64, index: u32) -> Value<'static> {
     Value::Thing(Thing { id, index })
 }
 
-fn recording(chunks: Vec<Chunk>) -> Recording {
+fn recording(chunks: Vec<HandmadeChunk>) -> Recording {
     let function = Function {
         name: "Shop.Cart::Pay".into(),
         signature: "Shop.Cart.Pay(int)".into(),
@@ -56,7 +26,7 @@ fn recording(chunks: Vec<Chunk>) -> Recording {
         threads: threads.collect(),
         events: vec![EventArena {
             instrument: "events".into(),
-            chunks: chunks.into_iter().map(Chunk::event).collect(),
+            chunks: chunks.into_iter().map(HandmadeChunk::finish).collect(),
         }],
         ..Default::default()
     };
@@ -66,7 +36,7 @@ fn recording(chunks: Vec<Chunk>) -> Recording {
 /// An assembly whose name comes after its load began, a compilation, a collection that ends elsewhere.
 fn sample() -> Recording {
     let jit = [(Tag::FUNCTION, thing(0x70, 1))];
-    let one = Chunk::new(0, 1, 5_000)
+    let one = HandmadeChunk::new(0, 1, 5_000)
         .put(Kind::ASSEMBLY_LOAD_STARTED, &[(Tag::ASSEMBLY, thing(0x10, 1))])
         .put(Kind::CLASS_LOAD_STARTED, &[(Tag::CLASS, thing(0x20, 2))])
         .put(Kind::NAME, &[(Tag::ASSEMBLY, thing(0x10, 1)), (Tag::NAME, "Shop".into())])
@@ -82,14 +52,14 @@ fn sample() -> Recording {
         .put(Kind::JIT_COMPILATION_STARTED, &jit)
         .put(Kind::GARBAGE_COLLECTION_STARTED, &[(Tag::REASON, "induced".into())])
         .put(Kind::JIT_COMPILATION_FINISHED, &jit);
-    let two = Chunk::new(1, 2, 11_500)
+    let two = HandmadeChunk::new(1, 2, 11_500)
         .put(Kind::GARBAGE_COLLECTION_FINISHED, &[])
         .put(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, &jit)
         .put(Kind::EXCEPTION_CATCHER_ENTER, &jit)
         .put(Kind::EXCEPTION_CATCHER_LEAVE, &[])
         .put(Kind::THREAD_CREATED, &[(Tag::THREAD, thing(0x30, 3))]);
     // The same identifier again, for something else.
-    let three = Chunk::new(1, 3, 30_000)
+    let three = HandmadeChunk::new(1, 3, 30_000)
         .put(Kind::ASSEMBLY_LOAD_STARTED, &[(Tag::ASSEMBLY, thing(0x10, 4))])
         .put(Kind::NAME, &[(Tag::ASSEMBLY, thing(0x10, 4)), (Tag::NAME, "Plugin".into())]);
     recording(vec![one, two, three])
@@ -99,7 +69,7 @@ fn sample() -> Recording {
 fn a_search_without_end_says_that_the_precompiled_code_was_rejected() {
     let (pay, other) = ([(Tag::FUNCTION, thing(0x70, 1))], [(Tag::FUNCTION, thing(0x78, 2))]);
     let found = [(Tag::FUNCTION, thing(0x70, 1)), (Tag::ANSWER, 1_u64.into())];
-    let chunk = Chunk::new(0, 1, 0)
+    let chunk = HandmadeChunk::new(0, 1, 0)
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &pay)
         .put(Kind::JIT_COMPILATION_STARTED, &pay)
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &pay)
@@ -193,6 +163,6 @@ fn filters_leave_depth_as_it_was() {
 #[test]
 fn a_recording_without_the_instrument_says_so() {
     let recording = Recording { processes: vec![Process::default()], ..Default::default() };
-    let found = events(&recording, &EventQuery::default()).expect("no events");
-    assert!(!found.recorded && found.rows.is_empty());
+    let problem = events(&recording, &EventQuery::default()).expect_err("it did not run");
+    assert_eq!(problem, QueryProblem::NotRecorded { view: "events", instrument: "events" });
 }

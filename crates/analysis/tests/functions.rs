@@ -1,11 +1,9 @@
 //! `functions`, `threads`, `modules`, `losses` on trees whose answers were computed by hand.
 
-mod common;
-
 use clrscope_analysis::{FunctionRow, Query, QueryProblem, Sort, ThreadSelector, functions, losses, modules, threads};
 use clrscope_recording::model::{HookCost, Loss, LossReason, Recording};
 use clrscope_recording::request::{Glob, Pattern};
-use common::{recording, recording_with};
+use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn rows<'a>(recording: &'a Recording, query: &Query) -> Vec<FunctionRow<'a>> {
     functions(recording, query).expect("rows").rows

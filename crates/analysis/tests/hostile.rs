@@ -3,7 +3,7 @@
 use clrscope_analysis::{EventQuery, ExceptionQuery, FlowLog, Query, events, exceptions};
 use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
 use clrscope_recording::layout::{flow, value};
-use clrscope_recording::model::{Event, EventArena, Function, Process, Recording, Thread, TickClock};
+use clrscope_recording::model::{EventArena, EventChunk, Function, Process, Recording, Thread, TickClock};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn recording(arenas: Vec<(&str, Vec<u8>)>) -> Recording {
     let function = |at: u32| Function { name: format!("App.Type::Method{at}"), ..Function::default() };
     let thread = |id| Thread { id, ..Thread::default() };
     let events = arenas.into_iter().map(|(instrument, bytes)| {
-        let chunks = vec![Event { thread: 0, sequence: 1, bytes: bytes.into() }];
+        let chunks = vec![EventChunk { thread: 0, sequence: 1, bytes: bytes.into() }];
         EventArena { instrument: instrument.to_owned(), chunks }
     });
     let process = Process {

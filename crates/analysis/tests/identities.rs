@@ -1,11 +1,10 @@
 //! What must hold on every row of every recording.
 
-mod common;
-
 use clrscope_analysis::{
     Forest, Query, Times, Totals, TreeNode, TreeOptions, call_graph, functions, modules, summary, threads, tree,
 };
 use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
+use clrscope_recording::testing::drawn::recording_with;
 use proptest::prelude::*;
 
 /// Function indices 1 to 5 are managed, 6 is `[JIT]`, 7 a suspension, 8 unmanaged, 9 leads nowhere.
@@ -58,7 +57,7 @@ fn thread(id: u32, steps: &[Step]) -> Thread {
 
 fn any_recording() -> impl Strategy<Value = Recording> {
     (prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4), hook_cost()).prop_map(|(trees, cost)| {
-        let mut r = common::recording_with(FUNCTIONS, cost);
+        let mut r = recording_with(FUNCTIONS, cost);
         r.processes[0].threads = trees.iter().zip(1..).map(|(steps, id)| thread(id, steps)).collect();
         r
     })
@@ -126,7 +125,7 @@ proptest! {
         raw: bool,
     ) {
         let cost = HookCost { enter_ns, leave_ns: 1e5, pair_low_ns: -enter_ns, pair_high_ns: enter_ns };
-        let mut r = common::recording_with(FUNCTIONS, cost);
+        let mut r = recording_with(FUNCTIONS, cost);
         r.processes[0].threads = trees.iter().zip(1..).map(|(steps, id)| thread(id, steps)).collect();
         for query in [Query { raw, ..Query::default() }, per_thread(raw)] {
             functions(&r, &query).expect("rows");

@@ -1,11 +1,9 @@
 //! `callers`, `callees` and the call graph on trees whose answers were computed by hand.
 
-mod common;
-
 use clrscope_analysis::{Neighbours, Query, QueryProblem, Sort, call_graph, callees, callers};
 use clrscope_recording::model::{HookCost, Recording};
 use clrscope_recording::request::Pattern;
-use common::{recording, recording_with};
+use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn about(name: &str) -> Query {
     Query { functions: vec![Pattern::parse(&format!("::{name}")).expect("a pattern")], ..Query::default() }

@@ -1,13 +1,11 @@
 //! `tree` on trees whose answers were computed by hand.
 
-mod common;
-
 use clrscope_analysis::{Forest, Query, QueryProblem, Sort, Tree, TreeNode, TreeOptions, tree};
 use clrscope_recording::model::{
     CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, ROOT, Recording, Thread, TreeSource,
 };
 use clrscope_recording::request::{Glob, Pattern};
-use common::{recording, recording_with};
+use clrscope_recording::testing::drawn::{recording, recording_with};
 
 /// `name calls inclusive exclusive callee suspended`, two spaces a level.
 fn show(tree: &Tree<'_>) -> String {

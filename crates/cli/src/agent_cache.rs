@@ -1,8 +1,8 @@
 //! The folders of agents in the cache: each version of clrscope has its own, and those that were not used for long go.
 //!
-//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of its agent, because its
-//! program may start others at any time; and `clrscope env` marks the folder whose path it prints, because nobody knows how
-//! long that is used. A library that a process has loaded stays mapped whatever becomes of its file.
+//! A folder that may still be needed stays: while a launcher lives it holds a lock on the folder of its agent, because
+//! its program may start others at any time; and `clrscope env` marks the folder whose path it prints, because nobody
+//! knows how long that is used. A library that a process has loaded stays mapped whatever becomes of its file.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

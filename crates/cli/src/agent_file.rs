@@ -9,17 +9,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use clrscope_recording::trust::{self, Who};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::agent_cache;
+use crate::dotnet::find::cache_folder;
 use crate::errors::{Failure, reason, shown};
 
 /// The agent, as the build made it.
 static BYTES: &[u8] = include_bytes!(env!("CLRSCOPE_AGENT_FILE"));
 const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
 const LIBRARY: &str = "libclrscope_agent.so";
-const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
-const STICKY: u32 = 0o1000;
 
 /// Puts the agent where the runtime can load it and returns its path. Fast when it is there already.
 ///
@@ -28,8 +28,8 @@ const STICKY: u32 = 0o1000;
 /// # Errors
 /// When no folder can be used, or when others could change the file.
 pub(crate) fn install(trust_writable: bool) -> Result<PathBuf, Failure> {
-    let check = if trust_writable { trust } else { check_folders };
-    match cache_root().map(|root| install_in(&root, check)) {
+    let check = if trust_writable { accept } else { check_folders };
+    match cache_folder().map(|root| install_in(&root, check)) {
         Some(Ok(path)) => Ok(path),
         Some(Err(Refused::Unsafe(failure))) => Err(failure),
         Some(Err(Refused::Unusable(_))) | None => install_in_temp(check),
@@ -52,7 +52,7 @@ pub(crate) fn install_for_ever(trust_writable: bool) -> Result<PathBuf, Failure>
 /// How the folders above the agent are checked.
 type Check = fn(&Path) -> Result<(), Failure>;
 
-fn trust(_path: &Path) -> Result<(), Failure> {
+fn accept(_path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -61,11 +61,6 @@ enum Refused {
     Unusable(Failure),
     /// Others can write there: going elsewhere silently would hide a danger.
     Unsafe(Failure),
-}
-
-fn cache_root() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("clrscope"))
 }
 
 /// A folder named after the user: a second run finds the first one's file.
@@ -124,34 +119,22 @@ fn owned(metadata: &fs::Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Refuses a path of which others could change a part. `path` must be canonical.
+/// Refuses a path of which others could change a part, by the same rule as the agent itself.
 ///
 /// # Errors
 /// Names the folder, who can change it, and the command that cures it.
-pub(crate) fn check_folders(path: &Path) -> Result<(), Failure> {
-    path.ancestors().try_for_each(|folder| match fs::symlink_metadata(folder) {
-        Ok(metadata) if metadata.uid() != 0 && !owned(&metadata) => {
-            Err(unsafe_folder(path, folder, "it belongs to another user", ""))
-        }
-        Ok(metadata) if is_open(&metadata) => {
-            Err(unsafe_folder(path, folder, "others can write into it", &format!("chmod go-w {}, or ", shown(folder))))
-        }
-        Ok(_) => Ok(()),
-        Err(error) => Err(unsafe_folder(path, folder, &format!("it cannot be examined: {}", reason(&error)), "")),
+fn check_folders(path: &Path) -> Result<(), Failure> {
+    trust::check_with_folders(path).map_err(|weakness| {
+        let cure = match weakness.who {
+            Who::Others => format!("chmod go-w {}, or ", shown(&weakness.path)),
+            Who::Owner => String::new(),
+        };
+        Failure::new(
+            format!("will not load the agent from {}", shown(path)),
+            format!("{} {}", shown(&weakness.path), weakness.who),
+            format!("{cure}set XDG_CACHE_HOME to a folder that only you can write"),
+        )
     })
-}
-
-/// In a sticky folder others can add, but neither change nor rename what is there.
-fn is_open(metadata: &fs::Metadata) -> bool {
-    metadata.mode() & GROUP_OR_OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0
-}
-
-fn unsafe_folder(path: &Path, folder: &Path, why: &str, cure: &str) -> Failure {
-    Failure::new(
-        format!("will not load the agent from {}", shown(path)),
-        format!("{}: {why}", shown(folder)),
-        format!("{cure}set XDG_CACHE_HOME to a folder that only you can write"),
-    )
 }
 
 #[cfg(test)]
@@ -204,7 +187,7 @@ mod tests {
         match install_in(&open, check_folders) {
             Err(Refused::Unsafe(failure)) => {
                 let text = failure.to_string();
-                assert!(text.contains("others can write into it") && text.contains("hint: chmod go-w"), "{text}");
+                assert!(text.contains("can be written by others") && text.contains("hint: chmod go-w"), "{text}");
             }
             _ => panic!("an open folder was accepted"),
         }

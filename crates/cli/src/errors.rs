@@ -102,6 +102,16 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", one_line(text))
 }
 
+/// A word as a POSIX shell takes it: in single quotes, where nothing is special but the quote itself, unless it is
+/// plain.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// Control characters would break the three lines or the terminal.
 pub(crate) fn one_line(text: impl Into<String>) -> String {
     let text = text.into();

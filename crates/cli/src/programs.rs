@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use clrscope_recording::request::{Programs, RequestError};
-use clrscope_recording::trust;
+use clrscope_recording::trust::{self, Weakness, Who};
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
@@ -34,10 +34,10 @@ fn unusable(path: &Path, RequestError(why): &RequestError) -> Failure {
 /// The command that cures it, or what the file should be.
 pub(crate) fn cure(path: &Path) -> String {
     match trust::check_with_folders(path) {
-        Err(weakness) if weakness.why.contains("another") => {
-            format!("chown root {}, or give a file of yours or root's", shown(&weakness.path))
+        Err(Weakness { path, who: Who::Owner }) => {
+            format!("chown root {}, or give a file of yours or root's", shown(&path))
         }
-        Err(weakness) => format!("chmod go-w {}", shown(&weakness.path)),
+        Err(Weakness { path, who: Who::Others }) => format!("chmod go-w {}", shown(&path)),
         Ok(()) => "give a text file with one pattern a line, such as 'MyApp*', that every program can read".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! One recording from start to end: what `run`, `demo` and `doctor` share.
+//! One recording from start to end: what `run` and `demo` share.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,14 +1,13 @@
 //! The few lines at the end of a run: the first functions, where the recording is, what to type next.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
 use clrscope_recording::model::{Process, Recording};
 use clrscope_recording::request::Glob;
 
-use crate::errors::{one_line, quoted, shown};
-use crate::launch::{Obstacle, obstacles};
+use crate::errors::{one_line, quoted, shell_word, shown};
+use crate::launch::disabled_by;
 use crate::recording_file::open;
 use crate::session::Recorded;
 use crate::terminal::{message_width, say};
@@ -44,10 +43,10 @@ pub(crate) fn after_run(recorded: &Recorded) {
     if !view.top.is_empty() {
         say(text::top(&view, message_width()).trim_end());
     }
-    let mut next = word(path);
+    let mut next = shell_word(&path.to_string_lossy());
     if let Some(own) = own {
         say(&format!("clrscope: these are of {}; tools of the SDK were recorded, too", quoted(&own)));
-        next.push_str(&format!(" --process {}", word(Path::new(&own))));
+        next.push_str(&format!(" --process {}", shell_word(&own)));
     }
     say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));
 }
@@ -64,27 +63,13 @@ fn own_name(recording: &Recording) -> Option<String> {
     names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }
 
-/// A path as a shell takes it.
-fn word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    match text.chars().all(plain) {
-        true => text.into_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
 /// One line, with the reason if the environment shows it.
 fn no_runtime(limited: bool) -> String {
-    let disabled = obstacles(|name| std::env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
-        Obstacle::Disabled(name) => Some(name),
-        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
-    });
-    match disabled {
+    match disabled_by() {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out; unset it"),
         None if limited => {
             "clrscope: nothing was recorded: no .NET program that was started matches --only or a line of \
-                            --only-from (name or path of its executable or entry assembly)"
+             --only-from (name or path of its executable or entry assembly)"
                 .to_owned()
         }
         None => "clrscope: nothing was recorded: the program started no .NET runtime that loads profilers \

@@ -106,7 +106,7 @@ fn an_open_cache_is_a_failure() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("its mode");
     let mut command = doctor(&place);
     command.env("XDG_CACHE_HOME", &open);
-    assert_row(&rows(command), "agent", "failed", "others can write into it", "chmod go-w");
+    assert_row(&rows(command), "agent", "failed", "can be written by others", "chmod go-w");
 }
 
 #[test]

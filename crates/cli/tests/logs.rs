@@ -4,40 +4,12 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
-use clrscope_recording::model::{Event, EventArena, Recording};
+use clrscope_recording::events::{Kind, Tag, Thing, Value};
+use clrscope_recording::model::{EventArena, Recording};
+use clrscope_recording::testing::chunk::HandmadeChunk;
 use common::{Place, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
-
-/// Records one microsecond apart.
-struct Chunk {
-    thread: u32,
-    sequence: u64,
-    bytes: Vec<u8>,
-    delta: u64,
-}
-
-impl Chunk {
-    fn new(thread: u32, start_ns: u64) -> Self {
-        Self { thread, sequence: u64::from(thread) + 1, bytes: Vec::new(), delta: start_ns }
-    }
-
-    fn put(mut self, kind: Kind, fields: &[(Tag, Value<'_>)]) -> Self {
-        let mut buffer = [0; 512];
-        let mut encoder = Encoder::new(&mut buffer, kind, self.delta);
-        for &(tag, value) in fields {
-            encoder.put(Field { tag, value });
-        }
-        self.bytes.extend_from_slice(encoder.finish().0);
-        self.delta = 1_000;
-        self
-    }
-
-    fn event(self) -> Event {
-        Event { thread: self.thread, sequence: self.sequence, bytes: self.bytes.into() }
-    }
-}
 
 fn thing(id: u64, index: u32) -> Value<'static> {
     Value::Thing(Thing { id, index })
@@ -47,7 +19,7 @@ fn thing(id: u64, index: u32) -> Value<'static> {
 fn event_arena() -> EventArena {
     let assembly = (Tag::ASSEMBLY, thing(0x7f00_0010, 1));
     let total = (Tag::FUNCTION, thing(0x7f00_0070, 2));
-    let main = Chunk::new(0, 1_000_000)
+    let main = HandmadeChunk::new(0, 1, 1_000_000)
         .put(Kind::INITIALIZE, &[])
         .put(Kind::ASSEMBLY_LOAD_STARTED, &[assembly])
         .put(Kind::MODULE_LOAD_STARTED, &[(Tag::MODULE, thing(0x7f00_0020, 2))])
@@ -65,7 +37,7 @@ fn event_arena() -> EventArena {
                 (Tag::RESULT_NAME, "CORPROF_E_FUNCTION_NOT_COMPILED".into()),
             ],
         );
-    let pool = Chunk::new(1, 1_002_500)
+    let pool = HandmadeChunk::new(1, 2, 1_002_500)
         .put(Kind::THREAD_NAME_CHANGED, &[(Tag::THREAD, thing(0x30, 3)), (Tag::NAME, "packer".into())])
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &[total])
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED, &[total, (Tag::ANSWER, 1_u64.into())])
@@ -74,13 +46,13 @@ fn event_arena() -> EventArena {
         .put(Kind::FINALIZEABLE_OBJECT_QUEUED, &[(Tag::OBJECT, 0x920_u64.into()), (Tag::ANSWER, 0_u64.into())])
         .put(Kind::LIVE_OBJECTS_BY_CLASS, &[(Tag::CLASS, thing(0x40, 4)), (Tag::COUNT, 1234_u64.into())])
         .put(Kind::GARBAGE_COLLECTION_FINISHED, &[]);
-    EventArena { instrument: "events".into(), chunks: vec![main.event(), pool.event()] }
+    EventArena { instrument: "events".into(), chunks: vec![main.finish(), pool.finish()] }
 }
 
 /// One that is caught behind a filter and a finally block, and one within it that nobody catches.
 fn exception_arena() -> EventArena {
     let (pay, total, main) = (thing(0x74, 4), thing(0x72, 2), thing(0x71, 1));
-    let chunk = Chunk::new(0, 2_000_000)
+    let chunk = HandmadeChunk::new(0, 1, 2_000_000)
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x50, 1)), (Tag::NAME, "Shop.OutOfStock".into())])
         .put(Kind::NAME, &[(Tag::CLASS, thing(0x51, 2)), (Tag::NAME, "System.ArgumentException".into())])
         .put(
@@ -125,7 +97,7 @@ fn exception_arena() -> EventArena {
         )
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[(Tag::FUNCTION, total)])
         .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[(Tag::FUNCTION, main)]);
-    EventArena { instrument: "exceptions".into(), chunks: vec![chunk.event()] }
+    EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
 }
 
 fn recording() -> Recording {

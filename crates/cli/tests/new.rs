@@ -10,7 +10,8 @@ use std::process::Command;
 use clrscope_testkit as testkit;
 use common::Place;
 
-/// Cargo in the new crate, with a target folder that outlives the test: only the new crate itself is compiled each time.
+/// Cargo in the new crate, with a target folder that outlives the test: only the new crate itself is compiled each
+/// time.
 fn cargo(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).args(["--offline", "--target-dir"]).arg(testkit::target_folder().join("new"));

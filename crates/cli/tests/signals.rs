@@ -64,8 +64,8 @@ fn ignored_signals_stay_ignored() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "alive\n");
 }
 
-/// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`: how it ended, and what
-/// the terminal showed until the text `last`.
+/// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`: how it ended, and
+/// what the terminal showed until the text `last`.
 fn interrupted_at_a_terminal(
     place: &Place,
     runtime: Option<&Runtime>,

@@ -155,7 +155,7 @@ fn a_cache_that_others_can_write_is_refused_unless_trusted() {
     let refused = run(&["run", "--", "true"]);
     assert_eq!(refused.status.code(), Some(125));
     let text = error_lines("run -- true", &refused);
-    assert!(text.contains("others can write into it") && text.contains("hint: chmod go-w"), "{text}");
+    assert!(text.contains("can be written by others") && text.contains("hint: chmod go-w"), "{text}");
     assert_eq!(run(&["run", "--trust-writable", "--", "true"]).status.code(), Some(0));
 }
 

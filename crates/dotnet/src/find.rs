@@ -156,7 +156,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// `dotnet` in `PATH` is often a link (`/usr/bin/dotnet` to `/usr/lib/dotnet/dotnet`): the real file stands in the root.
+/// `dotnet` in `PATH` is often a link (`/usr/bin/dotnet` to `/usr/lib/dotnet/dotnet`): the real file stands in the
+/// root.
 fn root_of_host(host: &Path) -> Option<PathBuf> {
     let real = host.canonicalize().ok()?;
     if is_executable(&real) { Some(real.parent()?.to_path_buf()) } else { None }
@@ -166,8 +167,8 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Sub-folders named as versions that hold the file, lowest version first.
-pub(crate) fn versions_in(folder: &Path, file: &str) -> Vec<Version> {
+/// Sub-folders of `folder` that are named as versions and hold `file`, lowest version first.
+pub fn versions_in(folder: &Path, file: &str) -> Vec<Version> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut versions: Vec<Version> = entries
         .flatten()

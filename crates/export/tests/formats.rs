@@ -1,13 +1,10 @@
 //! Each format from small trees, compared with what was written by hand.
 
-#[path = "../../analysis/tests/common/mod.rs"]
-mod common;
-
 use clrscope_analysis::{Query, Sort};
 use clrscope_export::{ExportError, ExportOptions, Exporter, Weight, exporter, exporters};
 use clrscope_recording::model::{HookCost, Recording};
 use clrscope_recording::request::Pattern;
-use common::{recording, recording_with};
+use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn export(recording: &Recording, format: &str, options: &ExportOptions) -> String {
     let mut out = Vec::new();

@@ -77,6 +77,18 @@ pub mod kind {
     pub const EVENTS: u32 = 6;
 }
 
+/// The instruments that have segments of events: `events-INSTRUMENT.seg`.
+pub mod instrument {
+    /// Enter, leave and tail call in order; see [`flow`](super::flow).
+    pub const FLOW: &str = "flow";
+    /// The dictionary of the [values](super::value) in `flow` and of arguments in `exceptions`.
+    pub const FLOW_TYPES: &str = "flow-types";
+    /// Callbacks of the runtime, as [records](crate::events).
+    pub const EVENTS: &str = "events";
+    /// Callbacks about exceptions, with stacks, as [records](crate::events).
+    pub const EXCEPTIONS: &str = "exceptions";
+}
+
 /// A block of five edges.
 pub mod block {
     /// Edges in a block.
@@ -223,8 +235,8 @@ pub mod value {
     /// and `out` and then the result.
     ///
     /// Then a `u32`, 1 where registers stand behind the events instead (see
-    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of its value,
-    /// shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
+    /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of
+    /// its value, shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
     pub const FUNCTION: u32 = 2;
 }
 

@@ -23,6 +23,7 @@ pub mod request;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod trust;
+mod varint;
 pub mod writer;
 
 pub use reader::{OpenError, open};

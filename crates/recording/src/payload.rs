@@ -1,5 +1,7 @@
 //! The payload of a log record: numbers and texts one after another.
 
+use crate::model::HookCost;
+
 /// Writes a payload.
 #[derive(Debug, Default)]
 pub struct PayloadWriter {
@@ -31,6 +33,14 @@ impl PayloadWriter {
         self.u32(u32::try_from(values.len()).unwrap_or(0));
         for value in values {
             self.text(value);
+        }
+        self
+    }
+
+    /// Appends a cost, as four `f64`: enter, leave, the least and the most of a pair.
+    pub(crate) fn cost(&mut self, cost: &HookCost) -> &mut Self {
+        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
+            self.u64(value.to_bits());
         }
         self
     }
@@ -76,6 +86,21 @@ impl<'a> PayloadReader<'a> {
     /// The next number.
     pub fn u64(&mut self) -> u64 {
         crate::layout::u64_at(self.take(8), 0)
+    }
+
+    /// The next length of time in nanoseconds, as `f64`; what is no such thing is 0.
+    pub(crate) fn nanoseconds(&mut self) -> f64 {
+        Some(f64::from_bits(self.u64())).filter(|ns| ns.is_finite() && *ns >= 0.0).unwrap_or(0.0)
+    }
+
+    /// The next cost.
+    pub(crate) fn cost(&mut self) -> HookCost {
+        HookCost {
+            enter_ns: self.nanoseconds(),
+            leave_ns: self.nanoseconds(),
+            pair_low_ns: self.nanoseconds(),
+            pair_high_ns: self.nanoseconds(),
+        }
     }
 
     /// The next text; bytes that are not UTF-8 are replaced.

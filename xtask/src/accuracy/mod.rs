@@ -2,8 +2,8 @@
 //!
 //! `Shares` has four groups of functions whose calls differ by orders of magnitude, `Mixed` five that wait for
 //! different things. They measure, with the thread's own CPU clock, how long each group takes; bare runs give the truth
-//! and its spread, runs under the agent are interleaved with them. Call counts must be equal, shares within the limit of
-//! goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
+//! and its spread, runs under the agent are interleaved with them. Call counts must be equal, shares within the limit
+//! of goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
 
 mod shares;
 mod sleeps;

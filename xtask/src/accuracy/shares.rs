@@ -1,8 +1,8 @@
-//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy machine the wall time of a
-//! program tells more about the others than about itself.
+//! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy
+//! machine the wall time of a program tells more about the others than about itself.
 
 use clrscope_analysis::{Query, functions};
-use clrscope_recording::model::Process;
+use clrscope_recording::model::{HookCost, Process};
 use clrscope_testkit::Runtime;
 
 use crate::agents::{program as dll, under_agent};
@@ -60,10 +60,8 @@ struct Reported {
     shown: PerGroup,
     low: PerGroup,
     high: PerGroup,
-    enter_ns: f64,
-    leave_ns: f64,
-    pair_low_ns: f64,
-    pair_high_ns: f64,
+    /// Of a pair of hooks, where nothing better is known.
+    cost: HookCost,
     /// What the run itself found a pair to cost, where it could.
     pairs: Vec<Option<f64>>,
 }
@@ -106,13 +104,13 @@ fn print_clock(
     list: &[Reported],
 ) -> usize {
     let lone = program.groups.len() - 1;
-    let cost = |value: fn(&Reported) -> f64| of(list, value).median;
+    let cost = |value: fn(&HookCost) -> f64| of(list, |r| value(&r.cost)).median;
     println!(
         "\n{clock}: a pair of hooks {:.2} ns ({:.2} to {:.2}), {:.2} of it on the callee's time",
-        cost(|r| r.enter_ns + r.leave_ns),
-        cost(|r| r.pair_low_ns),
-        cost(|r| r.pair_high_ns),
-        cost(|r| r.leave_ns)
+        cost(|c| c.enter_ns + c.leave_ns),
+        cost(|c| c.pair_low_ns),
+        cost(|c| c.pair_high_ns),
+        cost(|c| c.leave_ns)
     );
     println!(
         "  group    calls        bare (spread)    raw     shown (spread)   off   bounds          a pair  found   P12"
@@ -194,7 +192,6 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         }
     }
     let process = &recording.processes[0];
-    let cost = process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default();
     Ok(Reported {
         calls,
         raw: shares(&measured),
@@ -202,10 +199,7 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         shown: shares(&shown),
         low: bounds(&least, &most),
         high: bounds(&most, &least),
-        enter_ns: cost.enter_ns,
-        leave_ns: cost.leave_ns,
-        pair_low_ns: cost.pair_low_ns,
-        pair_high_ns: cost.pair_high_ns,
+        cost: process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default(),
         pairs: program.groups.iter().map(|group| pair_in(process, &format!("{}::{group}", program.name))).collect(),
     })
 }

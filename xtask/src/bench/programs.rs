@@ -143,7 +143,8 @@ impl Bench {
         command.args(["-target:exe", "-langversion:12", "-nowarn:CS1998,CS8600,CS9236"]);
         command.args(sdk.reference_assemblies().iter().map(|file| format!("-reference:{}", file.display())));
         command.arg(format!("-out:{}", self.compiled.display())).arg("Dense.cs").current_dir(self.folder.path());
-        // On a busy machine the pool makes more threads, each with a tree of its own: always the same number, so that runs compare.
+        // On a busy machine the pool makes more threads, each with a tree of its own: always the same number, so that
+        // runs compare.
         command.env("DOTNET_ThreadPool_ForceMaxWorkerThreads", "4");
         Ok(command)
     }

@@ -25,7 +25,8 @@ pub(super) struct Series {
     pub(super) repeated: usize,
 }
 
-/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was disturbed, at most as many again.
+/// Runs `subject` and `base` in turn, `pairs` times, and repeats the pairs whose base half was disturbed, at most as
+/// many again.
 ///
 /// # Errors
 /// When a run fails, or when the two print different things.
@@ -83,14 +84,24 @@ mod tests {
         }
     }
 
+    fn took(user_ms: u64, system_ms: u64) -> Measured {
+        let (user, system) = (Duration::from_millis(user_ms), Duration::from_millis(system_ms));
+        Measured { user, system, wall: user + system, stdout: String::new() }
+    }
+
     #[test]
-    fn twice_the_work_is_about_twice_the_time() {
-        let once = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 1");
-        let twice = shell("i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; echo 1");
-        let series = measure(&twice, &once, 5).expect("both run");
-        assert_eq!(series.pairs, 5);
-        assert!(1.4 < series.ratio.median && series.ratio.median < 2.8, "{:?}", series.ratio);
-        assert!(series.more_ms.median > 0.0);
+    fn a_series_is_summed_up_pair_by_pair() {
+        let pairs = [(took(30, 0), took(10, 0)), (took(40, 5), took(20, 3)), (took(50, 0), took(40, 0))];
+        let series = summary(&pairs, 2);
+        assert_eq!((series.pairs, series.repeated), (3, 2));
+        assert_eq!((series.ratio.median, series.ratio.low, series.ratio.high), (2.0, 1.25, 3.0));
+        assert_eq!((series.more_ms.low, series.more_ms.high), (10.0, 22.0));
+        assert_eq!((series.seconds, series.wall), ((0.04, 0.02), (0.045, 0.023)));
+    }
+
+    #[test]
+    fn as_many_pairs_are_run_as_were_asked_for() {
+        assert_eq!(measure(&shell("echo 1"), &shell("echo 1"), 3).map(|series| series.pairs), Ok(3));
     }
 
     #[test]

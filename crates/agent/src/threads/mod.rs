@@ -122,7 +122,8 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     Some(record)
 }
 
-/// Sleeps until the helper thread has backed more of the table: threads can come faster than a busy machine lets it run.
+/// Sleeps until the helper thread has backed more of the table: threads can come faster than a busy machine lets it
+/// run.
 fn wait_for_record(registry: &Registry) -> Option<ThreadRecord> {
     let table = registry.writer.threads();
     let backed = table.backed();

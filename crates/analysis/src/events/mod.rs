@@ -8,6 +8,7 @@ mod names;
 mod replay;
 
 use clrscope_recording::events::{Group, Kind, Record, Tag, Thing, Value};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
 use clrscope_recording::request::Glob;
 
@@ -66,8 +67,6 @@ pub struct Events<'a> {
     pub rows: Vec<EventRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// Whether the instrument `events` ran in any selected process.
-    pub recorded: bool,
     names: Vec<EventNames<'a>>,
 }
 
@@ -177,12 +176,11 @@ fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
 /// The events of the selected processes and threads.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When no process or thread is meant, or `events` was not recorded.
 pub fn events<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, QueryProblem> {
     let mut found = Events::default();
     for selected in select::threads(recording, &query.query)? {
-        for arena in selected.process.events.iter().filter(|arena| arena.instrument == "events") {
-            found.recorded = true;
+        for arena in selected.process.arenas(instrument::EVENTS) {
             let names = EventNames::read(selected.process, arena);
             let mut rows = replay::replay(selected.process, arena, found.names.len());
             rows.retain(|row| wants(query, row, &names));
@@ -190,26 +188,22 @@ pub fn events<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events
             found.names.push(names);
         }
     }
+    if found.names.is_empty() {
+        return Err(QueryProblem::NotRecorded { view: "events", instrument: instrument::EVENTS });
+    }
     if query.interleave {
         // The sort is stable: what happened at the same time keeps its order.
         found.rows.sort_by_key(|row| row.time_ns);
     }
-    let limit = query.query.limit.unwrap_or(usize::MAX);
-    found.left_out = found.rows.len().saturating_sub(limit);
-    found.rows.truncate(limit);
+    found.left_out = query.query.cut(&mut found.rows);
     Ok(found)
 }
 
 fn wants(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
     let filters = &query.query;
-    let in_time = filters.since_ns.is_none_or(|since| row.time_ns >= since)
-        && filters.until_ns.is_none_or(|until| row.time_ns <= until);
-    let of_thread = match row.thread {
-        Some(thread) => filters.wants_thread(thread),
-        None => filters.threads.is_empty(),
-    };
+    let here_and_now = filters.wants_time(row.time_ns) && filters.wants_thread_if_known(row.thread);
     let in_group = query.groups.is_empty() || row.kind().group().is_some_and(|group| query.groups.contains(&group));
-    in_time && of_thread && in_group && wants_function(filters, row, names) && wants_name(query, row, names)
+    here_and_now && in_group && wants_function(filters, row, names) && wants_name(query, row, names)
 }
 
 fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {

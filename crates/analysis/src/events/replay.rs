@@ -3,8 +3,6 @@
 //! Only pairs nest. What was begun and never ended stands alone: the runtime leaves out the end of an
 //! unwind that reached its catcher, and that of a block which another exception left.
 
-use std::collections::BTreeMap;
-
 use clrscope_recording::events::{Kind, Phase, Records, Tag};
 use clrscope_recording::model::{EventArena, Process};
 
@@ -16,13 +14,9 @@ const REJECTED: &str = "the precompiled code was rejected";
 /// The rows of one process: its threads in the order in which they were first seen, each in the order of
 /// its events; then what belongs to no thread.
 pub(super) fn replay<'a>(process: &'a Process, arena: &'a EventArena, names: usize) -> Vec<EventRow<'a>> {
-    let mut by_thread: BTreeMap<u32, Vec<&'a [u8]>> = BTreeMap::new();
-    for chunk in &arena.chunks {
-        by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
-    }
     let mut rows = Vec::new();
     let mut unpaired = Unpaired::default();
-    for (thread, chunks) in by_thread {
+    for (thread, chunks) in arena.by_thread() {
         let thread = process.threads.get(thread as usize);
         let first = rows.len();
         let records = chunks.into_iter().flat_map(Records::new).filter(|record| record.kind.name().is_some());

@@ -9,14 +9,15 @@ mod story;
 
 use std::collections::BTreeMap;
 
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
 use clrscope_recording::request::Glob;
 
 use crate::events::EventNames;
 use crate::flow::Captured;
 use crate::flow::values::Types;
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
-use crate::rows::FunctionRef;
 use crate::select;
 
 /// Which exceptions.
@@ -144,10 +145,10 @@ pub struct Exceptions<'a> {
     pub each: Vec<Exception<'a>>,
     /// Throws by type and place, the most frequent first.
     pub groups: Vec<ExceptionGroup<'a>>,
-    /// Rows of `each` or `groups`, whichever is longer, that the limit leaves out.
-    pub left_out: (usize, usize),
-    /// Whether the instrument `exceptions` ran in any selected process.
-    pub recorded: bool,
+    /// Rows of `each` that the limit left out.
+    pub each_left_out: usize,
+    /// Rows of `groups` that the limit left out.
+    pub groups_left_out: usize,
     /// What arguments refer to, by process.
     types: BTreeMap<u32, Types>,
 }
@@ -177,24 +178,25 @@ impl<'a> Exception<'a> {
 /// The exceptions of the selected processes and threads.
 ///
 /// # Errors
-/// When no process or thread is meant.
+/// When no process or thread is meant, or `exceptions` was not recorded.
 pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Result<Exceptions<'a>, QueryProblem> {
-    let mut found = Exceptions::default();
+    let (mut found, mut is_recorded) = (Exceptions::default(), false);
     for selected in select::threads(recording, &query.query)? {
-        for arena in selected.process.events.iter().filter(|arena| arena.instrument == "exceptions") {
-            found.recorded = true;
+        for arena in selected.process.arenas(instrument::EXCEPTIONS) {
+            is_recorded = true;
             found.types.insert(selected.process.pid, Types::read(selected.process));
             let names = EventNames::read(selected.process, arena);
             found.each.extend(story::read(selected.process, arena, &names));
         }
     }
+    if !is_recorded {
+        return Err(QueryProblem::NotRecorded { view: "exceptions", instrument: instrument::EXCEPTIONS });
+    }
     number(&mut found.each);
     found.each.retain(|exception| wants(query, exception));
     found.groups = groups(&found.each);
-    let limit = query.query.limit.unwrap_or(usize::MAX);
-    found.left_out = (found.each.len().saturating_sub(limit), found.groups.len().saturating_sub(limit));
-    found.each.truncate(limit);
-    found.groups.truncate(limit);
+    found.each_left_out = query.query.cut(&mut found.each);
+    found.groups_left_out = query.query.cut(&mut found.groups);
     Ok(found)
 }
 
@@ -219,16 +221,11 @@ fn number(each: &mut Vec<Exception<'_>>) {
 
 fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     let filters = &query.query;
-    let in_time = filters.since_ns.is_none_or(|since| exception.time_ns >= since)
-        && filters.until_ns.is_none_or(|until| exception.time_ns <= until);
-    let of_thread = match exception.thread {
-        Some(thread) => filters.wants_thread(thread),
-        None => filters.threads.is_empty(),
-    };
+    let here_and_now = filters.wants_time(exception.time_ns) && filters.wants_thread_if_known(exception.thread);
     let of_type = query.types.is_empty() || query.types.iter().any(|glob| glob.matches(exception.type_name));
     let mut functions = exception.stack.iter().map(|frame| &frame.function).chain(&exception.catcher);
     let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.name()));
-    in_time && of_thread && of_type && of_function
+    here_and_now && of_type && of_function
 }
 
 /// Process, type, and module and signature of the thrower.

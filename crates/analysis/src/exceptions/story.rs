@@ -6,22 +6,16 @@
 //! for good, when the runtime itself catches, or at the end of a program that nobody saved. And up to .NET 9 it
 //! tells of a function twice when one of its blocks is on the stack. All that is made up for here.
 
-use std::collections::BTreeMap;
-
 use clrscope_recording::events::{Kind, Record, Records, Tag, Thing, Value};
-use clrscope_recording::model::{EventArena, Function, Module, Process, Thread};
+use clrscope_recording::model::{EventArena, Process, Thread};
 use rustc_hash::FxHashMap;
 
 use super::{Arguments, Exception, Filter, Frame, Inner};
 use crate::events::EventNames;
-use crate::rows::FunctionRef;
+use crate::function::FunctionRef;
 
 /// The stories of a process. Numbers count from 1 in the order of threads.
 pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &EventNames<'a>) -> Vec<Exception<'a>> {
-    let mut by_thread: BTreeMap<u32, Vec<&'a [u8]>> = BTreeMap::new();
-    for chunk in &arena.chunks {
-        by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
-    }
     let twice = [".NET 8.", ".NET 9."].iter().any(|version| process.runtime.starts_with(version));
     let mut told = Told {
         process,
@@ -32,7 +26,7 @@ pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &Even
         by_address: FxHashMap::default(),
     };
     told.read_stacks(arena);
-    for (thread, chunks) in by_thread {
+    for (thread, chunks) in arena.by_thread() {
         let mut thread =
             OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new(), arguments: Vec::new() };
         chunks.into_iter().flat_map(Records::new).for_each(|record| thread.take(&mut told, &record));
@@ -78,12 +72,7 @@ struct OnThread<'a> {
 
 impl<'a> Told<'a, '_> {
     fn function(&self, thing: Thing) -> FunctionRef<'a> {
-        static UNKNOWN: Function = UNKNOWN_FUNCTION;
-        static NO_MODULE: Module =
-            Module { name: String::new(), path: String::new(), version: String::new(), framework: false };
-        let function = self.names.function(Tag::FUNCTION, thing).unwrap_or(&UNKNOWN);
-        let module = self.process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
-        FunctionRef { pid: self.process.pid, function, module }
+        FunctionRef::of(self.process, self.names.function(Tag::FUNCTION, thing))
     }
 
     fn read_stacks(&mut self, arena: &'a EventArena) {
@@ -117,18 +106,6 @@ impl<'a> Told<'a, '_> {
         thing.and_then(|thing| self.names.name(tag, thing)).unwrap_or("(unknown)")
     }
 }
-
-/// What stands for a function that the recording has no name of.
-const UNKNOWN_FUNCTION: Function = Function {
-    name: String::new(),
-    signature: String::new(),
-    raw_name: String::new(),
-    module: 0,
-    token: 0,
-    kind: clrscope_recording::model::FunctionKind::Managed,
-    source: clrscope_recording::model::SourceKind::Plain,
-    flags: clrscope_recording::model::FunctionFlags { dynamic: false, unloaded: false },
-};
 
 impl<'a> OnThread<'a> {
     fn take(&mut self, told: &mut Told<'a, '_>, record: &Record<'a>) {

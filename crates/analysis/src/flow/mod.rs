@@ -6,12 +6,13 @@ mod decode;
 mod replay;
 pub(crate) mod values;
 
-use clrscope_recording::model::{Event, Process, Recording, Thread};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventChunk, Process, Recording, Thread};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::Catalog;
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
-use crate::rows::FunctionRef;
 use crate::select::{self, Selected};
 
 use decode::{Events, Raw};
@@ -119,8 +120,8 @@ impl<'a> FlowLog<'a> {
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });
         }
         let selected = select::threads(recording, query)?;
-        if selected.iter().all(|s| arenas(s.process).next().is_none()) {
-            return Err(QueryProblem::NotRecorded { view: "flow", instrument: "flow" });
+        if selected.iter().all(|s| s.process.arenas(instrument::FLOW).next().is_none()) {
+            return Err(QueryProblem::NotRecorded { view: "flow", instrument: instrument::FLOW });
         }
         Ok(Self { selected, query: query.clone(), max_depth })
     }
@@ -164,11 +165,6 @@ impl<'a> FlowLog<'a> {
 /// Looks at a row; whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
-/// The chunks of `flow` in a process.
-fn arenas(process: &Process) -> impl Iterator<Item = &clrscope_recording::model::EventArena> {
-    process.events.iter().filter(|arena| arena.instrument == "flow")
-}
-
 /// How many rows may still be shown.
 struct Limit {
     rows: u64,
@@ -191,15 +187,15 @@ struct ProcessWalk<'l, 'a> {
     wanted: Vec<bool>,
     types: values::Types,
     /// The chunks of each thread, by its id, in their order.
-    chunks: FxHashMap<u32, Vec<&'a Event>>,
+    chunks: FxHashMap<u32, Vec<&'a EventChunk>>,
 }
 
 impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn new(log: &'l FlowLog<'a>, process: &'a Process) -> Self {
         let catalog = Catalog::new(process);
         let wanted = catalog.wanted(&log.query);
-        let mut chunks: FxHashMap<u32, Vec<&'a Event>> = FxHashMap::default();
-        for chunk in arenas(process).flat_map(|arena| &arena.chunks) {
+        let mut chunks: FxHashMap<u32, Vec<&'a EventChunk>> = FxHashMap::default();
+        for chunk in process.arenas(instrument::FLOW).flat_map(|arena| &arena.chunks) {
             if let Some(thread) = process.threads.get(chunk.thread as usize) {
                 chunks.entry(thread.id).or_default().push(chunk);
             }
@@ -277,8 +273,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         let query = &self.log.query;
         self.wanted.get(row.id as usize).copied().unwrap_or(true)
             && self.log.max_depth.is_none_or(|most| row.depth <= most)
-            && query.since_ns.is_none_or(|since| row.time_ns >= since)
-            && query.until_ns.is_none_or(|until| row.time_ns <= until)
+            && query.wants_time(row.time_ns)
     }
 
     fn summary(&self, calls: &[u64]) -> impl Iterator<Item = FlowFunction<'a>> {

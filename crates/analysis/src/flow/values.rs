@@ -1,6 +1,6 @@
 //! Arguments and results, from bytes to values.
 
-use clrscope_recording::layout::{u32_at, u64_at, value};
+use clrscope_recording::layout::{instrument, u32_at, u64_at, value};
 use clrscope_recording::model::Process;
 use clrscope_recording::payload::PayloadReader;
 use rustc_hash::FxHashMap;
@@ -158,8 +158,7 @@ impl Types {
     /// Reads the dictionary of a process; empty where none was recorded.
     pub(crate) fn read(process: &Process) -> Self {
         let mut types = Self::default();
-        let arenas = process.events.iter().filter(|arena| arena.instrument == "flow-types");
-        for chunk in arenas.flat_map(|arena| &arena.chunks) {
+        for chunk in process.arenas(instrument::FLOW_TYPES).flat_map(|arena| &arena.chunks) {
             let bytes = chunk.bytes.load();
             let mut rest: &[u8] = &bytes;
             while let Some((head, after)) = rest.split_at_checked(4) {

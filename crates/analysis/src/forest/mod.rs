@@ -10,12 +10,62 @@ mod walk;
 
 use clrscope_recording::model::{Recording, Thread};
 
+use crate::columns::Columns;
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{Pruned, Tree, TreeNode, TreeOptions};
 use crate::select::{self, Selected};
+use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
-use crate::views::functions::{ProcessSums, columns};
+use crate::views::process::ProcessSums;
 use walk::{Names, Walk};
+
+/// One node of the view `tree`. Nodes come in preorder: the children of a node at depth d are the
+/// nodes at depth d + 1 that follow it before the next one at depth d or less.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeNode<'a> {
+    /// 0 for the outermost functions.
+    pub depth: u32,
+    /// How many children of it follow.
+    pub children: u32,
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// The thread, in per-thread reports.
+    pub thread: Option<&'a Thread>,
+    /// Calls and times of this path alone; inclusive is the whole subtree.
+    pub times: Times,
+    /// Every path merged here was first entered by a tail call: the function that made the call has
+    /// ended and is a sibling.
+    pub by_tail_call: bool,
+}
+
+/// What a tree leaves out, so that it can be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TreeOptions {
+    /// Nodes with a smaller share of the selected time are left out with everything below them.
+    pub min_share: f64,
+    /// Nodes at this depth and beyond are left out; `None` keeps all.
+    pub max_depth: Option<u32>,
+}
+
+/// What was left out of a tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Subtrees left out (not the nodes within them).
+    pub subtrees: u64,
+    /// Their inclusive time.
+    pub inclusive_ns: u64,
+}
+
+/// The view `tree`, all at once; for large ones walk it instead.
+#[derive(Debug, Clone, Default)]
+pub struct Tree<'a> {
+    /// The nodes in preorder.
+    pub nodes: Vec<TreeNode<'a>>,
+    /// What the options left out.
+    pub pruned: Pruned,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
 
 /// The merged trees of the selected part of a recording, ready to be walked.
 pub struct Forest<'a> {
@@ -68,7 +118,7 @@ impl<'a> Forest<'a> {
         let mut pruned = Pruned::default();
         for selected in &self.selected {
             let names = Names::new(selected, &self.query);
-            let columns = columns(selected, &names.catalog, &self.query);
+            let columns = Columns::new(selected, &names.catalog, &self.query);
             for (threads, shown) in self.sets(selected) {
                 let mut walk = Walk::new(self, &names, columns.clone(), threads, shown, options);
                 walk.run(&mut visit)?;

@@ -6,15 +6,15 @@ use clrscope_recording::model::{NodeTime, ROOT, Thread};
 
 use super::loaded::{FittedCosts, Loaded, RangeSums, add_times};
 use super::share::{Claim, share_out};
-use super::{Forest, TreeNode, TreeOptions};
+use super::{Forest, Pruned, TreeNode, TreeOptions};
 use crate::catalog::{Catalog, Role, Slot};
+use crate::columns::Columns;
 use crate::cost::Hooks;
 use crate::parallel::fold;
 use crate::query::{Query, Sort};
-use crate::rows::{Pruned, Times};
 use crate::select::Selected;
 use crate::sums::{ByFunction, Summer};
-use crate::times::Columns;
+use crate::times::Times;
 
 /// A node of some thread's tree: which tree, which node.
 type Member = (u32, u32);

@@ -14,7 +14,6 @@ use clrscope_recording::model::{CallTree, NodeTime};
 
 use crate::catalog::{Catalog, Place, Role, Slot};
 use crate::cost::{Cost, Hooks};
-use crate::preorder::renumber;
 use count::{Counter, Counts};
 use pass::{Cell, Frame};
 
@@ -153,7 +152,7 @@ impl Summer {
         self.forget();
         let mut max_depth = self.pass(tree, catalog, keys);
         if max_depth.is_none() {
-            *tree = renumber(tree);
+            *tree = tree.in_preorder().into_owned();
             self.forget();
             max_depth = self.pass(tree, catalog, keys);
         }

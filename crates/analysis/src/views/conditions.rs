@@ -2,10 +2,10 @@
 
 use clrscope_recording::model::{CallsInfo, Fact, Process, Recording};
 
-use super::functions::ProcessSums;
+use super::process::ProcessSums;
 use crate::query::{Query, QueryProblem};
-use crate::rows::Totals;
 use crate::select;
+use crate::times::Totals;
 
 /// How the selected part of a recording came about.
 #[derive(Debug, Clone, Default)]

@@ -1,17 +1,55 @@
-//! The view `functions`, and the sums that most other views start from.
+//! The view `functions`.
+
+use std::cmp::Ordering;
 
 use clrscope_recording::model::{Recording, Thread};
 
-use super::conditions::conditions_of;
-use super::threads::{ThreadOwn, thread_row};
-use crate::catalog::{Catalog, Role, Slot};
-use crate::cost::Cost;
-use crate::parallel::fold;
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{FunctionRow, Functions, ThreadRow, Times, Totals};
-use crate::select::{self, Selected};
-use crate::sums::{ByFunction, Summed, Summer};
-use crate::times::Columns;
+use crate::select;
+use crate::times::Times;
+
+/// One row of `functions`: an instantiation or overload in one process, or in one thread of it.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionRow<'a> {
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// The thread, in per-thread reports.
+    pub thread: Option<&'a Thread>,
+    /// Calls and times.
+    pub times: Times,
+    /// How many activations of it lay on one stack at once, at most; 1 without recursion.
+    pub max_recursion: u32,
+    /// How many threads called it.
+    pub threads: u32,
+}
+
+impl FunctionRow<'_> {
+    /// Order of two rows under `sort`.
+    #[must_use]
+    pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+        let by_key = match sort {
+            Sort::Recursion => other.max_recursion.cmp(&self.max_recursion),
+            Sort::Module => self.function.module().cmp(other.function.module()),
+            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+        };
+        let thread = |row: &Self| row.thread.map_or(0, |t| t.id);
+        by_key.then_with(|| self.function.compare(&other.function)).then_with(|| thread(self).cmp(&thread(other)))
+    }
+}
+
+/// The view `functions`.
+#[derive(Debug, Clone, Default)]
+pub struct Functions<'a> {
+    /// The rows, ordered and limited.
+    pub rows: Vec<FunctionRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
 
 /// Rows per function, merged over the threads of a process or one per thread.
 ///
@@ -33,184 +71,7 @@ pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Function
     }
     let sort = query.sort.unwrap_or(Sort::Exclusive);
     out.rows.sort_by(|a, b| a.compare(b, sort));
-    out.left_out = limit(&mut out.rows, query);
+    out.left_out = query.cut(&mut out.rows);
     out.conditions = conditions_of(recording, query, &totals);
     Ok(out)
-}
-
-/// Cuts rows at the query's limit and returns how many went.
-pub(crate) fn limit<T>(rows: &mut Vec<T>, query: &Query) -> usize {
-    let before = rows.len();
-    rows.truncate(query.limit.unwrap_or(usize::MAX));
-    before - rows.len()
-}
-
-/// A row in the making.
-#[derive(Debug, Clone, Copy, Default)]
-struct Merged {
-    times: Times,
-    max_recursion: u32,
-    threads: u32,
-}
-
-impl Merged {
-    fn add(&mut self, other: &Self) {
-        self.times.add(&other.times);
-        self.max_recursion = self.max_recursion.max(other.max_recursion);
-        self.threads = self.threads.saturating_add(other.threads);
-    }
-}
-
-/// The sums of one process.
-pub(crate) struct ProcessSums<'a> {
-    pub(crate) catalog: Catalog<'a>,
-    pub(crate) totals: Totals,
-    pub(crate) threads: Vec<ThreadRow<'a>>,
-    merged: Vec<Merged>,
-    per_thread: Vec<(u32, &'a Thread, Merged)>,
-}
-
-impl<'a> ProcessSums<'a> {
-    /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
-    pub(crate) fn new(selected: &Selected<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(selected.process);
-        let columns = columns(selected, &catalog, query);
-        let new = || (Summer::default(), Part::default());
-        let parts = fold(selected.threads.len(), new, |(summer, part), at| {
-            let thread = selected.threads[at];
-            let mut tree = thread.tree.load();
-            let mut keys = ByFunction { root: catalog.root() };
-            let summed = summer.sum(&mut tree, &catalog, &columns.cost, &mut keys);
-            part.take(selected.process.pid, thread, &catalog, &columns, &summed, query.per_thread);
-        });
-        let mut all = Part::default();
-        for (_, part) in parts {
-            all.join(part);
-        }
-        let order = |t: &ThreadRow<'_>| selected.threads.iter().position(|known| std::ptr::eq(*known, t.thread));
-        all.threads.sort_by_cached_key(order);
-        Self { catalog, totals: all.totals, threads: all.threads, merged: all.merged, per_thread: all.per_thread }
-    }
-
-    /// One row per wanted function that was called or has time.
-    pub(crate) fn rows(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
-        let seen = self.merged.iter().enumerate().filter(|(slot, m)| m.threads > 0 && wanted.get(*slot) == Some(&true));
-        seen.map(|(slot, merged)| self.row(slot as u32, merged, None))
-    }
-
-    /// The row of one function over all threads, if it was called or has time.
-    pub(crate) fn row_of(&self, slot: Slot) -> Option<FunctionRow<'a>> {
-        let merged = self.merged.get(slot as usize).filter(|m| m.threads > 0)?;
-        Some(self.row(slot, merged, None))
-    }
-
-    fn rows_per_thread(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
-        let seen = self.per_thread.iter().filter(|(slot, ..)| wanted.get(*slot as usize) == Some(&true));
-        seen.map(|(slot, thread, merged)| self.row(*slot, merged, Some(*thread)))
-    }
-
-    fn row(&self, slot: u32, merged: &Merged, thread: Option<&'a Thread>) -> FunctionRow<'a> {
-        FunctionRow {
-            function: self.catalog.function(slot),
-            thread,
-            times: merged.times,
-            max_recursion: merged.max_recursion,
-            threads: merged.threads,
-        }
-    }
-}
-
-/// How the columns of a process's rows are made.
-pub(crate) fn columns(selected: &Selected<'_>, catalog: &Catalog<'_>, query: &Query) -> Columns {
-    let calls = selected.process.calls.as_ref();
-    Columns {
-        cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
-        raw: query.raw,
-        cpu: calls.is_some_and(|c| c.cpu_measured),
-    }
-}
-
-/// What one worker has summed; joining parts gives the same whatever their order.
-#[derive(Default)]
-struct Part<'a> {
-    merged: Vec<Merged>,
-    per_thread: Vec<(u32, &'a Thread, Merged)>,
-    threads: Vec<ThreadRow<'a>>,
-    totals: Totals,
-}
-
-impl<'a> Part<'a> {
-    fn take(
-        &mut self,
-        pid: u32,
-        thread: &'a Thread,
-        catalog: &Catalog<'_>,
-        columns: &Columns,
-        summed: &Summed<'_, ByFunction>,
-        keep_rows: bool,
-    ) {
-        let mut totals = Totals { cpu_ns: columns.cpu.then_some(0), ..Totals::default() };
-        let mut own = ThreadOwn::default();
-        self.merged.resize(self.merged.len().max(catalog.len()), Merged::default());
-        for (slot, sums) in summed.entries() {
-            let times = columns.times(slot, &sums);
-            count(&mut totals, catalog, slot, &times, columns.raw);
-            if slot == catalog.root() {
-                own.outside_ns = times.exclusive_ns;
-                continue;
-            }
-            if catalog.role(slot) != Role::Suspended {
-                own.running_ns = own.running_ns.saturating_add(times.exclusive_ns);
-            }
-            let called = times.calls > 0 || sums.own != Default::default();
-            if !called && sums.inclusive == Default::default() {
-                continue;
-            }
-            let row = Merged { times, max_recursion: sums.max_recursion, threads: 1 };
-            self.merged[slot as usize].add(&row);
-            if keep_rows {
-                self.per_thread.push((slot, thread, row));
-            }
-        }
-        self.totals.add(&totals);
-        self.threads.push(thread_row(pid, thread, &totals, own, summed.max_depth));
-    }
-
-    fn join(&mut self, other: Self) {
-        self.merged.resize(self.merged.len().max(other.merged.len()), Merged::default());
-        for (mine, theirs) in self.merged.iter_mut().zip(&other.merged) {
-            mine.add(theirs);
-        }
-        self.per_thread.extend(other.per_thread);
-        self.threads.extend(other.threads);
-        self.totals.add(&other.totals);
-    }
-}
-
-/// Adds a function's row, or the thread's own time, to the totals of its thread.
-fn count(totals: &mut Totals, catalog: &Catalog<'_>, slot: u32, times: &Times, raw: bool) {
-    let share = Totals {
-        profiler_ns: times.profiler_ns,
-        profiler_low_ns: times.profiler_low_ns,
-        profiler_high_ns: times.profiler_high_ns,
-        ..Totals::default()
-    };
-    totals.add(&share);
-    let own = times.exclusive_ns.saturating_add(if raw { times.profiler_ns } else { 0 });
-    if slot == catalog.root() {
-        totals.outside_ns = totals.outside_ns.saturating_add(own);
-        return;
-    }
-    let role = catalog.role(slot);
-    let sums = Totals {
-        calls: if role.is_call() { times.calls } else { 0 },
-        functions_ns: own,
-        jit_ns: if role == Role::Jit { times.exclusive_ns } else { 0 },
-        suspended_ns: if role == Role::Suspended { times.exclusive_ns } else { 0 },
-        cpu_ns: times.exclusive_cpu_ns,
-        truncated_calls: if role == Role::Truncated { times.calls } else { 0 },
-        truncated_ns: if role == Role::Truncated { times.exclusive_ns } else { 0 },
-        ..Totals::default()
-    };
-    totals.add(&sums);
 }

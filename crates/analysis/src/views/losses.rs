@@ -1,11 +1,27 @@
 //! The view `losses`.
 
-use clrscope_recording::model::Recording;
+use clrscope_recording::model::{Loss, Problem, Recording};
 
-use super::functions::limit;
 use crate::query::{Query, QueryProblem};
-use crate::rows::{LossRow, Losses};
 use crate::select;
+
+/// One row of `losses`.
+#[derive(Debug, Clone, Copy)]
+pub struct LossRow<'a> {
+    /// The process.
+    pub pid: u32,
+    /// Reason, count, first and last time.
+    pub loss: &'a Loss,
+}
+
+/// The view `losses`.
+#[derive(Debug, Clone, Default)]
+pub struct Losses<'a> {
+    /// The rows, by process and reason.
+    pub rows: Vec<LossRow<'a>>,
+    /// What could not be read.
+    pub problems: &'a [Problem],
+}
 
 /// What was lost, process by process in the order of the reasons, and what could not be read.
 /// Losses are counted per process: a selection of threads or functions changes nothing.
@@ -15,15 +31,10 @@ use crate::select;
 pub fn losses<'a>(recording: &'a Recording, query: &Query) -> Result<Losses<'a>, QueryProblem> {
     let mut rows = Vec::new();
     for process in select::processes(recording, query)? {
-        let mut own: Vec<_> = process.losses.iter().filter(|l| in_time(query, l.first_ns, l.last_ns)).collect();
+        let mut own: Vec<_> = process.losses.iter().filter(|l| query.wants_span(l.first_ns, l.last_ns)).collect();
         own.sort_by_key(|l| (l.reason, l.first_ns, l.last_ns, l.count));
         rows.extend(own.into_iter().map(|loss| LossRow { pid: process.pid, loss }));
     }
-    limit(&mut rows, query);
+    query.cut(&mut rows);
     Ok(Losses { rows, problems: &recording.problems })
-}
-
-/// Whether something that happened from `first` to `last` touches the time asked for.
-fn in_time(query: &Query, first: u64, last: u64) -> bool {
-    query.since_ns.is_none_or(|since| last >= since) && query.until_ns.is_none_or(|until| first <= until)
 }

@@ -3,11 +3,39 @@
 use clrscope_recording::model::{Module, Recording};
 use rustc_hash::FxHashMap;
 
-use super::conditions::conditions_of;
-use super::functions::{ProcessSums, limit};
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{ModuleRow, Modules, add_known};
 use crate::select;
+use crate::times::add_known;
+
+/// One row of `modules`.
+#[derive(Debug, Clone, Copy)]
+pub struct ModuleRow<'a> {
+    /// The process.
+    pub pid: u32,
+    /// Name, path, version.
+    pub module: &'a Module,
+    /// How many of its functions were called.
+    pub functions: u64,
+    /// Calls of them.
+    pub calls: u64,
+    /// Exclusive wall time of them.
+    pub exclusive_ns: u64,
+    /// Exclusive CPU time of them, where measured.
+    pub exclusive_cpu_ns: Option<u64>,
+}
+
+/// The view `modules`.
+#[derive(Debug, Clone, Default)]
+pub struct Modules<'a> {
+    /// The rows, ordered and limited.
+    pub rows: Vec<ModuleRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
 
 /// Rows per module of each process: the sums of its functions. What belongs to no module, such as
 /// compilation and suspensions, is one row without a name.
@@ -27,7 +55,7 @@ pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a
     }
     let sort = query.sort.unwrap_or(Sort::Exclusive);
     rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| identity(a).cmp(&identity(b))));
-    let left_out = limit(&mut rows, query);
+    let left_out = query.cut(&mut rows);
     Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, &totals) })
 }
 

@@ -1,14 +1,89 @@
 //! The views `callers` and `callees`, and the whole call graph.
 
+use std::cmp::Ordering;
+
 use clrscope_recording::model::Recording;
 
-use super::conditions::conditions_of;
-use super::functions::{ProcessSums, columns, limit};
+use super::conditions::{Conditions, conditions_of};
+use super::functions::FunctionRow;
+use super::process::ProcessSums;
 use crate::catalog::{Catalog, Slot};
+use crate::columns::Columns;
 use crate::edges::{Edge, edges};
+use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, Times};
 use crate::select;
+use crate::times::Times;
+
+/// One row of `callers` or `callees`: the function on the other side, with the calls and times of
+/// that edge alone (inclusive counts activations that are not within another of the same edge).
+#[derive(Debug, Clone, Copy)]
+pub struct EdgeRow<'a> {
+    /// The caller or callee; `None` where a thread itself is the caller.
+    pub function: Option<FunctionRef<'a>>,
+    /// Calls and times of the callee along this edge.
+    pub times: Times,
+}
+
+impl EdgeRow<'_> {
+    /// Order of two rows under `sort`; a thread comes before functions that are otherwise equal.
+    #[must_use]
+    pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+        let module = |row: &Self| row.function.map_or("", |f| f.module());
+        let by_key = match sort {
+            Sort::Module => module(self).cmp(module(other)),
+            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+        };
+        by_key.then_with(|| match (&self.function, &other.function) {
+            (Some(a), Some(b)) => a.compare(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        })
+    }
+}
+
+/// The view `callers` or `callees`.
+#[derive(Debug, Clone, Default)]
+pub struct NeighboursView<'a> {
+    /// One item for each function that matches, the one with the most exclusive time first.
+    pub items: Vec<Neighbours<'a>>,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// One function with its callers or callees.
+#[derive(Debug, Clone)]
+pub struct Neighbours<'a> {
+    /// The function.
+    pub function: FunctionRow<'a>,
+    /// The other side, ordered and limited.
+    pub rows: Vec<EdgeRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+}
+
+/// The call graph.
+#[derive(Debug, Clone, Default)]
+pub struct CallGraph<'a> {
+    /// The nodes.
+    pub functions: Vec<FunctionRow<'a>>,
+    /// The edges, ordered by caller and callee.
+    pub edges: Vec<GraphEdge>,
+    /// Functions that the limit left out, with their edges.
+    pub left_out: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// An edge of the call graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphEdge {
+    /// Index into [`CallGraph::functions`].
+    pub caller: usize,
+    /// Index into [`CallGraph::functions`].
+    pub callee: usize,
+    /// Calls and times of the callee along this edge.
+    pub times: Times,
+}
 
 /// Which end of an edge a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +139,7 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
         totals.push((selected.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let is_wanted = |slot: Slot| wanted.get(slot as usize) == Some(&true);
-        let edges = edges(&selected, &sums.catalog, &columns(&selected, &sums.catalog, query), |edge| {
+        let edges = edges(&selected, &sums.catalog, &Columns::new(&selected, &sums.catalog, query), |edge| {
             is_wanted(side.ends(edge).0)
         });
         let about = (0..sums.catalog.len() as Slot).filter(|&slot| is_wanted(slot));
@@ -97,7 +172,7 @@ fn rows<'a>(
     let mut rows: Vec<_> = mine.map(row).collect();
     let sort = query.sort.unwrap_or(Sort::Inclusive);
     rows.sort_by(|a, b| a.compare(b, sort));
-    let left_out = limit(&mut rows, query);
+    let left_out = query.cut(&mut rows);
     (rows, left_out)
 }
 
@@ -118,13 +193,13 @@ pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGra
         // Threads call nothing that calls them, and are drawn by nobody.
         wanted.push(false);
         let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
-        let edges = edges(&selected, &sums.catalog, &columns(&selected, &sums.catalog, query), both);
+        let edges = edges(&selected, &sums.catalog, &Columns::new(&selected, &sums.catalog, query), both);
         let mut kept: Vec<_> = (0..sums.catalog.len() as Slot)
             .filter(|&s| wanted[s as usize])
             .filter_map(|s| Some((s, sums.row_of(s)?)))
             .collect();
         kept.sort_by(|a, b| a.1.compare(&b.1, query.sort.unwrap_or(Sort::Exclusive)));
-        graph.left_out += limit(&mut kept, query);
+        graph.left_out += query.cut(&mut kept);
         let mut numbers = vec![None; sums.catalog.len()];
         for (slot, row) in kept {
             numbers[slot as usize] = Some(graph.functions.len());

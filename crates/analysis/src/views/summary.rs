@@ -3,9 +3,31 @@
 use clrscope_recording::model::{FunctionKind, Recording};
 use rustc_hash::FxHashMap;
 
-use super::functions::functions;
+use super::conditions::Conditions;
+use super::functions::{FunctionRow, Functions, functions};
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{Finding, FunctionRow, Functions, Summary};
+
+/// One sentence of the summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The sentence.
+    pub text: String,
+    /// The share it speaks of, 0 to 1.
+    pub share: f64,
+}
+
+/// The view `summary`.
+#[derive(Debug, Clone, Default)]
+pub struct Summary<'a> {
+    /// What stands out, the most important first.
+    pub findings: Vec<Finding>,
+    /// The ten first functions by exclusive time.
+    pub top: Vec<FunctionRow<'a>>,
+    /// Functions that were called in all.
+    pub functions: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
 
 /// Rows in [`Summary::top`] unless the query has a limit.
 const TOP: usize = 10;

@@ -2,11 +2,49 @@
 
 use clrscope_recording::model::{Recording, Thread};
 
-use super::conditions::conditions_of;
-use super::functions::{ProcessSums, limit};
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::rows::{ThreadRow, Threads, Totals};
 use crate::select;
+use crate::times::Totals;
+
+/// One row of `threads`.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadRow<'a> {
+    /// The process.
+    pub pid: u32,
+    /// Ids, name, role, times of creation and end.
+    pub thread: &'a Thread,
+    /// Wall time inside recorded functions, without suspensions and the profiler's share.
+    pub running_ns: u64,
+    /// Wall time outside every recorded function, without the profiler's share.
+    pub outside_ns: u64,
+    /// CPU time, where measured.
+    pub cpu_ns: Option<u64>,
+    /// Time suspended by the runtime.
+    pub suspended_ns: u64,
+    /// The profiler's share.
+    pub profiler_ns: u64,
+    /// The share is believed to be at least this.
+    pub profiler_low_ns: u64,
+    /// The share is believed to be at most this.
+    pub profiler_high_ns: u64,
+    /// Calls of functions, without compilations and suspensions.
+    pub calls: u64,
+    /// Deepest path, in functions.
+    pub max_depth: u32,
+}
+
+/// The view `threads`.
+#[derive(Debug, Clone, Default)]
+pub struct Threads<'a> {
+    /// The rows, ordered and limited.
+    pub rows: Vec<ThreadRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
 
 /// The threads of the selected processes, in the order in which they were first seen, or by `calls`,
 /// `suspended`, `profiler`, a CPU key or any other time (by running time) when the query sorts.
@@ -26,7 +64,7 @@ pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a
         // The sort is stable: equal threads keep their order.
         rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| name(a, sort).cmp(name(b, sort))));
     }
-    let left_out = limit(&mut rows, query);
+    let left_out = query.cut(&mut rows);
     Ok(Threads { rows, left_out, conditions: conditions_of(recording, query, &totals) })
 }
 

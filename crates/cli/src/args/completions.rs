@@ -3,6 +3,8 @@
 use clap::Args;
 use clap_complete::Shell;
 
+use crate::commands::completions::Options;
+
 const EXAMPLES: &str = "\
 Example:
   clrscope completions bash > ~/.local/share/bash-completion/completions/clrscope";
@@ -17,7 +19,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn into_shell(self) -> Shell {
-        self.shell
+    pub(super) fn into_options(self, command_line: clap::Command) -> Options {
+        Options { shell: self.shell, command_line }
     }
 }

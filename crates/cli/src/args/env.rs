@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::RecordingArgs;
+use super::recording::RecordingArgs;
 use crate::commands::env::{Form, Options};
 use crate::errors::Failure;
 

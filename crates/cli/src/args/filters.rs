@@ -2,9 +2,8 @@
 
 use clap::Args;
 use clrscope_analysis::{Query, Sort, ThreadSelector};
-use clrscope_recording::request::{Glob, RequestError, parse_duration};
+use clrscope_recording::request::{Glob, Pattern, RequestError, parse_duration};
 
-use super::run::patterns;
 use crate::errors::{Failure, quoted};
 
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
@@ -71,6 +70,21 @@ impl Filters {
             raw: self.raw,
         })
     }
+}
+
+/// Patterns of functions, for every option that takes them.
+pub(super) fn patterns(option: &str, texts: &[String]) -> Result<Vec<Pattern>, Failure> {
+    texts.iter().map(|text| pattern(option, text)).collect()
+}
+
+fn pattern(option: &str, text: &str) -> Result<Pattern, Failure> {
+    Pattern::parse(text).map_err(|error| {
+        Failure::usage(
+            format!("'{option}' does not take {}", quoted(text)),
+            error.why,
+            "write [assembly]Namespace.Type::Method with * and ?, each part optional",
+        )
+    })
 }
 
 fn time(option: &str, text: &str) -> Result<u64, Failure> {

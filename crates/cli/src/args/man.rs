@@ -21,7 +21,7 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn into_options(self) -> Options {
-        Options { directory: self.directory }
+    pub(super) fn into_options(self, command_line: clap::Command) -> Options {
+        Options { directory: self.directory, command_line }
     }
 }

@@ -9,6 +9,7 @@ mod filters;
 mod man;
 mod new;
 mod pack;
+mod recording;
 mod report;
 mod run;
 mod usage;
@@ -79,7 +80,7 @@ fn known_command(word: Option<&OsString>) -> Option<&str> {
 }
 
 /// The whole command line as a description, for completions and the man page.
-pub(crate) fn description() -> clap::Command {
+fn description() -> clap::Command {
     CommandLine::command()
 }
 
@@ -94,8 +95,8 @@ impl Command {
             Self::Doctor(args) => Task::Doctor(args.into_options()),
             Self::Env(args) => Task::Env(Box::new(args.into_options()?)),
             Self::New(args) => Task::New(args.into_options()?),
-            Self::Completions(args) => Task::Completions(args.into_shell()),
-            Self::Man(args) => Task::Man(args.into_options()),
+            Self::Completions(args) => Task::Completions(Box::new(args.into_options(description()))),
+            Self::Man(args) => Task::Man(Box::new(args.into_options(description()))),
         })
     }
 }

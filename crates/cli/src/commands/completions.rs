@@ -2,15 +2,23 @@
 
 use clap_complete::Shell;
 
-use crate::args;
 use crate::errors::Failure;
 
-/// Prints the completions of `shell`.
+/// What to generate.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// For which shell.
+    pub(crate) shell: Shell,
+    /// The description.
+    pub(crate) command_line: clap::Command,
+}
+
+/// Prints the completions.
 ///
 /// # Errors
 /// When they can't be written.
-pub(crate) fn perform(shell: Shell) -> Result<(), Failure> {
+pub(crate) fn perform(mut options: Options) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::description(), "clrscope", &mut script);
+    clap_complete::generate(options.shell, &mut options.command_line, "clrscope", &mut script);
     super::print(&String::from_utf8_lossy(&script))
 }

@@ -7,7 +7,7 @@ use std::path::{self, PathBuf};
 use clrscope_recording::request::Request;
 
 use crate::agent_file;
-use crate::errors::{Failure, reason, shown};
+use crate::errors::{Failure, reason, shell_word, shown};
 use crate::launch::agent_variables;
 use crate::programs;
 
@@ -82,15 +82,6 @@ fn json(variables: &[(String, OsString)]) -> String {
 
 fn text(value: &OsStr) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
-}
-
-/// In single quotes nothing is special but the quote itself.
-fn shell_word(value: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !value.is_empty() && value.chars().all(plain) {
-        return value.to_owned();
-    }
-    format!("'{}'", value.replace('\'', "'\\''"))
 }
 
 /// In double quotes a Dockerfile expands variables and knows the backslash.

@@ -41,22 +41,11 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     if matches!(options.format, Format::Text) {
         say_unmatched(&recording);
     }
-    let found = select(&recording, &options.query)?;
+    let found = events(&recording, &options.query).map_err(|problem| query_failure(&problem))?;
     match &options.folder {
         Some(folder) => write_files(folder, &recording, &found),
         None => terminal::stream(|out| write(out, options, &recording, &found)).map_err(|e| super::cannot_print(&e)),
     }
-}
-
-/// The events; refuses where the instrument did not run.
-fn select<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, Failure> {
-    let found = events(recording, query).map_err(|problem| query_failure(&problem))?;
-    if found.recorded { Ok(found) } else { Err(no_events(recording)) }
-}
-
-fn no_events(recording: &Recording) -> Failure {
-    let why = format!("it was made with '{}'", recording.run.instruments);
-    Failure::new("the recording has no events", why, "record them with 'clrscope run -i events -- PROGRAM'")
 }
 
 fn write(out: &mut dyn Write, options: &Options, recording: &Recording, found: &Events<'_>) -> io::Result<()> {
@@ -128,8 +117,7 @@ fn follow_log(options: &Options) -> Result<(), Failure> {
     let mut seen = Seen::default();
     follow(&options.recording, "events", |recording| {
         let found = match events(recording, &query) {
-            Ok(found) if found.recorded => found,
-            Ok(_) => return Ok(Look::NotYet(no_events(recording))),
+            Ok(found) => found,
             Err(problem) => return Look::unanswered(&problem),
         };
         let is_read = terminal::stream_on(|out| print_new(out, &found, &mut seen));

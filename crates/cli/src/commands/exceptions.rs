@@ -40,11 +40,6 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     let query =
         ExceptionQuery { query: Query { limit, ..options.query.query.clone() }, types: options.query.types.clone() };
     let found = exceptions(&recording, &query).map_err(|problem| query_failure(&problem))?;
-    if !found.recorded {
-        let why = format!("it was made with '{}'", recording.run.instruments);
-        let hint = "record them with 'clrscope run -i exceptions -- PROGRAM'";
-        return Err(Failure::new("the recording has no exceptions", why, hint));
-    }
     if is_text {
         let width = terminal::width();
         let about = conditions(&recording, &query.query).map_err(|problem| query_failure(&problem))?;

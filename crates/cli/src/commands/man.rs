@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap_mangen::Man;
 
-use crate::args;
 use crate::errors::{Failure, reason, shown};
 
 /// Where the pages go.
@@ -14,22 +13,24 @@ use crate::errors::{Failure, reason, shown};
 pub(crate) struct Options {
     /// A folder for a page per command; stdout, with the main page alone, when `None`.
     pub(crate) directory: Option<PathBuf>,
+    /// The description.
+    pub(crate) command_line: clap::Command,
 }
 
 /// Prints the main page or writes them all.
 ///
 /// # Errors
 /// When they can't be written.
-pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: Options) -> Result<(), Failure> {
     match &options.directory {
-        Some(folder) => write_all(folder).map_err(|error| {
+        Some(folder) => write_all(folder, options.command_line).map_err(|error| {
             Failure::new(
                 format!("cannot write the pages to {}", shown(folder)),
                 reason(&error),
                 "choose a folder of yours",
             )
         }),
-        None => super::print(&page(args::description())?),
+        None => super::print(&page(options.command_line)?),
     }
 }
 
@@ -39,9 +40,9 @@ fn page(command: clap::Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-fn write_all(folder: &Path) -> io::Result<()> {
+fn write_all(folder: &Path, command: clap::Command) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let mut command = args::description().disable_help_subcommand(true);
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     clap_mangen::generate_to(command, folder)
 }

@@ -46,9 +46,9 @@ pub(crate) enum Task {
     /// `clrscope new`
     New(new::Options),
     /// `clrscope completions`
-    Completions(clap_complete::Shell),
+    Completions(Box<completions::Options>),
     /// `clrscope man`
-    Man(man::Options),
+    Man(Box<man::Options>),
 }
 
 impl Task {
@@ -71,8 +71,8 @@ impl Task {
             Self::Doctor(options) => doctor::perform(&options),
             Self::Env(options) => env::perform(*options).map(done),
             Self::New(options) => new::perform(&options).map(done),
-            Self::Completions(shell) => completions::perform(shell).map(done),
-            Self::Man(options) => man::perform(&options).map(done),
+            Self::Completions(options) => completions::perform(*options).map(done),
+            Self::Man(options) => man::perform(*options).map(done),
         }
     }
 }

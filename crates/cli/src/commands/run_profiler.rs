@@ -1,6 +1,5 @@
 //! `clrscope run --profiler`: a program with any profiler library; nothing is recorded.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,8 @@ use tempfile::NamedTempFile;
 use super::run::warn_of_obstacles;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{
-    Debugger, Obstacle, SIGNS_VARIABLE, Seen, Sign, Signals, Stdout, Watch, check_library, obstacles,
-    profiler_variables, resolve, signs, start,
+    Debugger, SIGNS_VARIABLE, Seen, Sign, Signals, Stdout, Watch, check_library, disabled_by, profiler_variables,
+    resolve, signs, start,
 };
 use crate::runtime;
 use crate::terminal::say;
@@ -93,12 +92,8 @@ fn other_class(library: &Path, words: &str) -> String {
 }
 
 fn never_opened(library: &Path) -> String {
-    let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
-        Obstacle::Disabled(name) => Some(name),
-        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
-    });
     let what = format!("no runtime loaded {}", shown(library));
-    let failure = match disabled {
+    let failure = match disabled_by() {
         Some(name) => Failure::new(what, format!("{name}=0 keeps every profiler out"), format!("unset {name}")),
         None => Failure::new(
             what,

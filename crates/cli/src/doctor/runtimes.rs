@@ -4,7 +4,8 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
-use super::{Check, Status, trial};
+use super::trial::{ICU_CURE, record_hello};
+use super::{Check, Status};
 use crate::dotnet::find::installs;
 use crate::dotnet::{Fetcher, Install, Version};
 use crate::errors::{one_line, quoted, shown};
@@ -13,7 +14,6 @@ use crate::launch::{Obstacle, obstacles};
 /// The oldest runtime the agent is made for.
 const OLDEST: u32 = 8;
 const ICU_LIBRARY: &str = "libicuuc.so";
-pub(super) const ICU_CURE: &str = "install libicu, or set DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1";
 
 /// One check per runtime: does the agent load, does it record.
 pub(super) fn checks(agent: Option<&Path>) -> Vec<Check> {
@@ -50,7 +50,7 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
         let cure = "cure the agent's place first";
         return Check::bad(Status::Warning, ".NET", format!("{which}: not tried without the agent"), cure);
     };
-    match trial::record_hello(install, version, agent) {
+    match record_hello(install, version, agent) {
         Ok(calls) => Check::ok(".NET", format!("{which}: the agent loads; hello world made {calls} calls")),
         Err(trouble) => Check::bad(Status::Failed, ".NET", format!("{which}: {}", trouble.found), trouble.cure),
     }

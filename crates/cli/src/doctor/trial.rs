@@ -1,6 +1,5 @@
 //! Hello world on a runtime, recorded; and where that fails, without us, to see whose fault it is.
 
-use std::env;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -15,15 +14,16 @@ use clrscope_recording::request::{InstrumentRequest, Request};
 use rustix::process::{Resource, getrlimit};
 
 use super::machine::LITTLE_ADDRESS_SPACE;
-use super::runtimes::ICU_CURE;
 use crate::dotnet::{Install, Version};
 use crate::embedded::HELLO;
 use crate::errors::{one_line, reason};
 use crate::instruments;
-use crate::launch::{Obstacle, agent_variables, obstacles, profiler_names};
+use crate::launch::{agent_variables, disabled_by, profiler_names};
 
 /// Hello world takes less than a second; a machine under load gets some more.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What cures a runtime that misses libicu.
+pub(super) const ICU_CURE: &str = "install libicu, or set DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1";
 const REPORT_IT: &str = "report this with the output of 'clrscope doctor --json'";
 
 /// Why hello world could not be recorded.
@@ -167,11 +167,7 @@ fn recorded_calls(folder: &Path) -> Result<u64, Trouble> {
 }
 
 fn not_loaded() -> Trouble {
-    let disabled = obstacles(|name| env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
-        Obstacle::Disabled(name) => Some(name),
-        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
-    });
-    match disabled {
+    match disabled_by() {
         Some(name) => Trouble::new("it ran, but no agent was loaded", format!("unset {name}")),
         None => Trouble::new(
             "it ran, but the agent did not load",

@@ -31,7 +31,8 @@ pub(crate) struct Running {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended(Exit);
 
-/// Starts the program with our terminal, our folder and our environment plus `variables`, under a debugger if there is one.
+/// Starts the program with our terminal, our folder and our environment plus `variables`, under a debugger if there is
+/// one.
 ///
 /// # Errors
 /// With the exit code of a shell: 127 when the program vanished, 126 for everything else.

@@ -70,6 +70,14 @@ pub(crate) fn obstacles(get: impl Fn(&str) -> Option<OsString>) -> Vec<Obstacle>
     found
 }
 
+/// The variable of our own environment that switches profiling off, if one does.
+pub(crate) fn disabled_by() -> Option<&'static str> {
+    obstacles(|name| std::env::var_os(name)).into_iter().find_map(|obstacle| match obstacle {
+        Obstacle::Disabled(name) => Some(name),
+        Obstacle::OtherProfiler(..) | Obstacle::BesideUs(..) => None,
+    })
+}
+
 /// The runtime reads a hexadecimal number.
 fn is_zero(value: &OsStr) -> bool {
     let text = value.to_string_lossy();

@@ -38,7 +38,7 @@ pub(crate) fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
             one_line(group.message.unwrap_or("")),
         ]);
     }
-    table.render(width) + &more(view.left_out.1, "rows", width)
+    table.render(width) + &more(view.groups_left_out, "rows", width)
 }
 
 /// A time from throw to catch; none where nothing was caught.
@@ -57,7 +57,7 @@ pub(crate) fn exception_stories(view: &Exceptions<'_>, lines: &mut Lines, severa
     for exception in &view.each {
         story(&mut text, view, exception, lines, several);
     }
-    text + &more(view.left_out.0, "exceptions", width)
+    text + &more(view.each_left_out, "exceptions", width)
 }
 
 fn story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) {
@@ -123,7 +123,7 @@ fn end(exception: &Exception<'_>) -> String {
 }
 
 fn name(function: &FunctionRef<'_>) -> String {
-    if function.name().is_empty() { "(unknown)".to_owned() } else { one_line(function.signature()) }
+    one_line(function.signature())
 }
 
 fn module(function: &FunctionRef<'_>) -> String {

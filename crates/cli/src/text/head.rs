@@ -1,5 +1,6 @@
 //! The head of a report: where the numbers come from and what to keep in mind with them.
 
+use anstyle::Style;
 use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs, unmatched_patterns};
 use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Process, Recording};
 
@@ -48,18 +49,18 @@ struct Head {
 }
 
 impl Head {
-    /// A label and a text, wrapped at spaces.
     fn entry(&mut self, label: &str, text: &str) {
-        let room = self.width.saturating_sub(LABELS).max(20);
-        let label = styled(FAINT, &format!("{label:<LABELS$}"));
-        let lines = wrapped(&one_line(text), room);
-        let indent = format!("\n{}", " ".repeat(LABELS));
-        self.text.push_str(&format!("{label}{}\n", lines.join(&indent)));
+        self.labelled(FAINT, label, text);
     }
 
     fn warning(&mut self, label: &str, text: &str) {
+        self.labelled(WARNING, label, text);
+    }
+
+    /// A label and a text, wrapped at spaces.
+    fn labelled(&mut self, style: Style, label: &str, text: &str) {
         let room = self.width.saturating_sub(LABELS).max(20);
-        let label = styled(WARNING, &format!("{label:<LABELS$}"));
+        let label = styled(style, &format!("{label:<LABELS$}"));
         let indent = format!("\n{}", " ".repeat(LABELS));
         self.text.push_str(&format!("{label}{}\n", wrapped(&one_line(text), room).join(&indent)));
     }

@@ -107,12 +107,14 @@ fn function_table(rows: &[FunctionRow<'_>], conditions: &Conditions<'_>, width: 
     let several = conditions.processes.len() > 1;
     let recursive = rows.iter().any(|row| row.max_recursion > 1);
     let mut columns = time_columns(&has);
-    columns.push((recursive, Column::number("recursion", 7)));
-    columns.push((per_thread, Column::words("thread", 0)));
-    columns.push((several, Column::number("process", 2)));
-    columns.push((true, Column::words("module", 5)));
-    columns.push((true, Column::words("function", 0)));
-    let mut table = Optional::new(columns);
+    columns.extend([
+        Column::number("recursion", 7).only_if(recursive),
+        Column::words("thread", 0).only_if(per_thread),
+        Column::number("process", 2).only_if(several),
+        Column::words("module", 5),
+        Column::words("function", 0),
+    ]);
+    let mut table = Table::new(columns);
     for row in rows {
         let mut cells = time_cells(&row.times, &conditions.totals);
         let depth = if row.max_recursion > 1 { count(u64::from(row.max_recursion)) } else { String::new() };
@@ -146,18 +148,18 @@ impl Present {
     }
 }
 
-fn time_columns(has: &Present) -> Vec<(bool, Column)> {
+fn time_columns(has: &Present) -> Vec<Column> {
     vec![
-        (true, Column::number("exclusive", 0)),
-        (true, Column::number("share", 0)),
-        (true, Column::number("inclusive", 1)),
-        (true, Column::number("share", 2)),
-        (true, Column::number("calls", 1)),
-        (has.cpu, Column::number("cpu", 3)),
-        (has.suspended, Column::number("suspended", 4)),
-        (has.profiler, Column::number("profiler", 6)),
-        (has.profiler, Column::number("at least", 9)),
-        (has.profiler, Column::number("at most", 9)),
+        Column::number("exclusive", 0),
+        Column::number("share", 0),
+        Column::number("inclusive", 1),
+        Column::number("share", 2),
+        Column::number("calls", 1),
+        Column::number("cpu", 3).only_if(has.cpu),
+        Column::number("suspended", 4).only_if(has.suspended),
+        Column::number("profiler", 6).only_if(has.profiler),
+        Column::number("at least", 9).only_if(has.profiler),
+        Column::number("at most", 9).only_if(has.profiler),
     ]
 }
 
@@ -174,28 +176,6 @@ fn time_cells(times: &Times, totals: &Totals) -> Vec<String> {
         time_cell(times.profiler_low_ns),
         time_cell(times.profiler_high_ns),
     ]
-}
-
-/// A table of which some columns are not there at all.
-struct Optional {
-    table: Table,
-    there: Vec<bool>,
-}
-
-impl Optional {
-    fn new(columns: Vec<(bool, Column)>) -> Self {
-        let there = columns.iter().map(|(there, _)| *there).collect();
-        Self { table: Table::new(columns.into_iter().filter(|(there, _)| *there).map(|(_, c)| c).collect()), there }
-    }
-
-    fn row(&mut self, cells: Vec<String>) {
-        let kept = cells.into_iter().zip(&self.there).filter(|(_, there)| **there).map(|(cell, _)| cell);
-        self.table.row(kept.collect());
-    }
-
-    fn render(&self, width: usize) -> String {
-        self.table.render(width)
-    }
 }
 
 fn thread_name(thread: &Thread) -> String {
@@ -255,22 +235,22 @@ pub(crate) fn threads(view: &Threads<'_>, width: usize) -> String {
     }
     let several = view.conditions.processes.len() > 1;
     let has_cpu = view.rows.iter().any(|row| row.cpu_ns.is_some());
-    let mut table = Optional::new(vec![
-        (true, Column::number("running", 0)),
-        (true, Column::number("share", 0)),
-        (has_cpu, Column::number("cpu", 1)),
-        (true, Column::number("outside", 5)),
-        (true, Column::number("suspended", 3)),
-        (true, Column::number("profiler", 6)),
-        (true, Column::number("calls", 1)),
-        (true, Column::number("depth", 4)),
-        (true, Column::number("from", 7)),
-        (true, Column::number("to", 7)),
-        (several, Column::number("process", 2)),
-        (true, Column::number("os id", 2)),
-        (true, Column::number("id", 0)),
-        (true, Column::words("role", 0)),
-        (true, Column::words("name", 0)),
+    let mut table = Table::new(vec![
+        Column::number("running", 0),
+        Column::number("share", 0),
+        Column::number("cpu", 1).only_if(has_cpu),
+        Column::number("outside", 5),
+        Column::number("suspended", 3),
+        Column::number("profiler", 6),
+        Column::number("calls", 1),
+        Column::number("depth", 4),
+        Column::number("from", 7),
+        Column::number("to", 7),
+        Column::number("process", 2).only_if(several),
+        Column::number("os id", 2),
+        Column::number("id", 0),
+        Column::words("role", 0),
+        Column::words("name", 0),
     ]);
     for row in &view.rows {
         table.row(vec![
@@ -301,15 +281,15 @@ pub(crate) fn modules(view: &Modules<'_>, width: usize) -> String {
     }
     let several = view.conditions.processes.len() > 1;
     let has_cpu = view.rows.iter().any(|row| row.exclusive_cpu_ns.is_some());
-    let mut table = Optional::new(vec![
-        (true, Column::number("exclusive", 0)),
-        (true, Column::number("share", 0)),
-        (has_cpu, Column::number("cpu", 2)),
-        (true, Column::number("calls", 0)),
-        (true, Column::number("functions", 1)),
-        (several, Column::number("process", 2)),
-        (true, Column::words("version", 3)),
-        (true, Column::words("module", 0)),
+    let mut table = Table::new(vec![
+        Column::number("exclusive", 0),
+        Column::number("share", 0),
+        Column::number("cpu", 2).only_if(has_cpu),
+        Column::number("calls", 0),
+        Column::number("functions", 1),
+        Column::number("process", 2).only_if(several),
+        Column::words("version", 3),
+        Column::words("module", 0),
     ]);
     for row in &view.rows {
         let name = if row.module.name.is_empty() { "(the runtime itself)" } else { &row.module.name };

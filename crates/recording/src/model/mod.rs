@@ -13,8 +13,8 @@ pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use facts::{Fact, Loss, LossReason, Problem};
 pub use process::{
-    CallsInfo, Clock, Event, EventArena, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module, PairCost,
-    Process, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
+    CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module,
+    PairCost, Process, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
 };
 pub use run::{Exit, Recording, Run};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

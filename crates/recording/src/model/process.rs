@@ -1,5 +1,7 @@
 //! One profiled process: its dictionaries and its threads.
 
+use std::collections::BTreeMap;
+
 use super::{EventBytes, Exit, Fact, Loss, LossReason, TreeSource};
 
 /// One .NET process of a recording.
@@ -67,6 +69,11 @@ impl Process {
         let refused = self.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
         self.facts.first().filter(|_| refused).map(|fact| fact.text.as_str())
     }
+
+    /// What the instrument of this name (see [`layout::instrument`](crate::layout::instrument)) recorded.
+    pub fn arenas(&self, instrument: &str) -> impl Iterator<Item = &EventArena> {
+        self.events.iter().filter(move |arena| arena.instrument == instrument)
+    }
 }
 
 /// All event chunks of one instrument in one process.
@@ -75,12 +82,24 @@ pub struct EventArena {
     /// The instrument, for instance `flow`.
     pub instrument: String,
     /// Chunks in the order of their sequence numbers.
-    pub chunks: Vec<Event>,
+    pub chunks: Vec<EventChunk>,
+}
+
+impl EventArena {
+    /// The bytes of the chunks by thread, each thread's in the order in which it filled them.
+    #[must_use]
+    pub fn by_thread(&self) -> BTreeMap<u32, Vec<&[u8]>> {
+        let mut by_thread: BTreeMap<u32, Vec<&[u8]>> = BTreeMap::new();
+        for chunk in &self.chunks {
+            by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
+        }
+        by_thread
+    }
 }
 
 /// One chunk of events, in the encoding of its instrument.
 #[derive(Debug, Clone, Default)]
-pub struct Event {
+pub struct EventChunk {
     /// Index into [`Process::threads`], or `u32::MAX` when no thread is meant.
     pub thread: u32,
     /// Grows by one with each chunk of this instrument in this process.

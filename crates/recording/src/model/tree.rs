@@ -4,6 +4,7 @@
 //! over subtrees are one backward pass and nothing here recurses. Readers give depth-first preorder,
 //! in which a subtree is a range of numbers; analysis renumbers trees that are not.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -164,6 +165,49 @@ impl CallTree {
         &self.tail
     }
 
+    /// The tree in depth-first preorder, in which a subtree is a range of numbers; siblings keep their order.
+    #[must_use]
+    pub fn in_preorder(&self) -> Cow<'_, Self> {
+        if self.is_in_preorder() { Cow::Borrowed(self) } else { Cow::Owned(self.renumbered()) }
+    }
+
+    fn is_in_preorder(&self) -> bool {
+        let mut path: Vec<u32> = Vec::new();
+        for (number, &parent) in (0_u32..).zip(&self.parents).skip(1) {
+            if number - 1 == parent {
+                path.push(parent);
+            } else {
+                while path.pop_if(|last| *last != parent).is_some() {}
+            }
+            if path.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn renumbered(&self) -> Self {
+        // Children as linked lists: one pass from the end puts each list in order. No list holds the root, so
+        // its number ends each.
+        let (mut first_child, mut next_sibling) = (vec![ROOT; self.len()], vec![ROOT; self.len()]);
+        for number in (1..self.len()).rev() {
+            let parent = self.parents[number] as usize;
+            next_sibling[number] = std::mem::replace(&mut first_child[parent], number as u32);
+        }
+        let mut builder = CallTreeBuilder::with_capacity(self.len());
+        let mut open = vec![(ROOT, ROOT)];
+        while let Some((number, parent)) = open.pop() {
+            let Some(node) = self.node(number) else { continue };
+            let at = builder.push(Node { parent, ..node });
+            open.extend(
+                [(next_sibling[number as usize], parent), (first_child[number as usize], at)]
+                    .into_iter()
+                    .filter(|next| next.0 != ROOT),
+            );
+        }
+        builder.finish()
+    }
+
     /// One node as a value, or `None` past the end.
     #[must_use]
     pub fn node(&self, node: u32) -> Option<Node> {
@@ -263,6 +307,22 @@ mod tests {
         assert_eq!(tree.calls(b), 9);
         assert!(tree.calls_in_order().eq([0, 7 << 32 | 5, 9]));
         assert_eq!(tree.parents(), [0, 0, 1]);
+    }
+
+    #[test]
+    fn breadth_first_becomes_depth_first() {
+        let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 1, cpu_ns: 1 });
+        for (parent, function) in [(0, 10), (0, 20), (1, 11), (2, 21), (1, 12)] {
+            let time = NodeTime { wall_ns: function.into(), cpu_ns: 0 };
+            builder.push(Node { time, ..node(parent, function, 1) });
+        }
+        let breadth = builder.finish();
+        let depth = breadth.in_preorder();
+        assert_eq!(depth.functions(), [0, 10, 11, 12, 20, 21]);
+        assert_eq!(depth.parents(), [0, 0, 1, 1, 0, 4]);
+        assert_eq!((0..6).map(|at| depth.time(at).wall_ns).collect::<Vec<_>>(), [1, 10, 11, 12, 20, 21]);
+        assert!(matches!(depth.in_preorder(), Cow::Borrowed(_)), "it stays as it is");
+        assert_eq!(*CallTree::default().in_preorder(), CallTree::default());
     }
 
     #[test]

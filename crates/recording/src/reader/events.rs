@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::segment::SegmentBytes;
 use crate::layout::{chunk, kind, u32_at, u64_at};
-use crate::model::{ByteSource, Event, EventArena, EventBytes, Problem};
+use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 
 /// Reads all segments of events of a process's folder. `threads` is how many threads it has, `ended`
 /// whether it ended and said so. The events themselves stay where they are.
@@ -42,7 +42,7 @@ fn segments(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// Walks the row of chunks; what else there is to say.
-fn chunks(bytes: &SegmentBytes, threads: usize, ended: bool) -> (Vec<Event>, Option<String>) {
+fn chunks(bytes: &SegmentBytes, threads: usize, ended: bool) -> (Vec<EventChunk>, Option<String>) {
     let (mut found, mut strange) = (Vec::new(), 0_u64);
     let mut at = 0;
     while at < bytes.len() {
@@ -66,13 +66,13 @@ fn chunks(bytes: &SegmentBytes, threads: usize, ended: bool) -> (Vec<Event>, Opt
     (finish(found), (strange > 0).then(|| format!("has {strange} chunks of a version this clrscope can't read")))
 }
 
-fn finish(mut chunks: Vec<Event>) -> Vec<Event> {
+fn finish(mut chunks: Vec<EventChunk>) -> Vec<EventChunk> {
     chunks.sort_by_key(|chunk| chunk.sequence);
     chunks
 }
 
 /// The chunk at `at`; `None` when it is empty or is being used again.
-fn event(bytes: &SegmentBytes, at: usize, whole: usize, threads: usize, ended: bool) -> Option<Event> {
+fn event(bytes: &SegmentBytes, at: usize, whole: usize, threads: usize, ended: bool) -> Option<EventChunk> {
     let sequence = u64_at(bytes, at + chunk::SEQUENCE);
     let used = (u32_at(bytes, at + chunk::USED) as usize).min(whole - chunk::HEAD);
     let from = at + chunk::HEAD;
@@ -83,7 +83,7 @@ fn event(bytes: &SegmentBytes, at: usize, whole: usize, threads: usize, ended: b
     let stored = Stored { segment: bytes.clone(), chunk: at, sequence, from, end, ended };
     let thread = (u32_at(bytes, at + chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
     let thread = thread.map_or(u32::MAX, |index| index as u32);
-    Some(Event { thread, sequence, bytes: EventBytes::new(stored) })
+    Some(EventChunk { thread, sequence, bytes: EventBytes::new(stored) })
 }
 
 /// The bytes of a chunk in its segment.

@@ -4,6 +4,7 @@
 //! is there, and whatever can't be read becomes a [`Problem`].
 
 mod blocks;
+mod dictionary;
 mod directory;
 mod ending;
 mod events;
@@ -11,6 +12,8 @@ pub(crate) mod log;
 pub(crate) mod numbers;
 mod process;
 mod segment;
+mod state;
+mod threads;
 
 use std::fmt;
 use std::io;

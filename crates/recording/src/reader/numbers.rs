@@ -29,8 +29,3 @@ pub(crate) fn thread_role(number: u32) -> Option<ThreadRole> {
         .into_iter()
         .find(|role| *role as u32 == number)
 }
-
-/// A cost in nanoseconds: what is no such thing is 0.
-pub(crate) fn cost(bits: u64) -> f64 {
-    Some(f64::from_bits(bits)).filter(|v| v.is_finite() && *v >= 0.0).unwrap_or(0.0)
-}

@@ -8,8 +8,8 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `children`,
-//! `only`, `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `children`, `only`,
+//! `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod pattern;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::mutate::{lie, mutate};
-use super::synthetic::{Numbers, Shape, segments, trim, write_directory};
+use super::synthetic::{Numbers, Shape, segment_header, segments, trim, write_directory};
 use crate::events::{Encoder, Kind, Records, Tag, Thing, Value};
-use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, kind};
+use crate::layout::{HEADER_BYTES, kind};
 use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
 use crate::request::Request;
@@ -177,14 +177,7 @@ fn write_files(folder: &Path, mut bytes: &[u8]) -> io::Result<()> {
         let (content, rest) = rest.split_at(length);
         bytes = rest;
         let (name, kind) = FILES[usize::from(which & 127) % FILES.len()];
-        let mut file = Vec::new();
-        if which < 128 {
-            file.extend_from_slice(&MAGIC);
-            file.resize(HEADER_BYTES, 0);
-            file[header::KIND..header::KIND + 4].copy_from_slice(&kind.to_le_bytes());
-            file[header::VERSION..header::VERSION + 4].copy_from_slice(&VERSION.to_le_bytes());
-            file[header::COMMITTED..header::COMMITTED + 8].copy_from_slice(&(content.len() as u64).to_le_bytes());
-        }
+        let mut file = if which < 128 { segment_header(kind, content.len()) } else { Vec::new() };
         file.extend_from_slice(content);
         fs::write(folder.join(name), file)?;
     }

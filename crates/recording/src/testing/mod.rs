@@ -1,5 +1,7 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
+pub mod chunk;
+pub mod drawn;
 pub mod fuzzing;
 pub mod mutate;
 pub mod synthetic;

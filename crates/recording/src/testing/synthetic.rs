@@ -315,12 +315,17 @@ impl Program {
 
 /// Writes a segment that nobody has mapped.
 fn write_segment(path: &Path, kind: u32, content: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    io::Write::write_all(&mut file, &segment_header(kind, content.len()))?;
+    io::Write::write_all(&mut file, content)
+}
+
+/// What stands before `content` bytes in a segment.
+pub(super) fn segment_header(kind: u32, content: usize) -> Vec<u8> {
     let mut head = vec![0; HEADER_BYTES];
     head[..MAGIC.len()].copy_from_slice(&MAGIC);
     head[header::KIND..header::KIND + 4].copy_from_slice(&kind.to_le_bytes());
     head[header::VERSION..header::VERSION + 4].copy_from_slice(&VERSION.to_le_bytes());
-    head[header::COMMITTED..header::COMMITTED + 8].copy_from_slice(&(content.len() as u64).to_le_bytes());
-    let mut file = fs::File::create(path)?;
-    io::Write::write_all(&mut file, &head)?;
-    io::Write::write_all(&mut file, content)
+    head[header::COMMITTED..header::COMMITTED + 8].copy_from_slice(&(content as u64).to_le_bytes());
+    head
 }

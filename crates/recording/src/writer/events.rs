@@ -4,16 +4,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::fields::Fields;
+use super::growing::{AHEAD_LEAST, Growing};
 use super::mapping::{CommitError, Segment};
 use crate::layout::{chunk, kind};
-
-/// Backed at the start, and kept ready at least.
-const AHEAD_LEAST: usize = 2 << 20;
-/// Kept ready at most.
-const AHEAD_MOST: usize = 64 << 20;
 
 /// What becomes of events when the limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +25,11 @@ pub enum Keep {
 /// they are safe in hooks and in callbacks during a collection.
 #[derive(Debug)]
 pub struct EventStore {
-    segment: Segment,
-    limit: usize,
+    space: Growing,
     keep: Keep,
-    used: AtomicUsize,
-    used_at_last_look: AtomicUsize,
     sequence: AtomicU64,
     reused: AtomicU64,
     overwritten: AtomicU64,
-    disk_refused: AtomicBool,
     /// Chunks that may be used again, oldest first.
     finished: Mutex<VecDeque<Chunk>>,
 }
@@ -49,19 +42,15 @@ impl EventStore {
     pub fn create(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
         let segment = Segment::create(path, kind::EVENTS, limit, AHEAD_LEAST.min(limit))?;
-        let limit = limit.min(segment.capacity());
+        let space = Growing::new(segment, limit, 0);
         // A ring never has more chunks than this, so finishing one never allocates.
-        let most = if keep == Keep::Last { limit / chunk::GRAIN } else { 0 };
+        let most = if keep == Keep::Last { space.limit() / chunk::GRAIN } else { 0 };
         Ok(Self {
-            segment,
-            limit,
+            space,
             keep,
-            used: AtomicUsize::new(0),
-            used_at_last_look: AtomicUsize::new(0),
             sequence: AtomicU64::new(1),
             reused: AtomicU64::new(0),
             overwritten: AtomicU64::new(0),
-            disk_refused: AtomicBool::new(false),
             finished: Mutex::new(VecDeque::with_capacity(most)),
         })
     }
@@ -69,13 +58,13 @@ impl EventStore {
     /// The mapped file.
     #[must_use]
     pub fn segment(&self) -> &Segment {
-        &self.segment
+        self.space.segment()
     }
 
     /// Bytes handed out, each chunk counted once.
     #[must_use]
     pub fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
+        self.space.used()
     }
 
     /// How often a chunk was used again, its old events lost.
@@ -93,19 +82,19 @@ impl EventStore {
     /// Bytes of chunks there can be.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.limit
+        self.space.limit()
     }
 
     /// Whether the limit is reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.used() + chunk::GRAIN > self.limit
+        self.used() + chunk::GRAIN > self.limit()
     }
 
     /// Whether the disk refused the last request for space.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        self.disk_refused.load(Ordering::Relaxed)
+        self.space.is_refused()
     }
 
     /// An empty chunk for the thread with this serial number (0 for none), of about `bytes` bytes, head
@@ -127,15 +116,13 @@ impl EventStore {
     }
 
     fn rounded(&self, bytes: usize) -> usize {
-        bytes.clamp(chunk::GRAIN, self.limit.min(64 << 20)).next_multiple_of(chunk::GRAIN)
+        bytes.clamp(chunk::GRAIN, self.limit().min(64 << 20)).next_multiple_of(chunk::GRAIN)
     }
 
     fn bump(&self, bytes: usize) -> Option<Chunk> {
-        let end = self.segment.committed().min(self.limit);
-        let taken = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| (used + bytes <= end).then_some(used + bytes));
-        let chunk = Chunk(self.segment.content().wrapping_add(taken.ok()?));
+        let address = self.segment().content().wrapping_add(self.space.take(bytes)?);
+        // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of it is backed.
+        let chunk = unsafe { Chunk::from_address(address) };
         chunk.u32(chunk::BYTES).store(bytes as u32, Ordering::Relaxed);
         Some(chunk)
     }
@@ -158,13 +145,12 @@ impl EventStore {
         }
     }
 
-    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the helper
-    /// thread.
+    /// Backs space ahead of need: many times what was used since the last call. Blocks: for the helper thread.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
     pub fn keep_ahead(&self) -> Result<(), CommitError> {
-        self.keep_ahead_at_least(AHEAD_LEAST)
+        self.space.keep_ahead(AHEAD_LEAST)
     }
 
     /// The same, but never less than `least` bytes: for who fills chunks faster than the helper thread
@@ -173,16 +159,7 @@ impl EventStore {
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
     pub fn keep_ahead_at_least(&self, least: usize) -> Result<(), CommitError> {
-        let least = least.clamp(AHEAD_LEAST, AHEAD_MOST);
-        let used = self.used();
-        let grown = used.saturating_sub(self.used_at_last_look.swap(used, Ordering::Relaxed));
-        let ahead = (grown * 16).clamp(least, AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
-        if self.segment.committed() >= (used + ahead / 2).min(self.limit) {
-            return Ok(());
-        }
-        let outcome = self.segment.commit((used + ahead).min(self.limit));
-        self.disk_refused.store(outcome == Err(CommitError::Refused), Ordering::Relaxed);
-        outcome
+        self.space.keep_ahead(least)
     }
 }
 
@@ -196,7 +173,8 @@ impl ChunkCell {
     #[inline]
     pub fn get(&self) -> Option<Chunk> {
         let address = self.0.load(Ordering::Relaxed);
-        (!address.is_null()).then_some(Chunk(address))
+        // SAFETY: only addresses of chunks are kept here.
+        (!address.is_null()).then(|| unsafe { Chunk::from_address(address) })
     }
 
     /// Keeps another one.
@@ -207,18 +185,13 @@ impl ChunkCell {
 
 /// A chunk that one thread fills. Its memory stays mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk(*mut u8);
-
-// SAFETY: the head is only used through atomics; the bytes are written by the thread that took the chunk.
-unsafe impl Send for Chunk {}
-// SAFETY: as above.
-unsafe impl Sync for Chunk {}
+pub struct Chunk(Fields<{ chunk::HEAD }>);
 
 impl Chunk {
     /// The address, to be kept in thread-local memory.
     #[must_use]
     pub fn address(self) -> *mut u8 {
-        self.0
+        self.0.address()
     }
 
     /// The chunk at an address that [`address`](Self::address) gave.
@@ -227,25 +200,22 @@ impl Chunk {
     /// `address` must come from `address()` of a chunk of this process.
     #[must_use]
     pub unsafe fn from_address(address: *mut u8) -> Self {
-        Self(address)
+        // SAFETY: as the caller promises; heads of chunks are aligned and stay mapped.
+        Self(unsafe { Fields::at(address) })
     }
 
     /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
     #[must_use]
     #[inline]
     pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
-        debug_assert!(at + 4 <= chunk::HEAD && at.is_multiple_of(4));
-        // SAFETY: within the head, aligned, mapped for ever.
-        unsafe { AtomicU32::from_ptr(self.0.add(at).cast()) }
+        self.0.u32(at)
     }
 
     /// A field of the head; see [`layout::chunk`](crate::layout::chunk).
     #[must_use]
     #[inline]
     pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
-        debug_assert!(at + 8 <= chunk::HEAD && at.is_multiple_of(8));
-        // SAFETY: within the head, aligned, mapped for ever.
-        unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
+        self.0.u64(at)
     }
 
     fn begin(self, thread: u32, sequence: u64, mono_ns: u64) {
@@ -264,7 +234,7 @@ impl Chunk {
     #[inline]
     #[must_use]
     pub fn payload(self) -> *mut u8 {
-        self.0.wrapping_add(chunk::HEAD)
+        self.address().wrapping_add(chunk::HEAD)
     }
 
     /// Bytes of events that fit in.

@@ -167,9 +167,8 @@ impl Segment {
             // A disk without room for whole large pages may have room for what is needed.
             let needed =
                 wanted.saturating_sub(self.committed()).next_multiple_of(HEADER_BYTES).clamp(HEADER_BYTES, step);
-            if let Err(error) = self.commit_piece(step).or_else(|_| self.commit_piece(needed)) {
+            if self.commit_piece(step).or_else(|_| self.commit_piece(needed)).is_err() {
                 self.refused.store(true, Ordering::Relaxed);
-                let _ = error;
                 return Err(CommitError::Refused);
             }
         }
@@ -204,18 +203,7 @@ impl Segment {
 
     /// Replaces everything from `from` on by private memory.
     fn go_late(&self, from: usize) -> io::Result<()> {
-        // SAFETY: the range is the unused tail of our own mapping.
-        let there = unsafe {
-            libc::mmap(
-                self.start.add(from).cast(),
-                self.reserved - from,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
-                -1,
-                0,
-            )
-        };
-        if there == libc::MAP_FAILED {
+        if !self.make_private(from) {
             return Err(io::Error::last_os_error());
         }
         self.late_from.store(from, Ordering::Relaxed);
@@ -257,17 +245,25 @@ impl Segment {
     /// Replaces the mapping by private zeroed memory: for a forked child, which must never write its
     /// parent's segments. Async-signal-safe.
     pub fn detach_in_child(&self) {
-        // SAFETY: one system call over our own mapping; if it fails the child's hooks are off anyway.
-        unsafe {
+        // If it fails the child's hooks are off anyway.
+        let _ = self.make_private(0);
+    }
+
+    /// Puts private zeroed memory in place of the mapping from `from` on; whether the system did it, its error is in
+    /// `errno`. One system call.
+    fn make_private(&self, from: usize) -> bool {
+        // SAFETY: the range is the tail of our own mapping. Who replaces what others still use means to.
+        let there = unsafe {
             libc::mmap(
-                self.start.cast(),
-                self.reserved,
+                self.start.add(from).cast(),
+                self.reserved - from,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
                 -1,
                 0,
             )
         };
+        there != libc::MAP_FAILED
     }
 }
 

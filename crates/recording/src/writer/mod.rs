@@ -7,6 +7,8 @@
 
 mod arena;
 mod events;
+mod fields;
+mod growing;
 mod log;
 mod mapping;
 mod process;

@@ -245,9 +245,7 @@ impl ProcessWriter {
     /// Notes what a hook pair was measured to cost; the last word counts.
     pub fn hook_cost(&self, cost: &HookCost) {
         let mut payload = PayloadWriter::default();
-        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
-            payload.u64(value.to_bits());
-        }
+        payload.cost(cost);
         self.append(record::HOOK_COST, &payload);
     }
 
@@ -255,11 +253,7 @@ impl ProcessWriter {
     /// about a caller counts.
     pub fn pair_cost(&self, measured: &PairCost) {
         let mut payload = PayloadWriter::default();
-        payload.u32(measured.caller).u32(measured.callee);
-        let cost = &measured.cost;
-        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
-            payload.u64(value.to_bits());
-        }
+        payload.u32(measured.caller).u32(measured.callee).cost(&measured.cost);
         self.append(record::PAIR_COST, &payload);
     }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::fields::Fields;
 use super::mapping::Segment;
 use crate::layout::{kind, state};
 use crate::model::LossReason;
@@ -12,6 +13,7 @@ use crate::model::LossReason;
 #[derive(Debug)]
 pub struct StateWriter {
     segment: Segment,
+    fields: Fields<{ state::BYTES }>,
 }
 
 impl StateWriter {
@@ -20,7 +22,10 @@ impl StateWriter {
     /// # Errors
     /// Those of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { segment: Segment::create(path, kind::STATE, state::BYTES, state::BYTES)? })
+        let segment = Segment::create(path, kind::STATE, state::BYTES, state::BYTES)?;
+        // SAFETY: the content is as large, backed from the start, begins at a page and stays mapped.
+        let fields = unsafe { Fields::at(segment.content()) };
+        Ok(Self { segment, fields })
     }
 
     /// The mapped file.
@@ -30,15 +35,11 @@ impl StateWriter {
     }
 
     fn u64(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at + 8 <= state::BYTES && at.is_multiple_of(8));
-        // SAFETY: within the committed content and aligned; only ever used as an atomic.
-        unsafe { AtomicU64::from_ptr(self.segment.content().add(at).cast()) }
+        self.fields.u64(at)
     }
 
     fn u32(&self, at: usize) -> &AtomicU32 {
-        debug_assert!(at + 4 <= state::BYTES && at.is_multiple_of(4));
-        // SAFETY: within the committed content and aligned; only ever used as an atomic.
-        unsafe { AtomicU32::from_ptr(self.segment.content().add(at).cast()) }
+        self.fields.u32(at)
     }
 
     /// Notes the start of the recording.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use super::fields::Fields;
 use super::mapping::Segment;
 use crate::layout::{kind, thread};
 use crate::model::ThreadRole;
@@ -63,8 +64,9 @@ impl ThreadTable {
     /// The record with this index, if it was taken.
     #[must_use]
     pub fn record(&self, index: usize) -> Option<ThreadRecord> {
+        let address = self.segment.content().wrapping_add(index.checked_mul(thread::BYTES)?);
         // SAFETY: `used` never exceeds what is committed, so the record lies within the content.
-        (index < self.len()).then(|| ThreadRecord(unsafe { self.segment.content().add(index * thread::BYTES) }))
+        (index < self.len()).then(|| unsafe { ThreadRecord::from_address(address) })
     }
 
     /// The living thread with this id of the operating system.
@@ -101,18 +103,13 @@ impl ThreadTable {
 
 /// One thread's record: 256 bytes that stay mapped for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadRecord(*mut u8);
-
-// SAFETY: all access goes through atomics.
-unsafe impl Send for ThreadRecord {}
-// SAFETY: as above.
-unsafe impl Sync for ThreadRecord {}
+pub struct ThreadRecord(Fields<{ thread::BYTES }>);
 
 impl ThreadRecord {
     /// The address, for the hooks.
     #[must_use]
     pub fn address(self) -> *mut u8 {
-        self.0
+        self.0.address()
     }
 
     /// The record at an address that [`address`](Self::address) gave.
@@ -122,24 +119,22 @@ impl ThreadRecord {
     #[must_use]
     #[inline]
     pub unsafe fn from_address(address: *mut u8) -> Self {
-        Self(address)
+        // SAFETY: as the caller promises; records are aligned and stay mapped.
+        Self(unsafe { Fields::at(address) })
     }
 
     /// A field of four bytes; see [`layout::thread`](crate::layout::thread).
     #[must_use]
     #[inline]
     pub fn u32<'a>(self, at: usize) -> &'a AtomicU32 {
-        debug_assert!(at + 4 <= thread::BYTES && at.is_multiple_of(4));
-        // SAFETY: within the record, aligned, mapped for ever.
-        unsafe { AtomicU32::from_ptr(self.0.add(at).cast()) }
+        self.0.u32(at)
     }
 
     /// A field of eight bytes; see [`layout::thread`](crate::layout::thread).
     #[must_use]
+    #[inline]
     pub fn u64<'a>(self, at: usize) -> &'a AtomicU64 {
-        debug_assert!(at + 8 <= thread::BYTES && at.is_multiple_of(8));
-        // SAFETY: within the record, aligned, mapped for ever.
-        unsafe { AtomicU64::from_ptr(self.0.add(at).cast()) }
+        self.0.u64(at)
     }
 
     /// The serial number, from 1.

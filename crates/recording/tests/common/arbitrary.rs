@@ -1,9 +1,9 @@
 //! Arbitrary recordings.
 
 use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, CallsInfo, Clock, Event, EventArena, Exit, Fact, Function, FunctionFlags, FunctionKind,
-    HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT, Recording, Run,
-    SourceKind, Thread, ThreadRole, TickClock, TreeSource,
+    CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Fact, Function, FunctionFlags,
+    FunctionKind, HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT,
+    Recording, Run, SourceKind, Thread, ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -129,8 +129,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn event()(thread: u32, sequence: u64, bytes in vec(any::<u8>(), 0..200)) -> Event {
-        Event { thread, sequence, bytes: bytes.into() }
+    fn event()(thread: u32, sequence: u64, bytes in vec(any::<u8>(), 0..200)) -> EventChunk {
+        EventChunk { thread, sequence, bytes: bytes.into() }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Types as signatures and declarations name them: how their values are read, which classes they are, how C# writes them.
+//! Types as signatures and declarations name them: how their values are read, which classes they are, how C# writes
+//! them.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::Type;

@@ -9,8 +9,8 @@ use super::section::{LAST_PART, kind};
 use super::tree::{Decoder, LEAST_NODE};
 use crate::layout::{u32_at, u64_at};
 use crate::model::{
-    ByteSource, CallTree, Event, EventArena, EventBytes, Function, FunctionKind, Loss, LossReason, Problem, Process,
-    Recording, Thread, TreeSource,
+    ByteSource, CallTree, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason, Problem,
+    Process, Recording, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -107,7 +107,7 @@ impl Assembly {
         let bytes = EventBytes::new(Chunk { source: Arc::clone(&self.source), section: *section });
         let arena = self.parts(section).process.events.get_mut(section.head.item as usize);
         let arena = arena.ok_or("belongs to an instrument that can't be read")?;
-        arena.chunks.push(Event { thread, sequence, bytes });
+        arena.chunks.push(EventChunk { thread, sequence, bytes });
         Ok(())
     }
 

@@ -32,7 +32,7 @@
 //! | kind | item | content |
 //! |---|---|---|
 //! | 1 run | | record `RUN` |
-//! | 2 process | | records `PROCESS`, `CALLS`, `LOSS`, `ARENA` |
+//! | 2 process | | records `PROCESS`, `CALLS`, `LOSS`, `ARENA`, `MATCHED` |
 //! | 3 functions | index of the first | records `FUNCTION` |
 //! | 4 modules | index of the first | records `MODULE` |
 //! | 5 threads | index of the first | records `THREAD` |
@@ -56,7 +56,7 @@
 //! |---|---|
 //! | 1 `RUN` | list of texts command, `u64` start in Unix ns, `u64` duration, exit, text instruments given, text with defaults, text version of clrscope |
 //! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete, `u64` time stamp counter at the start, `f64` nanoseconds per tick |
-//! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; `f64` each: enter, leave, pair low, pair high |
+//! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; a cost (`f64` each: enter, leave, pair low, pair high); `u32` count of callers, each `u32` caller, `u32` callee, a cost |
 //! | 4 `LOSS` | `u32` reason, `u64` count, first, last |
 //! | 5 `ARENA` | text instrument |
 //! | 6 `FUNCTION` | texts name, signature, raw name; `u32` each: module, token, kind, source, flags (1 dynamic, 2 unloaded) |
@@ -64,6 +64,7 @@
 //! | 8 `THREAD` | `u32` id, `u32` OS id, text name, `u32` role, `u64` created, option ended, option CPU time |
 //! | 9 `FACT` | `u64` time, text |
 //! | 10 `PROBLEM` | texts place, what |
+//! | 11 `MATCHED` | list of texts: the patterns of the request that have matched something |
 //!
 //! Times are nanoseconds since the start of the run.
 //!
@@ -92,7 +93,6 @@ mod records;
 mod reseal;
 mod section;
 mod tree;
-mod varint;
 mod writer;
 
 pub(crate) use assemble::read;

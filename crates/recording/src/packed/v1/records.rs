@@ -2,8 +2,8 @@
 //! a later clrscope can add fields at the end of a payload and records of new kinds.
 
 use crate::model::{
-    CallsInfo, Clock, Exit, Fact, Function, HookCost, Loss, LossReason, Module, PairCost, Problem, Process, Run,
-    Thread, TickClock,
+    CallsInfo, Clock, Exit, Fact, Function, Loss, LossReason, Module, PairCost, Problem, Process, Run, Thread,
+    TickClock,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::reader::numbers;
@@ -128,7 +128,7 @@ pub(super) fn take_process(process: &mut Process, mut p: PayloadReader<'_>) {
     process.cpu_ns = take_option(&mut p);
     process.exit = take_exit(&mut p);
     process.complete = p.u32() == 1;
-    process.ticks = TickClock { start: p.u64(), ns_per_tick: numbers::cost(p.u64()) };
+    process.ticks = TickClock { start: p.u64(), ns_per_tick: p.nanoseconds() };
 }
 
 fn put_calls(bytes: &mut Vec<u8>, calls: &CallsInfo) {
@@ -138,26 +138,13 @@ fn put_calls(bytes: &mut Vec<u8>, calls: &CallsInfo) {
         p.u32(u32::from(switch));
     }
     p.u64(calls.interval_ns);
-    let cost = &calls.hook_cost;
-    put_cost(&mut p, cost);
+    p.cost(&calls.hook_cost);
     // Files made before have nothing here, which reads as none.
     p.u32(calls.pair_costs.len() as u32);
     for measured in &calls.pair_costs {
-        p.u32(measured.caller).u32(measured.callee);
-        put_cost(&mut p, &measured.cost);
+        p.u32(measured.caller).u32(measured.callee).cost(&measured.cost);
     }
     put(bytes, record::CALLS, &p);
-}
-
-fn put_cost(p: &mut PayloadWriter, cost: &HookCost) {
-    for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
-        p.u64(value.to_bits());
-    }
-}
-
-fn take_cost(p: &mut PayloadReader<'_>) -> HookCost {
-    let mut value = || numbers::cost(p.u64());
-    HookCost { enter_ns: value(), leave_ns: value(), pair_low_ns: value(), pair_high_ns: value() }
 }
 
 /// By caller, in ascending order, and no more than the record holds.
@@ -167,7 +154,7 @@ fn take_pair_costs(p: &mut PayloadReader<'_>) -> Vec<PairCost> {
         if p.is_at_end() {
             break;
         }
-        costs.push(PairCost { caller: p.u32(), callee: p.u32(), cost: take_cost(p) });
+        costs.push(PairCost { caller: p.u32(), callee: p.u32(), cost: p.cost() });
     }
     costs.sort_by_key(|measured| measured.caller);
     costs.dedup_by_key(|measured| measured.caller);
@@ -186,7 +173,7 @@ pub(super) fn take_calls(mut p: PayloadReader<'_>) -> CallsInfo {
         trivial,
         cpu_measured,
         interval_ns: p.u64(),
-        hook_cost: take_cost(&mut p),
+        hook_cost: p.cost(),
         pair_costs: take_pair_costs(&mut p),
     }
 }

@@ -1,9 +1,7 @@
 //! Trees: columns of numbers in preorder, cut into parts that can be read one without the other.
 
-use std::borrow::Cow;
-
-use super::varint::{Varints, put};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
+use crate::varint::{Varints, put};
 
 /// Nodes in a part.
 pub(super) const PART_NODES: usize = 1 << 17;
@@ -16,7 +14,7 @@ const COLUMNS: usize = 7;
 /// Encodes a tree part by part. `emit` gets the content, the number of nodes in it and whether it is
 /// the last.
 pub(super) fn encode<E>(tree: &CallTree, mut emit: impl FnMut(&[u8], u32, bool) -> Result<(), E>) -> Result<(), E> {
-    let tree = in_preorder(tree);
+    let tree = tree.in_preorder();
     let mut encoder = Encoder { tree: &tree, path: Vec::new(), time: 0, tail: 0 };
     let mut first = 0;
     loop {
@@ -97,48 +95,6 @@ impl Encoder<'_> {
     }
 }
 
-/// The tree, or one with its nodes in preorder where a builder was fed in another order.
-fn in_preorder(tree: &CallTree) -> Cow<'_, CallTree> {
-    let parents = tree.parents();
-    let mut path: Vec<u32> = Vec::new();
-    for (number, &parent) in (0_u32..).zip(parents).skip(1) {
-        if number - 1 != parent {
-            while path.last().is_some_and(|&last| last != parent) {
-                path.pop();
-            }
-        } else {
-            path.push(parent);
-        }
-        if path.is_empty() {
-            return Cow::Owned(reorder(tree));
-        }
-    }
-    Cow::Borrowed(tree)
-}
-
-fn reorder(tree: &CallTree) -> CallTree {
-    let parents = tree.parents();
-    // Brothers as lists: the first child of each node, and the next brother.
-    let (mut child, mut brother) = (vec![u32::MAX; parents.len()], vec![u32::MAX; parents.len()]);
-    for number in (1..parents.len()).rev() {
-        let parent = parents[number] as usize;
-        brother[number] = std::mem::replace(&mut child[parent], number as u32);
-    }
-    let mut builder = CallTreeBuilder::default();
-    let mut open = vec![(ROOT, ROOT)];
-    while let Some((number, parent)) = open.pop() {
-        let Some(node) = tree.node(number) else { continue };
-        let at = builder.push(Node { parent, ..node });
-        if let Some(&next) = brother.get(number as usize).filter(|next| **next != u32::MAX) {
-            open.push((next, parent));
-        }
-        if let Some(&first) = child.get(number as usize).filter(|first| **first != u32::MAX) {
-            open.push((first, at));
-        }
-    }
-    builder.finish()
-}
-
 /// Puts parts together. Parts may be missing: the nodes on the path above what follows are made up
 /// again, without calls and times.
 pub(super) struct Decoder {
@@ -196,7 +152,7 @@ impl Decoder {
         for length in &mut lengths {
             *length = content.next()?;
         }
-        let mut column = |at: usize| content.column(lengths[at]);
+        let mut column = |at: usize| content.split_off(lengths[at]);
         let columns = Columns {
             up: column(0)?,
             functions: column(1)?,

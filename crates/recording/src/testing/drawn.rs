@@ -1,4 +1,4 @@
-//! Small recordings from text.
+//! Small recordings drawn as text, so that a test shows the trees it is about.
 //!
 //! ```text
 //! thread 1 main
@@ -9,20 +9,27 @@
 //!
 //! A line under a thread is `name calls wall_ns cpu_ns`, numbers left out at the end are 0, two
 //! spaces are a level. `outside WALL CPU` is the thread's own time.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
-use clrscope_recording::model::{
+use crate::model::{
     CallTree, CallTreeBuilder, CallsInfo, Function, FunctionKind, HookCost, Module, Node, NodeFlags, NodeTime, Process,
     ROOT, Recording, Thread, ThreadRole, TreeSource,
 };
 
 /// The recording of one process with id 7 whose CPU time was measured, and whose hooks cost nothing.
-pub(crate) fn recording(text: &str) -> Recording {
+///
+/// # Panics
+/// When a thread has no number.
+#[must_use]
+pub fn recording(text: &str) -> Recording {
     recording_with(text, HookCost::default())
 }
 
 /// The same with hooks that cost something.
-pub(crate) fn recording_with(text: &str, hook_cost: HookCost) -> Recording {
+///
+/// # Panics
+/// As [`recording`].
+#[must_use]
+pub fn recording_with(text: &str, hook_cost: HookCost) -> Recording {
     let mut process = Process {
         pid: 7,
         command: vec!["dotnet".into(), "/app/Shop.dll".into()],

@@ -1,7 +1,8 @@
-//! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more follow.
+//! Numbers of variable length: seven bits to a byte, lowest first, the top bit says that more follow. Trees of
+//! packed files and records of events are made of them.
 
 /// Appends a number.
-pub(super) fn put(bytes: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -9,24 +10,37 @@ pub(super) fn put(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Reads numbers one after another.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Varints<'a> {
+/// Reads numbers one after another, and what stands between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Varints<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Varints<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// Bytes left, which is the most numbers there can be.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Splits off the next `length` bytes as a column of their own.
-    pub(super) fn column(&mut self, length: u64) -> Option<Varints<'a>> {
+    /// The bytes that are left.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The next byte; `None` at the end.
+    #[inline]
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(byte)
+    }
+
+    /// Splits off the next `length` bytes, to be read on their own.
+    pub(crate) fn split_off(&mut self, length: u64) -> Option<Varints<'a>> {
         let (head, tail) = self.bytes.split_at_checked(usize::try_from(length).ok()?)?;
         self.bytes = tail;
         Some(Self { bytes: head })
@@ -34,7 +48,7 @@ impl<'a> Varints<'a> {
 
     /// The next number; `None` at the end, and for a number of more than 64 bits.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<u64> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
         let (&first, rest) = self.bytes.split_first()?;
         if first < 0x80 {
             self.bytes = rest;
@@ -82,7 +96,7 @@ impl<'a> Varints<'a> {
 
     /// The next number if it fits 32 bits.
     #[inline]
-    pub(super) fn next_u32(&mut self) -> Option<u32> {
+    pub(crate) fn next_u32(&mut self) -> Option<u32> {
         u32::try_from(self.next()?).ok()
     }
 }

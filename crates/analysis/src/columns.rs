@@ -1,0 +1,63 @@
+//! From sums to the columns of a row.
+
+use crate::catalog::Catalog;
+use crate::cost::Cost;
+use crate::query::Query;
+use crate::select::Selected;
+use crate::sums::Sums;
+use crate::times::Times;
+
+/// How rows of one process are made.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    pub(crate) cost: Cost,
+    /// Times as measured.
+    pub(crate) raw: bool,
+    /// CPU columns mean something.
+    pub(crate) cpu: bool,
+}
+
+impl Columns {
+    /// For the rows of the selected process.
+    pub(crate) fn new(selected: &Selected<'_>, catalog: &Catalog<'_>, query: &Query) -> Self {
+        let calls = selected.process.calls.as_ref();
+        Self {
+            cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
+            raw: query.raw,
+            cpu: calls.is_some_and(|c| c.cpu_measured),
+        }
+    }
+
+    /// The row of one key in one thread, whose calls are those of the function in `slot`; see the crate's page
+    /// for the definitions.
+    pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
+        let share = self.cost.share(slot, sums.hooks, sums.own.wall_ns);
+        let exclusive = sums.own.wall_ns - share.likely;
+        let least = exclusive.saturating_add(sums.suspended_ns);
+        // Rounding, and times of odd recordings, must not make anything negative.
+        let inclusive = if self.raw {
+            sums.inclusive.wall_ns.max(least.saturating_add(share.likely))
+        } else {
+            sums.inclusive.wall_ns.saturating_sub(sums.inclusive_cost_ns).max(least)
+        };
+        let inside = if self.raw { least.saturating_add(share.likely) } else { least };
+        let exclusive_cpu = if self.raw { sums.own.cpu_ns } else { sums.own.cpu_ns.saturating_sub(share.likely) };
+        let inclusive_cpu = if self.raw {
+            sums.inclusive.cpu_ns
+        } else {
+            sums.inclusive.cpu_ns.saturating_sub(sums.inclusive_cost_ns).max(exclusive_cpu)
+        };
+        Times {
+            calls: sums.calls,
+            inclusive_ns: inclusive,
+            exclusive_ns: exclusive,
+            callee_ns: inclusive - inside,
+            suspended_ns: sums.suspended_ns,
+            profiler_ns: share.likely,
+            profiler_low_ns: share.low,
+            profiler_high_ns: share.high,
+            inclusive_cpu_ns: self.cpu.then_some(inclusive_cpu),
+            exclusive_cpu_ns: self.cpu.then_some(exclusive_cpu),
+        }
+    }
+}

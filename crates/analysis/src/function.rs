@@ -1,0 +1,78 @@
+//! A function of a process as rows name it.
+
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use clrscope_recording::model::{Function, FunctionKind, Module, Process};
+
+static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
+    name: "(unknown)".to_owned(),
+    signature: "(unknown)".to_owned(),
+    kind: FunctionKind::Runtime,
+    ..Function::default()
+});
+
+static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
+
+/// A function of a process, by reference.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionRef<'a> {
+    /// The process it ran in.
+    pub pid: u32,
+    /// The function; a placeholder named `(unknown)` where the recording's index leads nowhere.
+    pub function: &'a Function,
+    /// Its module; an empty one where it has none.
+    pub module: &'a Module,
+}
+
+impl<'a> FunctionRef<'a> {
+    /// `function` of `process`; `None` stands for one that the recording does not have.
+    pub(crate) fn of(process: &'a Process, function: Option<&'a Function>) -> Self {
+        let function = function.unwrap_or(&UNKNOWN);
+        let module = process.modules.get(function.module as usize).unwrap_or(&NO_MODULE);
+        Self { pid: process.pid, function, module }
+    }
+
+    /// `Namespace.Type::Method`.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        &self.function.name
+    }
+
+    /// As C# would write it; the name where the recording has no signature.
+    #[must_use]
+    pub fn signature(&self) -> &'a str {
+        if self.function.signature.is_empty() { &self.function.name } else { &self.function.signature }
+    }
+
+    /// The assembly's or library's name, or empty.
+    #[must_use]
+    pub fn module(&self) -> &'a str {
+        &self.module.name
+    }
+
+    /// Metadata token, 0 where there is none.
+    #[must_use]
+    pub fn token(&self) -> u32 {
+        self.function.token
+    }
+
+    /// Managed, native or runtime.
+    #[must_use]
+    pub fn kind(&self) -> FunctionKind {
+        self.function.kind
+    }
+
+    /// The order of rows that are otherwise equal: name, signature, module, token, process.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Ordering {
+        self.name()
+            .cmp(other.name())
+            .then_with(|| self.signature().cmp(other.signature()))
+            .then_with(|| self.module().cmp(other.module()))
+            .then_with(|| self.token().cmp(&other.token()))
+            .then_with(|| self.pid.cmp(&other.pid))
+            .then_with(|| self.module.path.cmp(&other.module.path))
+            .then_with(|| (self.kind(), &self.function.raw_name).cmp(&(other.kind(), &other.function.raw_name)))
+    }
+}

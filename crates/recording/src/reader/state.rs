@@ -1,0 +1,51 @@
+//! The state of a process: its clocks, whether it goes on, what it lost.
+
+use crate::layout::{state, u32_at, u64_at};
+use crate::model::{Loss, LossReason};
+
+/// The clocks of a process and how it is.
+pub(super) struct Clocks {
+    pub(super) mono_start: u64,
+    pub(super) mono_last: u64,
+    pub(super) unix_start: u64,
+    pub(super) ticks_start: u64,
+    pub(super) ns_per_tick: f64,
+    pub(super) cpu_ns: u64,
+    pub(super) pid: u32,
+    pub(super) ended: bool,
+    pub(super) stopped: bool,
+}
+
+impl Clocks {
+    pub(super) fn read(state: &[u8]) -> Self {
+        let (mono_start, mono_last) = (u64_at(state, state::MONO_START), u64_at(state, state::MONO_LAST));
+        let ticks_start = u64_at(state, state::TICKS_START);
+        let ticks = u64_at(state, state::TICKS_LAST).saturating_sub(ticks_start);
+        let elapsed = mono_last.saturating_sub(mono_start);
+        Self {
+            mono_start,
+            mono_last: mono_last.max(mono_start),
+            unix_start: u64_at(state, state::UNIX_START),
+            ticks_start,
+            ns_per_tick: if ticks == 0 { 0.0 } else { elapsed as f64 / ticks as f64 },
+            cpu_ns: u64_at(state, state::CPU),
+            pid: u32_at(state, state::PID),
+            ended: u32_at(state, state::FLAGS) & state::FLAG_ENDED != 0,
+            stopped: u32_at(state, state::STOPPED) != 0,
+        }
+    }
+}
+
+/// What was lost, by reason. `mono_start` is when the process began.
+pub(super) fn losses(state: &[u8], mono_start: u64) -> Vec<Loss> {
+    let of = |reason: LossReason| {
+        let at = state::LOSSES + reason as usize * state::LOSS_BYTES;
+        Loss {
+            reason,
+            count: u64_at(state, at),
+            first_ns: u64_at(state, at + 8).saturating_sub(mono_start),
+            last_ns: u64_at(state, at + 16).saturating_sub(mono_start),
+        }
+    };
+    LossReason::ALL.into_iter().map(of).filter(|loss| loss.count > 0).collect()
+}

@@ -1,0 +1,57 @@
+//! The table of threads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::blocks::{TreeRoot, TreeSources, decode};
+use super::dictionary::ThreadWords;
+use super::numbers::thread_role;
+use crate::layout::{thread, u32_at, u64_at};
+use crate::model::{Thread, TreeSource};
+
+/// Reads the table. `words` is what the log says of the threads, `mono_start` when the process began.
+pub(super) fn read(
+    records: &[u8],
+    mut words: HashMap<u32, ThreadWords>,
+    trees: TreeSources,
+    mono_start: u64,
+) -> Vec<Thread> {
+    let mut blocks_left = u32::try_from(trees.arena.len() / trees.stride).unwrap_or(u32::MAX);
+    let trees = Arc::new(trees);
+    let mut threads = Vec::new();
+    for bytes in records.chunks_exact(thread::BYTES) {
+        let id = u32_at(bytes, thread::SERIAL);
+        if id == 0 {
+            break;
+        }
+        let mut found = read_thread(bytes, id, mono_start);
+        if let Some(said) = words.remove(&id) {
+            found.name = said.name;
+            found.role = said.role.unwrap_or(found.role);
+        }
+        // Threads share the arena, so their claims together can't exceed it.
+        let blocks = u32_at(bytes, thread::BLOCKS).min(blocks_left);
+        blocks_left -= blocks;
+        let root = TreeRoot { offset: u32_at(bytes, thread::ROOT), blocks };
+        if root.offset != 0 {
+            let trees = Arc::clone(&trees);
+            found.tree = TreeSource::lazy(move || decode(&trees, root));
+        }
+        threads.push(found);
+    }
+    threads
+}
+
+fn read_thread(bytes: &[u8], id: u32, mono_start: u64) -> Thread {
+    let ended = u64_at(bytes, thread::ENDED);
+    Thread {
+        id,
+        os_id: u32_at(bytes, thread::OS_ID),
+        name: String::new(),
+        role: thread_role(u32_at(bytes, thread::ROLE)).unwrap_or_default(),
+        created_ns: u64_at(bytes, thread::CREATED).saturating_sub(mono_start),
+        ended_ns: (ended != 0).then(|| ended.saturating_sub(mono_start)),
+        cpu_ns: (u32_at(bytes, thread::CPU_KNOWN) != 0).then(|| u64_at(bytes, thread::CPU)),
+        tree: TreeSource::default(),
+    }
+}
