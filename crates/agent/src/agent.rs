@@ -15,7 +15,9 @@ use clr_profiler::{
 };
 
 use crate::instrument::Instrument;
+use crate::instruments::exceptions::Exceptions;
 use crate::startup::{self, Running};
+use crate::values::types::Types;
 use crate::{hooks, threads};
 
 /// How long the end of the program may wait for the helper thread's last look.
@@ -24,9 +26,21 @@ const LAST_ROUND: Duration = Duration::from_millis(100);
 /// The agent. Callbacks before `Initialize` has succeeded find nothing running and do nothing.
 #[derive(Default)]
 pub(crate) struct Agent {
-    running: OnceLock<&'static Running>,
-    observers: OnceLock<Vec<Arc<dyn Profiler>>>,
-    info: OnceLock<ProfilerInfo>,
+    parts: OnceLock<Parts>,
+}
+
+/// Who is told of what.
+struct Parts {
+    running: &'static Running,
+    info: ProfilerInfo,
+    /// Those that want to hear every callback of their events.
+    observers: Vec<Arc<dyn Profiler>>,
+    /// One of them that is known by its type: exceptions make a dozen callbacks each, and where the compiler sees who is
+    /// called, those that say nothing new cost nothing.
+    exceptions: Option<Arc<Exceptions>>,
+    /// Those with hooks: they keep stacks, which exceptions put right.
+    with_hooks: Vec<Arc<dyn Instrument>>,
+    types: Vec<&'static Types>,
 }
 
 /// Callbacks that matter to observers only.
@@ -38,22 +52,58 @@ macro_rules! told_to_observers {
     )*};
 }
 
+impl Parts {
+    fn of(running: &'static Running, info: &ProfilerInfo) -> Self {
+        let all = || running.instruments.iter();
+        Self {
+            running,
+            info: info.clone(),
+            observers: all().filter_map(|i| Arc::clone(i).callbacks()).collect(),
+            exceptions: all().find_map(|i| Arc::clone(i).exceptions()),
+            with_hooks: all().filter(|i| i.hooks().is_some()).cloned().collect(),
+            types: all().filter_map(|i| i.types()).collect(),
+        }
+    }
+}
+
 impl Agent {
-    fn instruments(&self) -> &[Arc<dyn Instrument>] {
-        self.running.get().map_or(&[], |running| &running.instruments)
+    fn running(&self) -> Option<&'static Running> {
+        self.parts.get().map(|parts| parts.running)
     }
 
     fn each(&self, act: impl Fn(&dyn Instrument)) {
-        for instrument in self.instruments() {
+        for instrument in self.running().into_iter().flat_map(|running| &running.instruments) {
             act(instrument.as_ref());
         }
     }
 
-    /// Tells those instruments that want to hear everything.
+    fn observers(&self) -> impl Iterator<Item = &Arc<dyn Profiler>> {
+        self.parts.get().into_iter().flat_map(|parts| &parts.observers)
+    }
+
+    /// Tells those that want to hear everything.
+    #[inline]
     fn tell(&self, act: impl Fn(&dyn Profiler)) {
-        for observer in self.observers.get().into_iter().flatten() {
+        let Some(parts) = self.parts.get() else { return };
+        if let Some(exceptions) = &parts.exceptions {
+            act(exceptions.as_ref());
+        }
+        for observer in &parts.observers {
             act(observer.as_ref());
         }
+    }
+
+    /// Tells those that keep stacks.
+    #[inline]
+    fn tell_stacks(&self, act: impl Fn(&dyn Instrument)) {
+        for instrument in self.parts.get().into_iter().flat_map(|parts| &parts.with_hooks) {
+            act(instrument.as_ref());
+        }
+    }
+
+    /// Tells those that describe the program's types.
+    fn tell_types(&self, act: impl Fn(&'static Types)) {
+        self.parts.get().into_iter().flat_map(|parts| &parts.types).for_each(|types| act(types));
     }
 
     fn setup(running: &'static Running) -> Setup {
@@ -91,15 +141,13 @@ impl Profiler for Agent {
         let running = startup::start(info).map_err(|why| Error::refused("clrscope", why))?;
         let running: &'static Running = Box::leak(Box::new(running));
         crate::fork::prepare(running);
-        let _ = self.info.set(info.clone());
-        let _ = self.observers.set(running.instruments.iter().filter_map(|i| Arc::clone(i).callbacks()).collect());
-        let _ = self.running.set(running);
+        let _ = self.parts.set(Parts::of(running, info));
         self.each(|i| i.begins());
         Ok(Self::setup(running))
     }
 
     fn setup_refused(&self, error: &Error) {
-        if let Some(running) = self.running.get() {
+        if let Some(running) = self.running() {
             running
                 .writer
                 .fact(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
@@ -108,33 +156,34 @@ impl Profiler for Agent {
 
     fn shutdown(&self) {
         self.tell(|observer| observer.shutdown());
-        let Some(running) = self.running.get() else { return };
+        let Some(running) = self.running() else { return };
         running.helper.wait_for_round(LAST_ROUND);
         running.writer.state().ended();
     }
 
     fn module_attached_to_assembly(&self, module: ModuleId, assembly: AssemblyId) {
         self.tell(|observer| observer.module_attached_to_assembly(module, assembly));
-        self.each(|i| i.module_loaded(module));
+        self.tell_types(|types| types.module_loaded(module));
     }
 
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
         self.tell(|observer| observer.class_load_finished(class, status.clone()));
         if status.is_ok() {
-            self.each(|i| i.class_loaded(class));
+            self.tell_types(|types| types.class_loaded(class));
         }
     }
 
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
         self.tell(|observer| observer.module_unload_finished(module, status.clone()));
-        if let Some(running) = self.running.get() {
+        if let Some(running) = self.running() {
             running.functions.module_unloaded(module);
         }
-        self.each(|i| i.module_unloaded(module));
+        self.tell_types(|types| types.module_unloaded(module));
     }
 
     fn jit_compilation_started(&self, function: FunctionId, is_safe_to_block: bool) {
         self.tell(|observer| observer.jit_compilation_started(function, is_safe_to_block));
+        self.tell_types(Types::look_into_pending);
         self.each(|i| i.jit_started(function));
     }
 
@@ -147,7 +196,7 @@ impl Profiler for Agent {
         self.tell(|observer| {
             observer.jit_inlining(caller, callee);
         });
-        let running = self.running.get().filter(|running| running.named_only_matter);
+        let running = self.running().filter(|running| running.named_only_matter);
         let named = running.is_some_and(|running| running.functions.get(callee).named);
         if named { Inlining::Forbid } else { Inlining::Allow }
     }
@@ -159,6 +208,7 @@ impl Profiler for Agent {
         il: clr_profiler::notice::DynamicIl<'_>,
     ) {
         self.tell(|observer| observer.dynamic_method_jit_compilation_started(function, is_safe_to_block, il));
+        self.tell_types(Types::look_into_pending);
         self.each(|i| i.jit_started(function));
     }
 
@@ -176,29 +226,29 @@ impl Profiler for Agent {
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
         self.tell(|observer| observer.dynamic_method_unloaded(function));
-        if let Some(running) = self.running.get() {
+        if let Some(running) = self.running() {
             running.functions.function_unloaded(function);
         }
     }
 
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
         self.tell(|observer| observer.thread_name_changed(thread, name));
-        let os_id = self.info.get().and_then(|info| info.os_thread(thread).ok());
-        if let Some(running) = self.running.get() {
+        let os_id = self.parts.get().and_then(|parts| parts.info.os_thread(thread).ok());
+        if let Some(running) = self.running() {
             running.thread_names.named(thread, os_id, name);
         }
     }
 
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
         self.tell(|observer| observer.thread_assigned_to_os_thread(thread, os_thread));
-        if let Some(running) = self.running.get() {
+        if let Some(running) = self.running() {
             running.thread_names.assigned(thread, os_thread, threads::current);
         }
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {
         self.tell(|observer| observer.thread_destroyed(thread));
-        if let Some(running) = self.running.get() {
+        if let Some(running) = self.running() {
             running.thread_names.destroyed(thread);
         }
     }
@@ -245,22 +295,22 @@ impl Profiler for Agent {
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
         self.tell(|observer| observer.exception_search_filter_enter(function));
-        self.each(|i| i.filter_enter(function));
+        self.tell_stacks(|i| i.filter_enter(function));
     }
 
     fn exception_search_filter_leave(&self) {
         self.tell(|observer| observer.exception_search_filter_leave());
-        self.each(|i| i.filter_leave());
+        self.tell_stacks(|i| i.filter_leave());
     }
 
     fn exception_unwind_finally_enter(&self, function: FunctionId) {
         self.tell(|observer| observer.exception_unwind_finally_enter(function));
-        self.each(|i| i.unwind_finally_enter(function));
+        self.tell_stacks(|i| i.unwind_finally_enter(function));
     }
 
     fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
         self.tell(|observer| observer.exception_catcher_enter(function, exception));
-        self.each(|i| i.catcher_enter(function));
+        self.tell_stacks(|i| i.catcher_enter(function));
     }
 
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
@@ -271,11 +321,11 @@ impl Profiler for Agent {
     }
 
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
-        self.observers.get().into_iter().flatten().try_for_each(|o| o.get_rejit_parameters(module, method, control))
+        self.observers().try_for_each(|o| o.get_rejit_parameters(module, method, control))
     }
 
     fn object_references(&self, object: ObjectId<'_>, class: ClassId, references: &[ObjectId<'_>]) -> Result<()> {
-        self.observers.get().into_iter().flatten().try_for_each(|o| o.object_references(object, class, references))
+        self.observers().try_for_each(|o| o.object_references(object, class, references))
     }
 
     told_to_observers! {

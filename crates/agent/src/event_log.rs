@@ -4,15 +4,18 @@
 //! during a collection too. It waits only where events come faster than the helper thread can back memory
 //! for them, and then for a bounded time. Whoever needs a name for a record asks the runtime before he writes.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clr_profiler::PerThread;
-use clrscope_recording::events::{Encoder, Field, Kind, Tag, Value};
+use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord, Tag, Value};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::helper::{HelperHandle, Task};
+use crate::recent::Recent;
 use crate::startup::Context;
 use crate::{hooks, threads};
 
@@ -35,10 +38,13 @@ pub(crate) struct EventLog {
 /// Where a thread writes. Only that thread uses it; the atomics make it shareable, not shared.
 #[derive(Default)]
 struct Track {
+    /// Where the thread's record lies; null without one.
+    thread: AtomicPtr<u8>,
     serial: AtomicU32,
     next_bytes: AtomicU32,
     last_ns: AtomicU64,
     chunk: ChunkCell,
+    recent: OnceLock<Box<Recent>>,
 }
 
 impl EventLog {
@@ -67,20 +73,63 @@ impl EventLog {
     /// nobody needs it, it gets that of the one before it on the thread. Whether the record is there.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
-        if hooks::is_stopped() {
-            return false;
-        }
-        let serial = threads::current().map_or(0, ThreadRecord::serial);
-        self.tracks.with(|track| {
-            if track.serial.load(Ordering::Relaxed) != serial {
-                track.begin(serial);
-            }
+        let written = self.on_track(|track| {
             let last = track.last_ns.load(Ordering::Relaxed);
             let now = now.unwrap_or(last.max(self.start_ns));
             track.last_ns.store(now, Ordering::Relaxed);
-            let written = track.chunk.get().is_some_and(|chunk| put(chunk, now, now.saturating_sub(last), kind, &fill));
-            written || self.write_in_next(track, now, kind, &fill)
-        })
+            // A chunk's first record says the time since the start.
+            let before = |chunk: Chunk| if chunk.used() == 0 { self.start_ns } else { last };
+            let put_in = |chunk| put(chunk, now, now.saturating_sub(before(chunk)), kind, &fill);
+            track.chunk.get().is_some_and(put_in) || self.write_in_next(track, now, kind, &fill)
+        });
+        written == Some(true)
+    }
+
+    /// Writes a record of a few bytes that are ready, without a time of its own.
+    #[inline]
+    pub(crate) fn write_short(&self, kind: Kind, fields: ShortFields) {
+        self.write_recent(kind, |_| fields);
+    }
+
+    /// As [`write_short`](Self::write_short), with what the thread's [`Recent`] knows.
+    #[inline]
+    pub(crate) fn write_recent(&self, kind: Kind, fields: impl FnOnce(&Recent) -> ShortFields) {
+        let left = self.on_track(|track| {
+            let fields = fields(track.recent());
+            let record = ShortRecord::new(kind, fields);
+            (!track.chunk.get().is_some_and(|chunk| chunk.append_short(record))).then_some(fields)
+        });
+        if let Some(Some(fields)) = left {
+            self.write_slowly(kind, fields);
+        }
+    }
+
+    #[cold]
+    fn write_slowly(&self, kind: Kind, fields: ShortFields) {
+        self.write_with(None, kind, |encoder| {
+            encoder.short(fields);
+        });
+    }
+
+    /// What this thread's records were about last. `None` once recording has ended.
+    #[inline]
+    pub(crate) fn recent<R>(&self, act: impl FnOnce(&Recent) -> R) -> Option<R> {
+        self.on_track(|track| act(track.recent()))
+    }
+
+    /// Where this thread writes. `None` once recording has ended.
+    #[inline]
+    fn on_track<R>(&self, act: impl FnOnce(&Track) -> R) -> Option<R> {
+        let record = threads::current();
+        if record.is_none() && hooks::is_stopped() {
+            return None;
+        }
+        Some(self.tracks.with(|track| {
+            if track.thread.load(Ordering::Relaxed) != record.map_or(ptr::null_mut(), ThreadRecord::address) {
+                track.begin(record);
+            }
+            act(track)
+        }))
     }
 
     #[cold]
@@ -138,9 +187,16 @@ impl EventLog {
 }
 
 impl Track {
+    #[inline]
+    fn recent(&self) -> &Recent {
+        self.recent.get_or_init(Box::default)
+    }
+
     /// Starts anew, for a thread that has another record now.
-    fn begin(&self, serial: u32) {
-        self.serial.store(serial, Ordering::Relaxed);
+    #[cold]
+    fn begin(&self, record: Option<ThreadRecord>) {
+        self.thread.store(record.map_or(ptr::null_mut(), ThreadRecord::address), Ordering::Relaxed);
+        self.serial.store(record.map_or(0, ThreadRecord::serial), Ordering::Relaxed);
         self.next_bytes.store(0, Ordering::Relaxed);
         self.last_ns.store(0, Ordering::Relaxed);
         self.chunk.set(None);

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{ClassId, Events, FunctionId, ModuleId, Profiler};
+use clr_profiler::{Events, FunctionId, Profiler};
 
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::helper::Task;
 use crate::hooks::HookNeed;
+use crate::instruments::exceptions::Exceptions;
+use crate::values::types::Types;
 
 /// One instrument.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
@@ -33,6 +35,10 @@ pub(crate) trait Instrument: Send + Sync {
     fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
         None
     }
+    /// Itself, if it is this one, which is told as those that have [`callbacks`](Self::callbacks) are; asked once.
+    fn exceptions(self: Arc<Self>) -> Option<Arc<Exceptions>> {
+        None
+    }
     /// In a forked child: let go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
@@ -49,12 +55,10 @@ pub(crate) trait Instrument: Send + Sync {
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
-    /// A module is there.
-    fn module_loaded(&self, module: ModuleId) {}
-    /// A module is gone.
-    fn module_unloaded(&self, module: ModuleId) {}
-    /// A class is there.
-    fn class_loaded(&self, class: ClassId) {}
+    /// The types of the program where it stores values: they are told of modules, classes and compilations. Asked once.
+    fn types(&self) -> Option<&'static Types> {
+        None
+    }
 
     /// Compilation of a method begins on this thread.
     fn jit_started(&self, function: FunctionId) {}
@@ -75,7 +79,7 @@ pub(crate) trait Instrument: Send + Sync {
     /// Unmanaged code returns to managed code, or calls it.
     fn to_managed(&self, function: Option<FunctionId>, reason: TransitionReason) {}
 
-    /// The search for a catcher runs a filter of `function`.
+    /// The search for a catcher runs a filter of `function`. This and what follows: only with [`hooks`](Self::hooks).
     fn filter_enter(&self, function: FunctionId) {}
     /// The filter has answered.
     fn filter_leave(&self) {}

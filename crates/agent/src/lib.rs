@@ -25,6 +25,7 @@ mod instrument;
 mod instruments;
 mod patterns;
 mod program;
+mod recent;
 mod startup;
 mod threads;
 mod trust;

@@ -169,7 +169,7 @@ pub use log::NestedLog;
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache, NamedFunctions};
 pub use notice::Inlining;
-pub use own_stack::{FrameShape, NativeFrame, OwnStack, library_of};
+pub use own_stack::{FrameShape, NativeFrame, OwnStack, StackWords, library_of};
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::{Hooks, Setup};

@@ -60,6 +60,57 @@ impl OwnStack {
     }
 }
 
+/// Words of a stack as they were once. What was found out by reading them and nothing else is found again where they are the same.
+#[derive(Debug)]
+pub struct StackWords {
+    words: Vec<(usize, usize)>,
+    /// The lowest and the highest address.
+    low: usize,
+    high: usize,
+}
+
+impl Default for StackWords {
+    fn default() -> Self {
+        Self { words: Vec::new(), low: usize::MAX, high: 0 }
+    }
+}
+
+impl StackWords {
+    /// Forgets them, but keeps the memory.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        (self.low, self.high) = (usize::MAX, 0);
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// As [`OwnStack::word`], and keeps what it reads.
+    #[inline]
+    pub fn read(&mut self, stack: OwnStack, address: usize) -> Option<usize> {
+        let word = stack.word(address)?;
+        self.words.push((address, word));
+        (self.low, self.high) = (self.low.min(address), self.high.max(address));
+        Some(word)
+    }
+
+    /// Whether there are words, and each is what it was, at the same address of `stack`.
+    #[inline]
+    pub fn are_in(&self, stack: OwnStack) -> bool {
+        let inside = !self.words.is_empty() && self.low >= stack.low && self.high < stack.end;
+        // SAFETY: all addresses are aligned, since `OwnStack` read from them, and lie between the two bounds, within the part of the
+        // calling thread's stack that is in use; see `OwnStack::word`.
+        inside && self.words.iter().all(|&(address, word)| unsafe { (address as *const usize).read_volatile() } == word)
+    }
+}
+
 /// Begin and end of the calling thread's stack; nothing where the C library does not know.
 fn bounds() -> (usize, usize) {
     // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
@@ -148,6 +199,29 @@ mod tests {
         std::thread::spawn(move || assert_eq!(OwnStack::here().expect("bounds are known").word(at), None))
             .join()
             .expect("it reads nothing of others");
+    }
+
+    #[test]
+    fn words_are_known_again_until_one_changes() {
+        let mut words = [11_usize, 22, 33];
+        let stack = OwnStack::here().expect("bounds are known");
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let mut known = StackWords::default();
+        assert!(!known.are_in(stack), "nothing is known");
+        assert_eq!(
+            (known.read(stack, at), known.read(stack, at + 16), known.read(stack, 8)),
+            (Some(11), Some(33), None)
+        );
+        assert!(known.are_in(stack) && known.len() == 2);
+        std::hint::black_box(&mut words)[1] = 5;
+        assert!(known.are_in(stack), "another word");
+        std::hint::black_box(&mut words)[2] = 5;
+        assert!(!known.are_in(stack));
+        std::hint::black_box(&mut words)[2] = 33;
+        assert!(known.are_in(stack));
+        let elsewhere = std::thread::spawn(move || known.are_in(OwnStack::here().expect("bounds are known")));
+        assert!(!elsewhere.join().expect("it reads nothing of others"));
+        std::hint::black_box(&words);
     }
 
     #[test]

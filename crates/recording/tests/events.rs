@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clrscope_recording::events::{Kind, Records, ShortFields, ShortRecord};
 use clrscope_recording::layout::{HEADER_BYTES, chunk};
 use clrscope_recording::model::{EventChunk, Recording};
 use clrscope_recording::writer::{EventStore, Keep, ProcessRecord, ProcessWriter, monotonic_ns};
@@ -48,6 +49,23 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
     let file = folder.path().join("x.clrs");
     clrscope_recording::pack::pack(&name, &file, &mut |_| ()).expect("a file");
     assert_eq!(found(&clrscope_recording::open(&file).expect("a recording")), found(&recording));
+}
+
+#[test]
+fn short_records_follow_another_and_stay_in_their_room() {
+    let (_folder, name) = scratch();
+    let store = writer(&name).create_events("events", 64 << 10, Keep::First).expect("a store");
+    let chunk = store.take(1, 4096, 0).expect("room");
+    let short = ShortRecord::new(Kind::EXCEPTION_CATCHER_LEAVE, ShortFields::NONE);
+    assert!(!chunk.append_short(short), "a chunk's first record says when it was");
+    assert!(chunk.append(&[3, Kind::EXCEPTION_THROWN.0, 0x81, 0x01], 1));
+    while chunk.append_short(short) {}
+    assert!((chunk.room() - 15..=chunk.room()).contains(&chunk.used()), "{} bytes", chunk.used());
+    let recording = read(&name);
+    let records: Vec<_> = Records::new(&chunks(&recording)[0].bytes).collect();
+    assert_eq!(records.len(), 1 + (chunk.used() - 4) / short.length);
+    assert!(records.iter().all(|record| record.time_ns == 129));
+    assert!(records[1..].iter().all(|record| record.kind == Kind::EXCEPTION_CATCHER_LEAVE));
 }
 
 #[test]

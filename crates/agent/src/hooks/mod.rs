@@ -79,12 +79,14 @@ pub(crate) struct EntryPoints {
 
 /// The flag that turns the slow paths off: with every thread's top at a frame that matches nothing,
 /// hooks then record nothing.
+#[inline]
 pub(crate) fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
     // SAFETY: defined above, one byte, only ever used as an atomic.
     unsafe { &clrscope_stopped }
 }
 
 /// Whether recording has ended.
+#[inline]
 pub(crate) fn is_stopped() -> bool {
     stopped_flag().load(std::sync::atomic::Ordering::Relaxed) != 0
 }

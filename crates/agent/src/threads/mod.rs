@@ -71,6 +71,7 @@ pub(crate) fn withdraw() {
 }
 
 /// The calling thread's record if it has one. Safe in a hook.
+#[inline]
 pub(crate) fn known() -> Option<ThreadRecord> {
     let address = hooks::current_record();
     // SAFETY: only `begin` sets it.
@@ -83,6 +84,7 @@ pub(crate) fn active() -> Option<ThreadRecord> {
 }
 
 /// The calling thread's record; begins the thread when it is new. Safe in a hook.
+#[inline]
 pub(crate) fn current() -> Option<ThreadRecord> {
     if hooks::is_stopped() {
         return None;

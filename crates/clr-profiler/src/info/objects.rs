@@ -132,10 +132,7 @@ impl ExceptionReader {
         exception: ObjectId<'cb>,
         most: usize,
     ) -> Option<ExceptionContent<'cb>> {
-        let class = info.class_of_object(exception).ok()?;
-        if !self.is_exception(info, names, class) {
-            return None;
-        }
+        let class = self.exception_class(info, names, exception)?;
         let layout = (*self.layout.get()?)?;
         // SAFETY: the object is alive during the callback and its class derives from `System.Exception`, whose fields lie at
         // these offsets.
@@ -158,17 +155,34 @@ impl ExceptionReader {
         self.recent.forget();
     }
 
-    fn is_exception(&self, info: &ProfilerInfo, names: &NameCache, class: ClassId) -> bool {
-        let place = self.recent.place(class);
-        if place.load(Ordering::Relaxed) == class.0 {
-            return true;
+    /// The class of an object if that is an exception.
+    fn exception_class(&self, info: &ProfilerInfo, names: &NameCache, object: ObjectId<'_>) -> Option<ClassId> {
+        if let Some(class) = self.seen_before(object) {
+            return Some(class);
         }
-        let is_one = self.looked_up(info, names, class);
-        if is_one {
-            // An object of the class is alive here, so the class can't be unloaded before this is stored.
-            place.store(class.0, Ordering::Relaxed);
+        let class = info.class_of_object(object).ok()?;
+        if !self.looked_up(info, names, class) {
+            return None;
         }
-        is_one
+        // An object of the class is alive here, so the class can't be unloaded before this is stored.
+        if self.first_word(object) == Some(class.0) {
+            self.recent.place(class).store(class.0, Ordering::Relaxed);
+        }
+        Some(class)
+    }
+
+    /// An object's first word is its method table, and so is the runtime's identifier of most classes; only those are
+    /// remembered of which that is known.
+    fn seen_before(&self, object: ObjectId<'_>) -> Option<ClassId> {
+        let class = ClassId(self.first_word(object)?);
+        (self.recent.place(class).load(Ordering::Relaxed) == class.0).then_some(class)
+    }
+
+    /// `None` before the first exception was read.
+    fn first_word(&self, object: ObjectId<'_>) -> Option<usize> {
+        let known = self.layout.get().is_some() && !object.is_null();
+        // SAFETY: the object is alive during the callback, and every object begins with a word.
+        known.then(|| unsafe { field(object, 0) })
     }
 
     fn looked_up(&self, info: &ProfilerInfo, names: &NameCache, class: ClassId) -> bool {

@@ -2,6 +2,7 @@
 
 use super::field::{Field, Tag, Thing, Value};
 use super::kinds::Kind;
+use super::short::ShortFields;
 
 /// Writes one record into memory that the caller has; allocates nothing. What does not fit is left out
 /// whole, and [`finish`](Self::finish) says so.
@@ -122,6 +123,21 @@ impl<'a> Encoder<'a> {
             encoder.varint(value.id);
             encoder.varint(value.index.into());
         })
+    }
+
+    /// Adds fields that are ready, whole or not at all.
+    #[inline]
+    pub fn short(&mut self, fields: ShortFields) -> &mut Self {
+        let (bytes, length) = (fields.bytes(), fields.length().min(size_of::<u64>()));
+        // All eight where there is room for them: a copy of a length that is not known would cost a call.
+        match self.buffer.get_mut(self.used..self.used + bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(&bytes);
+                self.used += length;
+            }
+            None => self.bytes(&bytes[..length]),
+        }
+        self
     }
 
     /// Adds a field, unless it says nothing: an empty text, or a thing without identifier.

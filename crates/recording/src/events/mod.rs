@@ -24,8 +24,10 @@ mod encode;
 mod field;
 mod kinds;
 mod record;
+mod short;
 
 pub use encode::Encoder;
 pub use field::{Field, Tag, Thing, Value};
 pub use kinds::{Group, Kind, Phase};
 pub use record::{Record, Records};
+pub use short::{ShortFields, ShortRecord};

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::fields::Fields;
 use super::growing::{AHEAD_LEAST, Growing};
 use super::mapping::{CommitError, Segment};
+use crate::events::ShortRecord;
 use crate::layout::{chunk, kind};
 
 /// What becomes of events when the limit is reached.
@@ -265,6 +266,21 @@ impl Chunk {
             free.get_mut(..bytes.len())?.copy_from_slice(bytes);
             Some(bytes.len())
         })
+    }
+
+    /// Appends a record of the time of the one before it and publishes it; false where that one or the room for `word` is
+    /// missing. Only for the thread that took the chunk.
+    #[inline]
+    pub fn append_short(self, record: ShortRecord) -> bool {
+        let used = self.used();
+        if used == 0 || used + record.word.len() > self.room() {
+            return false;
+        }
+        // SAFETY: the range lies in the chunk, which is backed; only its thread writes there, and readers look at what was
+        // published only. All of the word is written, and as much of it counts as the record has bytes.
+        unsafe { self.payload().add(used).cast::<[u8; 16]>().write_unaligned(record.word) };
+        self.u32(chunk::USED).store((used + record.length) as u32, Ordering::Release);
+        true
     }
 
     /// Lets `write` fill what is free and publishes as many bytes as it says it wrote; `None` leaves the

@@ -108,6 +108,7 @@ pub struct ThreadRecord(Fields<{ thread::BYTES }>);
 impl ThreadRecord {
     /// The address, for the hooks.
     #[must_use]
+    #[inline]
     pub fn address(self) -> *mut u8 {
         self.0.address()
     }

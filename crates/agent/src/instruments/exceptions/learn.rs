@@ -236,7 +236,7 @@ impl Learner<'_> {
             lesson.add.push((address, What::Odd));
         } else if owner.is_none() && library_of(address).is_some() {
             // Called by native code, and if nothing of the program's is beyond, this is the end.
-            lesson.end = end_of_stack(self.stack, address, sp).filter(|_| next == Next::Nothing);
+            lesson.end = end_of_stack(&mut { self.stack }, address, sp).filter(|_| next == Next::Nothing);
             lesson.confirm.extend(lesson.end.map(|_| last));
         } else {
             lesson.resize = self.larger(trial, sp, next, is_end).map(|size| (last, size));
@@ -251,7 +251,7 @@ impl Learner<'_> {
         let leads_on = |sp: usize| match (next, self.stack.word(sp - 8)) {
             (Next::Method(next), Some(address)) => address == next,
             (Next::Nothing, Some(address)) => {
-                let end = end_of_stack(self.stack, address, sp);
+                let end = end_of_stack(&mut { self.stack }, address, sp);
                 end.is_some_and(|end| is_end(end) || (library.is_some() && library_of(address) == library))
             }
             _ => false,

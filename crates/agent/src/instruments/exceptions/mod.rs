@@ -9,12 +9,12 @@
 //! [`stacks`] finds and numbers stacks, [`rules`] walks them, [`learn`] finds out how. With `args` the calls of
 //! methods that were named leave their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
 
+mod again;
 mod arguments;
 pub(crate) mod hooks;
 mod learn;
 mod options;
 mod places;
-mod recent;
 mod rules;
 mod stacks;
 
@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{
-    ClassId, Error, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId, PerThread,
-    Profiler, ProfilerInfo, Result, Setup,
+    ClassId, Error, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId, Profiler,
+    ProfilerInfo, Result, Setup,
 };
-use clrscope_recording::events::{Kind, Tag, Thing};
+use clrscope_recording::events::{Kind, ShortFields, Tag};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -41,7 +41,6 @@ use crate::values::types::Types;
 
 pub(crate) use options::Options;
 use places::Places;
-use recent::Recent;
 use stacks::{Finder, Stacks};
 
 /// UTF-16 units kept of a message.
@@ -63,7 +62,6 @@ pub(crate) struct Exceptions {
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
     told_no_stack: AtomicBool,
-    recent: PerThread<Recent>,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
 }
@@ -75,7 +73,7 @@ impl Exceptions {
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, "exceptions", options.max_bytes)?;
-        let recent = PerThread::new(Recent::default, |_| ()).map_err(|error| format!("no thread key: {error}"))?;
+        let stacks = Stacks::new(options.frames, options.walk, options.arguments);
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -84,41 +82,38 @@ impl Exceptions {
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
             places: Places::default(),
-            stacks: Stacks::new(options.frames, options.walk, options.arguments),
+            stacks: stacks.map_err(|error| format!("no thread key: {error}"))?,
             types: if options.arguments { Some(types(context)?) } else { None },
             told_no_stack: AtomicBool::new(false),
-            recent,
             epoch: AtomicU64::new(0),
         })
     }
 
     fn write(&self, kind: Kind) {
-        self.log.write_with(None, kind, |_| ());
+        self.log.write_short(kind, ShortFields::NONE);
     }
 
+    /// Identifiers are left out, since everything that is seen here gets a number.
     fn write_function(&self, kind: Kind, function: FunctionId) {
-        let function = self.function(function);
-        self.log.write_with(None, kind, |encoder| {
-            encoder.thing(Tag::FUNCTION, function);
-        });
-    }
-
-    /// The number of a function or class, from what this thread remembers where it can; identifiers are left
-    /// out, since everything that is seen here gets a number.
-    #[inline]
-    fn numbered(&self, id: usize, find: impl FnOnce() -> Thing) -> Thing {
         // Read first: what is found out across an unload is stored as of before it, and so not believed.
         let epoch = self.epoch.load(Ordering::Acquire);
-        Thing { id: 0, index: self.recent.with(|recent| recent.get(id, epoch, || find().index)) }
+        self.log.write_recent(kind, |recent| recent.get(function.0, epoch, || self.function(function)));
     }
 
-    #[inline]
-    fn function(&self, function: FunctionId) -> Thing {
-        self.numbered(function.0, || self.names.function(function, Ask::Now))
+    #[cold]
+    fn function(&self, function: FunctionId) -> ShortFields {
+        ShortFields::numbered(Tag::FUNCTION, self.names.function(function, Ask::Now).index)
     }
 
-    fn class(&self, class: ClassId) -> Thing {
-        self.numbered(class.0, || self.names.class(class, Ask::Now))
+    #[cold]
+    fn class(&self, class: ClassId) -> ShortFields {
+        ShortFields::numbered(Tag::CLASS, self.names.class(class, Ask::Now).index)
+    }
+
+    /// What is written of something, from what this thread remembers where it can. `None` once recording has ended.
+    fn known(&self, id: usize, find: impl FnOnce() -> ShortFields) -> Option<ShortFields> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        self.log.recent(|recent| recent.get(id, epoch, find))
     }
 
     /// Functions and code are gone; their identifiers and addresses may be used again.
@@ -142,10 +137,10 @@ impl Exceptions {
 
     /// What the exception says, and the stack it was thrown at.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
-        let class = self.class(content.class);
+        let Some(class) = self.known(content.class.0, || self.class(content.class)) else { return };
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
-            encoder.number(Tag::OBJECT, exception.address() as u64).thing(Tag::CLASS, class);
+            encoder.number(Tag::OBJECT, exception.address() as u64).short(class);
             encoder.number(Tag::STACK, stack.into());
             if let Some(message) = content.message {
                 encoder.utf16(Tag::MESSAGE, message.units());
@@ -181,28 +176,8 @@ impl Instrument for Exceptions {
         client
     }
 
-    fn module_loaded(&self, module: ModuleId) {
-        if let Some(types) = self.types {
-            types.module_loaded(module);
-        }
-    }
-
-    fn module_unloaded(&self, module: ModuleId) {
-        if let Some(types) = self.types {
-            types.module_unloaded(module);
-        }
-    }
-
-    fn class_loaded(&self, class: ClassId) {
-        if let Some(types) = self.types {
-            types.class_loaded(class);
-        }
-    }
-
-    fn jit_started(&self, _function: FunctionId) {
-        if let Some(types) = self.types {
-            types.look_into_pending();
-        }
+    fn types(&self) -> Option<&'static Types> {
+        self.types
     }
 
     fn events(&self) -> Events {
@@ -215,7 +190,7 @@ impl Instrument for Exceptions {
         vec![self.log.task(), Box::new(CountDropped(self.writer))]
     }
 
-    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
+    fn exceptions(self: Arc<Self>) -> Option<Arc<Exceptions>> {
         Some(self)
     }
 
@@ -310,9 +285,9 @@ impl Profiler for Exceptions {
     }
 
     fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
-        let function = self.function(function);
+        let Some(function) = self.known(function.0, || self.function(function)) else { return };
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_CATCHER_ENTER, |encoder| {
-            encoder.thing(Tag::FUNCTION, function).number(Tag::OBJECT, exception.address() as u64);
+            encoder.short(function).number(Tag::OBJECT, exception.address() as u64);
         });
     }
 

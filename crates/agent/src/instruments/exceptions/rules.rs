@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use clr_profiler::{NativeFrame, OwnStack};
+use clr_profiler::{NativeFrame, OwnStack, StackWords};
 
 use super::places::Place;
 
@@ -63,6 +63,29 @@ pub(super) enum Trust {
     All,
 }
 
+/// What a walk reads: words of the calling thread's stack.
+pub(super) trait Words {
+    /// See [`OwnStack::word`].
+    fn word(&mut self, address: usize) -> Option<usize>;
+}
+
+impl Words for OwnStack {
+    #[inline]
+    fn word(&mut self, address: usize) -> Option<usize> {
+        OwnStack::word(self, address)
+    }
+}
+
+/// Keeps what it reads.
+pub(super) struct Noting<'a>(pub(super) OwnStack, pub(super) &'a mut StackWords);
+
+impl Words for Noting<'_> {
+    #[inline]
+    fn word(&mut self, address: usize) -> Option<usize> {
+        self.1.read(self.0, address)
+    }
+}
+
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -88,7 +111,7 @@ impl Rules {
     /// Where the thrower goes on, and its stack pointer. `visit` sees the addresses on the way.
     fn thrower(
         &self,
-        stack: OwnStack,
+        stack: &mut impl Words,
         frame: NativeFrame,
         trust: Trust,
         mut visit: impl FnMut(usize),
@@ -114,14 +137,14 @@ impl Rules {
     /// stack pointer and place, `on_the_way` the addresses of the runtime's code before them.
     pub(super) fn walk(
         &self,
-        stack: OwnStack,
+        mut stack: impl Words,
         frame: NativeFrame,
         limit: usize,
         trust: Trust,
         on_the_way: impl FnMut(usize),
         mut visit: impl FnMut(usize, usize, Place),
     ) -> Outcome {
-        let Some((mut address, mut sp)) = self.thrower(stack, frame, trust, on_the_way) else {
+        let Some((mut address, mut sp)) = self.thrower(&mut stack, frame, trust, on_the_way) else {
             return Outcome::Lost(None);
         };
         let mut left = limit;
@@ -131,7 +154,7 @@ impl Rules {
                 return Outcome::Cut;
             }
             let Some(What::Method { bytes, keeps_frame_pointer, place }) = self.get(address, trust) else {
-                let end = (left < limit && keeps).then(|| end_of_stack(stack, address, sp)).flatten();
+                let end = (left < limit && keeps).then(|| end_of_stack(&mut stack, address, sp)).flatten();
                 let is_known = end.is_some_and(|end| self.ends.contains(&end));
                 return if is_known { Outcome::Whole } else { Outcome::Lost(Some((address, sp))) };
             };
@@ -150,7 +173,7 @@ impl Rules {
 /// Names the place on its thread's stack that a method was called at by native code: the frames beyond, by
 /// their addresses and where they go on. The same frames mean the same callers, so if nothing managed was
 /// beyond them once, nothing is. `None` where they can't be followed. `sp` is the caller's after the return.
-pub(super) fn end_of_stack(stack: OwnStack, address: usize, sp: usize) -> Option<u64> {
+pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) -> Option<u64> {
     let mut mix = Mix::default();
     mix.write_usize(address);
     mix.write_usize(sp);
@@ -255,8 +278,8 @@ mod tests {
         let (found, outcome) = walk(&rules, frame, 9);
         let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
         assert_eq!((found, sp), (vec![7, 8], frame.0 + 12 * 8));
-        let own = OwnStack::here().expect("bounds are known");
-        rules.ends.extend(end_of_stack(own, NATIVE, sp));
+        let mut own = OwnStack::here().expect("bounds are known");
+        rules.ends.extend(end_of_stack(&mut own, NATIVE, sp));
         assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
         assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));
         assert_eq!(walk(&rules, frame, 2), (vec![7, 8], Outcome::Whole));

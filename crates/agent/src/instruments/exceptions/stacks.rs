@@ -9,10 +9,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use clr_profiler::{NativeFrame, OwnStack, ProfilerInfo, Result, StackFrame};
 use clrscope_recording::events::{Encoder, Kind, Tag, Thing};
 
+use super::again::Again;
 use super::arguments;
 use super::learn::{Learner, Seen};
 use super::places::{Place, Places};
-use super::rules::{MOST, Mix, Outcome, Rules, Trust};
+use super::rules::{MOST, Mix, Noting, Outcome, Rules, Trust};
 use crate::dictionary::Dictionary;
 use crate::event_log::EventLog;
 use crate::functions::Functions;
@@ -35,6 +36,9 @@ pub(super) struct Stacks {
     /// Frame pointers are wanted, which only the runtime can tell.
     with_arguments: bool,
     known: RwLock<Known>,
+    again: Again,
+    /// Counts unloads: what was found out before one is not believed after it. Changed with `known` locked.
+    unloads: AtomicU64,
     last: AtomicU32,
     check: Check,
 }
@@ -53,8 +57,6 @@ struct Known {
     rules: Rules,
     /// By what [`Sum`] says. Numbers name places, which no unload changes.
     numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    /// Counts unloads: what was found out before one is not stored after it.
-    unloads: u64,
 }
 
 /// What the instrument has that a stack is found with.
@@ -83,9 +85,12 @@ impl Sum {
 }
 
 impl Stacks {
-    pub(super) fn new(limit: usize, walk: Walk, with_arguments: bool) -> Self {
-        let (known, last) = (RwLock::default(), AtomicU32::new(0));
-        Self { limit, walk, with_arguments, known, last, check: Check::default() }
+    /// # Errors
+    /// When the process has no thread key left.
+    pub(super) fn new(limit: usize, walk: Walk, with_arguments: bool) -> std::io::Result<Self> {
+        let (known, again) = (RwLock::default(), Again::new()?);
+        let (unloads, last, check) = (AtomicU64::new(0), AtomicU32::new(0), Check::default());
+        Ok(Self { limit, walk, with_arguments, known, again, unloads, last, check })
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
@@ -100,7 +105,7 @@ impl Stacks {
     pub(super) fn unloaded(&self) {
         let mut known = self.known_mut();
         known.rules.clear();
-        known.unloads += 1;
+        self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
     /// What the comparison has found, in words, where one was asked for.
@@ -133,28 +138,39 @@ impl Stacks {
 
     /// By what is known of the frames.
     fn walked(&self, finder: &Finder<'_>, stack: OwnStack, frame: NativeFrame) -> Option<u32> {
+        let unloads = self.unloads.load(Ordering::Acquire);
+        let mut cut = None;
+        let stored = self.again.number(stack, frame, unloads, |words| {
+            let (sum, was_cut) = self.sum(words, frame)?;
+            cut = Some(was_cut);
+            self.known().numbers.get(&sum).copied()
+        });
+        stored.or_else(|| Some(self.number(finder, &self.places(stack, frame), cut?)))
+    }
+
+    /// What a stack adds up to, and whether there are more frames than are kept.
+    #[cold]
+    fn sum(&self, words: Noting<'_>, frame: NativeFrame) -> Option<(u64, bool)> {
         let mut sum = Sum::default();
-        let cut = {
-            let known = self.known();
-            let outcome = known.rules.walk(stack, frame, self.limit, Trust::Sure, |_| (), |_, _, place| sum.add(place));
-            let cut = match outcome {
-                Outcome::Whole => false,
-                Outcome::Cut => true,
-                Outcome::Lost(_) => return None,
-            };
-            if let Some(&number) = known.numbers.get(&sum.finish(cut)) {
-                return Some(number);
-            }
-            cut
+        let known = self.known();
+        let outcome = known.rules.walk(words, frame, self.limit, Trust::Sure, |_| (), |_, _, place| sum.add(place));
+        let cut = match outcome {
+            Outcome::Whole => false,
+            Outcome::Cut => true,
+            Outcome::Lost(_) => return None,
         };
+        Some((sum.finish(cut), cut))
+    }
+
+    fn places(&self, stack: OwnStack, frame: NativeFrame) -> Vec<Place> {
         let mut places = Vec::new();
         self.known().rules.walk(stack, frame, self.limit, Trust::Sure, |_| (), |_, _, place| places.push(place));
-        Some(self.number(finder, &places, cut))
+        places
     }
 
     /// By the runtime, and learns from it.
     fn asked(&self, finder: &Finder<'_>, stack: Option<OwnStack>, frame: NativeFrame) -> Result<u32> {
-        let unloads = self.known().unloads;
+        let unloads = self.unloads.load(Ordering::Acquire);
         let mut frames: Vec<(StackFrame, Place)> = Vec::new();
         let mut cut = false;
         // One more than is kept, to know that there are more.
@@ -181,7 +197,7 @@ impl Stacks {
     fn learn(&self, learner: &Learner<'_>, seen: &Seen<'_>, unloads: u64) {
         let apply = |lesson: super::learn::Lesson| {
             let mut known = self.known_mut();
-            if known.unloads == unloads {
+            if self.unloads.load(Ordering::Acquire) == unloads {
                 lesson.apply(&mut known.rules);
             }
         };

@@ -17,7 +17,7 @@ pub(crate) mod values;
 
 use std::sync::atomic::Ordering;
 
-use clr_profiler::{ClassId, Events, FunctionId, ModuleId, ProfilerInfo};
+use clr_profiler::{Events, FunctionId, ProfilerInfo};
 use clrscope_recording::layout::{flow, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
@@ -127,28 +127,8 @@ impl Instrument for Flow {
         plan.map_or(client, |plan| client | values::client_bits(plan))
     }
 
-    fn module_loaded(&self, module: ModuleId) {
-        if let Some(types) = self.types {
-            types.module_loaded(module);
-        }
-    }
-
-    fn module_unloaded(&self, module: ModuleId) {
-        if let Some(types) = self.types {
-            types.module_unloaded(module);
-        }
-    }
-
-    fn class_loaded(&self, class: ClassId) {
-        if let Some(types) = self.types {
-            types.class_loaded(class);
-        }
-    }
-
-    fn jit_started(&self, _function: FunctionId) {
-        if let Some(types) = self.types {
-            types.look_into_pending();
-        }
+    fn types(&self) -> Option<&'static Types> {
+        self.types
     }
 
     fn collection_started(&self) {

@@ -1,0 +1,103 @@
+//! The stacks that a thread was at before: most programs throw at the same few places.
+//!
+//! A walk reads words of the stack and nothing else, so where it read the same ones before it leads to the
+//! same stack, without looking anything up.
+
+use std::cell::RefCell;
+
+use clr_profiler::{NativeFrame, OwnStack, PerThread, StackWords};
+
+use super::rules::Noting;
+
+/// Stacks that are remembered per thread. A power of two.
+const STACKS: usize = 8;
+
+/// The threads' last stacks.
+pub(super) struct Again(PerThread<Own>);
+
+#[derive(Default)]
+struct Own(RefCell<[Last; STACKS]>);
+
+// SAFETY: `Again` uses a thread's own only on that thread, and nothing visits those of all threads.
+unsafe impl Sync for Own {}
+
+#[derive(Default)]
+struct Last {
+    /// What the walk read; none where it led to no stack that is stored.
+    words: StackWords,
+    number: u32,
+    /// How many unloads there were before the walk.
+    unloads: u64,
+}
+
+impl Again {
+    /// Nothing is remembered yet.
+    ///
+    /// # Errors
+    /// When the process has no thread key left.
+    pub(super) fn new() -> std::io::Result<Self> {
+        PerThread::new(Own::default, |_| ()).map(Self)
+    }
+
+    /// The number of the calling thread's stack: remembered, or found by `walk`, which must read the stack through
+    /// what it is given only, and ask nothing of the runtime. `unloads` counts what makes walks worthless.
+    #[inline]
+    pub(super) fn number(
+        &self,
+        stack: OwnStack,
+        frame: NativeFrame,
+        unloads: u64,
+        walk: impl FnOnce(Noting<'_>) -> Option<u32>,
+    ) -> Option<u32> {
+        self.0.with(|own| {
+            let mut stacks = own.0.try_borrow_mut().ok()?;
+            let last = &mut stacks[place(frame)];
+            if last.unloads == unloads && last.words.are_in(stack) {
+                return Some(last.number);
+            }
+            last.words.clear();
+            let found = walk(Noting(stack, &mut last.words));
+            match found {
+                Some(number) => (last.number, last.unloads) = (number, unloads),
+                None => last.words.clear(),
+            }
+            found
+        })
+    }
+}
+
+/// Throws of one place and depth have their frames at one address.
+fn place(frame: NativeFrame) -> usize {
+    let mixed = (frame.0 >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed >> (usize::BITS - STACKS.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::Words;
+    use super::*;
+
+    #[test]
+    fn the_same_words_are_the_same_stack_until_something_is_unloaded() {
+        let again = Again::new().expect("a key");
+        let mut words = [11_usize, 22];
+        let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
+        let ask = |unloads, answer: Option<u32>| {
+            let (mut walked, stack) = (false, OwnStack::here().expect("bounds are known"));
+            let found = again.number(stack, NativeFrame(at), unloads, |mut words| {
+                walked = true;
+                words.word(at + 8);
+                answer
+            });
+            (found, walked)
+        };
+        assert_eq!(ask(0, None), (None, true));
+        assert_eq!(ask(0, Some(7)), (Some(7), true), "a walk that led nowhere is not remembered");
+        assert_eq!(ask(0, Some(8)), (Some(7), false));
+        assert_eq!(ask(1, Some(9)), (Some(9), true), "code is gone");
+        std::hint::black_box(&mut words)[1] = 23;
+        assert_eq!(ask(1, Some(10)), (Some(10), true), "another caller");
+        assert_eq!(ask(1, None), (Some(10), false));
+        std::hint::black_box(&words);
+    }
+}
