@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, ModuleId, ObjectId, ProfilerInfo};
+use clr_profiler::{
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, ModuleId, ObjectId, ProfilerInfo,
+};
 use clrscope_recording::events::{Kind, Tag, Thing};
 
 use crate::event_log::EventLog;
@@ -86,7 +88,12 @@ impl Dictionary {
 
     /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> Thing {
-        self.info.class_of_object(object).map_or(Thing::default(), |class| self.class(class, Ask::Now))
+        self.class_id_of(object).map_or(Thing::default(), |class| self.class(class, Ask::Now))
+    }
+
+    /// The class of an object, by its identifier alone. Only in the callback that received it.
+    pub(crate) fn class_id_of(&self, object: ObjectId<'_>) -> Option<ClassId> {
+        if object.address() == 0 { None } else { self.info.class_of_object(object).ok() }
     }
 
     /// Anything but a function.
@@ -138,6 +145,7 @@ impl Dictionary {
             Tag::CLASS => self.functions.names().class(info, ClassId(id)).to_string(),
             Tag::MODULE => self.module_name(ModuleId(id))?,
             Tag::ASSEMBLY => info.assembly_info(AssemblyId(id)).ok()?.name,
+            Tag::PROVIDER => info.event_pipe_provider_name(EventPipeProviderId(id)).ok()?,
             Tag::APP_DOMAIN => info.app_domain_info(AppDomainId(id)).ok()?.name,
             _ => return None,
         };

@@ -53,14 +53,22 @@ impl EventLog {
     /// # Errors
     /// In words, when file or thread key can't be had.
     pub(crate) fn create(context: &Context, instrument: &str, limit: u64) -> Result<&'static Self, String> {
-        let writer = context.writer;
+        Self::create_in(context.writer, context.helper.clone(), context.start_ns, instrument, limit)
+    }
+
+    fn create_in(
+        writer: &'static ProcessWriter,
+        helper: HelperHandle,
+        start_ns: u64,
+        instrument: &str,
+        limit: u64,
+    ) -> Result<&'static Self, String> {
         let store = writer
             .create_events(instrument, limit, Keep::First)
             .map_err(|error| format!("no memory for {instrument}: {error}"))?;
         let tracks = PerThread::new(Track::default, |_| ())
             .map_err(|error| format!("no thread key for {instrument}: {error}"))?;
         // Callbacks come even after the end, so it stays for ever.
-        let (start_ns, helper) = (context.start_ns, context.helper.clone());
         Ok(Box::leak(Box::new(Self { writer, store, start_ns, helper, tracks })))
     }
 
@@ -238,5 +246,47 @@ impl Task for KeepAhead {
         // What is under way in `write` ends soon and does no harm.
         hooks::stopped_flag().store(1, std::sync::atomic::Ordering::Release);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clrscope_recording::events::Records;
+    use clrscope_recording::writer::ProcessRecord;
+
+    #[test]
+    fn a_first_record_larger_than_the_first_chunk_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recording = folder.path().join("large.clrs.d");
+        let start_ns = monotonic_ns();
+        let process = ProcessRecord {
+            pid: std::process::id(),
+            parent_pid: 1,
+            command: vec!["large".to_owned()],
+            runtime: ".NET".to_owned(),
+            mono_ns: start_ns,
+            unix_ns: 0,
+            ticks: 0,
+        };
+        let writer: &'static ProcessWriter =
+            Box::leak(Box::new(ProcessWriter::create(&recording, &process).expect("a folder for the process")));
+        let log = EventLog::create_in(writer, HelperHandle::new(), start_ns, "exceptions", 1 << 20).expect("a log");
+        let message = "x".repeat(3 * FIRST_CHUNK as usize);
+        log.write(Kind::EXCEPTION_THROWN, &[(Tag::MESSAGE, message.as_str().into())]);
+        log.write(Kind::EXCEPTION_CATCHER_LEAVE, &[]);
+        // Larger than any record may be: dropped and counted, and the next one is there again.
+        let endless = "y".repeat(Encoder::MOST);
+        log.write(Kind::EXCEPTION_THROWN, &[(Tag::MESSAGE, endless.as_str().into())]);
+        log.write(Kind::EXCEPTION_CATCHER_LEAVE, &[]);
+
+        let read = clrscope_recording::open(&recording).expect("a recording");
+        let arena = read.processes[0].events.first().expect("the log");
+        let kinds = [Kind::EXCEPTION_THROWN, Kind::EXCEPTION_CATCHER_LEAVE, Kind::EXCEPTION_CATCHER_LEAVE];
+        let records: Vec<_> = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes)).collect();
+        assert_eq!(records.iter().map(|record| record.kind).collect::<Vec<_>>(), kinds);
+        assert_eq!(records[0].text(Tag::MESSAGE), Some(message.as_str()));
+        let lost = &read.processes[0].losses;
+        assert!(lost.iter().any(|loss| (loss.reason, loss.count) == (LossReason::EventDropped, 1)), "{lost:?}");
     }
 }

@@ -321,6 +321,9 @@ fn all_groups_beside_all_instruments_change_nothing() {
             let found = all(&seen.recording);
             let of = |kind: Kind| found.rows.iter().filter(|row| row.kind() == kind).count();
             assert!(of(Kind::OBJECT_ALLOCATED) > 100, "{name} on {}", runtime.version);
+            let named = |kind: Kind| found.rows.iter().find(|row| row.kind() == kind && !about(&found, row).is_empty());
+            assert!(named(Kind::EVENT_PIPE_PROVIDER_CREATED).is_some(), "{name} on {}", runtime.version);
+            assert!(named(Kind::HANDLE_CREATED).is_some(), "{name} on {}", runtime.version);
             assert!(seen.recording.processes[0].threads.iter().any(|thread| thread.tree.load().len() > 1));
         }
     });

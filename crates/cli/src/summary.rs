@@ -48,6 +48,9 @@ pub(crate) fn after_run(recorded: &Recorded) {
         say(&format!("clrscope: these are of {}; tools of the SDK were recorded, too", quoted(&own)));
         next.push_str(&format!(" --process {}", shell_word(&own)));
     }
+    if let Some(view) = text::view_without_functions(&recording.run.instruments) {
+        next.push_str(&format!(" --view {view}"));
+    }
     say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));
 }
 

@@ -140,6 +140,17 @@ fn events_are_a_log_indented_by_nesting() {
 }
 
 #[test]
+fn filters_that_leave_nothing_say_so() {
+    let place = place();
+    let nothing = "No events to show: the runtime told nothing, or the filters leave nothing.\n";
+    assert_eq!(text(&place, "report logs.clrs --view events --name Nope*"), nothing);
+    let output = place.run("report logs.clrs --view events --name Nope* --per-thread -o none");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said, format!("clrscope: no file was written. {nothing}"));
+    assert!(rows(&place, "report logs.clrs --view events --name Nope*").is_empty());
+}
+
+#[test]
 fn exceptions_are_a_table_or_stories() {
     let place = place();
     assert_snapshot!("exceptions", text(&place, "report logs.clrs --view exceptions"));
@@ -195,7 +206,8 @@ fn a_file_per_thread_holds_what_the_view_shows() {
 fn following_a_program_that_has_ended_prints_everything_once() {
     let place = place();
     let lines = text(&place, "report logs.clrs --view events --follow");
-    assert_eq!(lines.lines().count(), rows(&place, "report logs.clrs --view events").len(), "{lines}");
+    // And what the columns are.
+    assert_eq!(lines.lines().count(), rows(&place, "report logs.clrs --view events").len() + 1, "{lines}");
 }
 
 #[test]

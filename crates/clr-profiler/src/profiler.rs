@@ -126,7 +126,8 @@ pub trait Profiler: Send + Sync + 'static {
     fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
         true
     }
-    /// Whether precompiled code was found.
+    /// Whether precompiled code was found. Not called where code was found and rejected, since it does not fit this processor or
+    /// process: then the compilation of the method follows at once.
     fn jit_cached_function_search_finished(&self, function: FunctionId, result: JitCache) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn jit_function_pitched(&self, function: FunctionId) {}

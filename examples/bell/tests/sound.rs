@@ -1,4 +1,5 @@
-//! The sound is a WAV file with the tones it should have, the same for the same seed, on every runtime at hand.
+//! The sound is a WAV file with the tones it should have, the same for the same seed, or the terminal's bell; on every
+//! runtime at hand.
 
 use clrscope_testkit as testkit;
 
@@ -50,5 +51,27 @@ fn a_program_sounds_and_is_unchanged() {
         let same = DOUBLE_BEEP + 100 * TONE;
         assert_eq!(once[..same], again[..same], "on .NET {}", runtime.version);
         assert_ne!(once[..same], other[..same], "on .NET {}", runtime.version);
+    });
+}
+
+/// Runs its arguments with a terminal of their own and copies to the output what appears there.
+const IN_A_TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+#[test]
+fn the_terminal_rings_while_the_program_runs() {
+    let library = testkit::example("bell");
+    testkit::each_runtime(|runtime| {
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", IN_A_TERMINAL]).args(runtime.words(&testkit::fixture("Hello")));
+        runtime.prepare(&mut command);
+        testkit::load_profiler(&mut command, &library, "{3D9C7A54-9B0E-4A0B-8E55-7B1A2C6D4E43}");
+        // A dumb one gets no sequences of control characters beside the bells.
+        command.env("BELL_PROFILER_OUTPUT", "/dev/tty").env("TERM", "dumb");
+        let shown = testkit::run(command).expect_success().stdout_text();
+        let (before, after) = shown.split_once("Hello, World!").expect("the program's own output");
+        // Two at load, one a class; two at the end.
+        let bells = |text: &str| text.matches('\x07').count();
+        assert!(bells(before) > 100 && bells(after) >= 2, "{shown:?} on .NET {}", runtime.version);
+        assert_eq!(shown.replace('\x07', ""), "Hello, World!\r\n", "on .NET {}", runtime.version);
     });
 }

@@ -2,14 +2,17 @@
 //!
 //! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the
 //! time stamp counter and returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked
-//! for, and returns at once. Anything else is refused, so that a bench cannot measure the wrong thing.
+//! for, and returns at once. `CLRSCOPE_FLOOR=safe`, `stacks`, `info`, `arguments`: what the framework's own kinds of
+//! hooks do for an observer that does nothing: `CallHooks`, `CallStacks`, `InfoHooks`, and these asking for the
+//! arguments at each enter. Anything else is refused, so that a bench cannot measure the wrong thing.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use clr_profiler::{
-    ClientId, Error, Events, FunctionId, Hooks, Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
+    CallHooks, CallStacks, CallerSp, ClientId, Error, Events, FunctionId, FunctionMapper, HookedCall, Hooks, InfoHooks,
+    Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
 };
 
 clr_profiler::export_profiler!(Floor, "{C15C0BE0-F100-4000-8000-000000000001}");
@@ -19,15 +22,38 @@ clr_profiler::export_profiler!(Floor, "{C15C0BE0-F100-4000-8000-000000000001}");
 struct Floor;
 
 impl Profiler for Floor {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        let every: Arc<dyn FunctionMapper> =
+            Arc::new(|function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook));
         let hooks = match std::env::var("CLRSCOPE_FLOOR").as_deref() {
-            Ok("empty") => RawHooks::empty(),
-            Ok("clocks") => clocks(),
+            Ok("empty") => Hooks::raw(RawHooks::empty(), every),
+            Ok("clocks") => Hooks::raw(clocks(), every),
+            Ok("safe") => Hooks::safe(Arc::new(Nothing), every),
+            Ok("stacks") => return Ok(Setup::default().with_call_stacks(CallStacks::new(info, ())?, every)),
+            Ok("info") => Hooks::with_info(Arc::new(Nothing), every),
+            Ok("arguments") => Hooks::with_info(Arc::new(Arguments), every),
             Ok("exceptions") => return Ok(Setup::new(Events::EXCEPTIONS | Events::CLR_EXCEPTIONS)),
-            _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is none of 'empty', 'clocks', 'exceptions'")),
+            _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is none of those it knows")),
         };
-        let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
-        Ok(Setup::new(Events::NONE).with_hooks(Hooks::raw(hooks, Arc::new(mapper))))
+        Ok(Setup::default().with_hooks(hooks))
+    }
+}
+
+struct Nothing;
+
+impl CallHooks for Nothing {
+    fn enter(&self, _id: ClientId, _sp: CallerSp) {}
+    fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+    fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+}
+
+impl InfoHooks for Nothing {}
+
+struct Arguments;
+
+impl InfoHooks for Arguments {
+    fn enter(&self, _id: ClientId, call: &HookedCall<'_>) {
+        drop(std::hint::black_box(call.arguments()));
     }
 }
 

@@ -1,7 +1,9 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
 use super::programs::Program::{self, Compiler, Hello, Library, Numbers, Quiet, Throws, Tiny};
-use super::programs::Under::{self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, NoPrecompiled};
+use super::programs::Under::{
+    self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
+};
 
 /// What a goal asks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,8 +46,13 @@ const fn goal(
     Goal { id, what, program, subject, base, limit }
 }
 
+/// Hooks that the framework offers to other profilers.
+const fn framework(what: &'static str, which: &'static str) -> Goal {
+    goal("framework", what, Tiny(100), Framework(which), EmptyHooks, Limit::None)
+}
+
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 16] = [
+pub(super) const GOALS: [Goal; 20] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -67,6 +74,10 @@ pub(super) const GOALS: [Goal; 16] = [
         Bare,
         Limit::None,
     ),
+    framework("tiny functions, safe hooks of the framework / empty hooks", "safe"),
+    framework("tiny functions, its `CallStacks` / empty hooks", "stacks"),
+    framework("tiny functions, its hooks with information / empty hooks", "info"),
+    framework("tiny functions, these with the arguments of each call / empty hooks", "arguments"),
     goal("P11", "hello world, `calls` less precompiled code off", Hello, SAMPLED, NoPrecompiled, Limit::MoreMs(30.0)),
     goal("P3b", "libraries, `clock=sampled` / no profiler", Library(2_000), SAMPLED, Bare, Limit::Ratio(1.15)),
     goal(

@@ -27,6 +27,8 @@ pub(super) enum Under {
     BareClocks,
     /// Callbacks about exceptions that return at once.
     EmptyCallbacks,
+    /// Hooks of the framework's, for observers that do nothing.
+    Framework(&'static str),
     /// Our agent.
     Agent(&'static str),
     /// The sampler of the runtime's own event pipe, 200 Hz.
@@ -106,6 +108,7 @@ impl Bench {
             Under::EmptyHooks => self.floor(&mut command, "empty"),
             Under::BareClocks => self.floor(&mut command, "clocks"),
             Under::EmptyCallbacks => self.floor(&mut command, "exceptions"),
+            Under::Framework(which) => self.floor(&mut command, which),
             Under::Agent(request) => {
                 // What was recorded before is not needed any more; recordings of the compiler are large.
                 drop(std::fs::remove_dir_all(self.recording()));

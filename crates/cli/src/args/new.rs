@@ -36,7 +36,7 @@ pub(super) struct New {
 impl New {
     pub(super) fn into_options(self) -> Result<Options, Failure> {
         let name = CrateName::parse(&self.name).map_err(|why| {
-            let hint = "write a name such as shop-watch: letters, digits, - and _";
+            let hint = "write a name such as shop-watch: small letters, digits, - and _";
             Failure::usage(format!("{} is no name for a crate", quoted(&self.name)), why, hint)
         })?;
         let folder = self.path.unwrap_or_else(|| PathBuf::from(&self.name));

@@ -12,6 +12,8 @@ use crate::errors::{Failure, reason, shown};
 use crate::json;
 use crate::recording_file::{open, query_failure};
 use crate::summary::say_unmatched;
+use crate::terminal::say;
+use crate::text::Threads;
 use crate::{csv, terminal, text};
 
 /// What to show and how.
@@ -48,14 +50,20 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     }
 }
 
+/// Where no event is left.
+const NOTHING: &str = "No events to show: the runtime told nothing, or the filters leave nothing.";
+
 fn write(out: &mut dyn Write, options: &Options, recording: &Recording, found: &Events<'_>) -> io::Result<()> {
     let several = recording.processes.len() > 1;
     let rows = || found.rows.iter().map(|row| json::event(found, row, several));
     match options.format {
         Format::Json => json::stream_rows(out, "events", json::recording(recording), rows()),
         Format::Csv => out.write_all(csv::table(&rows().collect::<Vec<_>>()).as_bytes()),
+        Format::Text if found.rows.is_empty() => writeln!(out, "{NOTHING}"),
         Format::Text => {
-            let mut log = Log { several, interleave: options.query.interleave, last: None };
+            let threads = if options.query.interleave { Threads::mixed(several) } else { Threads::Apart };
+            write_heading(out, &threads.heading())?;
+            let mut log = Log { several, threads, last: None };
             found.rows.iter().try_for_each(|row| log.line(out, found, row))?;
             let left_out = found.left_out;
             if left_out > 0 { writeln!(out, "... and {left_out} more events (--limit shows more)") } else { Ok(()) }
@@ -66,19 +74,23 @@ fn write(out: &mut dyn Write, options: &Options, recording: &Recording, found: &
 /// Writes lines, with a heading where the thread changes.
 struct Log {
     several: bool,
-    interleave: bool,
+    threads: Threads,
     last: Option<ThreadKey>,
 }
 
 impl Log {
     fn line<'a>(&mut self, out: &mut dyn Write, found: &Events<'a>, row: &EventRow<'a>) -> io::Result<()> {
         let this = thread_of(row);
-        if !self.interleave && self.last.replace(this) != Some(this) {
+        if self.threads == Threads::Apart && self.last.replace(this) != Some(this) {
             let heading = text::thread_heading(self.several.then_some(row.process.pid), row.thread);
-            out.write_all(anstream::adapter::strip_str(&heading).to_string().as_bytes())?;
+            write_heading(out, &heading)?;
         }
-        out.write_all(text::event_line(found, row, self.interleave).as_bytes())
+        out.write_all(text::event_line(found, row, self.threads).as_bytes())
     }
+}
+
+fn write_heading(out: &mut dyn Write, heading: &str) -> io::Result<()> {
+    out.write_all(anstream::adapter::strip_str(heading).to_string().as_bytes())
 }
 
 fn thread_of(row: &EventRow<'_>) -> ThreadKey {
@@ -94,6 +106,9 @@ fn write_files(folder: &Path, recording: &Recording, found: &Events<'_>) -> Resu
         )
     };
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    if found.rows.is_empty() {
+        say(&format!("clrscope: no file was written. {NOTHING}"));
+    }
     let several = recording.processes.len() > 1;
     for rows in found.rows.chunk_by(|a, b| thread_of(a) == thread_of(b)) {
         let Some(first) = rows.first() else { continue };
@@ -103,7 +118,7 @@ fn write_files(folder: &Path, recording: &Recording, found: &Events<'_>) -> Resu
         let written = std::fs::File::create(&path).and_then(|file| {
             let mut out = io::BufWriter::new(file);
             writeln!(out, "{}", text::thread_title(several.then_some(pid), first.thread))?;
-            rows.iter().try_for_each(|row| out.write_all(text::event_line(found, row, false).as_bytes()))?;
+            rows.iter().try_for_each(|row| out.write_all(text::event_line(found, row, Threads::Apart).as_bytes()))?;
             out.flush()
         });
         written.map_err(|error| failed(&path, &error))?;
@@ -114,20 +129,32 @@ fn write_files(folder: &Path, recording: &Recording, found: &Events<'_>) -> Resu
 /// Prints events as they come, by time within each look, until every process has ended.
 fn follow_log(options: &Options) -> Result<(), Failure> {
     let query = EventQuery { interleave: true, ..options.query.clone() };
-    let mut seen = Seen::default();
+    let (mut seen, mut shown) = (Seen::default(), None);
     follow(&options.recording, "events", |recording| {
         let found = match events(recording, &query) {
             Ok(found) => found,
             Err(problem) => return Look::unanswered(&problem),
         };
-        let is_read = terminal::stream_on(|out| print_new(out, &found, &mut seen));
+        let threads = Threads::mixed(recording.processes.len() > 1);
+        let is_read = terminal::stream_on(|out| print_new(out, &found, &mut seen, &mut shown, threads));
         Ok(if is_read.map_err(|error| super::cannot_print(&error))? { Look::Shown } else { Look::Unread })
     })
 }
 
-/// Prints what was not printed yet.
-fn print_new(out: &mut dyn Write, found: &Events<'_>, seen: &mut Seen) -> io::Result<()> {
+/// Prints what was not printed yet; a heading where the columns are `shown` for the first time.
+fn print_new(
+    out: &mut dyn Write,
+    found: &Events<'_>,
+    seen: &mut Seen,
+    shown: &mut Option<Threads>,
+    threads: Threads,
+) -> io::Result<()> {
     seen.look();
     let mut new = found.rows.iter().filter(|row| seen.is_new(thread_of(row), row.time_ns));
-    new.try_for_each(|row| out.write_all(text::event_line(found, row, true).as_bytes()))
+    new.try_for_each(|row| {
+        if shown.replace(threads) != Some(threads) {
+            write_heading(out, &threads.heading())?;
+        }
+        out.write_all(text::event_line(found, row, threads).as_bytes())
+    })
 }

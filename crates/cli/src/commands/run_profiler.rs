@@ -52,7 +52,7 @@ pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
     let running = start(&program, &variables, Stdout::Ours, signals, options.debugger)?;
     let ended = running.wait().map_err(|error| failed("cannot see the program's end", error))?;
     if let Some(file) = &signs_file {
-        for line in told(&library, &signs(file.path()), watch.as_ref().map(Watch::seen).as_ref()) {
+        for line in told(&library, &signs(file.path()), watch.as_ref().map(Watch::seen)) {
             say(line.trim_end());
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
 }
 
 /// What became of the library, for the user.
-fn told(library: &Path, signs: &[Sign], seen: Option<&Seen>) -> Vec<String> {
+fn told(library: &Path, signs: &[Sign], seen: Option<Seen>) -> Vec<String> {
     let of = |kind: &'static str| signs.iter().filter(move |sign| sign.kind == kind);
     let mut lines: Vec<String> = of("class").take(1).map(|sign| other_class(library, &sign.words)).collect();
     lines.extend(of("refused").take(1).map(|sign| {
@@ -76,7 +76,12 @@ fn told(library: &Path, signs: &[Sign], seen: Option<&Seen>) -> Vec<String> {
     match (of("loaded").count(), seen) {
         (0, _) if !lines.is_empty() => {}
         (0, Some(Seen::NeverOpened)) => lines.push(never_opened(library)),
-        (0, Some(Seen::Opened(without))) => lines.extend(without.first().map(|pid| let_go(library, *pid))),
+        (0, Some(Seen::LetGo(pid))) => lines.push(let_go(library, pid)),
+        (0, Some(Seen::Kept)) => lines.push(format!("clrscope: {} was loaded, and kept to the end", shown(library))),
+        (0, Some(Seen::Unknown)) => lines.push(format!(
+            "clrscope: {} was opened by a runtime; whether it was kept can't be seen on this file system",
+            shown(library)
+        )),
         (0, None) => {}
         (1, _) => lines.push(format!("clrscope: {} was loaded into one process", shown(library))),
         (number, _) => lines.push(format!("clrscope: {} was loaded into {number} processes", shown(library))),

@@ -1,4 +1,8 @@
 //! Sees what runtimes do with a library from outside, where the library itself says nothing.
+//!
+//! A file is closed when its last mapping goes, so the system tells when a runtime lets the library go, and whether the
+//! process lives on without it shows why: a program that ends closes it too. Where a file system closes files at once
+//! (overlays of containers do), only looks some time after the opening are left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,30 +10,55 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-/// A runtime that has opened a library has decided about it long before this.
-const DECIDED: Duration = Duration::from_millis(150);
+/// A runtime that has opened a library has decided about it long before this; looked at twice, since another one may
+/// just be starting.
+const DECIDED: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 /// A mapping of the runtime itself.
 const RUNTIME: &str = "/libcoreclr.so";
 
 /// Watches one library from before the program starts.
-pub(crate) struct Watch {
-    opened: OwnedFd,
-    let_go: Arc<Mutex<BTreeSet<u32>>>,
-}
+pub(crate) struct Watch(Arc<Mutex<Story>>);
 
 /// What was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// No process opened the file.
     NeverOpened,
-    /// It was opened; these processes run .NET, were told to load it, and do not have it.
-    Opened(BTreeSet<u32>),
+    /// This process runs .NET, was told to load it, and lived on without it.
+    LetGo(u32),
+    /// Every process that opened it had it to its end, or still has it.
+    Kept,
+    /// It was opened; what became of it could not be seen.
+    Unknown,
+}
+
+/// What is known so far.
+#[derive(Debug, Default)]
+struct Story {
+    opened: u32,
+    closed: u32,
+    /// The file was closed although a process had it mapped: closing says nothing here.
+    closes_early: bool,
+    /// Processes without it when it was closed, and not opened again since.
+    suspects: BTreeSet<u32>,
+    /// Processes that were without it at a first late look.
+    missed: BTreeSet<u32>,
+    let_go: BTreeSet<u32>,
+    kept: BTreeSet<u32>,
+}
+
+/// Processes that run .NET and were told to load the library.
+#[derive(Debug, Default)]
+struct Told {
+    with: BTreeSet<u32>,
+    without: BTreeSet<u32>,
 }
 
 impl Watch {
@@ -38,50 +67,106 @@ impl Watch {
     /// # Errors
     /// When the system has no watch left.
     pub(crate) fn on(library: &Path) -> io::Result<Self> {
-        let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&opened, library, WatchFlags::OPEN)?;
-        let waiting = inotify::init(CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&waiting, library, WatchFlags::OPEN)?;
-        let let_go = Arc::<Mutex<BTreeSet<u32>>>::default();
-        let (found, library) = (Arc::clone(&let_go), library.to_owned());
-        thread::Builder::new()
-            .name("watch".to_owned())
-            .spawn(move || look_after_opening(&waiting, &library, &found))?;
-        Ok(Self { opened, let_go })
+        let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&events, library, WatchFlags::OPEN | WatchFlags::CLOSE)?;
+        let story = Arc::<Mutex<Story>>::default();
+        let (told, library) = (Arc::clone(&story), library.to_owned());
+        thread::Builder::new().name("watch".to_owned()).spawn(move || watch(&events, &library, &told))?;
+        Ok(Self(story))
     }
 
-    /// What was seen until now.
+    /// What was seen until now, at the end of the program.
     pub(crate) fn seen(&self) -> Seen {
-        let mut buffer = [MaybeUninit::uninit(); 512];
-        match Reader::new(&self.opened, &mut buffer).next() {
-            Ok(_) => Seen::Opened(self.let_go.lock().unwrap_or_else(PoisonError::into_inner).clone()),
-            Err(_) => Seen::NeverOpened,
+        locked(&self.0).judge()
+    }
+}
+
+impl Story {
+    fn judge(&self) -> Seen {
+        match self.let_go.iter().chain(&self.suspects).next() {
+            Some(pid) => Seen::LetGo(*pid),
+            None if self.opened == 0 => Seen::NeverOpened,
+            None if self.closes_early && self.kept.is_empty() => Seen::Unknown,
+            None => Seen::Kept,
+        }
+    }
+
+    fn opened(&mut self) {
+        self.opened += 1;
+        // One of them may have been about to do this.
+        self.suspects.clear();
+    }
+
+    fn closed(&mut self, told: Told) {
+        self.closed += 1;
+        self.closes_early |= self.closed >= self.opened && !told.with.is_empty();
+        if !self.closes_early {
+            self.suspects.extend(told.without);
+        }
+    }
+
+    /// A look long after an opening; `again` when it is the second.
+    fn late_look(&mut self, told: Told, again: bool) {
+        if again {
+            self.let_go.extend(told.without.intersection(&self.missed));
+            self.kept.extend(told.with);
+        }
+        self.missed = told.without;
+    }
+}
+
+fn locked(story: &Mutex<Story>) -> MutexGuard<'_, Story> {
+    story.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Until this process ends.
+fn watch(events: &OwnedFd, library: &Path, story: &Mutex<Story>) {
+    // When to look, soonest first, and whether that is the second time after an opening.
+    let mut looks: Vec<(Instant, bool)> = Vec::new();
+    let mut buffer = [MaybeUninit::uninit(); 512];
+    loop {
+        let wait = looks.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        if poll(&mut [PollFd::new(events, PollFlags::IN)], wait.as_ref()).is_err_and(|e| e != rustix::io::Errno::INTR) {
+            return;
+        }
+        let mut reader = Reader::new(events, &mut buffer);
+        while let Ok(event) = reader.next() {
+            if event.events().contains(ReadFlags::OPEN) {
+                locked(story).opened();
+                looks.extend(DECIDED.iter().zip([false, true]).map(|(after, again)| (Instant::now() + *after, again)));
+                looks.sort_unstable();
+            } else if event.events().intersects(ReadFlags::CLOSE_NOWRITE | ReadFlags::CLOSE_WRITE) {
+                // Looked at without the lock: who asks for the result does not wait for it.
+                let told = told_to_load(library);
+                locked(story).closed(told);
+            }
+        }
+        while looks.first().is_some_and(|(when, _)| *when <= Instant::now()) {
+            let (_, again) = looks.remove(0);
+            let told = told_to_load(library);
+            locked(story).late_look(told, again);
         }
     }
 }
 
-/// Until this process ends.
-fn look_after_opening(waiting: &OwnedFd, library: &Path, found: &Mutex<BTreeSet<u32>>) {
-    let mut buffer = [MaybeUninit::uninit(); 512];
-    let mut reader = Reader::new(waiting, &mut buffer);
-    while reader.next().is_ok() {
-        // Twice, since a runtime that is just starting is without it, too.
-        thread::sleep(DECIDED);
-        let first = without(library);
-        thread::sleep(DECIDED);
-        let both: Vec<u32> = without(library).intersection(&first).copied().collect();
-        found.lock().unwrap_or_else(PoisonError::into_inner).extend(both);
-    }
-}
-
-/// Processes that run .NET and were told to load the library, but do not have it.
-fn without(library: &Path) -> BTreeSet<u32> {
+fn told_to_load(library: &Path) -> Told {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|&pid| is_without(pid, library).unwrap_or(false)).collect()
+    let mut told = Told::default();
+    for pid in numbers {
+        match has_it(pid, library) {
+            Ok(Some(true)) => told.with.insert(pid),
+            Ok(Some(false)) => told.without.insert(pid),
+            // Another user's, or one that has just ended.
+            Ok(None) | Err(_) => continue,
+        };
+    }
+    told
 }
 
-fn is_without(pid: u32, library: &Path) -> io::Result<bool> {
+/// Whether the process has the library; `None` where it was not told to load it or does not run .NET.
+fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();
     let environment = fs::read(place.join("environ"))?;
@@ -91,5 +176,69 @@ fn is_without(pid: u32, library: &Path) -> io::Result<bool> {
     let has = |name: &[u8]| maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(name));
     // A library that was found under another name by a link would have this file's own.
     let own = fs::canonicalize(library)?;
-    Ok(told && has(RUNTIME.as_bytes()) && !has(own.as_os_str().as_encoded_bytes()))
+    Ok((told && has(RUNTIME.as_bytes())).then(|| has(own.as_os_str().as_encoded_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(with: &[u32], without: &[u32]) -> Told {
+        Told { with: with.iter().copied().collect(), without: without.iter().copied().collect() }
+    }
+
+    fn story(tell: impl FnOnce(&mut Story)) -> Seen {
+        let mut story = Story::default();
+        tell(&mut story);
+        story.judge()
+    }
+
+    #[test]
+    fn a_process_that_lives_on_when_the_file_is_closed_has_let_it_go() {
+        let seen = story(|story| {
+            story.opened();
+            story.closed(told(&[], &[7]));
+        });
+        assert_eq!(seen, Seen::LetGo(7));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_when_the_file_is_closed_had_it_to_the_end() {
+        assert_eq!(story(Story::opened), Seen::Kept);
+        let seen = story(|story| {
+            story.opened();
+            story.closed(Told::default());
+        });
+        assert_eq!(seen, Seen::Kept);
+        assert_eq!(story(|_| ()), Seen::NeverOpened);
+    }
+
+    #[test]
+    fn a_process_that_was_only_starting_is_no_suspect() {
+        let seen = story(|story| {
+            story.opened();
+            // The first one ends; the second opens it in a moment.
+            story.closed(told(&[], &[8]));
+            story.opened();
+            story.closed(Told::default());
+        });
+        assert_eq!(seen, Seen::Kept);
+    }
+
+    #[test]
+    fn where_files_are_closed_at_once_only_late_looks_tell() {
+        let closed_early = |late: [Told; 2]| {
+            story(|story| {
+                story.opened();
+                story.closed(told(&[7], &[]));
+                let [first, second] = late;
+                story.late_look(first, false);
+                story.late_look(second, true);
+            })
+        };
+        assert_eq!(closed_early([Told::default(), Told::default()]), Seen::Unknown);
+        assert_eq!(closed_early([told(&[7], &[]), told(&[7], &[])]), Seen::Kept);
+        assert_eq!(closed_early([told(&[], &[7]), told(&[], &[7])]), Seen::LetGo(7));
+        assert_eq!(closed_early([told(&[], &[7]), told(&[7], &[])]), Seen::Kept, "it was only starting");
+    }
 }

@@ -25,12 +25,47 @@ pub(crate) fn thread_heading(pid: Option<u32>, thread: Option<&Thread>) -> Strin
     styled(TITLE, &thread_title(pid, thread)) + "\n"
 }
 
-/// One line: time, thread where threads are mixed, and the event indented by its depth.
-pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, with_thread: bool) -> String {
-    let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
-    if with_thread {
-        line.push_str(&format!("{:>4}  ", row.thread.map_or(0, |thread| thread.id)));
+/// How lines of a log tell threads apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// By headings.
+    Apart,
+    /// By their numbers.
+    Mixed,
+    /// By the numbers of their processes and their own.
+    OfProcesses,
+}
+
+impl Threads {
+    /// Mixed ones, of one process or of several.
+    pub(crate) fn mixed(several_processes: bool) -> Self {
+        if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
+
+    /// What stands above lines of mixed threads.
+    pub(crate) fn heading(self) -> String {
+        let column = match self {
+            Self::Apart => return String::new(),
+            Self::Mixed => "thread",
+            Self::OfProcesses => "process thread",
+        };
+        styled(TITLE, &format!("           time  {column}  event")) + "\n"
+    }
+
+    fn column(self, row: &EventRow<'_>) -> String {
+        let thread = row.thread.map_or(0, |thread| thread.id);
+        match self {
+            Self::Apart => String::new(),
+            Self::Mixed => format!("{thread:>6}  "),
+            Self::OfProcesses => format!("{:>7} {thread:>6}  ", row.process.pid),
+        }
+    }
+}
+
+/// One line: time, thread where threads are mixed, and the event indented by its depth.
+pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: Threads) -> String {
+    let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
+    line.push_str(&threads.column(row));
     line.push_str(&" ".repeat((row.depth as usize).min(DEEPEST) * INDENT));
     line.push_str(row.event());
     line.push_str(&subjects(events, row));
@@ -72,9 +107,18 @@ fn detail(key: &str, value: u64) -> String {
         "found" => if value == 0 { " not found" } else { " found" }.to_owned(),
         "critical" => if value == 0 { "" } else { " critical" }.to_owned(),
         "generations" => {
-            let collected: Vec<_> = (0..8).filter(|bit| value >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
+            let collected: Vec<_> = (0..8).filter(|bit| value >> bit & 1 == 1).map(generation).collect();
             format!(" generations {}", collected.join("+"))
         }
         _ => format!(" {key} {value}"),
+    }
+}
+
+/// The runtime counts the heaps of large and of pinned objects as generations, too.
+fn generation(number: u64) -> String {
+    match number {
+        3 => "large".to_owned(),
+        4 => "pinned".to_owned(),
+        other => other.to_string(),
     }
 }

@@ -15,7 +15,7 @@ use crate::json::THREAD_START;
 /// The view `functions`.
 pub(crate) fn functions(view: &Functions<'_>, width: usize) -> String {
     if view.rows.is_empty() {
-        return nothing("function", width);
+        return no_functions(&view.conditions, width);
     }
     function_table(&view.rows, &view.conditions, width) + &more(view.left_out, "functions", width)
 }
@@ -32,7 +32,7 @@ pub(crate) fn summary(view: &Summary<'_>, sort: Option<Sort>, width: usize) -> S
         text.push('\n');
     }
     if view.top.is_empty() {
-        return text + &nothing("function", width);
+        return text + &no_functions(&view.conditions, width);
     }
     let sort = sort.unwrap_or(Sort::Exclusive);
     let all = count(view.functions as u64);
@@ -98,6 +98,22 @@ fn bullet(text: &str, width: usize) -> String {
 pub(super) fn nothing(what: &str, width: usize) -> String {
     let text = format!("No {what} to show: nothing was recorded, or the filters leave nothing.");
     super::head::wrapped(&text, width).join("\n") + "\n"
+}
+
+/// Without functions, and where to look in a recording that has none.
+fn no_functions(conditions: &Conditions<'_>, width: usize) -> String {
+    let Some(view) = view_without_functions(conditions.instruments) else { return nothing("function", width) };
+    let text = format!("This recording was made without 'calls': it has no functions; see --view {view}.");
+    super::head::wrapped(&text, width).join("\n") + "\n"
+}
+
+/// The first view of a recording made by instruments that know of no functions' times.
+pub(crate) fn view_without_functions(instruments: &str) -> Option<&'static str> {
+    let mut names = instruments.split(';').map(|one| one.split(':').next().unwrap_or_default());
+    if names.clone().any(|name| matches!(name, "calls" | "flow")) {
+        return None;
+    }
+    names.find_map(|name| ["exceptions", "events"].into_iter().find(|view| *view == name))
 }
 
 fn function_table(rows: &[FunctionRow<'_>], conditions: &Conditions<'_>, width: usize) -> String {
@@ -336,4 +352,18 @@ pub(crate) fn losses(view: &Losses<'_>, width: usize) -> String {
         return "Nothing was lost.\n".to_owned();
     }
     table.render(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_without_functions_are_shown_by_their_first_instrument() {
+        assert_eq!(view_without_functions("events:groups=gc,max=1;exceptions:stacks=on"), Some("events"));
+        assert_eq!(view_without_functions("exceptions:args"), Some("exceptions"));
+        for with_functions in ["", "calls:clock=tsc", "events:groups=all;flow:last=1"] {
+            assert_eq!(view_without_functions(with_functions), None, "{with_functions}");
+        }
+    }
 }

@@ -11,11 +11,11 @@ mod tree;
 mod units;
 mod values;
 
-pub(crate) use events::{event_line, thread_heading, thread_title};
+pub(crate) use events::{Threads, event_line, thread_heading, thread_title};
 pub(crate) use exceptions::{exception_groups, exception_stories};
 pub(crate) use flow::{flow_functions, flow_heading, flow_line};
 pub(crate) use head::head;
-pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top};
+pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top, view_without_functions};
 pub(crate) use tree::tree;
 
 use anstyle::{AnsiColor, Style};

@@ -1,7 +1,7 @@
 //! Which programs are to be profiled, where the variables reach more than one.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::pattern::Glob;
@@ -44,7 +44,10 @@ impl Programs {
 
 /// The patterns in a file, one a line; what follows a `#` at the start of a line or after a blank is a comment.
 fn read_list(path: &Path, trust_writable: bool) -> Result<Vec<Glob>, String> {
-    let failed = |error: std::io::Error| error.to_string();
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
+        _ => error.to_string(),
+    };
     // A pipe would keep the program from starting.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err("it is not a plain file".to_owned());

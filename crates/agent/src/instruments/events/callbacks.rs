@@ -386,7 +386,10 @@ impl Profiler for Events {
     }
 
     fn handle_created(&self, handle: GcHandleId, object: ObjectId<'_>) {
-        record!(self, HANDLE_CREATED, HANDLE: handle.0, OBJECT: object.address());
+        if self.wants(Kind::HANDLE_CREATED) {
+            let class = self.names.class_id_of(object).map_or(Thing::default(), |class| self.bare(Tag::CLASS, class.0));
+            record!(self, HANDLE_CREATED, HANDLE: handle.0, OBJECT: object.address(), CLASS: class);
+        }
     }
 
     fn handle_destroyed(&self, handle: GcHandleId) {
@@ -465,7 +468,7 @@ impl Profiler for Events {
     }
 
     fn event_pipe_provider_created(&self, provider: EventPipeProviderId) {
-        record!(self, EVENT_PIPE_PROVIDER_CREATED, PROVIDER: self.bare(Tag::PROVIDER, provider.0));
+        record!(self, EVENT_PIPE_PROVIDER_CREATED, PROVIDER: self.loaded(Tag::PROVIDER, provider.0));
     }
 }
 

@@ -132,7 +132,10 @@ fn mask_of(group: Group) -> Events {
 impl fmt::Display for Options {
     /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let groups: Vec<_> = self.groups.iter().map(|group| group.name()).collect();
+        let mut groups: Vec<_> = self.groups.iter().map(|group| group.name()).collect();
+        if groups.len() == Group::ALL.len() {
+            groups = vec!["all"];
+        }
         let allocations = if self.allocations { "on" } else { "off" };
         write!(f, "events:groups={},allocations={allocations},max={}", groups.join("+"), self.max_bytes)
     }
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_is_meant() {
-        for text in ["events", "events:objects,allocations=on,max=64MiB", "events:groups=com+pipe"] {
+        for text in ["events", "events:all", "events:objects,allocations=on,max=64MiB", "events:groups=com+pipe"] {
             let options = parse(text).expect("options");
             assert_eq!(parse(&options.to_string()), Ok(options));
         }

@@ -79,6 +79,10 @@ impl CrateName {
         if let Some(bad) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !"-_".contains(*c)) {
             return Err(format!("it has the character {bad:?}"));
         }
+        if let Some(capital) = text.chars().find(char::is_ascii_uppercase) {
+            // Cargo takes it, and then warns at each build.
+            return Err(format!("it has the capital {capital:?}"));
+        }
         if !first.is_ascii_alphabetic() {
             return Err("it does not begin with a letter".to_owned());
         }
@@ -108,12 +112,24 @@ mod tests {
 
     #[test]
     fn only_what_cargo_takes_is_a_name() {
-        for good in ["watch", "shop-watch", "Shop_2", "a"] {
+        for good in ["watch", "shop-watch", "shop_2", "a"] {
             assert!(CrateName::parse(good).is_ok(), "{good}");
         }
-        for bad in
-            ["", "2nd", "-x", "_", "a b", "a/b", "..", "caf\u{e9}", "fn", "test", "clr-profiler", &"x".repeat(65)]
-        {
+        for bad in [
+            "",
+            "2nd",
+            "Shop",
+            "-x",
+            "_",
+            "a b",
+            "a/b",
+            "..",
+            "caf\u{e9}",
+            "fn",
+            "test",
+            "clr-profiler",
+            &"x".repeat(65),
+        ] {
             assert!(CrateName::parse(bad).is_err(), "{bad}");
         }
     }
