@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::{HEADER_BYTES, block, thread};
 use clrscope_recording::model::{
-    CallTreeBuilder, Clock, Function, Node, NodeFlags, NodeTime, Process, ROOT, Recording, Thread, TreeSource,
+    CallTreeBuilder, Clock, Function, HookCost, Node, NodeFlags, NodeTime, PairCost, Process, ROOT, Recording, Thread,
+    TreeSource,
 };
 use clrscope_recording::testing::fuzzing::load_all;
 use clrscope_recording::testing::mutate::rewrite;
 use clrscope_recording::testing::synthetic::{Shape, trim, write_directory};
+use clrscope_recording::writer::{ProcessRecord, ProcessWriter};
 use common::allocator::{Counting, peak};
 use common::{packed, unpacked};
 
@@ -222,6 +224,24 @@ fn a_pipe_or_a_device_in_place_of_a_file_is_not_waited_for() {
     assert!(made.success());
     let read = clrscope_recording::open(&name).expect("the rest");
     assert_eq!(read.problems[0].place, "run.log");
+}
+
+#[test]
+fn a_million_measured_callers_in_any_order_are_sorted_in_no_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let process = ProcessRecord { pid: 7, mono_ns: 1, ..ProcessRecord::default() };
+    let writer = ProcessWriter::create(&name, &process).expect("a process");
+    for caller in (0..1_000_000).rev() {
+        writer.pair_cost(&PairCost { caller, callee: 1, cost: HookCost::default() });
+    }
+    writer.pair_cost(&PairCost { caller: 5, callee: 2, cost: HookCost::default() });
+    let started = Instant::now();
+    let read = clrscope_recording::open(&name).expect("a recording");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let costs = &read.processes[0].calls.as_ref().expect("calls").pair_costs;
+    assert!(costs.iter().map(|pair| pair.caller).eq(0..1_000_000));
+    assert_eq!((costs[5].callee, costs[6].callee), (2, 1), "the last word about a caller counts");
 }
 
 #[test]

@@ -38,6 +38,9 @@ impl Dictionary {
             dictionary.take(kind, payload);
         }
         name_fixed_functions(&mut dictionary.process.functions);
+        if let Some(calls) = &mut dictionary.process.calls {
+            keep_last_words(&mut calls.pair_costs);
+        }
         (dictionary, records.was_cut())
     }
 
@@ -124,11 +127,7 @@ impl Dictionary {
 
     fn take_pair_cost(&mut self, mut p: PayloadReader<'_>) {
         let measured = PairCost { caller: p.u32(), callee: p.u32(), cost: p.cost() };
-        let costs = &mut self.process.calls.get_or_insert_default().pair_costs;
-        match costs.binary_search_by_key(&measured.caller, |known| known.caller) {
-            Ok(at) => costs[at] = measured,
-            Err(at) => costs.insert(at, measured),
-        }
+        self.process.calls.get_or_insert_default().pair_costs.push(measured);
     }
 
     /// Edges whose count passed 2^32, with how often, sorted by edge.
@@ -137,6 +136,14 @@ impl Dictionary {
         edges.sort_unstable();
         edges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
     }
+}
+
+/// By caller, in ascending order; of several about one caller the last. At once, not one by one: a log that lists a
+/// million callers downwards would take hours.
+fn keep_last_words(costs: &mut Vec<PairCost>) {
+    costs.reverse();
+    costs.sort_by_key(|measured| measured.caller);
+    costs.dedup_by_key(|measured| measured.caller);
 }
 
 /// What the log says of a thread.

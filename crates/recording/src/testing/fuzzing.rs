@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::instruments::event_records as records_of;
 use super::mutate::{lie, mutate};
 use super::synthetic::{Numbers, Shape, segment_header, segments, trim, write_directory};
-use crate::events::{Encoder, Kind, Records, Tag, Thing, Value};
+use crate::events::{Encoder, Kind, Records, Thing, Value};
 use crate::layout::{HEADER_BYTES, kind};
 use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
@@ -140,7 +141,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 8] = [
+const FILES: [(&str, u32); 11] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
@@ -149,6 +150,9 @@ const FILES: [(&str, u32); 8] = [
     ("p7-1/times.seg", kind::TIMES),
     ("p7-1/events-flow.seg", kind::EVENTS),
     ("refused-9.txt", kind::LOG),
+    ("p7-1/events-flow-types.seg", kind::EVENTS),
+    ("p7-1/events-events.seg", kind::EVENTS),
+    ("p7-1/events-exceptions.seg", kind::EVENTS),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,
@@ -199,7 +203,8 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
         return Ok(texts.map(|text| text.as_bytes().to_vec()).to_vec());
     }
     if target == Target::EventRecords {
-        return Ok(vec![a_chunk(Kind::all()), a_chunk([Kind::NAME, Kind::EXCEPTION_STACK, Kind(250)].into_iter())]);
+        let few = [Kind::NAME, Kind::EXCEPTION_STACK, Kind(250)];
+        return Ok(vec![records_of(Kind::all()), records_of(few.into_iter())]);
     }
     let mut found = Vec::new();
     for clock in [Clock::Sampled, Clock::Tsc] {
@@ -220,19 +225,6 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// A record of each kind, with a field of each form.
-fn a_chunk(kinds: impl Iterator<Item = Kind>) -> Vec<u8> {
-    let mut chunk = Vec::new();
-    for (at, kind) in (0_u64..).zip(kinds) {
-        let mut buffer = [0; 256];
-        let mut encoder = Encoder::new(&mut buffer, kind, at * 1_000);
-        encoder.number(Tag::COUNT, at << (at % 60)).text(Tag::REASON, "on purpose");
-        encoder.thing(Tag::CLASS, Thing { id: 0x7f00_0000 + at, index: at as u32 }).number(Tag(63), u64::MAX);
-        chunk.extend_from_slice(encoder.finish().0);
-    }
-    chunk
-}
-
 /// What came of a soak.
 #[derive(Debug, Clone)]
 pub struct Soaked {
@@ -249,6 +241,14 @@ pub struct Soaked {
 /// # Errors
 /// Those of making the seeds.
 pub fn soak(target: Target, seed: u64, time: Duration) -> io::Result<Soaked> {
+    soak_with(target, seed, time, |input| target.run(input))
+}
+
+/// [`soak`] with the inputs of `target` for something else, which has to survive them.
+///
+/// # Errors
+/// As [`soak`].
+pub fn soak_with(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
     let seeds = seeds(target)?;
     let mut numbers = Numbers::new(seed);
     let started = Instant::now();
@@ -263,7 +263,7 @@ pub fn soak(target: Target, seed: u64, time: Duration) -> io::Result<Soaked> {
         }
         soaked.inputs += 1;
         let begun = Instant::now();
-        if catch_unwind(AssertUnwindSafe(|| target.run(&input))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| run(&input))).is_err() {
             soaked.failure = Some(input);
             return Ok(soaked);
         }

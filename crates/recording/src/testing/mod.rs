@@ -3,5 +3,6 @@
 pub mod chunk;
 pub mod drawn;
 pub mod fuzzing;
+mod instruments;
 pub mod mutate;
 pub mod synthetic;

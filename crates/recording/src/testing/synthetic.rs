@@ -9,11 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, chunk, function, header, kind, thread, time};
-use crate::model::{Clock, Exit};
-use crate::writer::{
-    FunctionRecord, Keep, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, monotonic_ns,
-};
+use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
+use crate::model::{Clock, Exit, HookCost, LossReason, PairCost, ThreadRole};
+use crate::writer::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, monotonic_ns};
 
 /// What to make.
 #[derive(Debug, Clone, Copy)]
@@ -53,26 +51,35 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
             FunctionRecord { name: &name, signature: &signature, raw_name: &name, module: 1, ..Default::default() };
         writer.function(function::FIRST + index, &record);
     }
+    write_remarks(&writer, shape);
     let mut program = Program::new(shape);
     program.run(shape.tree_bytes);
     program.store(&writer)?;
-    write_events(&writer)?;
+    super::instruments::write_events(&writer)?;
     writer.state().alive(monotonic_ns(), 1 << 40, 5);
     writer.state().ended();
     run.ended(7, Exit::Code(0));
     Ok(())
 }
 
-/// A few chunks of what could be events of some instrument.
-fn write_events(writer: &ProcessWriter) -> io::Result<()> {
-    let store = writer.create_events("flow", 64 << 10, Keep::First)?;
-    for thread in [1, 0, 2] {
-        let chunk = store.take(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
-        for number in 0..50 * (thread + 1) {
-            chunk.append(format!("event {number} of thread {thread}; ").as_bytes(), monotonic_ns());
-        }
+/// A log record of each kind that is not a module or a function.
+fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
+    let cost = HookCost { enter_ns: 1.0, leave_ns: 1.5, pair_low_ns: 2.0, pair_high_ns: 4.5 };
+    writer.instruments("calls", "calls:clock=sampled");
+    writer.hook_cost(&cost);
+    for number in (0..shape.functions.min(4)).rev() {
+        let (caller, callee) = (function::FIRST + number, function::FIRST);
+        writer.pair_cost(&PairCost { caller, callee, cost });
     }
-    Ok(())
+    writer.thread_name(1, "main", Some(ThreadRole::Main));
+    writer.thread_name(2, "a worker", None);
+    writer.fact(monotonic_ns(), "something worth knowing");
+    writer.pattern_matched("include=App.*");
+    writer.function_unloaded(function::FIRST);
+    writer.carry_in_hook(block::edge_id(64, 0));
+    for reason in [LossReason::NameUnknown, LossReason::EventDropped, LossReason::Stopped] {
+        writer.state().lose(reason, 3, monotonic_ns());
+    }
 }
 
 /// Cuts the unused space off the end of every segment: what is left is all that was written, and small.

@@ -1,0 +1,91 @@
+//! A few events of each instrument, as it would store them.
+
+use std::io;
+
+use crate::events::{Encoder, Kind, Tag, Thing};
+use crate::layout::{chunk, flow, function, value};
+use crate::payload::PayloadWriter;
+use crate::writer::{Keep, ProcessWriter, monotonic_ns};
+
+/// Writes a segment for each instrument that stores events.
+pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
+    let calls: Vec<Vec<u8>> = (1..=2).map(calls).collect();
+    let every = event_records(Kind::all());
+    let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind::EXCEPTION_STACK, Kind(250)].into_iter());
+    for (instrument, chunks) in
+        [("flow", calls), ("flow-types", vec![types()]), ("events", vec![every]), ("exceptions", vec![thrown])]
+    {
+        let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
+        for (thread, bytes) in (0..).zip(&chunks) {
+            let chunk = store.take(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
+            if !chunk.append(bytes, monotonic_ns()) {
+                return Err(io::Error::other(format!("{} bytes of {instrument} are too many", bytes.len())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A record of each kind, with a field of each form.
+pub(super) fn event_records(kinds: impl Iterator<Item = Kind>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (at, kind) in (0_u64..).zip(kinds) {
+        let mut buffer = [0; 256];
+        let mut encoder = Encoder::new(&mut buffer, kind, at * 1_000);
+        encoder.number(Tag::COUNT, at << (at % 60)).text(Tag::REASON, "on purpose");
+        encoder.thing(Tag::CLASS, Thing { id: 0x7f00_0000 + at, index: at as u32 }).number(Tag(63), u64::MAX);
+        bytes.extend_from_slice(encoder.finish().0);
+    }
+    bytes
+}
+
+/// Events of `flow`: calls with registers and values, blocks and filters, and an exception's unwinding.
+fn calls(thread: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut put = |what: u32, sp: u32| {
+        let ticks = 1_000 + bytes.len() as u64;
+        bytes.extend_from_slice(&ticks.to_le_bytes());
+        bytes.extend_from_slice(&what.to_le_bytes());
+        bytes.extend_from_slice(&sp.to_le_bytes());
+    };
+    let of = |number: u32| function::FIRST + number;
+    for round in 0..10 {
+        let sp = 0x8000 - round * 16 - thread;
+        put(flow::ENTER | of(0), sp);
+        put(flow::ENTER | 1 << flow::REGISTERS | of(1), sp - 64);
+        put(7, 9);
+        put(flow::LEAVE | of(1), sp - 64);
+        put(flow::ENTER | of(2), sp - 64);
+        put(flow::VALUES, 5);
+        put(u32::from(value::INT), 0);
+        put(flow::TAILCALL | of(2), sp - 64);
+        put(flow::FILTER_ENTER, sp);
+        put(flow::FILTER_LEAVE, sp);
+        put(flow::BLOCK, sp - 32);
+        put(flow::LEAVE | of(0), sp);
+    }
+    bytes
+}
+
+/// The dictionary of types: a class and a function with two parameters.
+fn types() -> Vec<u8> {
+    let mut class = PayloadWriter::default();
+    let texts = |texts: [&str; 2]| texts.map(str::to_owned);
+    class.u32(value::CLASS).u32(1).text("App.Point").u32(1);
+    class.texts(&texts(["x", "y"])).texts(&texts(["int", "int"])).u32(1).text("Zero").u64(0);
+    let mut of_function = PayloadWriter::default();
+    of_function.u32(value::FUNCTION).u32(function::FIRST + 1).u32(2);
+    for name in ["this", "count"] {
+        of_function.text(name).text("int").u32(0);
+    }
+    of_function.text("int").u32(1);
+    for tag in [value::OBJECT, value::INT, value::INT] {
+        of_function.u32(u32::from(tag) | 4 << 8);
+    }
+    let mut bytes = Vec::new();
+    for payload in [class, of_function] {
+        bytes.extend_from_slice(&(payload.bytes().len() as u32).to_le_bytes());
+        bytes.extend_from_slice(payload.bytes());
+    }
+    bytes
+}
