@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use clrscope_recording::testing::fuzzing::{Target, seeds, soak};
+use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak, soak_with};
+
+#[path = "../../crates/export/tests/common/everything.rs"]
+mod everything;
 
 /// How it is called.
 fn usage() -> String {
@@ -14,8 +17,58 @@ fn usage() -> String {
        cargo xtask soak seeds FOLDER
 
 targets: {}; 60 seconds each unless given, seed number 1",
-        Target::ALL.map(Target::name).join(", ")
+        Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
+}
+
+/// The target that is not of the recording alone: every view and every format of a packed file.
+const VIEWS: &str = "views";
+
+/// What is soaked.
+#[derive(Clone, Copy)]
+enum Soak {
+    /// A fuzz target.
+    Fuzzed(Target),
+    /// [`VIEWS`].
+    Views,
+}
+
+impl Soak {
+    fn all() -> impl Iterator<Item = Self> {
+        Target::ALL.into_iter().map(Self::Fuzzed).chain([Self::Views])
+    }
+
+    fn named(name: &str) -> Result<Vec<Self>, String> {
+        let found: Vec<_> = Self::all().filter(|one| name == "all" || name == one.name()).collect();
+        if found.is_empty() { Err(usage()) } else { Ok(found) }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fuzzed(target) => target.name(),
+            Self::Views => VIEWS,
+        }
+    }
+
+    fn once(self, input: &[u8]) {
+        match self {
+            Self::Fuzzed(target) => target.run(input),
+            Self::Views => ask_everything(input),
+        }
+    }
+
+    fn for_a_while(self, seed: u64, time: Duration) -> std::io::Result<Soaked> {
+        match self {
+            Self::Fuzzed(target) => soak(target, seed, time),
+            Self::Views => soak_with(Target::OpenPacked, seed, time, ask_everything),
+        }
+    }
+}
+
+fn ask_everything(packed: &[u8]) {
+    if let Ok(recording) = clrscope_recording::packed::from_bytes(Path::new("soaked.clrs"), packed) {
+        everything::everything(&recording);
+    }
 }
 
 /// Runs the command.
@@ -24,7 +77,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     match arguments[..] {
         ["replay", target, file] => {
             let input = fs::read(file).map_err(|error| format!("{file}: {error}"))?;
-            targets(target)?.into_iter().for_each(|target| target.run(&input));
+            Soak::named(target)?.into_iter().for_each(|target| target.once(&input));
             Ok(())
         }
         ["seeds", folder] => {
@@ -42,19 +95,14 @@ fn in_words(error: std::io::Error) -> String {
     error.to_string()
 }
 
-fn targets(name: &str) -> Result<Vec<Target>, String> {
-    let found: Vec<_> = Target::ALL.into_iter().filter(|target| name == "all" || name == target.name()).collect();
-    if found.is_empty() { Err(usage()) } else { Ok(found) }
-}
-
 fn soak_all(target: &str, seconds: &str, seed: &str) -> Result<(), String> {
     let (Ok(seconds), Ok(seed)) = (seconds.parse(), seed.parse()) else { return Err(usage()) };
-    targets(target)?.into_iter().try_for_each(|target| soak_one(target, Duration::from_secs(seconds), seed))
+    Soak::named(target)?.into_iter().try_for_each(|target| soak_one(target, Duration::from_secs(seconds), seed))
 }
 
 #[expect(clippy::print_stdout, reason = "a command line tool")]
-fn soak_one(target: Target, time: Duration, seed: u64) -> Result<(), String> {
-    let soaked = soak(target, seed, time).map_err(in_words)?;
+fn soak_one(target: Soak, time: Duration, seed: u64) -> Result<(), String> {
+    let soaked = target.for_a_while(seed, time).map_err(in_words)?;
     println!("{}: {} inputs, the slowest took {:.1?}", target.name(), soaked.inputs, soaked.slowest);
     let Some(input) = soaked.failure else { return Ok(()) };
     let name = format!("crash-{}-{seed}", target.name());

@@ -1,0 +1,90 @@
+//! Every view and every format of a recording, made and thrown away.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::io::{self, Write};
+
+use clrscope_analysis::{
+    EventQuery, ExceptionQuery, FlowLog, Forest, Query, TreeOptions, call_graph, callees, callers, conditions, events,
+    exceptions, functions, losses, modules, summary, threads, tree,
+};
+use clrscope_export::{ExportOptions, exporters};
+use clrscope_recording::model::Recording;
+use clrscope_recording::request::Pattern;
+
+/// No format may write more of what is tested here. A deep tree with long names is long as text, and that is not what
+/// is looked for.
+const MOST_TEXT: usize = 16 << 20;
+
+/// Asks everything that can be asked of a recording. An answer may be that there is none.
+pub(crate) fn everything(recording: &Recording) {
+    let plain = Query::default();
+    let by_thread = Query { raw: true, per_thread: true, ..Query::default() };
+    for query in [&plain, &by_thread] {
+        tables(recording, query);
+        for format in exporters() {
+            let options = ExportOptions { query: query.clone(), ..ExportOptions::default() };
+            // That it is too long is fine.
+            let _ = black_box(format.write(recording, &options, &mut Limited(MOST_TEXT)));
+        }
+    }
+    logs(recording);
+}
+
+fn tables(recording: &Recording, query: &Query) {
+    let named = Query { functions: vec![Pattern::parse("*").expect("a pattern")], ..query.clone() };
+    black_box(conditions(recording, query)).ok();
+    black_box(summary(recording, query)).ok();
+    black_box(functions(recording, query)).ok();
+    black_box(modules(recording, query)).ok();
+    black_box(threads(recording, query)).ok();
+    black_box(losses(recording, query)).ok();
+    black_box(callers(recording, &named)).ok();
+    black_box(callees(recording, &named)).ok();
+    black_box(call_graph(recording, query)).ok();
+    let shown = TreeOptions { min_share: 0.01, max_depth: None };
+    black_box(tree(recording, query, &shown)).ok();
+    if let Ok(forest) = Forest::open(recording, query) {
+        let whole = TreeOptions { min_share: 0.0, max_depth: None };
+        let walked = forest.walk(&whole, |node| -> Result<(), Infallible> {
+            black_box((node.depth, node.function.name()));
+            Ok(())
+        });
+        black_box(walked).ok();
+    }
+}
+
+fn logs(recording: &Recording) {
+    if let Ok(found) = events(recording, &EventQuery::default()) {
+        for row in &found.rows {
+            black_box((row.event(), row.reason(), row.result(), row.given_name()));
+            black_box((row.details().count(), found.subjects(row).count()));
+        }
+    }
+    if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
+        for one in &found.each {
+            one.stack.iter().for_each(|frame| drop(black_box(found.captured(one, frame))));
+        }
+    }
+    if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {
+        let walked = log.walk(|row| -> Result<(), Infallible> {
+            black_box((row.depth, row.function.name(), row.captured()));
+            Ok(())
+        });
+        black_box(walked).ok();
+    }
+}
+
+/// Takes so many bytes and no more.
+struct Limited(usize);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Whatever a recording holds, every view and every format comes to an end: no panic, no hang, and memory within a
+//! multiple of the file.
+
+#[path = "common/everything.rs"]
+mod everything;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use clrscope_recording::model::{
+    CallTreeBuilder, Function, Node, NodeFlags, NodeTime, Process, Recording, Thread, TreeSource,
+};
+use clrscope_recording::testing::fuzzing::{Target, seeds};
+use clrscope_recording::testing::mutate::{lie, mutate};
+use clrscope_recording::testing::synthetic::Numbers;
+use everything::everything;
+
+/// The system's allocator, counting all threads together: sums are made by several.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator; counting neither allocates nor panics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Memory for everything that can be asked of a recording: at most so many times the size of its file ...
+const MULTIPLE: usize = 400;
+/// ... and this, which every question takes.
+const CONSTANT: usize = 8 << 20;
+/// Nothing of this size may take longer, even on a busy machine.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Asks everything of the recording in `bytes`, within bounds; whether there is one.
+fn within_bounds(bytes: &[u8], what: &str) -> bool {
+    let (before, started) = (NOW.load(Ordering::Relaxed), Instant::now());
+    PEAK.store(before, Ordering::Relaxed);
+    let read = clrscope_recording::packed::from_bytes(Path::new("hostile.clrs"), bytes);
+    let is_there = read.inspect(everything).is_ok();
+    let took = PEAK.load(Ordering::Relaxed) - before;
+    assert!(took <= bytes.len() * MULTIPLE + CONSTANT, "{what}: {took} bytes of memory for {}", bytes.len());
+    assert!(started.elapsed() < LONGEST, "{what}: {:?} for {} bytes", started.elapsed(), bytes.len());
+    is_there
+}
+
+/// One test for all, since memory is counted for the whole process.
+#[test]
+fn every_view_and_format_of_any_recording_ends_in_bounded_memory() {
+    for (what, recording) in [("a deep tree", tree(1)), ("a flat tree", tree(0)), ("a tree of forks", tree(2))] {
+        let mut bytes = Vec::new();
+        clrscope_recording::pack::write(&recording, &mut bytes).expect("memory takes all");
+        drop(recording);
+        assert!(within_bounds(&bytes, what));
+    }
+    let seeds = seeds(Target::OpenPacked).expect("seeds");
+    let mut numbers = Numbers::new(7);
+    let mut read = 0;
+    for number in 0..300 {
+        let mut bytes = lie(&seeds[numbers.below(seeds.len())], &mut numbers);
+        if numbers.below(4) == 0 {
+            mutate(&mut bytes, &mut numbers);
+        }
+        read += usize::from(within_bounds(&bytes, &format!("input {number}")));
+    }
+    // Most of them get as far as to be asked, or this would test nothing.
+    assert!(read > 200, "{read}");
+}
+
+/// A tree of 100,000 nodes: with `forks` 0 all below the root, with 1 each below the one before, with 2 two below each.
+fn tree(forks: u32) -> Recording {
+    let mut builder = CallTreeBuilder::new(NodeTime::default());
+    let time = NodeTime { wall_ns: 1_000, cpu_ns: 900 };
+    let mut path = Vec::new();
+    for number in 1..100_000_u32 {
+        let parent = match forks {
+            0 => 0,
+            1 => number - 1,
+            // In preorder: as deep as the number of zeros it ends in says.
+            _ => {
+                path.truncate(17 - (number.trailing_zeros() as usize).min(17));
+                path.last().copied().unwrap_or(0)
+            }
+        };
+        path.push(number);
+        let function = number % 50;
+        builder.push(Node { parent, function, calls: 3, time, flags: NodeFlags::default() });
+    }
+    let named = |number: u32| Function { name: format!("App.Type{number}::Method"), ..Function::default() };
+    let thread = Thread { id: 1, tree: TreeSource::ready(builder.finish()), ..Thread::default() };
+    let functions = (0..50).map(named).collect();
+    let process = Process { functions, threads: vec![thread], calls: Some(Default::default()), ..Process::default() };
+    Recording { processes: vec![process], ..Recording::default() }
+}
