@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
-use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
 
 use crate::clock;
 
@@ -93,6 +93,7 @@ impl HelperHandle {
             next_slow: 0,
             next_write_out: 0,
             panics_told: 0,
+            refusal_told: false,
         };
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
         // Signals are blocked before the thread exists, so that not even its first instruction gets one.
@@ -113,6 +114,7 @@ struct Helper {
     next_slow: u64,
     next_write_out: u64,
     panics_told: u64,
+    refusal_told: bool,
 }
 
 impl Helper {
@@ -141,6 +143,8 @@ impl Helper {
         for task in &mut self.tasks {
             task.tick(now);
         }
+        // At once: a program that is refused space may be about to end.
+        self.tell_refusal(now);
         if now >= self.next_slow {
             self.next_slow = now + SLOW_NS;
             self.slow_round(now);
@@ -166,6 +170,17 @@ impl Helper {
             let more = caught - self.panics_told;
             self.writer.state().lose(clrscope_recording::model::LossReason::PanicCaught, more, now);
             self.panics_told = caught;
+        }
+    }
+
+    /// Losses say that space was refused; the reason, too, where the log still has room for it.
+    fn tell_refusal(&mut self, now: u64) {
+        if self.refusal_told {
+            return;
+        }
+        if let Some(error) = first_refusal() {
+            self.refusal_told = true;
+            self.writer.fact(now, &format!("the recording could not grow: {error}"));
         }
     }
 

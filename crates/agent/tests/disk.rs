@@ -10,8 +10,8 @@ use std::process::Command;
 
 use clrscope_recording::model::{LossReason, Process, Recording};
 use clrscope_recording::request::AGENT_VARIABLE;
-use clrscope_testkit::confine::{with_file_size_limit, with_small_disk, without_powers};
-use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, scratch};
+use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
+use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, say, scratch};
 use support::{Sums, under_agent};
 
 /// More distinct paths than a small disk holds: 8 MiB of tree.
@@ -141,6 +141,42 @@ fn a_file_size_limit_folds_what_finds_no_room() {
         let process = &recording.processes[0];
         assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
         assert_all_calls_counted(process, &with, &place);
+    });
+}
+
+/// Root's program that becomes nobody may no longer open its own recording, so that nothing can grow from then on.
+#[test]
+fn a_program_that_becomes_another_user_folds_what_finds_no_room() {
+    if !is_root() {
+        return say("NOT RUN: only root can become another user");
+    }
+    let arguments = [MANY_PATHS[0], "0", "65534"];
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let bare = run(program(runtime, "Paths", &arguments)).expect_success();
+        for request in ["calls", "flow:all"] {
+            let folder = scratch();
+            let out = folder.path().join("run.clrs.d");
+            let mut command = program(runtime, "Paths", &arguments);
+            under_agent(&mut command, request, &out);
+            let with = run(command);
+            assert_unchanged(&with, &bare, &place);
+            let recording = clrscope_recording::open(&out).expect("a recording");
+            assert_eq!(recording.problems, [], "{place}");
+            let process = &recording.processes[0];
+            assert!(process.complete, "{place}: the end was not seen");
+            let why = "the recording could not grow: Permission denied";
+            assert!(process.facts.iter().any(|fact| fact.text.starts_with(why)), "{place}: {:?}", process.facts);
+            match request {
+                "calls" => {
+                    assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
+                    // Compilations, too, end where they began when both were folded.
+                    assert_eq!(lost(process, LossReason::OddCallback), 0, "{place}");
+                    assert_all_calls_counted(process, &with, &place);
+                }
+                _ => assert!(lost(process, LossReason::EventDropped) > 1000, "{place}: {:?}", process.losses),
+            }
+        }
     });
 }
 

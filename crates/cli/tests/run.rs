@@ -83,17 +83,19 @@ fn quiet_adds_nothing_to_what_the_program_writes() {
 
 #[test]
 fn arguments_of_every_kind_pass_through() {
-    let (place, runtime) = (Place::new(), newest());
+    let place = Place::new();
     let odd: Vec<OsString> =
         ["", " two words ", "it's \"quoted\"", "line\nbreak", "--help", "-q", "--", "大きさ;x,%y", "$HOME"]
             .iter()
             .map(OsString::from)
             .chain([OsStr::from_bytes(b"not\xff\xfeutf8").to_owned()])
             .collect();
-    let alone = bare(&place, runtime, "Echo", &odd);
-    let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &odd);
-    assert_eq!(with.stdout_text(), alone.stdout_text());
-    assert_eq!(with.code(), alone.code());
+    testkit::each_runtime(|runtime| {
+        let alone = bare(&place, runtime, "Echo", &odd);
+        let with = over(&place, runtime, &["-q", "--force", "-o", "r.clrs"], "Echo", &odd);
+        assert_eq!(with.stdout_text(), alone.stdout_text(), "on {}", runtime.version);
+        assert_eq!(with.code(), alone.code(), "on {}", runtime.version);
+    });
 }
 
 #[test]

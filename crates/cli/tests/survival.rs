@@ -12,7 +12,7 @@ use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
 use testkit::confine::{with_small_disk, without_powers};
-use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture};
+use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture, random_pause};
 
 fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
@@ -67,12 +67,13 @@ const BATCH: &str = "1000000";
 #[test]
 fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
     each_runtime(|runtime| {
-        for wait_ms in [0, 37, 411, 903] {
+        for most_ms in [1, 100, 900] {
             let place = Place::new();
-            let place_of = format!("{wait_ms} ms on {}", runtime.version);
+            let pause = random_pause(Duration::from_millis(most_ms));
+            let place_of = format!("{pause:?} on {}", runtime.version);
             let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &["100000000000", BATCH]);
             let service = Service::start(command);
-            std::thread::sleep(Duration::from_millis(wait_ms));
+            std::thread::sleep(pause);
             let launcher = service.id();
             let program = child_of(launcher).expect("it counts for ever");
             kill(launcher);
@@ -89,6 +90,37 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             assert_eq!(names(&place), ["k.clrs.d"], "{place_of}");
             assert!(place.run("pack k.clrs.d").status.success(), "{place_of}");
             assert_eq!(calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step"), found, "{place_of}");
+        }
+    });
+}
+
+/// Whatever was there by then, the program or only its recording: a program that was started makes all its steps.
+#[test]
+fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
+    each_runtime(|runtime| {
+        for most_ms in [20, 200] {
+            let place = Place::new();
+            let over = over(&place, runtime, &options(&["-q", "-o", "s.clrs"]), "Counter", &["300000", "100000"]);
+            let pause = random_pause(Duration::from_millis(most_ms));
+            let mut command = Command::new("timeout");
+            // In a group of its own it is killed alone.
+            let seconds = format!("{:.6}", pause.as_secs_f64().max(1e-6));
+            command.args(["--foreground", "--signal=KILL", &seconds]).arg(over.get_program()).args(over.get_args());
+            command.current_dir(place.path());
+            for (name, value) in over.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            // Until all that hold its output have ended, the program as well.
+            let finished = testkit::run(command);
+            let said = last_count(&finished);
+            let place_of = format!("{pause:?} on {}: {:?}", runtime.version, names(&place));
+            assert!(said == 0 || said == 300_000, "said {said}, {place_of}");
+            if said > 0 {
+                assert_eq!(calls(&place, OsStr::new("s.clrs"), "Counter.Program::Step"), said, "{place_of}");
+            }
         }
     });
 }
@@ -150,67 +182,70 @@ fn every_exit_code_and_every_deadly_signal_is_handed_on() {
     // Those that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what the C library keeps.
     let deadly = (1..=64).filter(|n| !matches!(n, 17..=23 | 28 | 32 | 33));
     for number in deadly {
-        assert_eq!(code(&format!("ulimit -c 0; kill -{number} $$")), Some(128 + number), "signal {number}");
+        // Whoever runs the tests in the background may have some of them ignored.
+        let script = format!("ulimit -c 0; exec env --default-signal sh -c 'kill -{number} $$'");
+        assert_eq!(code(&script), Some(128 + number), "signal {number}");
     }
 }
 
 #[test]
 fn names_of_every_kind_are_taken_as_they_are() {
-    let runtime = newest();
-    for name in [
-        "with  two spaces",
-        "it's \"quoted\"",
-        "a\nnewline",
-        "大きさ-Größe",
-        "semi;colon,percent%20",
-        "$HOME `x` & | !",
-    ] {
-        let outer = Place::new();
-        let folder = outer.file(name);
-        fs::create_dir(&folder).expect("a folder");
-        for end in ["dll", "runtimeconfig.json"] {
-            fs::copy(fixture("Echo").with_extension(end), folder.join(name).with_extension(end)).expect("a copy");
-        }
-        // The program, the recording and the agent's cache all lie there.
-        let library = folder.join(name).with_extension("dll");
-        let recording = folder.join(format!("{name}.clrs"));
-        let words = runtime.words(&library);
-        let mut bare = Command::new(&words[0]);
-        bare.args(&words[1..]).arg(name).current_dir(&folder);
-        runtime.prepare(&mut bare);
-        let mut all: Vec<OsString> = ["run", "-o"].map(OsString::from).to_vec();
-        all.extend([recording.clone().into_os_string(), "--".into()]);
-        all.extend(words.iter().cloned().chain([name.into()]));
-        let mut with = outer.clrscope(all);
-        runtime.prepare(&mut with);
-        with.current_dir(&folder).env("XDG_CACHE_HOME", folder.join("cache"));
-        let (bare, with) = (testkit::run(bare), testkit::run(with));
-        assert_eq!((with.stdout_text(), with.code()), (bare.stdout_text(), bare.code()), "{name:?}");
-        assert_eq!(calls(&outer, recording.as_os_str(), "Echo.Program::Grüße_世界"), 1, "{name:?}");
-        // The command it proposes is one that a shell understands.
-        let said = with.stderr_text();
-        let next = said.split("; next: clrscope ").nth(1).unwrap_or_else(|| panic!("{said}"));
-        let mut shell = Command::new("bash");
-        shell.args(["-c", &format!("\"$0\" {next}"), env!("CARGO_BIN_EXE_clrscope")]);
-        testkit::run(shell).expect_success();
+    const NAMES: [&str; 2] = ["it's  \"two\"\nlines-大きさ-Größe", "semi;colon,percent%20 $HOME `x` & | !"];
+    each_runtime(|runtime| NAMES.into_iter().for_each(|name| taken_as_it_is(runtime, name)));
+}
+
+fn taken_as_it_is(runtime: &Runtime, name: &str) {
+    let outer = Place::new();
+    let folder = outer.file(name);
+    fs::create_dir(&folder).expect("a folder");
+    for end in ["dll", "runtimeconfig.json"] {
+        fs::copy(fixture("Echo").with_extension(end), folder.join(name).with_extension(end)).expect("a copy");
     }
+    // The program, the recording and the agent's cache all lie there; with a backslash .NET finds no program, bare or not.
+    let library = folder.join(name).with_extension("dll");
+    let recording = folder.join(format!("{name}\\.clrs"));
+    let words = runtime.words(&library);
+    let mut bare = Command::new(&words[0]);
+    bare.args(&words[1..]).arg(name).current_dir(&folder);
+    runtime.prepare(&mut bare);
+    let mut all: Vec<OsString> = ["run", "-o"].map(OsString::from).to_vec();
+    all.extend([recording.clone().into_os_string(), "--".into()]);
+    all.extend(words.iter().cloned().chain([name.into()]));
+    let mut with = outer.clrscope(all);
+    runtime.prepare(&mut with);
+    with.current_dir(&folder).env("XDG_CACHE_HOME", folder.join("cache\\"));
+    let (bare, with) = (testkit::run(bare), testkit::run(with));
+    assert_eq!(bare.code(), 1, "{name:?}");
+    assert_eq!((with.stdout_text(), with.code()), (bare.stdout_text(), bare.code()), "{name:?}");
+    assert_eq!(calls(&outer, recording.as_os_str(), "Echo.Program::Grüße_世界"), 1, "{name:?}");
+    // The command it proposes is one that a shell understands.
+    let said = with.stderr_text();
+    let next = said.split("; next: clrscope ").nth(1).unwrap_or_else(|| panic!("{said}"));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("\"$0\" {next}"), env!("CARGO_BIN_EXE_clrscope")]);
+    testkit::run(shell).expect_success();
 }
 
 #[test]
 fn switched_off_diagnostics_are_named_with_their_cure() {
-    let runtime = newest();
-    for variable in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler"] {
-        let place = Place::new();
-        let mut command = over(&place, runtime, &options(&["-o", "d.clrs"]), "Hello", &[]);
-        command.env(variable, "0");
-        let finished = testkit::run(command).expect_success();
-        assert_eq!(finished.stdout_text(), "Hello, World!\n");
-        let said = finished.stderr_text();
-        let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(lines.len(), 2, "{said}");
-        assert!(lines[0].starts_with(&format!("clrscope: {variable}=0 keeps every profiler out")), "{said}");
-        assert!(lines[1].contains("nothing was recorded, because") && lines[1].contains("unset it"), "{said}");
-    }
+    each_runtime(|runtime| {
+        for variable in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler"] {
+            named_with_its_cure(runtime, variable);
+        }
+    });
+}
+
+fn named_with_its_cure(runtime: &Runtime, variable: &str) {
+    let place = Place::new();
+    let mut command = over(&place, runtime, &options(&["-o", "d.clrs"]), "Hello", &[]);
+    command.env(variable, "0");
+    let finished = testkit::run(command).expect_success();
+    assert_eq!(finished.stdout_text(), "Hello, World!\n");
+    let said = finished.stderr_text();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with(&format!("clrscope: {variable}=0 keeps every profiler out")), "{said}");
+    assert!(lines[1].contains("nothing was recorded, because") && lines[1].contains("unset it"), "{said}");
 }
 
 #[test]
@@ -226,7 +261,11 @@ fn what_comes_on_stdin_reaches_the_program() {
 
 #[test]
 fn two_launchers_at_once_do_not_disturb_each_other() {
-    let (place, runtime) = (Place::new(), newest());
+    each_runtime(two_launchers_at_once);
+}
+
+fn two_launchers_at_once(runtime: &Runtime) {
+    let place = Place::new();
     let started = |options: &[&OsStr]| {
         let command = over(&place, runtime, options, "Recursion", &[]);
         std::thread::spawn(move || testkit::run(command))

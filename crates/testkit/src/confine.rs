@@ -6,13 +6,18 @@ use std::process::Command;
 
 use crate::runtimes::say;
 
+/// Whether tests run as root, who may become anybody.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// The command as a user without powers would run it, so that permissions mean something: root keeps its name and loses
 /// its capabilities.
 ///
 /// # Panics
 /// When root has no `setpriv` to do so with.
 pub fn without_powers(command: &Command) -> Command {
-    match rustix::process::geteuid().is_root() {
+    match is_root() {
         true => wrapped(&["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"], command),
         false => wrapped(&["env"], command),
     }
@@ -29,7 +34,7 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
     const SCRIPT: &str = "mount -t tmpfs -o size=$1 small \"$2\" || exit 125\n\
                           folder=$2 kept=$3; shift 3; cd \"$folder\"; \"$@\"; code=$?; cd /\n\
                           cp -r --sparse=always \"$folder/.\" \"$kept\"; exit $code";
-    let space: &[&str] = match rustix::process::geteuid().is_root() {
+    let space: &[&str] = match is_root() {
         true => &["unshare", "--mount"],
         false => &["unshare", "--user", "--map-root-user", "--mount"],
     };

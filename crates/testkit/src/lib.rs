@@ -35,7 +35,7 @@ mod workspace;
 pub use artifacts::{agent, cli, example, load_profiler};
 pub use azmcp::{azmcp, azmcp_command};
 pub use expectations::{Expectations, ThreadCalls};
-pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
+pub use program::{Finished, PROFILER_VARIABLES, random_pause, run, run_within};
 pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;

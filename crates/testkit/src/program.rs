@@ -131,3 +131,12 @@ pub(crate) fn kill_group(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
 }
+
+/// A pause of less than `most`, another one in each run; said aloud, so that a failure can be told which.
+pub fn random_pause(most: Duration) -> Duration {
+    use std::hash::{BuildHasher, Hasher};
+    let most_us = (most.as_micros() as u64).max(1);
+    let pause = Duration::from_micros(std::hash::RandomState::new().build_hasher().finish() % most_us);
+    crate::say(&format!("a pause of {pause:?}"));
+    pause
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
 
@@ -18,6 +18,25 @@ const PIECE: usize = 4 << 20;
 const LARGE_PAGE: usize = 2 << 20;
 /// A segment that can grow to this size, and begins with a large page, is large.
 const LARGE_FROM: usize = 64 << 20;
+
+/// The system's number of the first error that kept any segment of this process from growing.
+static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
+
+/// Why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a program
+/// that may no longer open its own recording because it has become another user.
+#[must_use]
+pub fn first_refusal() -> Option<io::Error> {
+    match FIRST_REFUSAL.load(Ordering::Relaxed) {
+        0 => None,
+        number => Some(io::Error::from_raw_os_error(number)),
+    }
+}
+
+fn note_refusal(error: &io::Error) {
+    let number = error.raw_os_error().unwrap_or(libc::EIO);
+    // Only the first counts: what follows is mostly the same again.
+    let _ = FIRST_REFUSAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+}
 
 /// A mapped segment. All methods may be called from any thread.
 ///
@@ -167,8 +186,9 @@ impl Segment {
             // A disk without room for whole large pages may have room for what is needed.
             let needed =
                 wanted.saturating_sub(self.committed()).next_multiple_of(HEADER_BYTES).clamp(HEADER_BYTES, step);
-            if self.commit_piece(step).or_else(|_| self.commit_piece(needed)).is_err() {
+            if let Err(error) = self.commit_piece(step).or_else(|_| self.commit_piece(needed)) {
                 self.refused.store(true, Ordering::Relaxed);
+                note_refusal(&error);
                 return Err(CommitError::Refused);
             }
         }

@@ -20,7 +20,7 @@ mod times;
 pub use arena::{Arena, Piece};
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
-pub use mapping::{CommitError, Segment};
+pub use mapping::{CommitError, Segment, first_refusal};
 pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};
 pub use run::{RunWriter, is_over, request_stop};
 pub use state::StateWriter;

@@ -90,11 +90,17 @@ pub(crate) fn enter_pseudo(shared: &Shared, record: ThreadRecord, function: u32)
     push(shared, record, &mut stack, function, sp, true);
 }
 
+/// Whether [`enter_pseudo`] pushed this frame when there was no memory for an edge of its own. Real frames lie at
+/// multiples of eight.
+fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
+    !frame.sp.is_multiple_of(8) && shared.key_of(edge_of(frame)) == function::TRUNCATED
+}
+
 /// Leaves what [`enter_pseudo`] entered, with everything above it; whether it was there.
 pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32) -> bool {
     let mut stack = Stack::of(record);
     charge(shared, record, &stack);
-    let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function);
+    let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function || is_folded_pseudo(shared, frame));
     if let Some(frame) = found {
         stack.end_from(frame);
     }
@@ -107,7 +113,7 @@ pub(crate) fn leave_suspension(shared: &Shared, record: ThreadRecord) {
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
         let key = shared.key_of(edge_of(frame));
-        (function::SUSPENDED..function::SUSPENDED + 10).contains(&key)
+        (function::SUSPENDED..function::SUSPENDED + 10).contains(&key) || is_folded_pseudo(shared, frame)
     };
     if let Some(frame) = stack.find(is_suspension) {
         stack.end_from(frame);
