@@ -71,6 +71,9 @@ fn install_in_temp(check: Check) -> Result<PathBuf, Failure> {
 }
 
 fn install_in(root: &Path, check: Check) -> Result<PathBuf, Refused> {
+    if root.as_os_str().as_encoded_bytes().contains(&b'\\') {
+        return Err(unusable(root, "the runtime takes the '\\' in its path for '/'"));
+    }
     let folder = agent_cache::folder_in_use(root, HASH).map_err(|e| unusable(root, &reason(&e)))?;
     check(&folder).map_err(Refused::Unsafe)?;
     if statvfs(&folder).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::NOEXEC)) {

@@ -76,7 +76,8 @@ fn no_runtime(limited: bool) -> String {
                 .to_owned()
         }
         None => "clrscope: nothing was recorded: the program started no .NET runtime that loads profilers \
-                 (a native program, NativeAOT, or diagnostics switched off in its runtimeconfig.json)"
+                 (it ended before it did, is a native program or NativeAOT, or its runtimeconfig.json switches \
+                 diagnostics off)"
             .to_owned(),
     }
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
@@ -153,4 +154,75 @@ fn other_profilers_are_named() {
     let rows = rows(command);
     assert_row(&rows, "profilers", "warning", "'/opt/apm.so'", "unset CORECLR_ENABLE_PROFILING");
     assert_row(&rows, "profilers", "note", "/opt/ear.so={2}", "unset CORECLR_NOTIFICATION_PROFILERS");
+}
+
+/// An installation with this runtime whose `libcoreclr.so` is no library.
+fn damaged(place: &Place, runtime: &Runtime) -> PathBuf {
+    let root = place.file("damaged");
+    let of_version = format!("shared/Microsoft.NETCore.App/{}", runtime.version);
+    fs::create_dir_all(root.join(&of_version)).expect("a folder");
+    // The host looks beside itself, so that a link to it would lead back.
+    fs::copy(runtime.root.join("dotnet"), root.join("dotnet")).expect("a copy");
+    symlink(runtime.root.join("host"), root.join("host")).expect("a link");
+    for entry in fs::read_dir(runtime.root.join(&of_version)).expect("a runtime").flatten() {
+        let link = root.join(&of_version).join(entry.file_name());
+        match entry.file_name().to_str() {
+            Some("libcoreclr.so") => fs::write(link, "no library").expect("a file"),
+            _ => symlink(entry.path(), link).expect("a link"),
+        }
+    }
+    root
+}
+
+#[test]
+fn a_damaged_runtime_and_a_variable_that_leads_nowhere_are_named() {
+    let (place, runtime) = (Place::new(), newest());
+    let mut command = doctor(&place);
+    command.env("DOTNET_ROOT", damaged(&place, runtime));
+    let found = rows(command);
+    assert_row(&found, ".NET", "failed", "without clrscope, too", "install this runtime anew");
+    assert_row(&found, ".NET", "failed", &runtime.version.to_string(), "");
+    let mut command = doctor(&place);
+    command.env("DOTNET_ROOT", place.path());
+    assert_row(&rows(command), ".NET", "warning", "where no .NET is", "unset DOTNET_ROOT");
+}
+
+/// Hides the libraries from everything that is started in there.
+const WITHOUT_ICU: &str = r#"
+    layer=$1; shift; mount -t tmpfs layer "$layer" || exit 99
+    : > "$layer/cache"; mount --bind "$layer/cache" /etc/ld.so.cache || exit 99
+    for folder in /lib /lib64 /usr/lib /usr/lib64 /usr/local/lib /usr/lib/x86_64-linux-gnu; do
+        ls "$folder"/libicuuc.so* > /dev/null 2>&1 || continue
+        number=$((number + 1)); mkdir "$layer/$number" "$layer/$number.work" || exit 99
+        for library in "$folder"/libicu*; do mknod "$layer/$number/${library##*/}" c 0 0 || exit 99; done
+        mount -t overlay -o "lowerdir=$folder,upperdir=$layer/$number,workdir=$layer/$number.work" icu "$folder" || exit 99
+    done
+    exec "$@""#;
+
+#[test]
+fn a_machine_without_libicu_is_told_how_to_do_without() {
+    let place = Place::new();
+    let layer = place.file("layer");
+    fs::create_dir(&layer).expect("a folder");
+    let hidden = |command: &Command| {
+        let mut outer = Command::new("unshare");
+        outer.args(["--mount", "sh", "-c", WITHOUT_ICU, "sh"]).arg(&layer).arg(command.get_program());
+        outer.args(command.get_args()).current_dir(place.path());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => outer.env(name, value),
+                None => outer.env_remove(name),
+            };
+        }
+        outer
+    };
+    let mut command = doctor(&place);
+    command.env_remove("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT");
+    let trial = testkit::run(hidden(&Command::new("true")));
+    if !trial.status.success() {
+        return testkit::say("NOT RUN: this machine does not allow hiding libraries");
+    }
+    assert_row(&rows(hidden(&command)), "libicu", "warning", "is missing", "install libicu, or set DOTNET_SYSTEM");
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+    assert_row(&rows(hidden(&command)), "libicu", "ok", "is missing, and", "");
 }

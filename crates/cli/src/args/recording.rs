@@ -97,7 +97,12 @@ impl RecordingArgs {
 fn instrument(text: &str) -> Result<InstrumentRequest, Failure> {
     let refuse = |why: String, hint: String| Failure::usage(format!("cannot record {}", quoted(text)), why, hint);
     let request = InstrumentRequest::parse(text).map_err(|RequestError(why)| {
-        refuse(why, "write NAME[:OPTION[=VALUE],...], such as calls:clock=tsc".to_owned())
+        let several = text.split(':').next().is_some_and(|name| name.contains(','));
+        let hint = match several {
+            true => "give -i once for each instrument",
+            false => "write NAME[:OPTION[=VALUE],...], such as calls:clock=tsc",
+        };
+        refuse(why, hint.to_owned())
     })?;
     instruments::check(&request).map_err(|refusal| refuse(refusal.why, refusal.known))?;
     Ok(request)

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use clrscope_analysis::QueryProblem;
 use clrscope_export::{ExportError, ExportOptions, Exporter, exporter};
 use clrscope_recording::model::Recording;
 
@@ -90,6 +91,11 @@ fn write_file(format: &dyn Exporter, recording: &Recording, options: &Options, f
 fn failure(options: &Options, error: &ExportError) -> Failure {
     let what = format!("cannot export {} to {}", shown(&options.recording), options.format);
     match error {
+        ExportError::Query(QueryProblem::NotRecorded { instrument, .. }) => Failure::new(
+            what,
+            format!("that format needs the instrument '{instrument}', which was not recorded"),
+            format!("record it: clrscope run -i {instrument} -- PROGRAM"),
+        ),
         ExportError::Query(problem) => query_failure(problem),
         ExportError::Io(error) => Failure::new(what, reason(error), "choose another file with -o"),
         other => Failure::new(what, other.to_string(), "leave filters out, or choose another --weight"),

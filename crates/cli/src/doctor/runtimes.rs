@@ -7,7 +7,7 @@ use std::path::Path;
 use super::trial::{ICU_CURE, record_hello};
 use super::{Check, Status};
 use crate::dotnet::find::installs;
-use crate::dotnet::{Fetcher, Install, Version};
+use crate::dotnet::{Fetcher, Install, Origin, Version};
 use crate::errors::{one_line, quoted, shown};
 use crate::launch::{Obstacle, obstacles};
 
@@ -18,11 +18,24 @@ const ICU_LIBRARY: &str = "libicuuc.so";
 /// One check per runtime: does the agent load, does it record.
 pub(super) fn checks(agent: Option<&Path>) -> Vec<Check> {
     let installs = installs();
+    let misled = env::var_os("DOTNET_ROOT").filter(|root| !root.is_empty()).and_then(|root| misled(Path::new(&root)));
+    let mut checks: Vec<Check> = misled.into_iter().collect();
     if installs.is_empty() {
-        return vec![none_found()];
+        checks.push(none_found());
     }
     let all = installs.iter().flat_map(|install| install.runtimes.iter().map(move |version| (install, version)));
-    all.map(|(install, version)| check(install, version, agent)).collect()
+    checks.extend(all.map(|(install, version)| check(install, version, agent)));
+    checks
+}
+
+/// Programs with a host of their own look nowhere else once this variable is set.
+fn misled(root: &Path) -> Option<Check> {
+    if Install::in_folder(root, Origin::Variable).is_some() {
+        return None;
+    }
+    let found = one_line(format!("DOTNET_ROOT names {}, where no .NET is", shown(root)));
+    let cure = "unset DOTNET_ROOT, or set it to the folder that holds 'dotnet' and 'shared'";
+    Some(Check::bad(Status::Warning, ".NET", found, cure))
 }
 
 fn none_found() -> Check {

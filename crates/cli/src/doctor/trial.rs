@@ -93,13 +93,19 @@ impl Ended {
 /// A program that ends badly without us, too, is cured elsewhere.
 fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
     match bare {
-        Some(bare) => Trouble::new(format!("{}, without clrscope, too", bare.in_words()), cure_of(&bare)),
-        None => Trouble::new(format!("{}, with clrscope only", recorded.in_words()), cure_of(&recorded)),
+        Some(bare) => {
+            let cure = cure_of(&bare).unwrap_or("install this runtime anew: clrscope has no part in it");
+            Trouble::new(format!("{}, without clrscope, too", bare.in_words()), cure)
+        }
+        None => {
+            let cure = cure_of(&recorded).unwrap_or(REPORT_IT);
+            Trouble::new(format!("{}, with clrscope only", recorded.in_words()), cure)
+        }
     }
 }
 
 /// What a runtime dies of before it can say so, or says in words for its makers.
-fn cure_of(ended: &Ended) -> &'static str {
+fn cure_of(ended: &Ended) -> Option<&'static str> {
     const SIGXFSZ: i32 = 25;
     let (signal, said) = match ended {
         Ended::Badly { status, said } => (status.signal(), said.as_str()),
@@ -107,13 +113,13 @@ fn cure_of(ended: &Ended) -> &'static str {
     };
     let limited = |resource, least: u64| getrlimit(resource).current.is_some_and(|limit| limit < least);
     if said.contains("libicu") {
-        ICU_CURE
+        Some(ICU_CURE)
     } else if signal == Some(SIGXFSZ) || limited(Resource::Fsize, u64::MAX) {
-        "ulimit -f unlimited: .NET itself needs large files, or DOTNET_EnableWriteXorExecute=0"
+        Some("ulimit -f unlimited: .NET itself needs large files, or DOTNET_EnableWriteXorExecute=0")
     } else if limited(Resource::As, LITTLE_ADDRESS_SPACE) {
-        "ulimit -v unlimited: .NET itself reserves much address space"
+        Some("ulimit -v unlimited: .NET itself reserves much address space")
     } else {
-        "repair what it complains of; if it does so with clrscope only, report this with 'clrscope doctor --json'"
+        None
     }
 }
 

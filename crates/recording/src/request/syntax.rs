@@ -55,6 +55,12 @@ impl Request {
     #[must_use]
     pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
         let has = |name: &str| self.instruments.iter().any(|instrument| instrument.name == name);
+        let mut names = self.instruments.iter().map(|instrument| &instrument.name);
+        while let Some(name) = names.next() {
+            if names.clone().any(|other| other == name) {
+                return Some(("an instrument stands there twice", "name it once, with all its options"));
+            }
+        }
         let keeps_arguments = self.instruments.iter().any(|instrument| {
             instrument.name == "exceptions" && instrument.options.iter().any(|(key, _)| key == "args")
         });
