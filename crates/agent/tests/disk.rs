@@ -33,6 +33,12 @@ fn lost(process: &Process, reason: LossReason) -> u64 {
     process.losses.iter().filter(|loss| loss.reason == reason).map(|loss| loss.count).sum()
 }
 
+/// A remark says what kept the recording from growing.
+fn assert_told(process: &Process, why: &str, place: &str) {
+    let remark = format!("the recording could not grow: {why}");
+    assert!(process.facts.iter().any(|fact| fact.text.starts_with(&remark)), "{place}: {:?}", process.facts);
+}
+
 /// Every call stands under its name, or was folded and counted.
 fn assert_all_calls_counted(process: &Process, finished: &Finished, place: &str) {
     let sums = Sums::of(process, "Paths");
@@ -66,6 +72,7 @@ fn a_small_disk_that_fills_folds_what_finds_no_room() {
         let process = &recording.processes[0];
         assert!(process.complete, "{place}: the end was not seen");
         assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
+        assert_told(process, "No space left on device", &place);
         assert_all_calls_counted(process, &with, &place);
     });
 }
@@ -150,11 +157,12 @@ fn a_program_that_becomes_another_user_folds_what_finds_no_room() {
     if !is_root() {
         return say("NOT RUN: only root can become another user");
     }
-    let arguments = [MANY_PATHS[0], "0", "65534"];
+    // Of events much more is kept ready ahead of need.
+    let requests = [("calls", [MANY_PATHS[0], "0", "65534"]), ("flow:all", ["20", "0", "65534"])];
     each_runtime(|runtime| {
-        let place = format!("on {}", runtime.version);
-        let bare = run(program(runtime, "Paths", &arguments)).expect_success();
-        for request in ["calls", "flow:all"] {
+        for (request, arguments) in requests {
+            let place = format!("{request} on {}", runtime.version);
+            let bare = run(program(runtime, "Paths", &arguments)).expect_success();
             let folder = scratch();
             let out = folder.path().join("run.clrs.d");
             let mut command = program(runtime, "Paths", &arguments);
@@ -165,8 +173,7 @@ fn a_program_that_becomes_another_user_folds_what_finds_no_room() {
             assert_eq!(recording.problems, [], "{place}");
             let process = &recording.processes[0];
             assert!(process.complete, "{place}: the end was not seen");
-            let why = "the recording could not grow: Permission denied";
-            assert!(process.facts.iter().any(|fact| fact.text.starts_with(why)), "{place}: {:?}", process.facts);
+            assert_told(process, "Permission denied", &place);
             match request {
                 "calls" => {
                     assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);

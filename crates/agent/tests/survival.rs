@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_recording::model::{LossReason, Process};
+use clrscope_recording::model::{LossReason, Problem, Process};
 use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, each_runtime, fixture, random_pause, run, run_within, scratch,
 };
@@ -18,9 +18,11 @@ fn said(finished: &Finished) -> String {
     Expectations::other_lines(&finished.stdout_text())
 }
 
-/// What the runtime says of its end, without frames of the framework: precompiled code hides some of them.
+/// What the runtime says of its end, without frames of the framework, some of which precompiled code hides, and without
+/// how often a frame was repeated.
 fn complained(finished: &Finished) -> String {
-    finished.stderr_text().lines().filter(|line| !line.starts_with("   at System.")).collect::<Vec<_>>().join("\n")
+    let lasting = |line: &&str| !line.starts_with("   at System.") && !line.starts_with("Repeat");
+    finished.stderr_text().lines().filter(lasting).collect::<Vec<_>>().join("\n")
 }
 
 fn bare(runtime: &Runtime, name: &str, arguments: &[&str]) -> Finished {
@@ -236,8 +238,9 @@ fn kill_at_any_moment_loses_nothing() {
                 let found = flow.sums.calls.get("Counter.Program::Step").copied().unwrap_or(0);
                 assert!((said..=said + BATCH).contains(&found), "{found} calls in order, {place}");
             }
-            // It may have made all its steps before it was killed.
-            assert_eq!(process.complete, finished.status.success(), "{place}");
+            // It may have made all its steps, and even ended, before it was killed.
+            assert!(process.complete || !finished.status.success(), "{place}");
+            assert!(!process.complete || said.to_string() == steps, "{place}");
         }
     });
 }
@@ -257,9 +260,11 @@ fn kill_while_the_runtime_starts_leaves_what_can_be_read() {
             assert_eq!(finished.stdout_text(), "", "no line comes, on {}", runtime.version);
             // Killed before the agent was there: then there is nothing.
             let Ok(recording) = clrscope_recording::open(&out) else { continue };
-            assert_eq!(recording.problems, [], "on {}", runtime.version);
+            // At that moment a file may be there and have nothing in it.
+            let is_new = |problem: &Problem| problem.what == "is empty" || problem.what.starts_with("was not begun");
+            assert!(recording.problems.iter().all(is_new), "{:?} on {}", recording.problems, runtime.version);
             let ended = finished.status.success();
-            assert!(recording.processes.iter().all(|process| process.complete == ended), "on {}", runtime.version);
+            assert!(recording.processes.iter().all(|process| process.complete || !ended), "on {}", runtime.version);
         }
     });
 }

@@ -12,6 +12,9 @@ use memmap2::Mmap;
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
 use crate::model::Problem;
 
+/// Space is reserved before the first byte is written.
+const NOT_BEGUN: &str = "was not begun: the program ended just then, or its first page is lost";
+
 /// The content of a segment, cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentBytes {
@@ -38,7 +41,9 @@ impl SegmentBytes {
         let map = map(path).map_err(|error| format!("can't be read: {error}"))?;
         let Some(map) = map else { return Err("is empty".to_owned()) };
         if !map.starts_with(&MAGIC) {
-            return Err("does not start as a segment does".to_owned());
+            let begun = map.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
+            let what = if begun { "does not start as a segment does" } else { NOT_BEGUN };
+            return Err(what.to_owned());
         }
         if u32_at(&map, header::KIND) != kind {
             return Err(format!("is of kind {} where {kind} was expected", u32_at(&map, header::KIND)));
