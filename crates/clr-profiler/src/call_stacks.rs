@@ -96,8 +96,9 @@ impl CallObserver for () {
 /// }
 /// ```
 ///
-/// Each event takes a few uncontended locks on top of what [`Hooks::safe`](crate::Hooks::safe) costs; who needs less writes
-/// [`RawHooks`](crate::RawHooks) over [`shadow_stack`](crate::shadow_stack).
+/// Each event takes a few uncontended locks on top of what [`Hooks::safe`](crate::Hooks::safe) costs: about 80 ns a call with
+/// its enter and leave (see the table in [`hooks`](crate::hooks)). Who needs less writes [`RawHooks`](crate::RawHooks) over
+/// [`shadow_stack`](crate::shadow_stack).
 pub struct CallStacks<O: CallObserver> {
     info: ProfilerInfo,
     observer: Arc<O>,
