@@ -8,6 +8,7 @@ mod agents;
 mod bench;
 mod fixtures;
 mod measured;
+mod notices;
 mod soak;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -16,6 +17,7 @@ commands:
   accuracy    compare reports with programs that know their answer
   bench       measure what profiling costs, into docs/benchmarks.md
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
+  notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
   soak        feed damaged recordings and requests to the readers for a while";
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Some("accuracy") => accuracy::run(&arguments[1..]),
         Some("bench") => bench::run(&arguments[1..]),
         Some("fixtures") => fixtures::run(),
+        Some("notices") => notices::run(),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };

@@ -18,7 +18,7 @@ use crate::instrument::Instrument;
 use crate::instruments::exceptions::Exceptions;
 use crate::startup::{self, Running};
 use crate::values::types::Types;
-use crate::{hooks, threads};
+use crate::{instruments, threads};
 
 /// How long the end of the program may wait for the helper thread's last look.
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -115,7 +115,7 @@ impl Agent {
             events = events - Events::BASIC_GC;
         }
         let mut setup = Setup::new(events);
-        if let Some(points) = hooks::choose(running.instruments.iter().filter_map(|i| i.hooks())) {
+        if let Some(points) = instruments::entry_points(running.instruments.iter().filter_map(|i| i.hooks())) {
             // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
             // linked so that it is never unloaded.
             let raw = unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) };

@@ -15,8 +15,8 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::helper::{HelperHandle, Task};
+use crate::instrument::Context;
 use crate::recent::Recent;
-use crate::startup::Context;
 use crate::{hooks, threads};
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].

@@ -1,19 +1,34 @@
 //! What every instrument is: a name, needs, callbacks.
 //!
 //! Callbacks run on the program's threads behind the framework's panic boundary. None may write to
-//! the program's streams, and none is called before [`Instrument::start`] has run.
+//! the program's streams, and none is called before its `start` has
+//! returned.
 
 use std::sync::Arc;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Profiler};
+use clr_profiler::{Events, FunctionId, Profiler, ProfilerInfo};
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
-use clrscope_recording::writer::ThreadRecord;
-
-use crate::helper::Task;
+use crate::functions::Functions;
+use crate::helper::{HelperHandle, Task};
 use crate::hooks::HookNeed;
 use crate::instruments::exceptions::Exceptions;
+use crate::patterns::Redaction;
 use crate::values::types::Types;
+
+/// What an instrument finds when it starts.
+pub(crate) struct Context {
+    pub(crate) info: ProfilerInfo,
+    pub(crate) writer: &'static ProcessWriter,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) helper: HelperHandle,
+    pub(crate) interval_ns: u64,
+    /// Monotonic nanoseconds when the recording of the process began.
+    pub(crate) start_ns: u64,
+    /// Parameters and fields whose values are never to be read.
+    pub(crate) redact: Arc<Redaction>,
+}
 
 /// One instrument.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]

@@ -12,25 +12,12 @@ use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotoni
 
 use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
-use crate::instrument::Instrument;
+use crate::instrument::{Context, Instrument};
 use crate::instruments::{self, calls};
 use crate::patterns::{Redaction, WatchedFilter};
 use crate::program::ProgramNames;
 use crate::threads::names::{Names, SystemNames};
 use crate::{clock, family, threads, trust};
-
-/// What an instrument finds when it starts.
-pub(crate) struct Context {
-    pub(crate) info: ProfilerInfo,
-    pub(crate) writer: &'static ProcessWriter,
-    pub(crate) functions: Arc<Functions>,
-    pub(crate) helper: HelperHandle,
-    pub(crate) interval_ns: u64,
-    /// Monotonic nanoseconds when the recording of the process began.
-    pub(crate) start_ns: u64,
-    /// Parameters and fields whose values are never to be read.
-    pub(crate) redact: Arc<Redaction>,
-}
 
 /// A running agent.
 pub(crate) struct Running {

@@ -12,10 +12,10 @@ use clrscope_recording::model::{LossReason, Process, Recording};
 use clrscope_recording::request::AGENT_VARIABLE;
 use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
 use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, say, scratch};
-use support::{Sums, under_agent};
+use support::{Sums, assert_unchanged, under_agent};
 
 /// More distinct paths than a small disk holds: 8 MiB of tree.
-const MANY_PATHS: [&str; 1] = ["16"];
+const MANY_PATHS: (&str, &[&str]) = ("Paths", &["16"]);
 
 fn program(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
     let mut command = runtime.command(&fixture(name));
@@ -23,10 +23,24 @@ fn program(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
     command
 }
 
-fn assert_unchanged(with: &Finished, bare: &Finished, place: &str) {
-    assert_eq!(with.stdout_text(), bare.stdout_text(), "{place}: stdout");
-    assert_eq!(with.stderr_text(), bare.stderr_text(), "{place}: stderr");
-    assert_eq!(with.status, bare.status, "{place}: exit");
+/// Records a program into a file system of `size`, which changes nothing for it; `None` where this machine mounts none.
+fn on_small_disk(
+    runtime: &Runtime,
+    request: &str,
+    (name, arguments): (&str, &[&str]),
+    size: &str,
+) -> Option<(Finished, Recording)> {
+    let folder = scratch();
+    let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
+    for path in [&disk, &kept] {
+        fs::create_dir(path).expect("a folder");
+    }
+    let mut command = program(runtime, name, arguments);
+    under_agent(&mut command, request, &disk.join("run.clrs.d"));
+    let with = run(with_small_disk(&command, &disk, size, &kept)?);
+    let place = format!("{size} on {}", runtime.version);
+    assert_unchanged(&with, &run(program(runtime, name, arguments)), &place);
+    Some((with, clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording")))
 }
 
 fn lost(process: &Process, reason: LossReason) -> u64 {
@@ -57,17 +71,7 @@ fn assert_all_calls_counted(process: &Process, finished: &Finished, place: &str)
 fn a_small_disk_that_fills_folds_what_finds_no_room() {
     each_runtime(|runtime| {
         let place = format!("on {}", runtime.version);
-        let folder = scratch();
-        let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
-        for path in [&disk, &kept] {
-            fs::create_dir(path).expect("a folder");
-        }
-        let mut command = program(runtime, "Paths", &MANY_PATHS);
-        under_agent(&mut command, "calls", &disk.join("run.clrs.d"));
-        let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
-        let with = run(command);
-        assert_unchanged(&with, &run(program(runtime, "Paths", &MANY_PATHS)), &place);
-        let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
+        let Some((with, recording)) = on_small_disk(runtime, "calls", MANY_PATHS, "4m") else { return };
         assert_eq!(recording.problems, [], "{place}");
         let process = &recording.processes[0];
         assert!(process.complete, "{place}: the end was not seen");
@@ -81,17 +85,9 @@ fn a_small_disk_that_fills_folds_what_finds_no_room() {
 fn events_that_find_no_disk_are_counted() {
     each_runtime(|runtime| {
         let place = format!("on {}", runtime.version);
-        let folder = scratch();
-        let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
-        for path in [&disk, &kept] {
-            fs::create_dir(path).expect("a folder");
-        }
-        let mut command = program(runtime, "Paths", &MANY_PATHS);
-        under_agent(&mut command, "flow:all;include=[Paths]*", &disk.join("run.clrs.d"));
-        let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
-        let with = run(command);
-        assert_unchanged(&with, &run(program(runtime, "Paths", &MANY_PATHS)), &place);
-        let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
+        let Some((_, recording)) = on_small_disk(runtime, "flow:all;include=[Paths]*", MANY_PATHS, "4m") else {
+            return;
+        };
         let process = &recording.processes[0];
         let dropped = lost(process, LossReason::EventDropped);
         assert!(dropped > 1000, "{place}: {:?}", process.losses);
@@ -103,19 +99,9 @@ fn events_that_find_no_disk_are_counted() {
 #[test]
 fn a_disk_too_small_to_begin_is_a_word_and_nothing_else() {
     each_runtime(|runtime| {
-        let place = format!("on {}", runtime.version);
         for size in ["64k", "1m"] {
-            let folder = scratch();
-            let (disk, kept) = (folder.path().join("disk"), folder.path().join("kept"));
-            for path in [&disk, &kept] {
-                fs::create_dir(path).expect("a folder");
-            }
-            let mut command = program(runtime, "Hello", &[]);
-            under_agent(&mut command, "calls", &disk.join("run.clrs.d"));
-            let Some(command) = with_small_disk(&command, &disk, size, &kept) else { return };
-            assert_unchanged(&run(command), &run(program(runtime, "Hello", &[])), &place);
-            let recording = clrscope_recording::open(&kept.join("run.clrs.d")).expect("a recording");
-            assert_only_refused(&recording, "No space left on device", &format!("{size} {place}"));
+            let Some((_, recording)) = on_small_disk(runtime, "calls", ("Hello", &[]), size) else { return };
+            assert_only_refused(&recording, "No space left on device", &format!("{size} on {}", runtime.version));
         }
     });
 }
@@ -135,7 +121,7 @@ fn a_file_size_limit_folds_what_finds_no_room() {
         let folder = scratch();
         let out = folder.path().join("run.clrs.d");
         let prepared = || {
-            let mut command = program(runtime, "Paths", &MANY_PATHS);
+            let mut command = program(runtime, MANY_PATHS.0, MANY_PATHS.1);
             // The runtime itself needs large files for this.
             command.env("DOTNET_EnableWriteXorExecute", "0");
             command

@@ -91,28 +91,26 @@ fn every_exit_code_is_handed_on() {
     });
 }
 
-#[test]
-fn little_stack_is_enough() {
+/// A program that ends well, and whose calls are counted as it knows them.
+fn counted_exactly(name: &str) {
     each_runtime(|runtime| {
-        let run = unchanged(runtime, "Stacks", &[]);
+        let run = unchanged(runtime, name, &[]);
         let expected = Expectations::parse(&run.finished.stdout_text());
-        let sums = Sums::of(&run.recording.processes[0], "Stacks");
-        for (name, truth) in &expected.calls {
-            assert_eq!(sums.calls.get(name), Some(truth), "{name} on {}", runtime.version);
+        let sums = Sums::of(&run.recording.processes[0], name);
+        for (function, truth) in &expected.calls {
+            assert_eq!(sums.calls.get(function), Some(truth), "{function} on {}", runtime.version);
         }
     });
 }
 
 #[test]
+fn little_stack_is_enough() {
+    counted_exactly("Stacks");
+}
+
+#[test]
 fn code_that_comes_and_goes_keeps_its_names_and_counts() {
-    each_runtime(|runtime| {
-        let run = unchanged(runtime, "Loading", &[]);
-        let expected = Expectations::parse(&run.finished.stdout_text());
-        let sums = Sums::of(&run.recording.processes[0], "Loading");
-        for (name, truth) in &expected.calls {
-            assert_eq!(sums.calls.get(name), Some(truth), "{name} on {}", runtime.version);
-        }
-    });
+    counted_exactly("Loading");
 }
 
 #[test]

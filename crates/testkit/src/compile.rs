@@ -87,14 +87,19 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
     jobs
 }
 
-/// Each folder in `dotnet/bench` is a program of its own.
+/// Each folder in `dotnet/bench` is a program of its own; a `groups` file in it asks for `Group.cs`.
 fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     make_folder(bin);
-    let folders = folders_in(&dotnet.join("bench")).into_iter().filter(|folder| !folder.ends_with("bin"));
+    let bench = dotnet.join("bench");
+    let folders = folders_in(&bench).into_iter().filter(|folder| !folder.ends_with("bin"));
     let job = |folder: PathBuf| {
         let name = folder.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
+        let mut sources = sources_in(&folder);
+        if folder.join("groups").exists() {
+            sources.push(bench.join("Group.cs"));
+        }
         let output = bin.join(format!("{name}.dll"));
-        Job { name, sources: sources_in(&folder), references: Vec::new(), library: false, output }
+        Job { name, sources, references: Vec::new(), library: false, output }
     };
     folders.map(job).collect()
 }

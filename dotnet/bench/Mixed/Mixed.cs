@@ -1,6 +1,6 @@
 using System;
 using System.Runtime.CompilerServices;
-using System.Runtime.InteropServices;
+using static Group;
 
 /// <summary>
 /// Five groups of functions that wait for different things: memory, each other, the arithmetic units, guesses of the processor, nothing.
@@ -49,8 +49,6 @@ internal static unsafe class Mixed
         Print("Lone", 0, times[4]);
         Console.WriteLine($"end {(sink + (ulong)place + (ulong)total) % 1}");
     }
-
-    private static void Print(string group, long calls, long nanoseconds) => Console.WriteLine($"{group} {calls} {nanoseconds}");
 
     /// <summary>Each step waits for the memory that says where the next one goes.</summary>
     [MethodImpl(Whole)]
@@ -160,20 +158,5 @@ internal static unsafe class Mixed
         state ^= state >> 7;
         state ^= state << 17;
         return state;
-    }
-
-    private struct Timespec
-    {
-        public long Seconds, Nanoseconds;
-    }
-
-    [DllImport("libc", EntryPoint = "clock_gettime")]
-    private static extern int ReadClock(int clock, out Timespec time);
-
-    private static long Now()
-    {
-        const int ThreadCpuTime = 3;
-        ReadClock(ThreadCpuTime, out Timespec time);
-        return time.Seconds * 1_000_000_000 + time.Nanoseconds;
     }
 }

@@ -1,6 +1,6 @@
 using System;
 using System.Runtime.CompilerServices;
-using System.Runtime.InteropServices;
+using static Group;
 
 /// <summary>
 /// Four groups of functions that share the time in ratios known to the program and make calls at very different rates: one every nanosecond
@@ -39,8 +39,6 @@ internal static class Shares
         Print("Lone", 0, times[3]);
         Console.WriteLine($"end {sink % 1}");
     }
-
-    private static void Print(string group, long calls, long nanoseconds) => Console.WriteLine($"{group} {calls} {nanoseconds}");
 
     [MethodImpl(Whole)]
     private static void Dense(int times)
@@ -96,19 +94,4 @@ internal static class Shares
 
     [MethodImpl(Whole)]
     private static void Lone(int steps) => sink = Steps(sink, steps);
-
-    private struct Timespec
-    {
-        public long Seconds, Nanoseconds;
-    }
-
-    [DllImport("libc", EntryPoint = "clock_gettime")]
-    private static extern int ReadClock(int clock, out Timespec time);
-
-    private static long Now()
-    {
-        const int ThreadCpuTime = 3;
-        ReadClock(ThreadCpuTime, out Timespec time);
-        return time.Seconds * 1_000_000_000 + time.Nanoseconds;
-    }
 }

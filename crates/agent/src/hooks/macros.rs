@@ -23,32 +23,23 @@ macro_rules! restore_arguments {
     };
 }
 
-/// The way out of a leave or tail call hook. Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
+/// The way out of a leave or tail call hook to a function that takes the caller's stack pointer, which stands in `rsi`.
+/// Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
 macro_rules! leave_slow {
     ($function:literal) => {
-        concat!(
-            "9:\n",
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 10f\n",
-            "push rax\npush rdx\npush rcx\n",
-            "sub rsp, 32\n",
-            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
-            "mov rdi, rsi\n",
-            "call ",
-            $function,
-            "\n",
-            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
-            "add rsp, 32\n",
-            "pop rcx\npop rdx\npop rax\n",
-            "10:\n",
-            "ret\n",
-        )
+        $crate::hooks::macros::leave_slow_after!("mov rdi, rsi\n", $function)
     };
 }
 
-/// The same for a function that takes our index of the function too.
+/// The same for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
+        $crate::hooks::macros::leave_slow_after!("", $function)
+    };
+}
+
+macro_rules! leave_slow_after {
+    ($arguments:literal, $function:literal) => {
         concat!(
             "9:\n",
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
@@ -56,6 +47,7 @@ macro_rules! leave_slow_both {
             "push rax\npush rdx\npush rcx\n",
             "sub rsp, 32\n",
             "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
+            $arguments,
             "call ",
             $function,
             "\n",
@@ -68,4 +60,4 @@ macro_rules! leave_slow_both {
     };
 }
 
-pub(crate) use {leave_slow, leave_slow_both, restore_arguments, save_arguments};
+pub(crate) use {leave_slow, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};

@@ -8,8 +8,6 @@ use std::ffi::c_void;
 
 use clrscope_recording::model::Clock;
 
-use crate::instruments::{calls, exceptions, flow};
-
 global_asm!(
     // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
     ".section .tbss,\"awT\",@nobits",
@@ -41,32 +39,6 @@ pub(crate) enum HookNeed {
     Flow,
     /// Keep the arguments of calls that have not ended. Not together with [`Flow`](Self::Flow).
     Arguments,
-}
-
-/// The entry points that do everything the instruments want.
-pub(crate) fn choose(needs: impl IntoIterator<Item = HookNeed>) -> Option<EntryPoints> {
-    let (mut clock, mut has_flow, mut has_arguments) = (None, false, false);
-    for need in needs {
-        match need {
-            HookNeed::Calls(wanted) => clock = Some(wanted),
-            HookNeed::Flow => has_flow = true,
-            HookNeed::Arguments => has_arguments = true,
-        }
-    }
-    if has_arguments {
-        return Some(exceptions::hooks::entry_points(clock.is_some()));
-    }
-    if clock.is_some() && has_flow {
-        flow::values::with_calls();
-    }
-    match (clock, has_flow) {
-        (None, false) => None,
-        (None, true) => Some(flow::hooks::alone()),
-        (Some(Clock::Sampled), false) => Some(calls::hooks::sampled()),
-        (Some(Clock::Sampled), true) => Some(flow::hooks::sampled()),
-        (Some(Clock::Tsc), false) => Some(calls::hooks::tsc()),
-        (Some(Clock::Tsc), true) => Some(flow::hooks::tsc()),
-    }
 }
 
 /// The three entry points of one set of hooks.

@@ -4,7 +4,7 @@ use clrscope_recording::model::Process;
 use clrscope_testkit::{Expectations, Finished, Runtime, each_runtime, fixture, run};
 
 use super::flow::FlowSums;
-use super::{Run, Sums, compare, record};
+use super::{Run, Sums, assert_unchanged, compare, record};
 
 /// Runs a fixture with each request on each runtime: it does what it does without us, nothing is lost, and tree and
 /// events say what the fixture says.
@@ -52,9 +52,7 @@ fn check_run(
 }
 
 fn unchanged(run: &Run, bare: &Finished, place: &str) {
-    assert_eq!(run.finished.stdout_text(), bare.stdout_text(), "{place}: stdout");
-    assert_eq!(run.finished.stderr_text(), bare.stderr_text(), "{place}: stderr");
-    assert_eq!(run.finished.code(), bare.code(), "{place}: exit code");
+    assert_unchanged(&run.finished, bare, place);
     assert_eq!(run.recording.problems, [], "{place}");
     let process: &Process = &run.recording.processes[0];
     assert!(process.complete, "{place}: the end was not seen");

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use clrscope_recording::model::{CallTree, Process, Recording};
 use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
-use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, run, scratch};
+use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, load_profiler, run, scratch};
 
 /// One finished run: what the program did and what was recorded.
 pub(crate) struct Run {
@@ -22,12 +22,16 @@ pub(crate) struct Run {
 
 /// Sets the variables that load the agent into whatever `command` starts.
 pub(crate) fn under_agent(command: &mut Command, request: &str, out: &Path) {
-    let library = agent();
-    command.env("CORECLR_ENABLE_PROFILING", "1");
-    command.env("CORECLR_PROFILER", AGENT_CLSID);
-    command.env("CORECLR_PROFILER_PATH", library);
+    load_profiler(command, agent(), AGENT_CLSID);
     // Test folders may lie where others can write; what that means has tests of its own.
     command.env(AGENT_VARIABLE, format!("{request};trust-writable;out={}", out.display()));
+}
+
+/// The program does what it does without us.
+pub(crate) fn assert_unchanged(with: &Finished, bare: &Finished, place: &str) {
+    assert_eq!(with.stdout_text(), bare.stdout_text(), "{place}: stdout");
+    assert_eq!(with.stderr_text(), bare.stderr_text(), "{place}: stderr");
+    assert_eq!(with.status, bare.status, "{place}: exit");
 }
 
 /// Runs a fixture under the agent.

@@ -1,44 +1,12 @@
 //! The view `functions`.
 
-use std::cmp::Ordering;
-
-use clrscope_recording::model::{Recording, Thread};
+use clrscope_recording::model::Recording;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
-use crate::function::FunctionRef;
+use super::rows::FunctionRow;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
-use crate::times::Times;
-
-/// One row of `functions`: an instantiation or overload in one process, or in one thread of it.
-#[derive(Debug, Clone, Copy)]
-pub struct FunctionRow<'a> {
-    /// The function.
-    pub function: FunctionRef<'a>,
-    /// The thread, in per-thread reports.
-    pub thread: Option<&'a Thread>,
-    /// Calls and times.
-    pub times: Times,
-    /// How many activations of it lay on one stack at once, at most; 1 without recursion.
-    pub max_recursion: u32,
-    /// How many threads called it.
-    pub threads: u32,
-}
-
-impl FunctionRow<'_> {
-    /// Order of two rows under `sort`.
-    #[must_use]
-    pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
-        let by_key = match sort {
-            Sort::Recursion => other.max_recursion.cmp(&self.max_recursion),
-            Sort::Module => self.function.module().cmp(other.function.module()),
-            _ => other.times.key(sort).cmp(&self.times.key(sort)),
-        };
-        let thread = |row: &Self| row.thread.map_or(0, |t| t.id);
-        by_key.then_with(|| self.function.compare(&other.function)).then_with(|| thread(self).cmp(&thread(other)))
-    }
-}
 
 /// The view `functions`.
 #[derive(Debug, Clone, Default)]

@@ -6,5 +6,6 @@ pub(crate) mod losses;
 pub(crate) mod modules;
 pub(crate) mod neighbours;
 pub(crate) mod process;
+pub(crate) mod rows;
 pub(crate) mod summary;
 pub(crate) mod threads;

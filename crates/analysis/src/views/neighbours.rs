@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use clrscope_recording::model::Recording;
 
 use super::conditions::{Conditions, conditions_of};
-use super::functions::FunctionRow;
 use super::process::ProcessSums;
+use super::rows::FunctionRow;
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::{Edge, edges};

@@ -2,8 +2,7 @@
 
 use clrscope_recording::model::Thread;
 
-use super::functions::FunctionRow;
-use super::threads::{ThreadOwn, ThreadRow, thread_row};
+use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::parallel::fold;

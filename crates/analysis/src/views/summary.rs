@@ -4,7 +4,8 @@ use clrscope_recording::model::{FunctionKind, Recording};
 use rustc_hash::FxHashMap;
 
 use super::conditions::Conditions;
-use super::functions::{FunctionRow, Functions, functions};
+use super::functions::{Functions, functions};
+use super::rows::FunctionRow;
 use crate::query::{Query, QueryProblem, Sort};
 
 /// One sentence of the summary.

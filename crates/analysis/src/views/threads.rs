@@ -1,39 +1,12 @@
 //! The view `threads`.
 
-use clrscope_recording::model::{Recording, Thread};
+use clrscope_recording::model::Recording;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
+use super::rows::ThreadRow;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
-use crate::times::Totals;
-
-/// One row of `threads`.
-#[derive(Debug, Clone, Copy)]
-pub struct ThreadRow<'a> {
-    /// The process.
-    pub pid: u32,
-    /// Ids, name, role, times of creation and end.
-    pub thread: &'a Thread,
-    /// Wall time inside recorded functions, without suspensions and the profiler's share.
-    pub running_ns: u64,
-    /// Wall time outside every recorded function, without the profiler's share.
-    pub outside_ns: u64,
-    /// CPU time, where measured.
-    pub cpu_ns: Option<u64>,
-    /// Time suspended by the runtime.
-    pub suspended_ns: u64,
-    /// The profiler's share.
-    pub profiler_ns: u64,
-    /// The share is believed to be at least this.
-    pub profiler_low_ns: u64,
-    /// The share is believed to be at most this.
-    pub profiler_high_ns: u64,
-    /// Calls of functions, without compilations and suspensions.
-    pub calls: u64,
-    /// Deepest path, in functions.
-    pub max_depth: u32,
-}
 
 /// The view `threads`.
 #[derive(Debug, Clone, Default)]
@@ -82,35 +55,4 @@ fn key(row: &ThreadRow<'_>, sort: Sort) -> u64 {
 
 fn name<'a>(row: &ThreadRow<'a>, sort: Sort) -> &'a str {
     if sort == Sort::Name { &row.thread.name } else { "" }
-}
-
-/// The row of a thread: `totals` are its own, `running_ns` and `outside_ns` are without the
-/// profiler's share, so that with it and suspensions they are the measured time of the thread.
-pub(crate) fn thread_row<'a>(
-    pid: u32,
-    thread: &'a Thread,
-    totals: &Totals,
-    own: ThreadOwn,
-    max_depth: u32,
-) -> ThreadRow<'a> {
-    ThreadRow {
-        pid,
-        thread,
-        running_ns: own.running_ns,
-        outside_ns: own.outside_ns,
-        cpu_ns: thread.cpu_ns,
-        suspended_ns: totals.suspended_ns,
-        profiler_ns: totals.profiler_ns,
-        profiler_low_ns: totals.profiler_low_ns,
-        profiler_high_ns: totals.profiler_high_ns,
-        calls: totals.calls,
-        max_depth,
-    }
-}
-
-/// A thread's time without the profiler's share.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ThreadOwn {
-    pub(crate) running_ns: u64,
-    pub(crate) outside_ns: u64,
 }

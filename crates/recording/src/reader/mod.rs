@@ -1,12 +1,13 @@
 //! Reading a recording: a directory that may still grow, or one packed file.
 //!
 //! A recording is hostile input. Every offset is checked, every loop is bounded by the size of what
-//! is there, and whatever can't be read becomes a [`Problem`].
+//! is there, and whatever can't be read becomes a [`Problem`](crate::model::Problem).
 
 mod blocks;
 mod dictionary;
 mod directory;
 mod ending;
+pub(crate) mod error;
 mod events;
 pub(crate) mod log;
 pub(crate) mod numbers;
@@ -15,62 +16,13 @@ mod segment;
 mod state;
 mod threads;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Problem, Recording};
+use crate::model::Recording;
 use crate::packed;
-
-/// Why a recording can't be read at all.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Neither a file nor a directory is there.
-    NotFound(PathBuf),
-    /// The system refused.
-    Io(PathBuf, io::Error),
-    /// It is there, but it is no recording.
-    NotARecording(PathBuf, &'static str),
-    /// It is a recording, but nothing of it can be read; why not, for the first part.
-    Unreadable(PathBuf, Problem),
-    /// It is a recording in a version of the format that this clrscope can't read.
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The newest version this clrscope reads.
-        newest: u32,
-    },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound(path) => write!(f, "{} does not exist", path.display()),
-            Self::Io(path, error) => write!(f, "{} can't be read: {error}", path.display()),
-            Self::NotARecording(path, why) => write!(f, "{} is not a recording: {why}", path.display()),
-            Self::Unreadable(path, Problem { place, what }) => {
-                write!(f, "nothing of {} can be read: {place} {what}", path.display())
-            }
-            Self::Version { path, found, newest } => {
-                let which = if found > newest { "a newer" } else { "another" };
-                let path = path.display();
-                write!(f, "{path} was made by {which} clrscope: its format is {found}, this one reads up to {newest}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(_, error) => Some(error),
-            _ => None,
-        }
-    }
-}
+pub use error::OpenError;
+use error::not_empty;
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///
@@ -87,15 +39,6 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
         Ok(_) => packed::open(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NotFound(path.to_owned())),
         Err(error) => Err(OpenError::Io(path.to_owned(), error)),
-    }
-}
-
-/// Refuses a recording of which nothing could be read: a report of it would look like an empty run.
-pub(crate) fn not_empty(path: &Path, recording: Recording) -> Result<Recording, OpenError> {
-    let nothing = recording.processes.is_empty() && recording.run.started_unix_ns == 0;
-    match recording.problems.first() {
-        Some(problem) if nothing => Err(OpenError::Unreadable(path.to_owned(), problem.clone())),
-        _ => Ok(recording),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Damage: random, and of the kind that keeps all checksums right.
 
 use super::synthetic::Numbers;
+pub use crate::packed::v1::Claims;
 use crate::packed::v1::reseal;
 
 /// Values that are often the edge of something.
@@ -44,25 +45,6 @@ fn write(bytes: &mut [u8], at: usize, new: &[u8]) {
     for (old, new) in bytes.iter_mut().skip(at).zip(new) {
         *old = *new;
     }
-}
-
-/// What a section of a packed recording says of itself. A test may change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claims {
-    /// Kind of section.
-    pub kind: u16,
-    /// Number of the process.
-    pub process: u32,
-    /// Item, see the specification of the format.
-    pub item: u32,
-    /// Part of the item.
-    pub part: u32,
-    /// Records, nodes or entries.
-    pub count: u32,
-    /// Bytes stored; written when changed, else what is right.
-    pub stored: u64,
-    /// Bytes of content; written when changed, else what is right.
-    pub plain: u64,
 }
 
 /// Hands the claims and content of every section of a packed recording to `change`, and makes a file in

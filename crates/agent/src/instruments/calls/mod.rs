@@ -36,8 +36,7 @@ use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
 use crate::functions::Functions;
 use crate::helper::Task;
 use crate::hooks::{self as shared_hooks, HookNeed};
-use crate::instrument::Instrument;
-use crate::startup::Context;
+use crate::instrument::{Context, Instrument};
 use crate::threads;
 
 pub(crate) use options::Options;

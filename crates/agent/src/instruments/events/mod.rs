@@ -19,8 +19,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 use crate::dictionary::Dictionary;
 use crate::event_log::EventLog;
 use crate::helper::Task;
-use crate::instrument::Instrument;
-use crate::startup::Context;
+use crate::instrument::{Context, Instrument};
 
 use objects::ClassCounts;
 pub(crate) use options::Options;

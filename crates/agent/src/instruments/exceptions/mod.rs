@@ -34,8 +34,7 @@ use crate::event_log::EventLog;
 use crate::functions::Functions;
 use crate::helper::Task;
 use crate::hooks::HookNeed;
-use crate::instrument::Instrument;
-use crate::startup::Context;
+use crate::instrument::{Context, Instrument};
 use crate::values::plan;
 use crate::values::types::Types;
 

@@ -24,8 +24,7 @@ use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns
 
 use crate::helper::Task;
 use crate::hooks::{HookNeed, stopped_flag};
-use crate::instrument::Instrument;
-use crate::startup::Context;
+use crate::instrument::{Context, Instrument};
 use crate::threads;
 use crate::values::plan;
 use crate::values::types::Types;

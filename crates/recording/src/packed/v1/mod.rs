@@ -97,6 +97,8 @@ mod writer;
 
 pub(crate) use assemble::read;
 #[cfg(feature = "testing")]
+pub use reseal::Claims;
+#[cfg(feature = "testing")]
 pub(crate) use reseal::reseal;
 pub(crate) use writer::{Written, write};
 

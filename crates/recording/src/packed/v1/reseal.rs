@@ -4,7 +4,25 @@ use super::index::find;
 use super::section::{HEAD, Head, pack};
 use super::{START, TRAILER_MAGIC, checksum::checksum, section::kind};
 use crate::packed::Source;
-use crate::testing::mutate::Claims;
+
+/// What a section of a packed recording says of itself. A test may change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claims {
+    /// Kind of section.
+    pub kind: u16,
+    /// Number of the process.
+    pub process: u32,
+    /// Item, see the specification of the format.
+    pub item: u32,
+    /// Part of the item.
+    pub part: u32,
+    /// Records, nodes or entries.
+    pub count: u32,
+    /// Bytes stored; written when changed, else what is right.
+    pub stored: u64,
+    /// Bytes of content; written when changed, else what is right.
+    pub plain: u64,
+}
 
 /// Hands every section's claims and content to `change`, and writes a file in which all checksums and
 /// the index fit the result. `stored` and `plain` are only written where they were changed.

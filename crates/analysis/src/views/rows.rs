@@ -1,0 +1,96 @@
+//! Rows that several views start from.
+
+use std::cmp::Ordering;
+
+use clrscope_recording::model::Thread;
+
+use crate::function::FunctionRef;
+use crate::query::Sort;
+use crate::times::{Times, Totals};
+
+/// One row of `functions`: an instantiation or overload in one process, or in one thread of it.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionRow<'a> {
+    /// The function.
+    pub function: FunctionRef<'a>,
+    /// The thread, in per-thread reports.
+    pub thread: Option<&'a Thread>,
+    /// Calls and times.
+    pub times: Times,
+    /// How many activations of it lay on one stack at once, at most; 1 without recursion.
+    pub max_recursion: u32,
+    /// How many threads called it.
+    pub threads: u32,
+}
+
+impl FunctionRow<'_> {
+    /// Order of two rows under `sort`.
+    #[must_use]
+    pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+        let by_key = match sort {
+            Sort::Recursion => other.max_recursion.cmp(&self.max_recursion),
+            Sort::Module => self.function.module().cmp(other.function.module()),
+            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+        };
+        let thread = |row: &Self| row.thread.map_or(0, |t| t.id);
+        by_key.then_with(|| self.function.compare(&other.function)).then_with(|| thread(self).cmp(&thread(other)))
+    }
+}
+
+/// One row of `threads`.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadRow<'a> {
+    /// The process.
+    pub pid: u32,
+    /// Ids, name, role, times of creation and end.
+    pub thread: &'a Thread,
+    /// Wall time inside recorded functions, without suspensions and the profiler's share.
+    pub running_ns: u64,
+    /// Wall time outside every recorded function, without the profiler's share.
+    pub outside_ns: u64,
+    /// CPU time, where measured.
+    pub cpu_ns: Option<u64>,
+    /// Time suspended by the runtime.
+    pub suspended_ns: u64,
+    /// The profiler's share.
+    pub profiler_ns: u64,
+    /// The share is believed to be at least this.
+    pub profiler_low_ns: u64,
+    /// The share is believed to be at most this.
+    pub profiler_high_ns: u64,
+    /// Calls of functions, without compilations and suspensions.
+    pub calls: u64,
+    /// Deepest path, in functions.
+    pub max_depth: u32,
+}
+
+/// The row of a thread: `totals` are its own, `running_ns` and `outside_ns` are without the
+/// profiler's share, so that with it and suspensions they are the measured time of the thread.
+pub(crate) fn thread_row<'a>(
+    pid: u32,
+    thread: &'a Thread,
+    totals: &Totals,
+    own: ThreadOwn,
+    max_depth: u32,
+) -> ThreadRow<'a> {
+    ThreadRow {
+        pid,
+        thread,
+        running_ns: own.running_ns,
+        outside_ns: own.outside_ns,
+        cpu_ns: thread.cpu_ns,
+        suspended_ns: totals.suspended_ns,
+        profiler_ns: totals.profiler_ns,
+        profiler_low_ns: totals.profiler_low_ns,
+        profiler_high_ns: totals.profiler_high_ns,
+        calls: totals.calls,
+        max_depth,
+    }
+}
+
+/// A thread's time without the profiler's share.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadOwn {
+    pub(crate) running_ns: u64,
+    pub(crate) outside_ns: u64,
+}

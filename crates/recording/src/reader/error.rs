@@ -1,0 +1,66 @@
+//! Why a recording could not be opened.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::model::{Problem, Recording};
+
+/// Why a recording can't be read at all.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Neither a file nor a directory is there.
+    NotFound(PathBuf),
+    /// The system refused.
+    Io(PathBuf, io::Error),
+    /// It is there, but it is no recording.
+    NotARecording(PathBuf, &'static str),
+    /// It is a recording, but nothing of it can be read; why not, for the first part.
+    Unreadable(PathBuf, Problem),
+    /// It is a recording in a version of the format that this clrscope can't read.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version this clrscope reads.
+        newest: u32,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(path) => write!(f, "{} does not exist", path.display()),
+            Self::Io(path, error) => write!(f, "{} can't be read: {error}", path.display()),
+            Self::NotARecording(path, why) => write!(f, "{} is not a recording: {why}", path.display()),
+            Self::Unreadable(path, Problem { place, what }) => {
+                write!(f, "nothing of {} can be read: {place} {what}", path.display())
+            }
+            Self::Version { path, found, newest } => {
+                let which = if found > newest { "a newer" } else { "another" };
+                let path = path.display();
+                write!(f, "{path} was made by {which} clrscope: its format is {found}, this one reads up to {newest}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses a recording of which nothing could be read: a report of it would look like an empty run.
+pub(crate) fn not_empty(path: &Path, recording: Recording) -> Result<Recording, OpenError> {
+    let nothing = recording.processes.is_empty() && recording.run.started_unix_ns == 0;
+    match recording.problems.first() {
+        Some(problem) if nothing => Err(OpenError::Unreadable(path.to_owned(), problem.clone())),
+        _ => Ok(recording),
+    }
+}
