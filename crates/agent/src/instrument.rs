@@ -1,8 +1,7 @@
 //! What every instrument is: a name, needs, callbacks.
 //!
 //! Callbacks run on the program's threads behind the framework's panic boundary. None may write to
-//! the program's streams, and none is called before its `start` has
-//! returned.
+//! the program's streams, and none is called before the instrument's `start` has returned.
 
 use std::sync::Arc;
 
