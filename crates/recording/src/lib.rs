@@ -27,3 +27,8 @@ mod varint;
 pub mod writer;
 
 pub use reader::{OpenError, open};
+
+/// So that the README's example is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
