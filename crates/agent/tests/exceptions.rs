@@ -169,3 +169,14 @@ fn frames_show_what_their_calls_were_given() {
         }
     });
 }
+
+/// Structures whose fields end before the next one begins, in arrays, and vectors of the processor among the arguments: both
+/// were read from the wrong places, and every program ended with SIGSEGV.
+#[test]
+fn arguments_of_all_methods_of_the_framework_can_be_kept() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Dynamic"))).expect_success();
+        let seen = record(runtime, "Dynamic", "exceptions:args;include=*");
+        assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
+    });
+}

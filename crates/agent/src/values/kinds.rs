@@ -60,6 +60,8 @@ pub(crate) struct Shape {
     pub(crate) size: u32,
     /// A value type: in a box its fields lie behind the object's first word.
     pub(crate) is_value: bool,
+    /// Never in registers, however small: vectors of the processor and integers of 128 bits. See `plan`.
+    pub(crate) is_wide: bool,
     /// Fields, inherited ones first.
     pub(crate) fields: Vec<Field>,
 }
@@ -149,7 +151,8 @@ pub(crate) struct Field {
 impl Class {
     /// What it looks like; an empty shape while nobody has found out.
     pub(crate) fn shape(&self) -> &Shape {
-        static UNKNOWN: Shape = Shape { form: Form::Fields, size: 8, is_value: false, fields: Vec::new() };
+        static UNKNOWN: Shape =
+            Shape { form: Form::Fields, size: 8, is_value: false, is_wide: false, fields: Vec::new() };
         self.shape.get().unwrap_or(&UNKNOWN)
     }
 }

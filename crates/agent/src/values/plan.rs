@@ -179,7 +179,7 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         Type::Primitive(signature::Primitive::Void) => None,
         ty => Some(types.kind(ty, &scope)),
     };
-    let in_memory = returned_kind.is_some_and(|kind| classify(kind).is_none());
+    let in_memory = returned_kind.is_some_and(|kind| classify(kind).is_none() || holds_wide(kind));
     if in_memory {
         walk.general();
     }
@@ -360,6 +360,10 @@ fn classify(kind: Kind) -> Option<Parts> {
             if let Form::Enum { .. } = shape.form {
                 return Some(Parts::One(false));
             }
+            if holds_wide(kind) {
+                // On the stack, but nothing here knows how it is aligned.
+                return Some(Parts::Unknown);
+            }
             if shape.size > 16 {
                 return None;
             }
@@ -375,6 +379,13 @@ fn classify(kind: Kind) -> Option<Parts> {
         }
         _ => Some(Parts::One(false)),
     }
+}
+
+/// Whether a value is one that never goes in registers, or has such a field.
+fn holds_wide(kind: Kind) -> bool {
+    let Kind::Struct(class) = kind else { return false };
+    let shape = class.shape();
+    shape.is_wide || shape.fields.iter().any(|field| holds_wide(field.kind))
 }
 
 /// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point numbers

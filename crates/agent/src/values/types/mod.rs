@@ -402,6 +402,7 @@ impl Types {
         }
         let mut shape = Shape { is_value: names.is_value, ..Shape::default() };
         shape.size = self.fields(id, about, &metadata, &mut shape.fields, names, 0);
+        shape.is_wide = is_core && is_wide(&name);
         match (names.is_value, is_core) {
             (true, true) => self.special(&name, about, &mut shape, names),
             (true, false) => {}
@@ -461,9 +462,16 @@ impl Types {
             names.types.push(self.type_text(&ty, &scope));
             fields.push(Field { offset, kind });
         }
-        // The runtime counts an object's header too.
-        if names.is_value { layout.size.saturating_sub(16).max(value_end(fields)) } else { layout.size }
+        // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
+        if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
+}
+
+/// Value types of the framework that the runtime never passes in registers as it does others of their size.
+fn is_wide(name: &str) -> bool {
+    let vector =
+        name.strip_prefix("System.Runtime.Intrinsics.Vector").or_else(|| name.strip_prefix("System.Numerics.Vector"));
+    vector.is_some_and(|rest| rest.ends_with("`1")) || matches!(name, "System.Int128" | "System.UInt128")
 }
 
 enum Base {
