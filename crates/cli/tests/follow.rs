@@ -160,7 +160,7 @@ fn following_begins_before_the_program_and_refuses_what_never_comes() {
     let flow = follower(&place, "flow");
     let refused = place.run("report x.clrs.d --view events --follow");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("has no events"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("needs the instrument 'events'"));
     say(&mut input, &program, "go", "count 2");
     drop(input);
     program.rest();
