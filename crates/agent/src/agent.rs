@@ -114,8 +114,13 @@ impl Agent {
             // It tells of begin and end too, and the two exclude each other.
             events = events - Events::BASIC_GC;
         }
+        let points = instruments::entry_points(running.instruments.iter().filter_map(|i| i.hooks()));
+        if points.is_some() && running.named_only_matter {
+            // Calls of functions that are named stay calls, and only with these events is that asked.
+            events |= Events::JIT_COMPILATION;
+        }
         let mut setup = Setup::new(events);
-        if let Some(points) = instruments::entry_points(running.instruments.iter().filter_map(|i| i.hooks())) {
+        if let Some(points) = points {
             // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
             // linked so that it is never unloaded.
             let raw = unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) };
@@ -129,7 +134,8 @@ impl Agent {
 fn map(running: &Running, function: FunctionId) -> Mapped {
     let known = running.functions.get(function);
     if !known.wanted {
-        return Mapped::Skip;
+        let needed = running.instruments.iter().find_map(|i| i.needs(function, known.index));
+        return needed.and_then(NonZeroUsize::new).map_or(Mapped::Skip, |client| Mapped::Hook(ClientId(client)));
     }
     let of = |client: usize, i: &Arc<dyn Instrument>| i.mapped(function, known.index, client);
     let client = running.instruments.iter().fold(known.index as usize, of);
@@ -196,9 +202,10 @@ impl Profiler for Agent {
         self.tell(|observer| {
             observer.jit_inlining(caller, callee);
         });
-        let running = self.running().filter(|running| running.named_only_matter);
-        let named = running.is_some_and(|running| running.functions.get(callee).named);
-        if named { Inlining::Forbid } else { Inlining::Allow }
+        let Some(running) = self.running() else { return Inlining::Allow };
+        let is_named = || running.named_only_matter && running.functions.get(callee).named;
+        let is_kept = |i: &Arc<dyn Instrument>| i.keeps_call(running.functions.get(caller).index, callee);
+        if is_named() || running.instruments.iter().any(is_kept) { Inlining::Forbid } else { Inlining::Allow }
     }
 
     fn dynamic_method_jit_compilation_started(
@@ -293,6 +300,11 @@ impl Profiler for Agent {
         self.each(|i| i.collection_started());
     }
 
+    fn garbage_collection_finished(&self) {
+        self.tell(|observer| observer.garbage_collection_finished());
+        self.each(|i| i.collection_finished());
+    }
+
     fn exception_search_filter_enter(&self, function: FunctionId) {
         self.tell(|observer| observer.exception_search_filter_enter(function));
         self.tell_stacks(|i| i.filter_enter(function));
@@ -353,7 +365,6 @@ impl Profiler for Agent {
         thread_created(thread: ThreadId);
         runtime_suspend_finished();
         runtime_resume_started();
-        garbage_collection_finished();
         moved_references(ranges: MovedRanges<'_>);
         surviving_references(ranges: SurvivingRanges<'_>);
         object_allocated(object: ObjectId<'_>, class: ClassId);

@@ -73,6 +73,15 @@ pub(crate) trait Instrument: Send + Sync {
     fn types(&self) -> Option<&'static Types> {
         None
     }
+    /// A function that nobody chose is about to be compiled; what its hooks are to be given if this instrument
+    /// needs them all the same. The answer must be the same each time.
+    fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
+        None
+    }
+    /// Whether calls of `callee` in the function `caller` are to stay calls, so that its hooks see them.
+    fn keeps_call(&self, caller: u32, callee: FunctionId) -> bool {
+        false
+    }
 
     /// Compilation of a method begins on this thread.
     fn jit_started(&self, function: FunctionId) {}
@@ -80,6 +89,8 @@ pub(crate) trait Instrument: Send + Sync {
     fn jit_finished(&self, function: FunctionId) {}
     /// A garbage collection begins; every thread that runs managed code stands still.
     fn collection_started(&self) {}
+    /// A garbage collection has ended.
+    fn collection_finished(&self) {}
     /// The runtime begins to suspend all threads, on the thread that asks for it.
     fn suspend_started(&self, reason: SuspendReason) {}
     /// All threads run again, or the suspension was given up.

@@ -138,6 +138,19 @@ fn calls_that_exceptions_end_are_ended_once_on_every_thread() {
     });
 }
 
+/// Methods of one line, optimised: any call of them is seen once they are named.
+#[test]
+fn named_methods_are_never_inlined() {
+    each_runtime(|runtime| {
+        for request in ["flow:all;include=[Inlining]*", "flow:all,args=types;include=[Inlining]*"] {
+            let run = record_with(runtime, "Inlining", request, &[]);
+            let flow = FlowSums::of(&run.recording, "Inlining");
+            let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &flow.sums);
+            assert!(wrong.is_empty(), "{request} on {}:\n{}", runtime.version, wrong.join("\n"));
+        }
+    });
+}
+
 #[test]
 fn a_forked_child_never_writes_its_parents_events() {
     each_runtime(|runtime| {

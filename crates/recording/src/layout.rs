@@ -184,6 +184,9 @@ pub mod flow {
     /// Values that belong to the event before: `SP` holds how many bytes of them follow, and the next
     /// event stands at the next multiple of [`BYTES`].
     pub const VALUES: u32 = OTHER | 4;
+    /// The result of the `async` method whose code runs in the activation with this `SP`: [`VALUES`] with it follow.
+    /// Where the activation ended just before by a tail call, that call was the one that set the result.
+    pub const RESULT: u32 = OTHER | 5;
 }
 
 /// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag says.

@@ -53,6 +53,26 @@ impl Entered {
         unsafe { from.cast::<[u8; 8]>().read_unaligned() }
     }
 
+    /// Where the value in a place lies; one in two registers is put together in `both`.
+    pub(crate) fn address(&self, place: Place, sp: usize, both: &mut [u8; 16]) -> Option<*const u8> {
+        Some(match place {
+            Place::Unknown => return None,
+            Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
+            Place::General(number) => self.general(number).cast::<u8>(),
+            Place::Vector(number) => self.vectors[usize::from(number)].as_ptr(),
+            Place::Behind(number, offset) => {
+                // SAFETY: a saved register; what it points to is `this` of the function.
+                let object = unsafe { self.general(number).cast::<*const u8>().read() };
+                object.wrapping_add(offset as usize)
+            }
+            Place::Pair(first, second) => {
+                both[..8].copy_from_slice(&self.half(first));
+                both[8..].copy_from_slice(&self.half(second));
+                both.as_ptr()
+            }
+        })
+    }
+
     /// The word at a place.
     pub(crate) fn word(&self, place: Place, sp: usize) -> usize {
         match place {
@@ -71,22 +91,7 @@ impl Entered {
 /// The argument must belong to the function whose registers these are.
 unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize, registers: &Entered) {
     let mut both = [0; 16];
-    let at = match argument.place {
-        Place::Unknown => return writer.word(value::UNKNOWN),
-        Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
-        Place::General(number) => registers.general(number).cast::<u8>(),
-        Place::Vector(number) => registers.vectors[usize::from(number)].as_ptr(),
-        Place::Behind(number, offset) => {
-            // SAFETY: a saved register; what it points to is `this` of the function.
-            let object = unsafe { registers.general(number).cast::<*const u8>().read() };
-            object.wrapping_add(offset as usize)
-        }
-        Place::Pair(first, second) => {
-            both[..8].copy_from_slice(&registers.half(first));
-            both[8..].copy_from_slice(&registers.half(second));
-            both.as_ptr()
-        }
-    };
+    let Some(at) = registers.address(argument.place, sp, &mut both) else { return writer.word(value::UNKNOWN) };
     // SAFETY: the value, or its address, lies there.
     unsafe {
         if argument.passing == Passing::Value || matches!(argument.kind, Kind::Redacted) {

@@ -122,19 +122,22 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The number of the constant `RanToCompletion` of the framework's `TaskStatus`.
+    /// Constants of the framework's `TaskStatus`: `WaitingForActivation`, `RanToCompletion` and so on.
+    pub(crate) const WAITING: i64 = 1;
     pub(crate) const COMPLETED: i64 = 5;
+    pub(crate) const CANCELED: i64 = 6;
+    pub(crate) const FAULTED: i64 = 7;
 
     /// What the framework's property `Status` would say, from the word that holds the state.
     pub(crate) fn status_of(flags: u32) -> i64 {
         const STATES: [(u32, i64); 7] = [
-            (0x20_0000, 7),
-            (0x40_0000, 6),
+            (0x20_0000, Task::FAULTED),
+            (0x40_0000, Task::CANCELED),
             (0x100_0000, Task::COMPLETED),
             (0x80_0000, 4),
             (0x2_0000, 3),
             (0x1_0000, 2),
-            (0x200_0000, 1),
+            (0x200_0000, Task::WAITING),
         ];
         STATES.iter().find(|(bit, _)| flags & bit != 0).map_or(0, |(_, status)| *status)
     }

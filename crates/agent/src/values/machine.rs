@@ -1,9 +1,10 @@
 //! Async methods and iterators. The compiler makes a type of each, whose fields hold the arguments and
 //! whose method `MoveNext` holds the code: it is shown as the method that was written.
 
-use clr_profiler::ClassId;
 use clr_profiler::metadata::{MetadataImport, MethodDef};
+use clr_profiler::{ClassId, Token};
 
+use super::completion::Awaited;
 use super::kinds::Kind;
 use super::types::{Member, Types};
 
@@ -11,8 +12,10 @@ use super::types::{Member, Types};
 pub(super) struct Machine {
     /// The arguments that the code still needs, `this` first; each by the place of its field.
     pub(super) arguments: Vec<Member>,
-    /// The task that the method returned when it was called.
+    /// The task that the method returned when it was called, where the builder refers to it.
     pub(super) task: Option<Member>,
+    /// What it works for.
+    pub(super) awaited: Option<Awaited>,
 }
 
 impl Machine {
@@ -23,17 +26,37 @@ impl Machine {
             return None;
         }
         let members = types.members(class)?;
-        let task = members.iter().find(|member| matches!(&*member.name, "<>t__builder" | "$Builder"));
-        let task = task.and_then(|builder| task_of(types, builder));
+        let builder = members.iter().find(|member| matches!(&*member.name, "<>t__builder" | "$Builder"));
+        let task = builder.and_then(|builder| task_of(types, builder));
+        let awaited = builder.and_then(|builder| types.awaited(&builder.type_name, builder.offset));
         let mut arguments: Vec<Member> = members.into_iter().filter_map(argument).collect();
-        arguments.sort_by_key(|argument| argument.name != "this");
-        Some(Self { arguments, task })
+        let order = source_order(metadata, method.class, &declared, &arguments);
+        arguments.sort_by_key(|argument| match &*argument.name {
+            "this" => 0,
+            name => 1 + order.iter().position(|other| other == name).unwrap_or(order.len()),
+        });
+        Some(Self { arguments, task, awaited })
     }
 }
 
 /// `<Pay>d__5` in C#, `VB$StateMachine_5_Pay` in Visual Basic.
 fn is_machine(name: &str) -> bool {
     name.starts_with('<') && name.contains(">d") || name.starts_with("VB$StateMachine_")
+}
+
+/// The names of the parameters in the order of the source, of a method that has them all.
+fn source_order(metadata: &MetadataImport, machine: Token, name: &str, arguments: &[Member]) -> Vec<String> {
+    let source = name.strip_prefix('<').and_then(|rest| rest.split_once(">d")).map(|(source, _)| source);
+    let around = metadata.enclosing_type(machine).ok().flatten();
+    let methods = source.zip(around).and_then(|(source, around)| metadata.methods_named(around, source).ok());
+    let parameters = methods.unwrap_or_default().into_iter().filter_map(|method| {
+        let mut all: Vec<_> =
+            metadata.params(method).ok()?.into_iter().filter_map(|token| metadata.param(token).ok()).collect();
+        all.sort_by_key(|parameter| parameter.sequence);
+        Some(all.into_iter().map(|parameter| parameter.name).collect::<Vec<_>>())
+    });
+    let has_all = |names: &Vec<String>| arguments.iter().all(|a| a.name == "this" || names.contains(&a.name));
+    parameters.into_iter().find(has_all).unwrap_or_default()
 }
 
 /// Fields with names that the source gave are arguments; locals and what the compiler needs have others.

@@ -5,6 +5,7 @@
 //! | [`kinds`] | how a value in memory is to be read |
 //! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
 //! | [`tasks`] | tasks, which are shown as what they come to |
+//! | [`completion`] | how async methods come by their results |
 //! | [`machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
 //! | [`entered`] | taking the arguments, in a hook |
@@ -13,6 +14,7 @@
 //! What is asked of the runtime is asked when a function is compiled or a class loaded. Hooks follow
 //! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
 
+pub(crate) mod completion;
 pub(crate) mod entered;
 pub(crate) mod kinds;
 mod machine;

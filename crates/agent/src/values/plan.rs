@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
-use clr_profiler::{FunctionId, Token};
+use clr_profiler::{ClassId, FunctionId, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 
+use super::completion::{Awaited, Completion};
 use super::kinds::{Form, Kind};
 use super::machine::Machine;
 use super::types::{Scope, Types};
@@ -63,6 +64,8 @@ pub(crate) enum Returned {
     Memory(Kind),
     /// So many bytes behind what `this` pointed to at enter.
     Behind(u32, Kind),
+    /// Nowhere for sure: what the builder of the `async` method is given tells it.
+    Awaited,
 }
 
 /// A function's plan. Made once, never freed.
@@ -74,6 +77,10 @@ pub(crate) struct Plan {
     pub(crate) by_reference: bool,
     /// Everything is a plain number in a register: so many pairs of general and of vector registers.
     pub(crate) registers: Option<(u8, u8)>,
+    /// It is the code of an `async` method, which works for this.
+    pub(crate) awaited: Option<Awaited>,
+    /// Its calls end `async` methods.
+    pub(crate) completes: Option<Completion>,
 }
 
 impl Plan {
@@ -123,6 +130,16 @@ pub(crate) fn prepare(types: &Types, id: FunctionId, index: u32) -> Option<&'sta
     plan_of(index)
 }
 
+/// The plan of a function that is looked at only because its calls end `async` methods.
+pub(crate) fn prepare_completion(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
+    if plan_of(index).is_none() {
+        let mut plan = make(types, id, index)?;
+        plan.completes = plan.completes.map(|completes| Completion { is_silent: true, ..completes });
+        publish(index, plan);
+    }
+    plan_of(index).filter(|plan| plan.completes.is_some())
+}
+
 fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     types.know_primitives();
     let info = types.info();
@@ -139,17 +156,18 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     }
     let of_class = class.and_then(|class| info.class_info(class).ok());
     let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
-    let parameters = metadata.generic_params(method.class).unwrap_or_default();
-    let shared: Vec<String> = match class {
-        Some(_) => Vec::new(),
-        None => parameters.iter().map(|parameter| parameter.name.clone()).collect(),
+    let type_parameters = match class {
+        Some(_) => types.parameter_names(&metadata, method.class, &type_arguments),
+        None => types.parameter_names(&metadata, method.class, &[ClassId(0)]),
     };
+    let method_parameters = types.parameter_names(&metadata, function.token, &function.type_arguments);
     let scope = Scope {
         module: function.module,
         metadata: &metadata,
         type_arguments: &type_arguments,
         method_arguments: &function.type_arguments,
-        shared: &shared,
+        type_parameters: &type_parameters,
+        method_parameters: &method_parameters,
     };
     let is_value_class = match class {
         Some(class) => matches!(types.kind_of(class), Kind::Struct(_)),
@@ -215,7 +233,9 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         None => Returned::Nothing,
         Some(kind) => returned(kind),
     };
-    let registers = registers(&arguments, returned).filter(|_| types.takes_values());
+    let by_exception = types.completes(function.module, function.token);
+    let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, &arguments));
+    let registers = registers(&arguments, returned).filter(|_| types.takes_values() && completes.is_none());
     described.u32(u32::from(registers.is_some()));
     if registers.is_some() {
         arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.place)));
@@ -225,7 +245,7 @@ fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         });
     }
     types.describe(&described);
-    Some(Plan { arguments, returned, by_reference, registers })
+    Some(Plan { arguments, returned, by_reference, registers, awaited: None, completes })
 }
 
 /// The plan of code that is shown as the method it was written as: its arguments are fields of `this`.
@@ -238,13 +258,18 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
         let kind = if types.hides(&member.name) { Kind::Redacted } else { member.kind };
         arguments.push(Argument { place: Place::Behind(0, member.offset), kind, passing: Passing::Value });
     }
-    let by_reference = machine.task.is_some();
-    let returned = match (machine.task, return_type) {
-        (Some(task), _) => {
+    let awaited = machine.awaited;
+    let by_reference = machine.task.is_some() || awaited.is_some();
+    let returned = match (machine.task, awaited, return_type) {
+        (Some(task), ..) => {
             described.text(&task.type_name);
             Returned::Behind(task.offset, task.kind)
         }
-        (None, Type::Primitive(signature::Primitive::Bool)) => {
+        (None, Some(awaited), _) => {
+            described.text(awaited.name);
+            Returned::Awaited
+        }
+        (None, None, Type::Primitive(signature::Primitive::Bool)) => {
             described.text("bool");
             Returned::At(Place::General(0), Kind::Bool)
         }
@@ -255,7 +280,7 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
     };
     described.u32(0);
     types.describe(&described);
-    Plan { arguments, returned, by_reference, registers: None }
+    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.
@@ -263,7 +288,7 @@ fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     let is_plain = match returned {
         Returned::Nothing => true,
         Returned::At(place, kind) => code(kind, place) != 0,
-        Returned::Memory(_) | Returned::Behind(..) => false,
+        Returned::Memory(_) | Returned::Behind(..) | Returned::Awaited => false,
     };
     let mut used = (0_u8, 0_u8);
     for argument in arguments {

@@ -2,6 +2,7 @@
 
 use clrscope_recording::layout::value;
 
+use super::completion::Awaited;
 use super::kinds::{Class, Form, Kind, Task};
 use super::types::class_of;
 
@@ -190,6 +191,12 @@ impl<'b> Writer<'b> {
                 self.tasks -= 1;
             }
         }
+    }
+
+    /// The head of a task that is only shown; its result follows where it `has_result`.
+    pub(crate) fn task_in_state(&mut self, awaited: Awaited, state: i64, has_result: bool) {
+        self.structure_head(awaited.class, 1 + u16::from(has_result));
+        self.constant(awaited.status, state);
     }
 
     fn structure_head(&mut self, class: &'static Class, fields: u16) {

@@ -37,6 +37,13 @@ impl Types {
         names.become_task(result.map(|(ty, _)| ty));
     }
 
+    /// A task that is only shown, with the type of its result.
+    pub(super) fn shown_task(&self, name: String, result: Option<&str>) -> &'static Class {
+        let mut names = Names::default();
+        names.become_task(result.map(str::to_owned));
+        self.declared_class(name, names)
+    }
+
     /// The framework's task type among a class and its bases.
     fn task_among_bases(&self, id: ClassId, about: &ClassInfo) -> Option<(ClassId, ClassInfo)> {
         let mut at = (id, about.clone());
@@ -50,7 +57,7 @@ impl Types {
         None
     }
 
-    fn task_status(&self) -> Option<&'static Class> {
+    pub(super) fn task_status(&self) -> Option<&'static Class> {
         self.core_class("System.Threading.Tasks.TaskStatus")
     }
 }

@@ -41,10 +41,21 @@ pub(crate) fn record(runtime: &Runtime, name: &str, request: &str) -> Run {
 
 /// Runs a fixture with arguments under the agent.
 pub(crate) fn record_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&str]) -> Run {
-    let folder = scratch();
-    let out: PathBuf = folder.path().join("run.clrs.d");
     let mut command = runtime.command(&fixture(name));
     command.args(arguments);
+    record_command(runtime, name, request, command)
+}
+
+/// Runs a fixture under the agent with variables in its environment.
+pub(crate) fn record_in(runtime: &Runtime, name: &str, request: &str, environment: &[(&str, &str)]) -> Run {
+    let mut command = runtime.command(&fixture(name));
+    command.envs(environment.iter().copied());
+    record_command(runtime, name, request, command)
+}
+
+fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
+    let folder = scratch();
+    let out: PathBuf = folder.path().join("run.clrs.d");
     under_agent(&mut command, request, &out);
     let finished = run(command);
     let recording = clrscope_recording::open(&out)

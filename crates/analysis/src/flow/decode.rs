@@ -13,6 +13,8 @@ pub(super) enum What {
     Block,
     FilterEnter,
     FilterLeave,
+    /// The values are the result of the `async` method whose code runs in the activation with this stack pointer.
+    Result,
 }
 
 /// One event.
@@ -75,6 +77,7 @@ impl<'a> Iterator for Events<'a> {
                 (_, flow::BLOCK) => What::Block,
                 (_, flow::FILTER_ENTER) => What::FilterEnter,
                 (_, flow::FILTER_LEAVE) => What::FilterLeave,
+                (_, flow::RESULT) => What::Result,
                 (_, flow::VALUES) => {
                     // Values whose event was not understood.
                     self.values();

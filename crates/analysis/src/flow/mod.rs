@@ -15,7 +15,7 @@ use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
 use crate::select::{self, Selected};
 
-use decode::{Events, Raw};
+use decode::{Events, Raw, What};
 use replay::{End, Replay, Step};
 pub use values::{Argument, Captured, Passing, Value};
 
@@ -75,6 +75,8 @@ struct Taken<'a> {
     function: u32,
     bytes: &'a [u8],
     registers: &'a [u8],
+    /// What an `async` method's code set as its result before it ended.
+    result: &'a [u8],
 }
 
 impl<'a> FlowRow<'a> {
@@ -82,10 +84,10 @@ impl<'a> FlowRow<'a> {
     /// functions whose values were not wanted.
     #[must_use]
     pub fn captured(&self) -> Option<Captured<'a>> {
-        let Taken { types, function, bytes, registers } = self.taken;
+        let Taken { types, function, bytes, registers, result } = self.taken;
         match self.kind {
             FlowKind::Enter => types.at_enter(function, bytes, registers),
-            FlowKind::Leave if !self.unwound => types.at_leave(function, bytes, registers),
+            FlowKind::Leave if !self.unwound => types.at_leave(function, bytes, registers, result),
             FlowKind::Leave | FlowKind::TailCall => None,
         }
     }
@@ -165,6 +167,35 @@ impl<'a> FlowLog<'a> {
 /// Looks at a row; whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
+/// The code of an `async` method may hand over its result by the call that replaces it. That is how it ends, then,
+/// and no tail call to anybody who reads the program's source.
+#[derive(Default)]
+struct Replaced(Option<Raw<'static>>);
+
+impl Replaced {
+    /// Hands an event on; a tail call only once the next event is known.
+    fn take(&mut self, event: &Raw<'_>, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
+        match (self.0.take(), event.what) {
+            (Some(Raw { what: What::TailCall(function), ticks, sp, .. }), What::Result) if sp == event.sp => {
+                let left = Raw { ticks, what: What::Leave(function), sp, values: &[], registers: &[] };
+                return next(event) && next(&left);
+            }
+            (Some(before), _) if !next(&before) => return false,
+            _ => {}
+        }
+        if let What::TailCall(_) = event.what {
+            self.0 = Some(Raw { values: &[], registers: &[], ..*event });
+            return true;
+        }
+        next(event)
+    }
+
+    /// Hands on what is left.
+    fn end(&mut self, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
+        self.0.take().is_none_or(|last| next(&last))
+    }
+}
+
 /// How many rows may still be shown.
 struct Limit {
     rows: u64,
@@ -219,7 +250,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
         self.events(thread, |event| {
-            replay.take(event, &mut |_| ());
+            replay.take(event, &mut |_, _| ());
             true
         });
         replay.unmatched()
@@ -228,9 +259,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     /// Whether the function of an event is in the dictionary; others are damage.
     fn is_known(&self, event: &Raw<'_>) -> bool {
         match event.what {
-            decode::What::Enter(f) | decode::What::Leave(f) | decode::What::TailCall(f) => {
-                (f as usize) < self.process.functions.len()
-            }
+            What::Enter(f) | What::Leave(f) | What::TailCall(f) => (f as usize) < self.process.functions.len(),
             _ => true,
         }
     }
@@ -239,10 +268,10 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn thread(&self, thread: &Thread, calls: &mut [u64], limit: &mut Limit, visit: &mut Visit<'_>) -> bool {
         let mut replay = Replay::new(self.base(thread));
         let mut goes_on = true;
-        self.events(thread, |event| {
+        let mut take = |event: &Raw<'_>| {
             let time_ns = self.process.started_ns.saturating_add(self.process.ticks.ns_since_start(event.ticks));
-            replay.take(event, &mut |step| {
-                let row = self.row(thread, step, (event.ticks, time_ns), event);
+            replay.take(event, &mut |step, result| {
+                let row = self.row(thread, step, (event.ticks, time_ns), event, result);
                 if goes_on && self.shows(&row) {
                     calls[row.id as usize] += u64::from(row.kind == FlowKind::Enter);
                     if limit.take() {
@@ -251,11 +280,24 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
                 }
             });
             goes_on
+        };
+        let mut replaced = Replaced::default();
+        let mut wants_more = true;
+        self.events(thread, |event| {
+            wants_more = replaced.take(event, &mut take);
+            wants_more
         });
-        goes_on
+        wants_more && replaced.end(&mut take)
     }
 
-    fn row<'r>(&'r self, thread: &'r Thread, step: Step, (ticks, time_ns): (u64, u64), event: &Raw<'r>) -> FlowRow<'r> {
+    fn row<'r>(
+        &'r self,
+        thread: &'r Thread,
+        step: Step,
+        (ticks, time_ns): (u64, u64),
+        event: &Raw<'r>,
+        result: &'r [u8],
+    ) -> FlowRow<'r> {
         let (kind, unwound, function, depth, call_count) = match step {
             Step::Begin { function, depth, call } => (FlowKind::Enter, false, function, depth, call),
             Step::End { function, depth, call, how } => {
@@ -264,7 +306,8 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
             }
         };
         let id = self.catalog.slot(function);
-        let taken = Taken { types: &self.types, function, bytes: event.values, registers: event.registers };
+        let (bytes, registers) = (event.values, event.registers);
+        let taken = Taken { types: &self.types, function, bytes, registers, result };
         let function = self.catalog.function(id);
         FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, taken }
     }
@@ -283,5 +326,62 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
             id: slot as u32,
             calls,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(events: &[(What, u32, &'static [u8])]) -> Vec<(Step, Vec<u8>)> {
+        let mut replay = Replay::new(0);
+        let mut found = Vec::new();
+        let mut take = |event: &Raw<'_>| {
+            replay.take(event, &mut |step, result| found.push((step, result.to_vec())));
+            true
+        };
+        let mut replaced = Replaced::default();
+        for &(what, sp, values) in events {
+            assert!(replaced.take(&Raw { ticks: 0, what, sp, values, registers: &[] }, &mut take));
+        }
+        assert!(replaced.end(&mut take));
+        found
+    }
+
+    #[test]
+    fn results_belong_to_the_code_that_set_them() {
+        let found = told(&[
+            (What::Enter(1), 900, &[]),
+            (What::Enter(2), 800, &[]),
+            (What::Result, 800, &[7]),
+            (What::Enter(3), 700, &[]),
+            (What::Leave(3), 700, &[]),
+            (What::Leave(2), 800, &[]),
+            (What::Leave(1), 900, &[]),
+        ]);
+        let ends: Vec<_> = found.iter().filter(|(step, _)| matches!(step, Step::End { .. })).collect();
+        let results: Vec<&[u8]> = ends.iter().map(|(_, result)| result.as_slice()).collect();
+        assert_eq!(results, [&[][..], &[7], &[]], "{found:?}");
+    }
+
+    #[test]
+    fn code_that_is_replaced_by_the_call_that_sets_its_result_has_ended_in_order() {
+        let found = told(&[
+            (What::Enter(1), 900, &[]),
+            (What::TailCall(1), 900, &[]),
+            (What::Result, 900, &[7]),
+            (What::Enter(2), 900, &[]),
+            (What::TailCall(2), 900, &[]),
+            (What::Enter(3), 900, &[]),
+            (What::TailCall(3), 900, &[]),
+        ]);
+        let ends: Vec<_> = found
+            .iter()
+            .filter_map(|(step, result)| match step {
+                Step::End { function, how, .. } => Some((*function, *how, result.as_slice())),
+                Step::Begin { .. } => None,
+            })
+            .collect();
+        assert_eq!(ends, [(1, End::Leave, &[7][..]), (2, End::TailCall, &[]), (3, End::TailCall, &[])]);
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Replay {
     base: u32,
     /// Calls that ended without having begun here.
     unmatched: u32,
+    /// Results of `async` methods whose code has not ended yet, each with its place on the stack.
+    results: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Replay {
@@ -60,8 +62,8 @@ impl Replay {
         self.unmatched
     }
 
-    /// Takes one event; tells what it means.
-    pub(super) fn take(&mut self, event: &Raw<'_>, tell: &mut impl FnMut(Step)) {
+    /// Takes one event; tells what it means, at the end of an `async` method's code with the result that it set.
+    pub(super) fn take(&mut self, event: &Raw<'_>, tell: &mut impl FnMut(Step, &[u8])) {
         match event.what {
             What::Enter(function) => {
                 self.drop_at_or_below(event.sp, tell);
@@ -80,10 +82,24 @@ impl Replay {
                     self.drop_to(below, tell);
                 }
             }
+            What::Result => {
+                let of = self.frames.iter().rposition(|frame| frame.sp == event.sp && !frame.is_filter);
+                if let Some(of) = of {
+                    self.forget_results(of);
+                    self.results.push((of, event.values.into()));
+                }
+            }
         }
     }
 
-    fn begin(&mut self, function: u32, sp: u32, tell: &mut impl FnMut(Step)) {
+    /// Forgets the results of activations from this place of the stack on.
+    fn forget_results(&mut self, from: usize) {
+        while self.results.last().is_some_and(|(of, _)| *of >= from) {
+            self.results.pop();
+        }
+    }
+
+    fn begin(&mut self, function: u32, sp: u32, tell: &mut impl FnMut(Step, &[u8])) {
         let depth = self.frames.last().map_or(self.base, |top| top.depth + 1);
         let at = function as usize;
         if self.calls.len() <= at {
@@ -93,15 +109,19 @@ impl Replay {
         self.calls[at] += 1;
         let call = self.calls[at];
         self.frames.push(Frame { sp, function, depth, call, is_filter: false });
-        tell(Step::Begin { function, depth, call });
+        tell(Step::Begin { function, depth, call }, &[]);
     }
 
-    fn end(&mut self, function: u32, sp: u32, how: End, tell: &mut impl FnMut(Step)) {
+    fn end(&mut self, function: u32, sp: u32, how: End, tell: &mut impl FnMut(Step, &[u8])) {
         self.drop_at_or_below(sp.wrapping_sub(1), tell);
         match self.frames.last().copied() {
             Some(top) if top.sp == sp && !top.is_filter => {
                 self.frames.pop();
-                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how });
+                let at = self.frames.len();
+                self.forget_results(at + 1);
+                let result = self.results.pop_if(|(of, _)| *of == at);
+                let result = result.as_ref().map_or(&[][..], |(_, bytes)| bytes);
+                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how }, result);
             }
             other => {
                 self.unmatched += u32::from(other.is_none());
@@ -112,7 +132,7 @@ impl Replay {
                         self.base
                     }
                 };
-                tell(Step::End { function, depth, call: 0, how });
+                tell(Step::End { function, depth, call: 0, how }, &[]);
             }
         }
     }
@@ -126,19 +146,20 @@ impl Replay {
         self.frames.push(Frame { sp: top.sp.wrapping_sub(1), is_filter: true, ..owner });
     }
 
-    fn drop_at_or_below(&mut self, sp: u32, tell: &mut impl FnMut(Step)) {
+    fn drop_at_or_below(&mut self, sp: u32, tell: &mut impl FnMut(Step, &[u8])) {
         let live = self.frames.iter().rposition(|frame| is_above(frame.sp, sp)).map_or(0, |top| top + 1);
         self.drop_to(live, tell);
     }
 
-    fn drop_to(&mut self, live: usize, tell: &mut impl FnMut(Step)) {
+    fn drop_to(&mut self, live: usize, tell: &mut impl FnMut(Step, &[u8])) {
         while self.frames.len() > live {
             let Some(top) = self.frames.pop() else { return };
             if !top.is_filter {
                 let how = End::Unwound;
-                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how });
+                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how }, &[]);
             }
         }
+        self.forget_results(live);
     }
 }
 

@@ -212,7 +212,13 @@ impl Types {
     }
 
     /// The same at the end.
-    pub(super) fn at_leave(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
+    pub(super) fn at_leave(
+        &self,
+        function: u32,
+        bytes: &[u8],
+        registers: &[u8],
+        result: &[u8],
+    ) -> Option<Captured<'_>> {
         let types = self.functions.get(&function)?;
         let mut reader = Reader { bytes, types: self };
         let mut found = Captured::default();
@@ -221,11 +227,14 @@ impl Types {
             let value = Some(reader.value(DEPTH));
             found.arguments.push(Argument { name, type_name, passing: *passing, value });
         }
-        let mut result = || match types.codes.last() {
+        let mut returned = || match types.codes.last() {
             Some(code) if !registers.is_empty() => in_register(*code, registers, 8),
-            _ => reader.value(DEPTH),
+            _ => match reader.value(DEPTH) {
+                Value::Unknown if !result.is_empty() => Reader { bytes: result, types: self }.value(DEPTH),
+                value => value,
+            },
         };
-        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), result()));
+        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), returned()));
         Some(found)
     }
 

@@ -33,6 +33,8 @@ fn argument(argument: &Argument<'_>) -> String {
     let (name, type_name) = (argument.name, short(argument.type_name));
     match &argument.value {
         None | Some(Value::Hidden) => format!("{passing}{space}{type_name} {name}"),
+        // Types alone: an object tells its own, which may be another than the declared.
+        Some(Value::Object { type_name, address: 0, .. }) => format!("{passing}{space}{} {name}", short(type_name)),
         Some(found) if name == "this" => format!("this: {}", value(found)),
         Some(found) => format!("{passing}{space}{}{name}: {}", type_before(argument.type_name, found), value(found)),
     }
@@ -62,6 +64,7 @@ fn value(found: &Value<'_>) -> String {
         Value::String { text, length, is_cut } => string(text, *length, *is_cut),
         Value::Enum { type_name, name: Some(name), .. } => format!("{}.{name}", short(type_name)),
         Value::Enum { type_name, name: None, number } => format!("{}({number})", short(type_name)),
+        Value::Object { type_name, address: 0, .. } => short(type_name).to_owned(),
         Value::Object { type_name, address, fields, .. } if fields.is_empty() => {
             format!("{} @0x{address:x}", short(type_name))
         }

@@ -8,6 +8,9 @@
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::values::completion::Awaited;
+use crate::values::plan::plan_of;
+
 /// Addresses of a call at most.
 pub(super) const MOST: usize = 8;
 /// Bytes of a value at most.
@@ -17,17 +20,43 @@ const MOST_CALLS: usize = 10_000;
 
 /// Collections that have begun.
 static COLLECTIONS: AtomicU32 = AtomicU32::new(0);
+/// Those that are under way: more than none where hooks run means that one sweeps beside the program.
+static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
 /// A collection begins: objects may move. Every thread that runs managed code stands still.
 pub(super) fn collection_started() {
+    UNDER_WAY.fetch_add(1, Ordering::AcqRel);
     COLLECTIONS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A collection has ended.
+pub(super) fn collection_finished() {
+    let less = |count: u32| Some(count.saturating_sub(1));
+    let _ = UNDER_WAY.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 
 /// A call, by its stack pointer.
 struct Pending {
     sp: usize,
-    collections: u32,
+    function: u32,
+    /// Collections that had begun; `None` where one was under way.
+    collections: Option<u32>,
+    /// It has given its result to the builder.
+    is_complete: bool,
     addresses: [usize; MOST],
+}
+
+impl Pending {
+    fn new(function: u32, sp: usize, addresses: [usize; MOST]) -> Self {
+        let begun = COLLECTIONS.load(Ordering::Acquire);
+        let collections = (UNDER_WAY.load(Ordering::Acquire) == 0).then_some(begun);
+        Self { sp, function, collections, is_complete: false, addresses }
+    }
+
+    /// Whether what was in the heap may have moved, or been swept away.
+    fn has_moved(&self) -> bool {
+        self.collections != Some(COLLECTIONS.load(Ordering::Acquire))
+    }
 }
 
 /// The calls of a thread.
@@ -38,7 +67,7 @@ thread_local! {
 }
 
 /// Keeps addresses until the call ends.
-pub(super) fn remember(sp: usize, addresses: [usize; MOST]) {
+pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
     // The key is gone at the very end of a thread.
     let _ = PENDING.try_with(|calls| {
         // SAFETY: only this thread, and nothing in here runs hooks.
@@ -47,7 +76,7 @@ pub(super) fn remember(sp: usize, addresses: [usize; MOST]) {
             calls.pop();
         }
         if calls.len() < MOST_CALLS {
-            calls.push(Pending { sp, collections: COLLECTIONS.load(Ordering::Acquire), addresses });
+            calls.push(Pending::new(function, sp, addresses));
         }
     });
 }
@@ -64,8 +93,31 @@ pub(super) fn recall(sp: usize) -> Option<Recalled> {
         is_it.then(|| calls.pop()).flatten()
     });
     let last = found.ok().flatten()?;
-    let has_moved = last.collections != COLLECTIONS.load(Ordering::Acquire);
-    Some(Recalled { sp, has_moved, addresses: last.addresses })
+    Some(Recalled { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
+}
+
+/// The call of an `async` method's code that ends the method now: its stack pointer, and what it works for. `builder` is
+/// what the method that ends it was called with, and `sp` its caller's stack pointer.
+pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
+    // Its frame begins with the caller's frame pointer, and a frame pointer points right below the return address.
+    // SAFETY: the frame of the function that was just entered.
+    let frame = unsafe { std::ptr::with_exposed_provenance::<usize>(sp - 16).read() };
+    let callers = [sp, frame.wrapping_add(16)];
+    let found = PENDING.try_with(|calls| {
+        // SAFETY: as in `remember`.
+        let calls = unsafe { &mut *calls.0.get() };
+        calls.iter_mut().rev().find_map(|call| {
+            let awaited = plan_of(call.function)?.awaited?;
+            let is_builder = call.addresses[0].wrapping_add(awaited.builder as usize) == builder;
+            // Where it may have moved, the frames tell: it calls the builder itself, or is replaced by that call.
+            let is_it = is_builder || call.has_moved() && callers.contains(&call.sp);
+            is_it.then(|| {
+                call.is_complete = true;
+                (call.sp, awaited)
+            })
+        })
+    });
+    found.ok().flatten()
 }
 
 /// The addresses of a call that ends.
@@ -73,7 +125,9 @@ pub(super) fn recall(sp: usize) -> Option<Recalled> {
 pub(super) struct Recalled {
     sp: usize,
     /// There was a collection meanwhile.
-    has_moved: bool,
+    pub(super) has_moved: bool,
+    /// It has given its result to the builder.
+    pub(super) is_complete: bool,
     addresses: [usize; MOST],
 }
 
@@ -131,14 +185,19 @@ mod tests {
 
     #[test]
     fn a_call_finds_its_own_and_drops_what_exceptions_left() {
-        remember(900, [1; MOST]);
-        remember(800, [2; MOST]);
-        remember(700, [3; MOST]);
+        remember(1, 900, [1; MOST]);
+        remember(1, 800, [2; MOST]);
+        remember(1, 700, [3; MOST]);
         assert_eq!(recall(800).map(|found| found.addresses), Some([2; MOST]), "700 ended by an exception");
         assert!(recall(800).is_none());
         assert!(recall(900).is_some_and(|found| !found.has_moved && found.addresses == [1; MOST]));
-        remember(900, [4; MOST]);
+        remember(1, 900, [4; MOST]);
         collection_started();
+        remember(1, 800, [5; MOST]);
+        assert!(recall(800).is_some_and(|found| found.has_moved), "a collection goes on beside the program");
+        collection_finished();
+        remember(1, 800, [6; MOST]);
+        assert!(recall(800).is_some_and(|found| !found.has_moved));
         assert!(recall(900).is_some_and(|found| found.has_moved));
     }
 }

@@ -7,10 +7,12 @@
 //! | [`ring`] | the chunks that events go to |
 //! | [`values`] | arguments and results |
 //! | [`by_reference`] | what is passed by reference, until the call ends |
+//! | [`results`] | results of `async` methods |
 
 mod by_reference;
 pub(crate) mod hooks;
 mod options;
+mod results;
 mod ring;
 mod slow;
 pub(crate) mod values;
@@ -130,8 +132,24 @@ impl Instrument for Flow {
         self.types
     }
 
+    fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
+        let types = self.types.filter(|types| types.takes_values() && index <= flow::FUNCTION)?;
+        types.is_completion(function).then_some(())?;
+        let plan = plan::prepare_completion(types, function, index)?;
+        Some(index as usize | values::client_bits(plan))
+    }
+
+    fn keeps_call(&self, caller: u32, callee: FunctionId) -> bool {
+        let is_async = || plan::plan_of(caller).is_some_and(|plan| plan.awaited.is_some());
+        self.types.is_some_and(|types| is_async() && types.is_completion(callee))
+    }
+
     fn collection_started(&self) {
         by_reference::collection_started();
+    }
+
+    fn collection_finished(&self) {
+        by_reference::collection_finished();
     }
 
     fn filter_enter(&self, _function: FunctionId) {

@@ -2,15 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::layout::flow;
+use clrscope_recording::layout::{flow, value};
 
 use super::by_reference::{self, Recalled};
+use super::results;
 use super::ring::{self, Ring};
 use crate::boundary::guard;
 use crate::instruments::calls;
 use crate::threads;
 use crate::values::entered::{DEPTH, Entered};
-use crate::values::kinds::Kind;
+use crate::values::kinds::{Kind, Task};
 use crate::values::plan::{Place, Plan, Returned, plan_of};
 use crate::values::read::Writer;
 
@@ -39,6 +40,11 @@ pub(super) fn configure(types_only: bool) {
     TYPES_ONLY.store(types_only, Ordering::Release);
 }
 
+/// Whether no values are wanted.
+pub(super) fn types_only() -> bool {
+    TYPES_ONLY.load(Ordering::Relaxed)
+}
+
 /// Says that `calls` runs too. Called before any hook.
 pub(crate) fn with_calls() {
     WITH_CALLS.store(true, Ordering::Release);
@@ -55,6 +61,13 @@ pub(super) struct Left {
 
 pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered) {
     let function = client & flow::FUNCTION;
+    if let Some(completion) = plan_of(function).and_then(|plan| plan.completes) {
+        // SAFETY: the stub's own stack.
+        guard(|| results::completed(completion, sp, unsafe { &*registers }));
+        if completion.is_silent {
+            return;
+        }
+    }
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::enter(function, sp);
     }
@@ -64,6 +77,9 @@ pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered
 
 pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
     let function = client & flow::FUNCTION;
+    if is_silent(function) {
+        return;
+    }
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::leave(sp);
     }
@@ -72,13 +88,21 @@ pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
 }
 
 pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Left) {
+    if is_silent(client & flow::FUNCTION) {
+        return;
+    }
     if WITH_CALLS.load(Ordering::Relaxed) {
         calls::slow::tailcall(sp);
     }
     guard(|| super::slow::append(flow::TAILCALL | client & flow::FUNCTION, sp));
 }
 
-fn here() -> Option<(&'static Ring, clrscope_recording::writer::ThreadRecord)> {
+/// Whether no event is wanted of a function, only what its arguments are.
+fn is_silent(function: u32) -> bool {
+    plan_of(function).and_then(|plan| plan.completes).is_some_and(|completion| completion.is_silent)
+}
+
+pub(super) fn here() -> Option<(&'static Ring, clrscope_recording::writer::ThreadRecord)> {
     Some((ring::ring()?, threads::current()?))
 }
 
@@ -86,23 +110,27 @@ fn entered(function: u32, sp: usize, registers: &Entered) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
-        let types_only = TYPES_ONLY.load(Ordering::Relaxed);
         // SAFETY: the plan of the function that was just entered, with its registers.
-        plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only) })
+        plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only()) })
     });
     if let Some(plan) = plan.filter(|plan| plan.by_reference) {
         let mut addresses = [0; by_reference::MOST];
         for (address, place) in addresses.iter_mut().zip(looked_at_again(plan)) {
             *address = registers.word(place, sp);
         }
-        by_reference::remember(sp, addresses);
+        by_reference::remember(function, sp, addresses);
     }
+}
+
+/// Whether the result is looked for behind `this`, or with what is there.
+fn needs_this(plan: &Plan) -> bool {
+    plan.awaited.is_some() || matches!(plan.returned, Returned::Behind(..))
 }
 
 /// Where the addresses lie of what is looked at when the call ends.
 fn looked_at_again(plan: &Plan) -> impl Iterator<Item = Place> {
-    let of_result = matches!(plan.returned, Returned::Behind(..)).then_some(Place::General(0));
-    of_result.into_iter().chain(plan.referenced().map(|argument| argument.place))
+    let this = needs_this(plan).then_some(Place::General(0));
+    this.into_iter().chain(plan.referenced().map(|argument| argument.place))
 }
 
 fn left(function: u32, sp: usize, registers: &Left) {
@@ -110,7 +138,7 @@ fn left(function: u32, sp: usize, registers: &Left) {
     let plan = plan_of(function);
     let again = plan.filter(|plan| plan.by_reference).and_then(|_| by_reference::recall(sp));
     ring.append_with(record, flow::LEAVE | function, sp, MOST, |buffer| {
-        let mut writer = Writer::new(buffer, TYPES_ONLY.load(Ordering::Relaxed));
+        let mut writer = Writer::new(buffer, types_only());
         if let Some(plan) = plan {
             // SAFETY: the plan of the function that returns, with its registers.
             unsafe { take_results(&mut writer, plan, again, registers) };
@@ -122,7 +150,7 @@ fn left(function: u32, sp: usize, registers: &Left) {
 /// # Safety
 /// The plan must be that of the function whose registers these are.
 unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &Left) {
-    let of_result = usize::from(matches!(plan.returned, Returned::Behind(..)));
+    let of_result = usize::from(needs_this(plan));
     for (number, argument) in plan.referenced().enumerate() {
         take_again(writer, argument.kind, again, number + of_result, 0);
     }
@@ -142,6 +170,7 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recal
                 writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), DEPTH);
             }
             Returned::Behind(offset, kind) => take_again(writer, kind, again, 0, offset as usize),
+            Returned::Awaited => take_state(writer, plan, again),
             Returned::At(Place::Pair(first, second), kind) => {
                 both[..8].copy_from_slice(&half(first));
                 both[8..].copy_from_slice(&half(second));
@@ -149,8 +178,19 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recal
             }
             Returned::At(Place::Vector(_), kind) => writer.value(kind, registers.vectors[0].as_ptr(), DEPTH),
             Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), DEPTH),
-            Returned::At(..) => writer.word(clrscope_recording::layout::value::UNKNOWN),
+            Returned::At(..) => writer.word(value::UNKNOWN),
         }
+    }
+}
+
+/// Says of an `async` method that it goes on later; if it has ended, its result was noted.
+fn take_state(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>) {
+    match (plan.awaited, again) {
+        _ if types_only() => writer.word(value::HIDDEN),
+        (Some(awaited), Some(again)) if !again.is_complete && !again.has_moved => {
+            writer.task_in_state(awaited, Task::WAITING, false);
+        }
+        _ => writer.word(value::UNKNOWN),
     }
 }
 
@@ -162,6 +202,7 @@ fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<Recalled>, numb
     match found {
         // SAFETY: a copy of the value; what it refers to is alive.
         Some(()) => unsafe { writer.value(kind, copy.as_ptr(), DEPTH) },
-        None => writer.word(clrscope_recording::layout::value::UNKNOWN),
+        None if types_only() => writer.word(value::HIDDEN),
+        None => writer.word(value::UNKNOWN),
     }
 }

@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Primitive, Type};
-use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo};
+use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
 use crate::patterns::Redaction;
 
+use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
@@ -86,8 +87,10 @@ pub(crate) struct Scope<'s> {
     pub(crate) metadata: &'s MetadataImport,
     pub(crate) type_arguments: &'s [ClassId],
     pub(crate) method_arguments: &'s [ClassId],
-    /// Names of the type's parameters, where code that several instantiations share does not tell the arguments.
-    pub(crate) shared: &'s [String],
+    /// Names of the type's parameters, where code that several instantiations share does not tell all arguments.
+    pub(crate) type_parameters: &'s [String],
+    /// The same of the method's.
+    pub(crate) method_parameters: &'s [String],
 }
 
 /// The types.
@@ -106,6 +109,7 @@ pub(crate) struct Types {
     /// Array types as signatures in a module write them.
     declared_arrays: Mutex<HashMap<(ModuleId, String), &'static Class>>,
     instantiations: shared::Instantiations,
+    pub(super) completions: Completions,
 }
 
 impl Types {
@@ -132,6 +136,7 @@ impl Types {
             knows_primitives: AtomicBool::new(false),
             declared_arrays: Mutex::default(),
             instantiations: shared::Instantiations::default(),
+            completions: Completions::default(),
         }))
     }
 
@@ -188,12 +193,14 @@ impl Types {
         }
     }
 
-    /// A class is there. Those of the program are looked into at once, so that their objects are known
-    /// wherever they turn up; those of the framework when a signature names them or a hook meets them.
+    /// A class is there. Those of the program, and what the framework makes of them, are looked into at once, so
+    /// that their objects are known wherever they turn up; others when a signature names them or a hook meets them.
     pub(crate) fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
-        self.note_instantiation(class, &about);
-        if self.modules().contains(&(about.module, false)) {
+        let mut from = self.note_instantiation(class, &about);
+        from.push(about.module);
+        let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
+        if is_own {
             self.class(class);
         }
     }
@@ -206,6 +213,7 @@ impl Types {
         for (name, _) in CORE_TYPES {
             self.core_class(name);
         }
+        self.know_canceling();
     }
 
     /// A module is gone, and its ids may be used again.
@@ -310,15 +318,22 @@ impl Types {
         if let Some(class) = known.get(&key) {
             return Some(class);
         }
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
+        let class = self.declared_class(key.1.clone(), Names::default());
         let form = Form::Array { element: kind, rank };
         let _ = class.shape.set(Shape { form, size: 8, ..Shape::default() });
-        let mut payload = PayloadWriter::default();
-        payload.u32(value::CLASS).u32(index).text(&key.1).u32(0).texts(&[]).texts(&[]).u32(0);
-        self.describe(&payload);
         known.insert(key, class);
         Some(class)
+    }
+
+    /// A class that no object is asked for: its name and those of its fields.
+    pub(super) fn declared_class(&self, name: String, names: Names) -> &'static Class {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
+        let mut payload = PayloadWriter::default();
+        payload.u32(value::CLASS).u32(index).text(&name);
+        payload.u32(u32::from(names.is_value)).texts(&names.fields).texts(&names.types).u32(0);
+        self.describe(&payload);
+        class
     }
 
     fn declared_arrays(&self) -> MutexGuard<'_, HashMap<(ModuleId, String), &'static Class>> {
@@ -346,6 +361,15 @@ impl Types {
     /// Whether a type argument stands for all reference types that share code, or holds one that does.
     pub(crate) fn is_shared(&self, id: ClassId) -> bool {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
+    }
+
+    /// Names of the parameters of a generic type or method where the arguments leave some open.
+    pub(crate) fn parameter_names(&self, metadata: &MetadataImport, of: Token, arguments: &[ClassId]) -> Vec<String> {
+        if !arguments.iter().any(|id| self.is_shared(*id)) {
+            return Vec::new();
+        }
+        let parameters = metadata.generic_params(of).unwrap_or_default();
+        parameters.into_iter().map(|parameter| parameter.name).collect()
     }
 
     /// How a value of this class is read: value types by their fields, others by reference.
@@ -443,12 +467,14 @@ impl Types {
             self.fields(parent, &base, &of_base, fields, names, depth + 1);
         }
         let Ok(layout) = self.info.class_layout(id) else { return 8 };
+        let parameters = self.parameter_names(metadata, about.token, &about.type_arguments);
         let scope = Scope {
             module: about.module,
             metadata,
             type_arguments: &about.type_arguments,
             method_arguments: &[],
-            shared: &[],
+            type_parameters: &parameters,
+            method_parameters: &[],
         };
         for (token, offset) in layout.fields {
             let Ok(field) = metadata.field(token) else { continue };

@@ -41,15 +41,16 @@ impl Instantiations {
 }
 
 impl Types {
-    /// A class is there: kept in mind where it is an instantiation.
-    pub(super) fn note_instantiation(&self, class: ClassId, about: &ClassInfo) {
-        if about.type_arguments.is_empty() {
-            return;
-        }
+    /// A class is there: kept in mind where it is an instantiation. Gives the modules that its arguments come from.
+    pub(super) fn note_instantiation(&self, class: ClassId, about: &ClassInfo) -> Vec<ModuleId> {
         let mut arguments_from = Vec::new();
-        about.type_arguments.iter().for_each(|argument| self.modules_of(*argument, &mut arguments_from, NESTED));
-        let new = Instantiation { module: about.module, token: about.token, arguments_from };
-        self.instantiations.all().insert(class, new);
+        if !about.type_arguments.is_empty() {
+            about.type_arguments.iter().for_each(|argument| self.modules_of(*argument, &mut arguments_from, NESTED));
+            let from = arguments_from.clone();
+            let new = Instantiation { module: about.module, token: about.token, arguments_from: from };
+            self.instantiations.all().insert(class, new);
+        }
+        arguments_from
     }
 
     fn modules_of(&self, class: ClassId, found: &mut Vec<ModuleId>, depth: u32) {

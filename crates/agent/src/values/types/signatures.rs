@@ -23,7 +23,9 @@ impl Types {
                 None => Kind::Reference(None),
             },
             // Code is shared over references only; with one parameter it is the one.
-            Type::TypeParameter(_) if scope.shared.len() == 1 => Kind::Reference(None),
+            Type::TypeParameter(_) if scope.type_arguments.is_empty() && scope.type_parameters.len() == 1 => {
+                Kind::Reference(None)
+            }
             Type::TypeParameter(number) => self.argument(scope.type_arguments, *number),
             Type::MethodParameter(number) => self.argument(scope.method_arguments, *number),
         }
@@ -97,13 +99,44 @@ impl Types {
             Type::Pointer(inner) => self.type_text(inner, scope) + "*",
             Type::ByRef(inner) => format!("ref {}", self.type_text(inner, scope)),
             Type::FunctionPointer(_) => "delegate*".to_owned(),
-            Type::TypeParameter(number) if !scope.shared.is_empty() => {
-                scope.shared.get(*number as usize).cloned().unwrap_or_else(|| "?".to_owned())
+            _ => {
+                let id = self.class_id(ty, scope);
+                if let Some(name) = open_parameter(ty, scope)
+                    && id.is_none_or(|id| self.is_shared(id))
+                {
+                    return name.to_owned();
+                }
+                let Some(id) = id else { return "?".to_owned() };
+                let text = self.names.class(&self.info, id).to_string();
+                if text.contains(ANY_CLASS) { self.with_parameters(text, ty, scope) } else { text }
             }
-            _ => match self.class_id(ty, scope) {
-                Some(id) => self.names.class(&self.info, id).to_string(),
-                None => "?".to_owned(),
-            },
         }
     }
+
+    /// The name of a type some of whose arguments are left open: by the names of the parameters that they are.
+    fn with_parameters(&self, mut text: String, ty: &Type, scope: &Scope<'_>) -> String {
+        if let Type::Generic { arguments, .. } = ty {
+            for argument in arguments {
+                let argument = self.type_text(argument, scope);
+                // Those that are known stand in the name as they are.
+                if !text.contains(&argument) {
+                    text = text.replacen(ANY_CLASS, &argument, 1);
+                }
+            }
+        }
+        text
+    }
+}
+
+/// What stands for every class in code that several instantiations share.
+const ANY_CLASS: &str = "System.__Canon";
+
+/// The name of the type parameter that a type is.
+fn open_parameter<'s>(ty: &Type, scope: &Scope<'s>) -> Option<&'s str> {
+    let (names, number) = match ty {
+        Type::TypeParameter(number) => (scope.type_parameters, number),
+        Type::MethodParameter(number) => (scope.method_parameters, number),
+        _ => return None,
+    };
+    names.get(*number as usize).map(String::as_str)
 }

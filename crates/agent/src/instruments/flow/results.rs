@@ -1,0 +1,54 @@
+//! Results of `async` methods, taken where their code hands them to the builder (see
+//! [`completion`](crate::values::completion)).
+
+use clrscope_recording::layout::{flow, value};
+
+use super::by_reference;
+use super::values::{MOST, here, types_only};
+use crate::values::completion::{Awaited, Completion, Outcome, cancels};
+use crate::values::entered::{DEPTH, Entered};
+use crate::values::kinds::{Kind, Task};
+use crate::values::plan::Place;
+use crate::values::read::Writer;
+
+/// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
+/// noted for that activation.
+pub(super) fn completed(completion: Completion, sp: usize, registers: &Entered) {
+    if types_only() {
+        return;
+    }
+    let builder = registers.word(Place::General(0), sp);
+    let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };
+    let Some((ring, record)) = here() else { return };
+    ring.append_with(record, flow::RESULT, of, MOST, |buffer| {
+        let mut writer = Writer::new(buffer, false);
+        // SAFETY: the completion is that of the function that was just entered, with its registers.
+        unsafe { write(&mut writer, completion, awaited, sp, registers) };
+        writer.used()
+    });
+}
+
+/// # Safety
+/// The registers must be those of the function that `completion` belongs to.
+unsafe fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &Entered) {
+    let mut both = [0; 16];
+    match completion.outcome {
+        Outcome::Exception(place) => {
+            let exception = registers.word(place, sp);
+            // SAFETY: an argument of a class type is null or a live object, which begins with the address of its class.
+            let class = unsafe { std::ptr::with_exposed_provenance::<usize>(exception).as_ref() };
+            let state = if class.is_some_and(|class| cancels(*class)) { Task::CANCELED } else { Task::FAULTED };
+            writer.task_in_state(awaited, state, false);
+        }
+        Outcome::Result(result) => {
+            let result = result.filter(|(_, kind)| !matches!(kind, Kind::Opaque(0)));
+            writer.task_in_state(awaited, Task::COMPLETED, result.is_some());
+            let Some((place, kind)) = result else { return };
+            match registers.address(place, sp, &mut both) {
+                // SAFETY: the value lies there.
+                Some(at) => unsafe { writer.value(kind, at, DEPTH) },
+                None => writer.word(value::UNKNOWN),
+            }
+        }
+    }
+}
