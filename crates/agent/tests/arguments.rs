@@ -234,3 +234,34 @@ fn redacted_values_are_nowhere_in_the_recording() {
         assert!(!holds(&hidden.recording), "the password was recorded");
     });
 }
+
+/// How deep an object is opened, at least.
+fn depth_of(value: &Taken<'_>) -> u32 {
+    match value {
+        Taken::Object { fields, .. } if !fields.is_empty() => {
+            1 + fields.iter().map(|(_, field)| depth_of(field)).max().unwrap_or(0)
+        }
+        Taken::Array { items, .. } => items.iter().map(depth_of).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[test]
+fn objects_are_opened_as_deep_as_asked() {
+    each_runtime(|runtime| {
+        for depth in [0, 1, 2] {
+            let request = format!("flow:args,depth={depth};include=[Arguments]*Program::Objects");
+            let run = record(runtime, "Arguments", &request);
+            let log = FlowLog::open(&run.recording, &Query::default(), None).expect("flow was recorded");
+            let mut deepest = 0;
+            let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
+                let captured = row.captured().expect("values");
+                let values = captured.arguments.iter().filter_map(|argument| argument.value.as_ref());
+                deepest = values.map(depth_of).max().unwrap_or(0).max(deepest);
+                Ok(())
+            });
+            // A dog has a friend, who has none.
+            assert_eq!(deepest, depth, "{request} on {}", runtime.version);
+        }
+    });
+}

@@ -29,10 +29,12 @@ enum Value {
     NoneOr(&'static [&'static str]),
     /// A size such as `512MiB`.
     Size,
+    /// The same, at least 1 MiB.
+    RingSize,
     /// Groups of events joined by `+`.
     Groups,
-    /// A number from 0 to 256.
-    Frames,
+    /// A number from 0 to the given one.
+    UpTo(u32),
 }
 
 const ON_OFF: Value = Value::OneOf(&["on", "off"]);
@@ -61,15 +63,25 @@ const FLOW: Instrument = Instrument {
     name: "flow",
     about: "every enter, leave and tail call in order, with its time",
     options: &[
-        OptionKind { name: "last", value: Value::Size, about: "memory for the last events (default 1GiB)" },
+        OptionKind {
+            name: "last",
+            value: Value::RingSize,
+            about: "memory for the last events (default 1GiB, at least 1MiB)",
+        },
         OptionKind { name: "all", value: Value::None, about: "keep every event instead of the last ones" },
         OptionKind {
             name: "args",
             value: Value::NoneOr(&["values", "types"]),
             about: "arguments, this, fields and results of the functions that --include names, or their types",
         },
+        OptionKind {
+            name: "depth",
+            value: Value::UpTo(5),
+            about: "how deep objects among them are opened (default 1; 0 shows addresses)",
+        },
     ],
 };
+
 const EVENTS: Instrument = Instrument {
     name: "events",
     about: "what the runtime tells: loads, compilation, threads, collections, exceptions and more",
@@ -104,7 +116,7 @@ const EXCEPTIONS: Instrument = Instrument {
     options: &[
         OptionKind {
             name: "frames",
-            value: Value::Frames,
+            value: Value::UpTo(256),
             about: "frames kept of the stack at the throw (default 64)",
         },
         OptionKind {
@@ -181,8 +193,9 @@ impl OptionKind {
             (Value::NoneOr(words), Some(value)) => words.contains(&value),
             (Value::OneOf(words), Some(value)) => words.contains(&value),
             (Value::Groups, Some(value)) => value.split('+').all(|name| name == "all" || Group::parse(name).is_some()),
-            (Value::Frames, Some(value)) => value.parse().is_ok_and(|frames: usize| frames <= 256),
+            (Value::UpTo(most), Some(value)) => value.parse().is_ok_and(|number: u32| number <= *most),
             (Value::Size, Some(value)) => parse_size(value).is_ok_and(|size| size > 0),
+            (Value::RingSize, Some(value)) => parse_size(value).is_ok_and(|size| size >= 1 << 20),
             _ => false,
         }
     }
@@ -194,7 +207,8 @@ impl OptionKind {
                 let names = Group::ALL.iter().map(|(name, _)| *name);
                 format!("write {} with groups out of: {}", self.spelled(), list(names))
             }
-            Value::Frames => format!("write {} with a number from 0 to 256", self.spelled()),
+            Value::UpTo(most) => format!("write {} with a number from 0 to {most}", self.spelled()),
+            Value::RingSize => format!("write {} with at least 1MiB, for instance 64MiB", self.spelled()),
             _ => format!("write {}", self.spelled()),
         }
     }
@@ -204,8 +218,8 @@ impl OptionKind {
             Value::None => self.name.to_owned(),
             Value::OneOf(words) => format!("{}={}", self.name, words.join("|")),
             Value::NoneOr(words) => format!("{}[={}]", self.name, words.join("|")),
-            Value::Size => format!("{}=SIZE", self.name),
-            Value::Frames => format!("{}=N", self.name),
+            Value::Size | Value::RingSize => format!("{}=SIZE", self.name),
+            Value::UpTo(_) => format!("{}=N", self.name),
             Value::Groups => format!("{}=GROUP+GROUP", self.name),
         }
     }
@@ -232,6 +246,8 @@ mod tests {
             "events:jit,gc",
             "events:groups=jit+all,max=1GiB",
             "events:objects,allocations=on",
+            "flow:args=values,depth=2,last=1MiB",
+            "flow:all",
         ] {
             assert_eq!(check(&InstrumentRequest::parse(events).expect("well formed")), Ok(()));
         }
@@ -253,6 +269,8 @@ mod tests {
         assert_eq!(refusal("calls:clock=sun").known, "write clock=sampled|tsc");
         assert_eq!(refusal("calls:clock").why, "option 'clock' of 'calls' needs a value");
         assert_eq!(refusal("calls:noinline=on").known, "write noinline");
+        assert_eq!(refusal("flow:args,depth=abc").known, "write depth=N with a number from 0 to 5");
+        assert!(refusal("flow:last=1k").known.contains("at least 1MiB"));
         assert_eq!(refusal("calls:max=0").known, "write max=SIZE");
     }
 }

@@ -1,5 +1,7 @@
 //! The arguments of a call that begins, from the registers and the stack.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use clrscope_recording::layout::value;
 
 use super::kinds::Kind;
@@ -7,7 +9,17 @@ use super::plan::{Argument, Passing, Place, Plan};
 use super::read::Writer;
 
 /// Objects are opened this deep.
-pub(crate) const DEPTH: u32 = 1;
+static DEPTH: AtomicU32 = AtomicU32::new(1);
+
+/// How deep objects are opened. For hooks.
+pub(crate) fn depth() -> u32 {
+    DEPTH.load(Ordering::Relaxed)
+}
+
+/// Sets how deep objects are opened. Called before any hook.
+pub(crate) fn open_objects(depth: u32) {
+    DEPTH.store(depth, Ordering::Release);
+}
 
 /// The registers at enter, as the stub saves them.
 #[repr(C)]
@@ -95,13 +107,13 @@ unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize,
     // SAFETY: the value, or its address, lies there.
     unsafe {
         if argument.passing == Passing::Value || matches!(argument.kind, Kind::Redacted) {
-            return writer.value(argument.kind, at, DEPTH);
+            return writer.value(argument.kind, at, depth());
         }
         let target = at.cast::<*const u8>().read_unaligned();
         if target.is_null() {
             writer.word(value::NULL);
         } else {
-            writer.value(argument.kind, target, DEPTH);
+            writer.value(argument.kind, target, depth());
         }
     }
 }

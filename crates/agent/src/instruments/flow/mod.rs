@@ -28,8 +28,8 @@ use crate::helper::Task;
 use crate::hooks::{HookNeed, stopped_flag};
 use crate::instrument::{Context, Instrument};
 use crate::threads;
-use crate::values::plan;
 use crate::values::types::Types;
+use crate::values::{entered, plan};
 
 pub(crate) use options::Options;
 use options::{Args, Kept};
@@ -68,6 +68,7 @@ impl Flow {
             Args::Nothing => None,
             taken => {
                 values::configure(taken == Args::Types);
+                entered::open_objects(options.depth);
                 let store = writer
                     .create_events("flow-types", TYPES_BYTES, Keep::First)
                     .map_err(|error| format!("no memory for types: {error}"))?;

@@ -6,7 +6,7 @@ use clrscope_recording::layout::{flow, value};
 use super::by_reference;
 use super::values::{MOST, here, types_only};
 use crate::values::completion::{Awaited, Completion, Outcome, cancels};
-use crate::values::entered::{DEPTH, Entered};
+use crate::values::entered::{Entered, depth};
 use crate::values::kinds::{Kind, Task};
 use crate::values::plan::Place;
 use crate::values::read::Writer;
@@ -46,7 +46,7 @@ unsafe fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaite
             let Some((place, kind)) = result else { return };
             match registers.address(place, sp, &mut both) {
                 // SAFETY: the value lies there.
-                Some(at) => unsafe { writer.value(kind, at, DEPTH) },
+                Some(at) => unsafe { writer.value(kind, at, depth()) },
                 None => writer.word(value::UNKNOWN),
             }
         }

@@ -10,7 +10,7 @@ use super::ring::{self, Ring};
 use crate::boundary::guard;
 use crate::instruments::calls;
 use crate::threads;
-use crate::values::entered::{DEPTH, Entered};
+use crate::values::entered::{Entered, depth};
 use crate::values::kinds::{Kind, Task};
 use crate::values::plan::{Place, Plan, Returned, plan_of};
 use crate::values::read::Writer;
@@ -167,17 +167,17 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recal
         match plan.returned {
             Returned::Nothing => {}
             Returned::Memory(kind) => {
-                writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), DEPTH);
+                writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), depth());
             }
             Returned::Behind(offset, kind) => take_again(writer, kind, again, 0, offset as usize),
             Returned::Awaited => take_state(writer, plan, again),
             Returned::At(Place::Pair(first, second), kind) => {
                 both[..8].copy_from_slice(&half(first));
                 both[8..].copy_from_slice(&half(second));
-                writer.value(kind, both.as_ptr(), DEPTH);
+                writer.value(kind, both.as_ptr(), depth());
             }
-            Returned::At(Place::Vector(_), kind) => writer.value(kind, registers.vectors[0].as_ptr(), DEPTH),
-            Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), DEPTH),
+            Returned::At(Place::Vector(_), kind) => writer.value(kind, registers.vectors[0].as_ptr(), depth()),
+            Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), depth()),
             Returned::At(..) => writer.word(value::UNKNOWN),
         }
     }
@@ -201,7 +201,7 @@ fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<Recalled>, numb
     let found = again.and_then(|again| again.value(number, offset, copy.get_mut(..bytes)?));
     match found {
         // SAFETY: a copy of the value; what it refers to is alive.
-        Some(()) => unsafe { writer.value(kind, copy.as_ptr(), DEPTH) },
+        Some(()) => unsafe { writer.value(kind, copy.as_ptr(), depth()) },
         None if types_only() => writer.word(value::HIDDEN),
         None => writer.word(value::UNKNOWN),
     }
