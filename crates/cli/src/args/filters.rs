@@ -97,7 +97,7 @@ fn time(option: &str, text: &str) -> Result<u64, Failure> {
     milliseconds.checked_mul(NANOSECONDS_PER_MILLISECOND).ok_or_else(|| refuse("it is too long".to_owned()))
 }
 
-fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it takes a whole number".to_owned())
 }
 

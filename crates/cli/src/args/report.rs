@@ -8,7 +8,7 @@ use clrscope_analysis::{EventQuery, ExceptionQuery, Query};
 use clrscope_recording::events::Group;
 use clrscope_recording::request::Glob;
 
-use super::filters::Filters;
+use super::filters::{Filters, whole};
 use crate::commands::report::{Format, Options, View};
 use crate::commands::{Task, events, exceptions, flow};
 use crate::errors::{Failure, quoted};
@@ -52,7 +52,7 @@ pub(super) struct Report {
 #[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
 struct LogFlags {
     /// View flow: leave calls deeper than this out (0 is the outermost)
-    #[arg(long, value_name = "DEPTH")]
+    #[arg(long, value_name = "DEPTH", value_parser = whole::<u32>)]
     depth: Option<u32>,
 
     /// Views flow and events: go on with what the program does until it ends

@@ -17,6 +17,9 @@ use crate::{csv, json, terminal, text};
 /// Rows of text when nobody asked for a number.
 const TEXT_ROWS: usize = 10_000;
 
+/// Where no call is left.
+const NOTHING: &str = "No calls to show: nothing was called, or the filters leave nothing.";
+
 /// What to show and how.
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -71,6 +74,9 @@ fn as_text(out: &mut dyn Write, log: &FlowLog<'_>, several: bool, limit: Option<
         }
         out.write_all(terminal::plain_or_styled(&text::flow_line(row)).as_bytes())
     })?;
+    if thread.is_none() && left_out == 0 {
+        return writeln!(out, "{NOTHING}");
+    }
     if left_out > 0 {
         writeln!(out, "... and {left_out} more rows (--limit shows more)")?;
     }

@@ -2,6 +2,7 @@
 
 use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
+use super::names::code_of;
 use super::units::count;
 use super::values::{arguments, results};
 use super::{FAINT, TITLE, styled};
@@ -38,8 +39,8 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     };
     let values = match (row.kind, &captured) {
         (_, None) => String::new(),
-        (FlowKind::Enter, Some(captured)) => arguments(captured),
-        (_, Some(captured)) => results(captured),
+        (FlowKind::Enter, Some(captured)) => arguments(captured) + &code_of(&row.function),
+        (_, Some(captured)) => code_of(&row.function) + &results(captured),
     };
     format!("{} {indent}{mark} {name}{values}{note}\n", styled(FAINT, &time))
 }

@@ -66,11 +66,13 @@ impl<'a> Names<'a> {
             Some(Seen::Several) => function.signature(),
             _ => function.name(),
         };
-        match made_from(function.function.source) {
-            Some(source) => format!("{name} ({source})"),
-            None => name.to_owned(),
-        }
+        format!("{name}{}", code_of(function))
     }
+}
+
+/// Which code of the method that names it a function is, where that is not the method's own: ` (async)`, ` (lambda)`.
+pub(super) fn code_of(function: &FunctionRef<'_>) -> String {
+    made_from(function.function.source).map_or_else(String::new, |source| format!(" ({source})"))
 }
 
 /// What the compiler made of the source method that names the function.
