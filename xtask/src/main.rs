@@ -7,6 +7,7 @@ mod accuracy;
 mod agents;
 mod bench;
 mod fixtures;
+mod machine;
 mod measured;
 mod notices;
 mod soak;
@@ -14,7 +15,7 @@ mod soak;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
 commands:
-  accuracy    compare reports with programs that know their answer
+  accuracy    compare reports with programs that know their answer, into docs/accuracy.md
   bench       measure what profiling costs, into docs/benchmarks.md
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt

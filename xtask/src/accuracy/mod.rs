@@ -4,11 +4,15 @@
 //! different things. They measure, with the thread's own CPU clock, how long each group takes; bare runs give the truth
 //! and its spread, runs under the agent are interleaved with them. Call counts must be equal, shares within the limit
 //! of goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
+//!
+//! Without options, which is the whole of it, the tables go into `docs/accuracy.md` as well.
 
+mod page;
 mod shares;
 mod sleeps;
 
 use crate::agents::newest_runtime;
+use page::Page;
 
 const USAGE: &str = "usage: cargo xtask accuracy [--runs N] [--rounds N]";
 
@@ -16,7 +20,6 @@ const USAGE: &str = "usage: cargo xtask accuracy [--runs N] [--rounds N]";
 ///
 /// # Errors
 /// A sentence for a usage error, a run that failed, or goals that were missed.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut plan = shares::Plan { runs: 7, rounds: 1_000 };
     let mut words = arguments.iter();
@@ -29,8 +32,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
     }
     let runtime = newest_runtime()?;
-    println!("on .NET {}", runtime.version);
-    let mut missed = shares::run(runtime, plan)?;
-    missed += sleeps::run(runtime)?;
+    let mut page = Page::default();
+    page.line(format_args!("on .NET {}", runtime.version));
+    let mut missed = shares::run(runtime, plan, &mut page)?;
+    missed += sleeps::run(runtime, &mut page)?;
+    if arguments.is_empty() {
+        page.write()?;
+    }
     if missed == 0 { Ok(()) } else { Err(format!("{missed} goals missed")) }
 }

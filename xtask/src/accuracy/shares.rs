@@ -5,6 +5,7 @@ use clrscope_analysis::{Query, functions};
 use clrscope_recording::model::{HookCost, Process};
 use clrscope_testkit::Runtime;
 
+use super::page::Page;
 use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
 
@@ -67,12 +68,11 @@ struct Reported {
 }
 
 /// Runs the interleaved series of each program and prints the tables; how many goals were missed.
-pub(super) fn run(runtime: &Runtime, plan: Plan) -> Result<usize, String> {
-    PROGRAMS.iter().try_fold(0, |missed, program| Ok(missed + run_program(runtime, program, plan)?))
+pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usize, String> {
+    PROGRAMS.iter().try_fold(0, |missed, program| Ok(missed + run_program(runtime, program, plan, page)?))
 }
 
-#[expect(clippy::print_stdout, reason = "a command line tool")]
-fn run_program(runtime: &Runtime, program: &Program, plan: Plan) -> Result<usize, String> {
+fn run_program(runtime: &Runtime, program: &Program, plan: Plan, page: &mut Page) -> Result<usize, String> {
     let (mut bare, mut reported) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..plan.runs {
         bare.push(run_bare(runtime, program, plan.rounds)?);
@@ -81,11 +81,11 @@ fn run_program(runtime: &Runtime, program: &Program, plan: Plan) -> Result<usize
         }
     }
     let truth: Vec<Spread> = (0..program.groups.len()).map(|g| of(&bare, |b| b.shares[g])).collect();
-    println!("\n{}: {}", program.name, program.about);
-    println!("shares of CPU time, in percent; medians of {} runs each, interleaved", plan.runs);
+    page.line(format_args!("\n{}: {}", program.name, program.about));
+    page.line(format_args!("shares of CPU time, in percent; medians of {} runs each, interleaved", plan.runs));
     let mut missed = 0;
     for ((clock, limit), list) in CLOCKS.iter().zip(&reported) {
-        missed += print_clock(program, clock, *limit, &bare, &truth, list);
+        missed += print_clock(program, (clock, *limit), (&bare, &truth), list, page);
     }
     Ok(missed)
 }
@@ -94,27 +94,25 @@ fn of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
     Spread::of(&runs.iter().map(value).collect::<Vec<_>>())
 }
 
-#[expect(clippy::print_stdout, reason = "a command line tool")]
 fn print_clock(
     program: &Program,
-    clock: &str,
-    limit: f64,
-    bare: &[Truth],
-    truth: &[Spread],
+    (clock, limit): (&str, f64),
+    (bare, truth): (&[Truth], &[Spread]),
     list: &[Reported],
+    page: &mut Page,
 ) -> usize {
     let lone = program.groups.len() - 1;
     let cost = |value: fn(&HookCost) -> f64| of(list, |r| value(&r.cost)).median;
-    println!(
+    page.line(format_args!(
         "\n{clock}: a pair of hooks {:.2} ns ({:.2} to {:.2}), {:.2} of it on the callee's time",
         cost(|c| c.enter_ns + c.leave_ns),
         cost(|c| c.pair_low_ns),
         cost(|c| c.pair_high_ns),
         cost(|c| c.leave_ns)
-    );
-    println!(
+    ));
+    page.line(format_args!(
         "  group    calls        bare (spread)    raw     shown (spread)   off   bounds          a pair  found   P12"
-    );
+    ));
     let mut missed = 0;
     for (g, group) in program.groups.iter().enumerate() {
         let (raw, shown) = (of(list, |r| r.raw[g]), of(list, |r| r.shown[g]));
@@ -138,7 +136,7 @@ fn print_clock(
             (_, false, _) => "MISSED",
             (.., false) => "OUTSIDE BOUNDS",
         };
-        println!(
+        page.line(format_args!(
             "  {group:7} {:>11}  {:6.1} ({:3.1})   {:6.1}   {:6.1} ({:3.1})   {off:+5.1}   {low:5.1} to {high:5.1}   {pair:6.2} {found:>6}   {verdict}",
             bare[0].calls[g],
             truth[g].median,
@@ -146,7 +144,7 @@ fn print_clock(
             raw.median,
             shown.median,
             shown.width()
-        );
+        ));
     }
     missed
 }

@@ -3,6 +3,7 @@
 use clrscope_analysis::{Query, functions};
 use clrscope_testkit::{Expectations, Runtime, fixture};
 
+use super::page::Page;
 use crate::agents::under_agent;
 use crate::measured::run as run_measured;
 
@@ -12,8 +13,7 @@ const LEAST: f64 = 0.95;
 const IDLE_MS: f64 = 60.0;
 
 /// Prints the table; how many rows are wrong.
-#[expect(clippy::print_stdout, reason = "a command line tool")]
-pub(super) fn run(runtime: &Runtime) -> Result<usize, String> {
+pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
     let mut wrong = 0;
     for request in ["calls", "calls:clock=tsc"] {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -23,7 +23,7 @@ pub(super) fn run(runtime: &Runtime) -> Result<usize, String> {
         let expected = Expectations::parse(&run_measured(&mut command)?.stdout);
         let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
         let rows = functions(&recording, &Query::default()).map_err(|problem| format!("{problem:?}"))?.rows;
-        println!("\n{request}: milliseconds, inclusive        wall: truth  report     CPU: truth  report");
+        page.line(format_args!("\n{request}: milliseconds, inclusive        wall: truth  report     CPU: truth  report"));
         for (name, wall_ms) in &expected.wall_ms {
             let row = rows.iter().find(|row| row.function.name() == name);
             let ms = |ns: u64| ns as f64 / 1e6;
@@ -38,7 +38,7 @@ pub(super) fn run(runtime: &Runtime) -> Result<usize, String> {
             let truth = expected.cpu_ms.get(name).map_or("-".to_owned(), u64::to_string);
             let shown = cpu.map_or("-".to_owned(), |cpu| format!("{cpu:.1}"));
             let verdict = if good { "met" } else { "MISSED" };
-            println!("  {name:42} {wall_ms:>8} {wall:>8.1}     {truth:>8} {shown:>8}   {verdict}");
+            page.line(format_args!("  {name:42} {wall_ms:>8} {wall:>8.1}     {truth:>8} {shown:>8}   {verdict}"));
         }
     }
     Ok(wrong)

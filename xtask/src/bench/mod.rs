@@ -7,11 +7,10 @@
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
 //! | [`series`] | interleaved pairs |
-//! | [`machine`], [`report`] | what is written down |
+//! | [`report`] | what is written down |
 
 mod absolute;
 mod goals;
-mod machine;
 mod programs;
 mod report;
 mod series;

@@ -7,7 +7,8 @@ use clrscope_testkit::workspace_root;
 use super::absolute::Line;
 use super::goals::{Goal, Limit};
 use super::series::Series;
-use super::{machine, verdict};
+use super::verdict;
+use crate::machine;
 
 /// The page as far as it is measured.
 pub(super) struct Report {

@@ -1,10 +1,10 @@
-//! The machine a bench ran on: what matters to its figures, and nothing that tells whose it is.
+//! The machine that figures come from: what matters to its figures, and nothing that tells whose it is.
 
 use std::fs;
 use std::thread::available_parallelism;
 
 /// CPU model, number of cores, kernel.
-pub(super) fn describe() -> String {
+pub(crate) fn describe() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
         cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("unknown CPU", |m| m.1);
@@ -23,7 +23,7 @@ fn kernel(release: &str) -> &str {
 }
 
 /// How many programs want a core, on average over a minute: figures of a busy machine are worth less.
-pub(super) fn load() -> f64 {
+pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }

@@ -1,0 +1,42 @@
+//! What was found, on the terminal and in `docs/accuracy.md`.
+
+use std::fmt::{Arguments, Write as _};
+
+use clrscope_testkit::workspace_root;
+
+use crate::machine;
+
+/// The lines so far.
+#[derive(Default)]
+pub(super) struct Page(String);
+
+impl Page {
+    /// Prints a line and keeps it.
+    #[expect(clippy::print_stdout, reason = "a command line tool")]
+    pub(super) fn line(&mut self, text: Arguments<'_>) {
+        println!("{text}");
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    /// Writes the file.
+    pub(super) fn write(&self) -> Result<(), String> {
+        let path = workspace_root().join("docs/accuracy.md");
+        let text = format!(
+            "# Accuracy
+
+Written by `cargo xtask accuracy`; do not edit.
+
+{}. *Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown* the same less what the hooks
+cost, in brackets the difference between the least and the greatest of the runs. P12 is met where *shown* is within 5 points of *bare*
+(10 with `clock=tsc`) plus the spread of the bare runs, the truth lies within the bounds, and every count is equal. *A pair* is what a
+pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it cost, where it could measure that.
+
+```text
+{}```
+",
+            machine::describe(),
+            self.0
+        );
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
