@@ -23,7 +23,9 @@ pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
         let expected = Expectations::parse(&run_measured(&mut command)?.stdout);
         let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
         let rows = functions(&recording, &Query::default()).map_err(|problem| format!("{problem:?}"))?.rows;
-        page.line(format_args!("\n{request}: milliseconds, inclusive        wall: truth  report     CPU: truth  report"));
+        page.line(format_args!(
+            "\n{request}: milliseconds, inclusive        wall: truth  report     CPU: truth  report"
+        ));
         for (name, wall_ms) in &expected.wall_ms {
             let row = rows.iter().find(|row| row.function.name() == name);
             let ms = |ns: u64| ns as f64 / 1e6;

@@ -22,8 +22,7 @@ use clrscope_recording::layout::thread;
 use crate::hooks::EntryPoints;
 use crate::hooks::macros::{leave_slow, restore_arguments, save_arguments};
 
-/// The five ways an edge can lie in its block: the count goes up, the frame is pushed, and the
-/// block of the callee's own calls is asked for, as it is the next thing a caller needs.
+/// The five ways an edge can lie in its block: the count goes up, the frame is pushed.
 macro_rules! push_edge {
     ($label:literal, $slot:literal) => {
         concat!(
@@ -40,9 +39,6 @@ macro_rules! push_edge {
             "mov [r11 + 24], rax\n",
             "add r11, 16\n",
             "mov [r10], r11\n",
-            "mov eax, [rax]\n",
-            "add rax, [r10 + 8]\n",
-            "prefetcht0 [rax]\n",
             "ret\n",
         )
     };
