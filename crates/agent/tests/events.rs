@@ -86,15 +86,10 @@ fn searches_for_precompiled_code_end_or_say_that_it_was_rejected() {
         let seen = watched(runtime, "Exceptions", "events:jit");
         let found = all(&seen.recording);
         let of = |kind: Kind| found.rows.iter().filter(move |row| row.kind() == kind);
-        let open: Vec<_> =
-            of(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED).filter(|row| row.duration_ns.is_none()).collect();
-        // Code for vectors is compiled for the processor that is there, so some is rejected everywhere.
-        assert!(!open.is_empty(), "{}", runtime.version);
-        assert!(
-            open.iter().all(|row| row.reason() == Some("the precompiled code was rejected")),
-            "{}",
-            runtime.version
-        );
+        // Code for vectors is compiled for the processor that is there: whether some is rejected depends on both.
+        let mut open = of(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED).filter(|row| row.duration_ns.is_none());
+        assert!(open.all(|row| row.reason() == Some("the precompiled code was rejected")), "{}", runtime.version);
+        assert!(of(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED).count() > 0, "{}", runtime.version);
         assert!(of(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED).all(|row| row.duration_ns.is_some()));
     });
 }
