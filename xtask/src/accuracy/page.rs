@@ -26,7 +26,9 @@ impl Page {
 
 Written by `cargo xtask accuracy`; do not edit.
 
-{}. *Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown* the same less what the hooks
+{}.
+
+*Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown* the same less what the hooks
 cost, in brackets the difference between the least and the greatest of the runs. P12 is met where *shown* is within 5 points of *bare*
 (10 with `clock=tsc`) plus the spread of the bare runs, the truth lies within the bounds, and every count is equal. *A pair* is what a
 pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it cost, where it could measure that.
