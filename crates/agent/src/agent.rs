@@ -15,7 +15,6 @@ use clr_profiler::{
 };
 
 use crate::instrument::Instrument;
-use crate::instruments::exceptions::Exceptions;
 use crate::startup::{self, Running};
 use crate::values::types::Types;
 use crate::{instruments, threads};
@@ -35,11 +34,6 @@ struct Parts {
     info: ProfilerInfo,
     /// Those that want to hear every callback of their events.
     observers: Vec<Arc<dyn Profiler>>,
-    /// One of them that is known by its type: exceptions make a dozen callbacks each, and where the compiler sees who is
-    /// called, those that say nothing new cost nothing.
-    exceptions: Option<Arc<Exceptions>>,
-    /// Those with hooks: they keep stacks, which exceptions put right.
-    with_hooks: Vec<Arc<dyn Instrument>>,
     types: Vec<&'static Types>,
 }
 
@@ -59,8 +53,6 @@ impl Parts {
             running,
             info: info.clone(),
             observers: all().filter_map(|i| Arc::clone(i).callbacks()).collect(),
-            exceptions: all().find_map(|i| Arc::clone(i).exceptions()),
-            with_hooks: all().filter(|i| i.hooks().is_some()).cloned().collect(),
             types: all().filter_map(|i| i.types()).collect(),
         }
     }
@@ -85,7 +77,9 @@ impl Agent {
     #[inline]
     fn tell(&self, act: impl Fn(&dyn Profiler)) {
         let Some(parts) = self.parts.get() else { return };
-        if let Some(exceptions) = &parts.exceptions {
+        // Exceptions make a dozen callbacks each, and where the compiler sees who is called, those that say nothing
+        // new cost nothing.
+        if let Some(exceptions) = &parts.running.exceptions {
             act(exceptions.as_ref());
         }
         for observer in &parts.observers {
@@ -93,10 +87,10 @@ impl Agent {
         }
     }
 
-    /// Tells those that keep stacks.
+    /// Tells those with hooks: they keep stacks, which exceptions put right.
     #[inline]
     fn tell_stacks(&self, act: impl Fn(&dyn Instrument)) {
-        for instrument in self.parts.get().into_iter().flat_map(|parts| &parts.with_hooks) {
+        for (_, instrument) in self.running().into_iter().flat_map(|running| &running.hooked) {
             act(instrument.as_ref());
         }
     }
@@ -114,7 +108,7 @@ impl Agent {
             // It tells of begin and end too, and the two exclude each other.
             events = events - Events::BASIC_GC;
         }
-        let points = instruments::entry_points(running.instruments.iter().filter_map(|i| i.hooks()));
+        let points = instruments::entry_points(running.hooked.iter().map(|(need, _)| *need));
         if points.is_some() && running.named_only_matter {
             // Calls of functions that are named stay calls, and only with these events is that asked.
             events |= Events::JIT_COMPILATION;

@@ -14,9 +14,9 @@ use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord,
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
+use crate::field_cache::FieldCache;
 use crate::helper::{HelperHandle, Task};
 use crate::instrument::Context;
-use crate::recent::Recent;
 use crate::{hooks, threads};
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
@@ -44,7 +44,7 @@ struct Track {
     next_bytes: AtomicU32,
     last_ns: AtomicU64,
     chunk: ChunkCell,
-    recent: OnceLock<Box<Recent>>,
+    cache: OnceLock<Box<FieldCache>>,
 }
 
 impl EventLog {
@@ -96,14 +96,14 @@ impl EventLog {
     /// Writes a record of a few bytes that are ready, without a time of its own.
     #[inline]
     pub(crate) fn write_short(&self, kind: Kind, fields: ShortFields) {
-        self.write_recent(kind, |_| fields);
+        self.write_cached(kind, |_| fields);
     }
 
-    /// As [`write_short`](Self::write_short), with what the thread's [`Recent`] knows.
+    /// As [`write_short`](Self::write_short), with what the thread's [`FieldCache`] knows.
     #[inline]
-    pub(crate) fn write_recent(&self, kind: Kind, fields: impl FnOnce(&Recent) -> ShortFields) {
+    pub(crate) fn write_cached(&self, kind: Kind, fields: impl FnOnce(&FieldCache) -> ShortFields) {
         let left = self.on_track(|track| {
-            let fields = fields(track.recent());
+            let fields = fields(track.cache());
             let record = ShortRecord::new(kind, fields);
             (!track.chunk.get().is_some_and(|chunk| chunk.append_short(record))).then_some(fields)
         });
@@ -119,10 +119,10 @@ impl EventLog {
         });
     }
 
-    /// What this thread's records were about last. `None` once recording has ended.
+    /// What `act` finds in this thread's cache. `None` once recording has ended.
     #[inline]
-    pub(crate) fn recent<R>(&self, act: impl FnOnce(&Recent) -> R) -> Option<R> {
-        self.on_track(|track| act(track.recent()))
+    pub(crate) fn cached<R>(&self, act: impl FnOnce(&FieldCache) -> R) -> Option<R> {
+        self.on_track(|track| act(track.cache()))
     }
 
     /// Where this thread writes. `None` once recording has ended.
@@ -196,8 +196,8 @@ impl EventLog {
 
 impl Track {
     #[inline]
-    fn recent(&self) -> &Recent {
-        self.recent.get_or_init(Box::default)
+    fn cache(&self) -> &FieldCache {
+        self.cache.get_or_init(Box::default)
     }
 
     /// Starts anew, for a thread that has another record now.

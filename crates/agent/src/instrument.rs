@@ -12,7 +12,6 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 use crate::functions::Functions;
 use crate::helper::{HelperHandle, Task};
 use crate::hooks::HookNeed;
-use crate::instruments::exceptions::Exceptions;
 use crate::patterns::Redaction;
 use crate::values::types::Types;
 
@@ -40,17 +39,14 @@ pub(crate) trait Instrument: Send + Sync {
     fn hooks(&self) -> Option<HookNeed> {
         None
     }
-    /// What it wants done regularly on the helper thread; asked once. With `shared_hooks` more than one instrument has
-    /// [`hooks`](Self::hooks).
-    fn tasks(&self, shared_hooks: bool) -> Vec<Box<dyn Task>> {
+    /// It has [`hooks`](Self::hooks), and it is not the only one. Told before anything else is asked.
+    fn shares_hooks(&self) {}
+    /// What it wants done regularly on the helper thread; asked once.
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
     /// Itself, if it wants to hear every callback of its [`events`](Self::events); asked once.
     fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
-        None
-    }
-    /// Itself, if it is this one, which is told as those that have [`callbacks`](Self::callbacks) are; asked once.
-    fn exceptions(self: Arc<Self>) -> Option<Arc<Exceptions>> {
         None
     }
     /// In a forked child: let go of everything that is mapped. Async-signal-safe.

@@ -12,7 +12,9 @@ use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotoni
 
 use crate::functions::{Choice, Functions};
 use crate::helper::{HelperHandle, with_signals_blocked};
+use crate::hooks::HookNeed;
 use crate::instrument::{Context, Instrument};
+use crate::instruments::exceptions::Exceptions;
 use crate::instruments::{self, calls};
 use crate::patterns::{Redaction, WatchedFilter};
 use crate::program::ProgramNames;
@@ -25,6 +27,10 @@ pub(crate) struct Running {
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
     pub(crate) instruments: Vec<Arc<dyn Instrument>>,
+    /// Those of them that have hooks, and what for.
+    pub(crate) hooked: Vec<(HookNeed, Arc<dyn Instrument>)>,
+    /// One of them that is known by its type.
+    pub(crate) exceptions: Option<Arc<Exceptions>>,
     pub(crate) thread_names: Names,
     pub(crate) named_only_matter: bool,
 }
@@ -156,23 +162,21 @@ fn start_instruments(
         redact: Arc::new(Redaction::new(&request.redact, writer)),
     };
     let mut started = Vec::new();
-    let mut filled = request.clone();
+    let mut exceptions = None;
     let mut words = Vec::new();
     for instrument in &request.instruments {
-        let (instrument, word) = instruments::make(instrument, &context)?;
-        started.push(instrument);
-        words.push(word);
+        let made = instruments::make(instrument, &context)?;
+        started.push(made.instrument);
+        exceptions = exceptions.or(made.exceptions);
+        words.push(made.options);
     }
-    filled.instruments.clear();
-    filled.out = None;
-    filled.join = false;
-    words.extend(Some(filled.to_string()).filter(|rest| !rest.is_empty()));
+    words.extend(Some(beside_instruments(request)).filter(|rest| !rest.is_empty()));
     writer.instruments(given, &words.join(";"));
     if !threads::prepare(writer, helper.clone(), &started) {
         return Err("the C library has no thread key left".into());
     }
-    let hooked = started.iter().filter(|instrument| instrument.hooks().is_some()).count();
-    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks(hooked > 1)).collect();
+    let hooked = with_hooks(&started);
+    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks()).collect();
     tasks.push(Box::new(SystemNames::new(writer)));
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
@@ -181,9 +185,25 @@ fn start_instruments(
         functions,
         helper,
         instruments: started,
+        hooked,
+        exceptions,
         thread_names: Names::new(writer),
         named_only_matter: !request.filter.include.is_empty(),
     })
+}
+
+/// What was asked for beside the instruments and the place.
+fn beside_instruments(request: &Request) -> String {
+    Request { instruments: Vec::new(), out: None, join: false, ..request.clone() }.to_string()
+}
+
+/// Those that have hooks; each is told where it is not the only one.
+fn with_hooks(instruments: &[Arc<dyn Instrument>]) -> Vec<(HookNeed, Arc<dyn Instrument>)> {
+    let hooked: Vec<_> = instruments.iter().filter_map(|i| Some((i.hooks()?, Arc::clone(i)))).collect();
+    if hooked.len() > 1 {
+        hooked.iter().for_each(|(_, instrument)| instrument.shares_hooks());
+    }
+    hooked
 }
 
 /// What the functions' dictionary has to decide, from the request and from the options of `calls`.

@@ -12,29 +12,49 @@ use clrscope_recording::request::InstrumentRequest;
 
 use crate::hooks::{EntryPoints, HookNeed};
 use crate::instrument::{Context, Instrument};
+use exceptions::Exceptions;
+
+/// An instrument that has started.
+pub(crate) struct Started {
+    pub(crate) instrument: Arc<dyn Instrument>,
+    /// The same, if it is this one.
+    pub(crate) exceptions: Option<Arc<Exceptions>>,
+    /// Its options with every default filled in.
+    pub(crate) options: String,
+}
 
 /// Makes the instrument that was asked for.
 ///
 /// # Errors
 /// In words, when there is none of that name, an option is not understood, or it can't start.
-pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<(Arc<dyn Instrument>, String), String> {
+pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<Started, String> {
     match request.name.as_str() {
-        "calls" => started(calls::Options::parse(request)?, |options| calls::Calls::start(options, context)),
-        "flow" => started(flow::Options::parse(request)?, |options| flow::Flow::start(options, context)),
-        "events" => started(events::Options::parse(request)?, |options| events::Events::start(options, context)),
+        "calls" => {
+            let options = calls::Options::parse(request)?;
+            Ok(Started::new(calls::Calls::start(&options, context)?, options))
+        }
+        "flow" => {
+            let options = flow::Options::parse(request)?;
+            Ok(Started::new(flow::Flow::start(&options, context)?, options))
+        }
+        "events" => {
+            let options = events::Options::parse(request)?;
+            Ok(Started::new(events::Events::start(&options, context)?, options))
+        }
         "exceptions" => {
-            started(exceptions::Options::parse(request)?, |options| exceptions::Exceptions::start(options, context))
+            let options = exceptions::Options::parse(request)?;
+            let exceptions = Arc::new(Exceptions::start(&options, context)?);
+            let options = options.to_string();
+            Ok(Started { instrument: Arc::clone(&exceptions) as _, exceptions: Some(exceptions), options })
         }
         name => Err(format!("there is no instrument '{name}'; known: calls, flow, events, exceptions")),
     }
 }
 
-/// The instrument, and its options with every default filled in.
-fn started<O: ToString, I: Instrument + 'static>(
-    options: O,
-    start: impl FnOnce(&O) -> Result<I, String>,
-) -> Result<(Arc<dyn Instrument>, String), String> {
-    Ok((Arc::new(start(&options)?), options.to_string()))
+impl Started {
+    fn new(instrument: impl Instrument + 'static, options: impl ToString) -> Self {
+        Self { instrument: Arc::new(instrument), exceptions: None, options: options.to_string() }
+    }
 }
 
 /// The entry points that do everything the instruments want.

@@ -24,7 +24,7 @@ pub(crate) mod slow;
 mod stacks;
 mod unwind;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
@@ -35,7 +35,7 @@ use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
 
 use crate::functions::Functions;
 use crate::helper::Task;
-use crate::hooks::{self as shared_hooks, HookNeed};
+use crate::hooks::{self as all_hooks, HookNeed};
 use crate::instrument::{Context, Instrument};
 use crate::threads;
 
@@ -49,6 +49,7 @@ pub(crate) struct Calls {
     functions: Arc<Functions>,
     options: Options,
     sampler: Mutex<Option<sampler::Sampler>>,
+    shares_hooks: AtomicBool,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
 }
@@ -84,6 +85,7 @@ impl Calls {
             functions: Arc::clone(&context.functions),
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
+            shares_hooks: AtomicBool::new(false),
             suspension: AtomicU32::new(function::SUSPENDED),
         })
     }
@@ -131,10 +133,15 @@ impl Instrument for Calls {
         stacks::end(self.shared, record);
     }
 
-    fn tasks(&self, shared_hooks: bool) -> Vec<Box<dyn Task>> {
+    fn shares_hooks(&self) {
+        self.shares_hooks.store(true, Ordering::Relaxed);
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
         let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).take();
         // What a pair costs can be measured only where it does nothing else.
-        let sampler = sampler.map(|sampler| if shared_hooks { sampler } else { sampler.with_probe() });
+        let is_alone = !self.shares_hooks.load(Ordering::Relaxed);
+        let sampler = sampler.map(|sampler| if is_alone { sampler.with_probe() } else { sampler });
         sampler.into_iter().map(|sampler| Box::new(sampler) as Box<dyn Task>).collect()
     }
 
@@ -148,7 +155,7 @@ impl Instrument for Calls {
     }
 
     fn jit_finished(&self, _function: FunctionId) {
-        if !self.leave_runtime(function::JIT) && !shared_hooks::is_stopped() {
+        if !self.leave_runtime(function::JIT) && !all_hooks::is_stopped() {
             self.odd();
         }
     }

@@ -89,7 +89,7 @@ impl Instrument for Events {
         }
     }
 
-    fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![self.log.task()]
     }
 

@@ -96,7 +96,7 @@ impl Exceptions {
     fn write_function(&self, kind: Kind, function: FunctionId) {
         // Read first: what is found out across an unload is stored as of before it, and so not believed.
         let epoch = self.epoch.load(Ordering::Acquire);
-        self.log.write_recent(kind, |recent| recent.get(function.0, epoch, || self.function(function)));
+        self.log.write_cached(kind, |cache| cache.get(function.0, epoch, || self.function(function)));
     }
 
     #[cold]
@@ -112,7 +112,7 @@ impl Exceptions {
     /// What is written of something, from what this thread remembers where it can. `None` once recording has ended.
     fn known(&self, id: usize, find: impl FnOnce() -> ShortFields) -> Option<ShortFields> {
         let epoch = self.epoch.load(Ordering::Acquire);
-        self.log.recent(|recent| recent.get(id, epoch, find))
+        self.log.cached(|cache| cache.get(id, epoch, find))
     }
 
     /// Functions and code are gone; their identifiers and addresses may be used again.
@@ -185,12 +185,8 @@ impl Instrument for Exceptions {
         events | Events::ENABLE_STACK_SNAPSHOT | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
-    fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![self.log.task(), Box::new(CountDropped(self.writer))]
-    }
-
-    fn exceptions(self: Arc<Self>) -> Option<Arc<Exceptions>> {
-        Some(self)
     }
 
     fn detach_in_child(&self) {

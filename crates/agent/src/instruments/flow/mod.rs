@@ -102,7 +102,7 @@ impl Instrument for Flow {
         Some(HookNeed::Flow)
     }
 
-    fn tasks(&self, _shared_hooks: bool) -> Vec<Box<dyn Task>> {
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![Box::new(Keeper { ring: self.ring, writer: self.writer, overwritten: 0, stalled_ns: 0, stop_rounds: 0 })]
     }
 

@@ -1,4 +1,4 @@
-//! What a thread's records were about last: most programs throw along the same few paths.
+//! How what a thread's records were about is written: most programs throw along the same few paths.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -7,9 +7,9 @@ use clrscope_recording::events::ShortFields;
 /// Things that are remembered. A power of two.
 const SLOTS: usize = 128;
 
-/// Functions and classes, which all lie at different places in memory, as they are written. Only its thread
-/// uses it; the atomics make it shareable, not shared.
-pub(crate) struct Recent {
+/// The written form of functions and classes by their identifiers, which all lie at different places in memory.
+/// Only its thread uses it; the atomics make it shareable, not shared.
+pub(crate) struct FieldCache {
     slots: [Slot; SLOTS],
 }
 
@@ -20,13 +20,13 @@ struct Slot {
     fields: AtomicU64,
 }
 
-impl Default for Recent {
+impl Default for FieldCache {
     fn default() -> Self {
         Self { slots: std::array::from_fn(|_| Slot::default()) }
     }
 }
 
-impl Recent {
+impl FieldCache {
     #[inline]
     fn slot(&self, id: usize) -> &Slot {
         // Descriptions of methods and classes lie 8 bytes apart at least, often at round distances.
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn what_was_unloaded_is_asked_for_again() {
-        let recent = Recent::default();
+        let cache = FieldCache::default();
         let ask = |id, epoch, answer| {
             let mut asked = false;
-            let found = recent.get(id, epoch, || {
+            let found = cache.get(id, epoch, || {
                 asked = true;
                 ShortFields::numbered(Tag::FUNCTION, answer)
             });
