@@ -2,40 +2,12 @@
 //! reading them. `cargo run --release -p clrscope-recording --features testing --example open_cost`
 #![expect(clippy::print_stdout, reason = "an example that prints what it measured")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use clrscope_recording::model::{Clock, Recording};
+use clrscope_recording::testing::allocator::{self, Counting};
 use clrscope_recording::testing::synthetic::{Shape, write_directory};
-
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        PEAK.fetch_max(NOW.fetch_add(size, Relaxed) + size, Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -68,7 +40,7 @@ fn pack(from: &str, to: &str, copies: &str) {
     let started = Instant::now();
     let mut file = std::io::BufWriter::new(std::fs::File::create(to).expect("a file"));
     let report = clrscope_recording::pack::write(&recording, &mut file).expect("a packed file");
-    let peak = PEAK.load(Relaxed) >> 20;
+    let peak = allocator::so_far() >> 20;
     println!(
         "packed {} MB, {} nodes, {:.2?}, heap peak {peak} MB",
         report.bytes >> 20,
@@ -81,12 +53,12 @@ fn measure(path: &Path) {
     let started = Instant::now();
     let recording = clrscope_recording::open(path).expect("a recording");
     let opened = started.elapsed();
-    let heap = PEAK.load(Relaxed) >> 20;
+    let heap = allocator::so_far() >> 20;
     assert!(recording.problems.is_empty(), "{:?}", recording.problems);
     println!("open {opened:.2?}, heap peak {heap} MB, {}", resident());
     let started = Instant::now();
     let (nodes, calls, wall) = load_all(&recording);
-    let heap = PEAK.load(Relaxed) >> 20;
+    let heap = allocator::so_far() >> 20;
     println!("all trees {:.2?}, heap peak {heap} MB, {}", started.elapsed(), resident());
     println!("nodes {nodes}, calls {calls}, wall {wall}");
 }

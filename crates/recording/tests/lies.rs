@@ -11,11 +11,11 @@ use clrscope_recording::model::{
     CallTreeBuilder, Clock, Function, HookCost, Node, NodeFlags, NodeTime, PairCost, Process, ROOT, Recording, Thread,
     TreeSource,
 };
+use clrscope_recording::testing::allocator::{self, Counting};
 use clrscope_recording::testing::fuzzing::load_all;
 use clrscope_recording::testing::mutate::rewrite;
 use clrscope_recording::testing::synthetic::{Shape, trim, write_directory};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter};
-use common::allocator::{Counting, peak};
 use common::{packed, unpacked};
 
 #[global_allocator]
@@ -44,7 +44,7 @@ fn recording(functions: usize, threads: Vec<TreeSource>) -> Recording {
 /// The memory it takes to read all of a packed file, in multiples of its size.
 fn multiple(bytes: &[u8]) -> (Recording, f64) {
     let started = Instant::now();
-    let (recording, memory) = peak(|| {
+    let (recording, memory) = allocator::of_thread(|| {
         let recording = unpacked(bytes).expect("its start is right");
         load_all(&recording);
         recording
@@ -57,14 +57,15 @@ fn multiple(bytes: &[u8]) -> (Recording, f64) {
 fn content_that_compresses_without_end_takes_a_bounded_multiple() {
     let none = NodeTime::default();
     let some = NodeTime { wall_ns: 1, cpu_ns: 1 };
-    for (what, recording) in [
-        ("functions without names", recording(200_000, Vec::new())),
-        ("a flat tree", recording(1, vec![tree_of(400_000, false, none)])),
-        ("a deep tree", recording(1, vec![tree_of(400_000, true, none)])),
-        ("a tree full of time", recording(1, vec![tree_of(400_000, true, some)])),
+    // Measured: 26, 36, 50 and 69 times.
+    for (what, most, recording) in [
+        ("functions without names", 32.0, recording(200_000, Vec::new())),
+        ("a flat tree", 45.0, recording(1, vec![tree_of(400_000, false, none)])),
+        ("a deep tree", 60.0, recording(1, vec![tree_of(400_000, true, none)])),
+        ("a tree full of time", 80.0, recording(1, vec![tree_of(400_000, true, some)])),
     ] {
         let (_, multiple) = multiple(&packed(&recording));
-        assert!(multiple < 80.0, "{what}: {multiple:.0} times its size");
+        assert!(multiple < most, "{what}: {multiple:.0} times its size");
     }
 }
 
@@ -73,7 +74,7 @@ fn a_section_that_claims_a_giant_content_is_refused_before_room_is_made() {
     let small = packed(&recording(3, vec![tree_of(10, true, NodeTime::default())]));
     for plain in [1 << 20, 1 << 32, u64::MAX] {
         let bytes = rewrite(&small, &mut |claims, _| claims.plain = plain);
-        let (read, memory) = peak(|| unpacked(&bytes).expect("its start is right"));
+        let (read, memory) = allocator::of_thread(|| unpacked(&bytes).expect("its start is right"));
         assert!(memory < 1 << 20, "{memory}");
         assert!(read.problems.iter().all(|p| p.what.contains("than its size allows")), "{:?}", read.problems);
     }
@@ -87,7 +88,7 @@ fn a_tree_that_claims_more_nodes_than_it_has_bytes_is_refused() {
             claims.count = u32::MAX;
         }
     });
-    let (read, memory) = peak(|| {
+    let (read, memory) = allocator::of_thread(|| {
         let read = unpacked(&bytes).expect("its start is right");
         load_all(&read);
         read
@@ -117,7 +118,7 @@ fn an_index_far_away_makes_no_room_for_what_is_between() {
                     claims.item = far;
                 }
             });
-            let (read, memory) = peak(|| unpacked(&bytes).expect("its start is right"));
+            let (read, memory) = allocator::of_thread(|| unpacked(&bytes).expect("its start is right"));
             assert!(memory < 1 << 20, "{memory}");
             assert!(!read.problems.is_empty(), "kind {kind} at {far} went unnoticed");
         }
@@ -152,7 +153,8 @@ fn read_changed(clock: Clock, change: impl FnOnce(&mut [u8], &mut [u8])) -> (usi
     put("tree.seg", &tree);
     put("threads.seg", &threads);
     let started = Instant::now();
-    let (nodes, memory) = peak(|| load_all(&clrscope_recording::open(Path::new(&name)).expect("a recording")));
+    let (nodes, memory) =
+        allocator::of_thread(|| load_all(&clrscope_recording::open(Path::new(&name)).expect("a recording")));
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     (nodes, memory, tree.len() - HEADER_BYTES)
 }

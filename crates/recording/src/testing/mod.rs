@@ -1,5 +1,6 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
+pub mod allocator;
 pub mod chunk;
 pub mod drawn;
 pub mod fuzzing;

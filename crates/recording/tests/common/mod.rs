@@ -1,7 +1,6 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses another part of it")]
 
-pub(crate) mod allocator;
 pub(crate) mod arbitrary;
 
 use clrscope_recording::model::Recording;
