@@ -253,6 +253,7 @@ impl Task for KeepAhead {
 mod tests {
     use super::*;
     use clrscope_recording::events::Records;
+    use clrscope_recording::layout::instrument;
     use clrscope_recording::writer::ProcessRecord;
 
     #[test]
@@ -271,7 +272,8 @@ mod tests {
         };
         let writer: &'static ProcessWriter =
             Box::leak(Box::new(ProcessWriter::create(&recording, &process).expect("a folder for the process")));
-        let log = EventLog::create_in(writer, HelperHandle::new(), start_ns, "exceptions", 1 << 20).expect("a log");
+        let log =
+            EventLog::create_in(writer, HelperHandle::new(), start_ns, instrument::EXCEPTIONS, 1 << 20).expect("a log");
         let message = "x".repeat(3 * FIRST_CHUNK as usize);
         log.write(Kind::EXCEPTION_THROWN, &[(Tag::MESSAGE, message.as_str().into())]);
         log.write(Kind::EXCEPTION_CATCHER_LEAVE, &[]);

@@ -4,14 +4,12 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::process::Command;
-use std::time::Duration;
 
 use clrscope_analysis::{FlowKind, FlowLog, Query, ThreadSelector};
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Expectations, each_runtime};
 use support::flow::FlowSums;
-use support::{compare, known, record_with, under_agent};
+use support::{compare, known, record, record_with};
 
 /// Alone, and with either clock of `calls`.
 const REQUESTS: [&str; 3] = ["flow", "calls;flow:all", "flow:all;calls:clock=tsc"];
@@ -163,45 +161,36 @@ fn a_forked_child_never_writes_its_parents_events() {
     });
 }
 
-#[test]
-fn kill_at_any_moment_loses_no_event() {
-    each_runtime(|runtime| {
-        let folder = clrscope_testkit::scratch();
-        let out = folder.path().join("run.clrs.d");
-        let mut command = Command::new("timeout");
-        command.args(["--signal=KILL", "0.5"]).args(runtime.words(&clrscope_testkit::fixture("Counter")));
-        command.args(["1000000000000", "1000"]);
-        runtime.prepare(&mut command);
-        under_agent(&mut command, "flow:all;include=[Counter]*", &out);
-        let finished = clrscope_testkit::run_within(command, Duration::from_secs(60));
-        let text = finished.stdout_text();
-        let said = text.lines().filter_map(|line| line.strip_prefix("count ")?.trim().parse::<u64>().ok()).next_back();
-        let (Some(said), Ok(recording)) = (said, clrscope_recording::open(&out)) else { return };
-        let found = counts(&recording).get("Counter.Program::Step").copied().unwrap_or(0);
-        assert!((said..=said + 1000).contains(&found), "said {said}, recorded {found} on {}", runtime.version);
+/// Rows of the main thread, in order; how many, and the last.
+fn rows(recording: &Recording) -> (u64, Option<(FlowKind, String, u32)>) {
+    let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
+    let (mut rows, mut last, mut last_ns) = (0, None, 0);
+    let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
+        assert!(row.time_ns >= last_ns, "time runs backwards at {row:?}");
+        last_ns = row.time_ns;
+        rows += 1;
+        last = Some((row.kind, row.function.name().to_owned(), row.depth));
+        Ok(())
     });
+    (rows, last)
 }
 
+/// Every event is either there or counted as lost, whatever stands between the events: nothing, registers, values.
 #[test]
-fn a_ring_keeps_the_end_and_says_what_it_lost() {
+fn a_ring_keeps_the_end_and_counts_the_events_it_lost() {
     each_runtime(|runtime| {
-        let run = record_with(runtime, "Recursion", "flow:last=1MiB;include=[Recursion]*", &[]);
-        assert_eq!(run.finished.code(), 0);
-        let losses = &run.recording.processes[0].losses;
-        let [loss] = losses.as_slice() else { panic!("{losses:?} on {}", runtime.version) };
-        assert_eq!(loss.reason, LossReason::RingOverwritten);
-        let log = FlowLog::open(&run.recording, &Query::default(), None).expect("flow was recorded");
-        let (mut rows, mut last, mut last_ns) = (0_u64, None, 0);
-        let Ok(_) = log.walk(|row| -> Result<(), std::convert::Infallible> {
-            assert!(row.time_ns >= last_ns, "time runs backwards at {row:?}");
-            last_ns = row.time_ns;
-            rows += 1;
-            last = Some((row.kind, row.function.name().to_owned(), row.depth));
-            Ok(())
-        });
-        assert_eq!(last, Some((FlowKind::Leave, "Recursion.Program::Main".to_owned(), 0)), "{}", runtime.version);
-        // Every event is either there or counted as lost; the last chunk may not be full.
-        let truth: u64 = Expectations::parse(&run.finished.stdout_text()).calls.values().sum();
-        assert!(rows > 30_000 && rows + loss.count >= 2 * truth, "{rows} + {} of {truth} calls", loss.count);
+        let (all, _) = rows(&record(runtime, "Recursion", "flow:all;include=[Recursion]*").recording);
+        for (options, least) in [("", 30_000), (",args", 5_000)] {
+            let run = record(runtime, "Recursion", &format!("flow:last=1MiB{options};include=[Recursion]*"));
+            let place = format!("flow:last=1MiB{options} on {}", runtime.version);
+            assert_eq!(run.finished.code(), 0, "{place}");
+            let losses = &run.recording.processes[0].losses;
+            let [loss] = losses.as_slice() else { panic!("{losses:?} with {place}") };
+            assert_eq!(loss.reason, LossReason::RingOverwritten, "{place}");
+            let (kept, last) = rows(&run.recording);
+            assert_eq!(last, Some((FlowKind::Leave, "Recursion.Program::Main".to_owned(), 0)), "{place}");
+            assert!(kept > least, "{kept} with {place}");
+            assert_eq!(kept + loss.count, all, "{kept} kept and {} lost with {place}", loss.count);
+        }
     });
 }

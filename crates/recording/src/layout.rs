@@ -187,6 +187,26 @@ pub mod flow {
     /// The result of the `async` method whose code runs in the activation with this `SP`: [`VALUES`] with it follow.
     /// Where the activation ended just before by a tail call, that call was the one that set the result.
     pub const RESULT: u32 = OTHER | 5;
+
+    /// How many bytes of registers follow the event whose `WHAT` this is.
+    #[must_use]
+    pub const fn register_bytes(what: u32) -> usize {
+        if what & KIND == OTHER { 0 } else { (what >> REGISTERS & 7) as usize * BYTES }
+    }
+
+    /// How many calls begin and end in the events of a chunk.
+    #[must_use]
+    pub fn calls_in(events: &[u8]) -> u64 {
+        let (mut calls, mut rest) = (0, events);
+        while rest.len() >= BYTES {
+            let what = super::u32_at(rest, WHAT);
+            calls += u64::from(what & KIND != OTHER);
+            let values = if what == VALUES { u64::from(super::u32_at(rest, SP)) } else { 0 };
+            let whole = (BYTES + register_bytes(what)) as u64 + values.next_multiple_of(BYTES as u64);
+            rest = usize::try_from(whole).ok().and_then(|whole| rest.get(whole..)).unwrap_or_default();
+        }
+        calls
+    }
 }
 
 /// Values of the program as they stand in [`flow::VALUES`]: a tag of one byte, then what the tag says.

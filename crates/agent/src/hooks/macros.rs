@@ -23,25 +23,45 @@ macro_rules! restore_arguments {
     };
 }
 
+/// The way out of an enter hook to a function, unless recording has ended. `$label` is where the fast path jumps to,
+/// `$arguments` puts what the function takes into its registers; `rsp` then points at what was saved.
+macro_rules! enter_slow_after {
+    ($label:literal, $arguments:literal, $function:literal) => {
+        concat!(
+            $label,
+            "cmp byte ptr [rip + clrscope_stopped], 0\n",
+            "jne 10f\n",
+            $crate::hooks::macros::save_arguments!(),
+            $arguments,
+            "call ",
+            $function,
+            "\n",
+            $crate::hooks::macros::restore_arguments!(),
+            "10:\n",
+            "ret\n",
+        )
+    };
+}
+
 /// The way out of a leave or tail call hook to a function that takes the caller's stack pointer, which stands in `rsi`.
-/// Only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
 macro_rules! leave_slow {
     ($function:literal) => {
-        $crate::hooks::macros::leave_slow_after!("mov rdi, rsi\n", $function)
+        $crate::hooks::macros::leave_slow_after!("9:\n", "mov rdi, rsi\n", $function)
     };
 }
 
 /// The same for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
-        $crate::hooks::macros::leave_slow_after!("", $function)
+        $crate::hooks::macros::leave_slow_after!("9:\n", "", $function)
     };
 }
 
+/// As [`enter_slow_after`], out of a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1` may hold something.
 macro_rules! leave_slow_after {
-    ($arguments:literal, $function:literal) => {
+    ($label:literal, $arguments:literal, $function:literal) => {
         concat!(
-            "9:\n",
+            $label,
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 10f\n",
             "push rax\npush rdx\npush rcx\n",
@@ -60,4 +80,4 @@ macro_rules! leave_slow_after {
     };
 }
 
-pub(crate) use {leave_slow, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
+pub(crate) use {enter_slow_after, leave_slow, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};

@@ -69,7 +69,6 @@ impl<'a> Iterator for Events<'a> {
             let (event, rest) = self.rest.split_at_checked(flow::BYTES)?;
             let (ticks, word, sp) = (u64_at(event, flow::TICKS), u32_at(event, flow::WHAT), u32_at(event, flow::SP));
             let function = word & flow::FUNCTION;
-            let pairs = if word & flow::KIND == flow::OTHER { 0 } else { word >> flow::REGISTERS & 7 };
             let what = match (word & flow::KIND, word) {
                 (flow::ENTER, _) => What::Enter(function),
                 (flow::LEAVE, _) => What::Leave(function),
@@ -88,7 +87,7 @@ impl<'a> Iterator for Events<'a> {
                     continue;
                 }
             };
-            let (registers, rest) = rest.split_at_checked(pairs as usize * flow::BYTES)?;
+            let (registers, rest) = rest.split_at_checked(flow::register_bytes(word))?;
             self.rest = rest;
             let values = self.values().unwrap_or(&[]);
             return Some(Raw { ticks, what, sp, values, registers });

@@ -48,7 +48,7 @@ pub enum LossReason {
     LateWrites = 13,
     /// The helper thread could not look at the threads in time; the share of that time is uncertain.
     SamplerLate = 14,
-    /// Events were overwritten by newer ones in the ring.
+    /// Begins and ends of calls were overwritten by newer ones in the ring of `flow`.
     RingOverwritten = 15,
     /// An event found no place.
     EventDropped = 16,
@@ -127,7 +127,7 @@ impl LossReason {
             Self::AbruptEnd => "the process ended without a word; everything up to then is here",
             Self::LateWrites => "disk space could not be promised; written out late",
             Self::SamplerLate => "looks at the threads came late; that time is attributed coarsely",
-            Self::RingOverwritten => "older events were overwritten by newer ones, as the ring is meant to",
+            Self::RingOverwritten => "begins and ends of calls were overwritten by newer ones, as the ring is meant to",
             Self::EventDropped => "events found no place",
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",

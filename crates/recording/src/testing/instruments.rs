@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::events::{Encoder, Kind, Tag, Thing};
-use crate::layout::{chunk, flow, function, value};
+use crate::layout::{chunk, flow, function, instrument, value};
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -12,9 +12,13 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let calls: Vec<Vec<u8>> = (1..=2).map(calls).collect();
     let every = event_records(Kind::all());
     let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind::EXCEPTION_STACK, Kind(250)].into_iter());
-    for (instrument, chunks) in
-        [("flow", calls), ("flow-types", vec![types()]), ("events", vec![every]), ("exceptions", vec![thrown])]
-    {
+    let all = [
+        (instrument::FLOW, calls),
+        (instrument::FLOW_TYPES, vec![types()]),
+        (instrument::EVENTS, vec![every]),
+        (instrument::EXCEPTIONS, vec![thrown]),
+    ];
+    for (instrument, chunks) in all {
         let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
         for (thread, bytes) in (0..).zip(&chunks) {
             let chunk = store.take(thread, chunk::GRAIN, monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -16,9 +16,9 @@ use crate::layout::{chunk, kind};
 /// What becomes of events when the limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The first ones stay: [`EventStore::take`] gives nothing more.
+    /// The first ones stay.
     First,
-    /// The last ones stay: the oldest finished chunk is used again.
+    /// The last ones stay: finished chunks are used again by [`EventStore::take_oldest`].
     Last,
 }
 
@@ -29,8 +29,6 @@ pub struct EventStore {
     space: Growing,
     keep: Keep,
     sequence: AtomicU64,
-    reused: AtomicU64,
-    overwritten: AtomicU64,
     /// Chunks that may be used again, oldest first.
     finished: Mutex<VecDeque<Chunk>>,
 }
@@ -46,14 +44,7 @@ impl EventStore {
         let space = Growing::new(segment, limit, 0);
         // A ring never has more chunks than this, so finishing one never allocates.
         let most = if keep == Keep::Last { space.limit() / chunk::GRAIN } else { 0 };
-        Ok(Self {
-            space,
-            keep,
-            sequence: AtomicU64::new(1),
-            reused: AtomicU64::new(0),
-            overwritten: AtomicU64::new(0),
-            finished: Mutex::new(VecDeque::with_capacity(most)),
-        })
+        Ok(Self { space, keep, sequence: AtomicU64::new(1), finished: Mutex::new(VecDeque::with_capacity(most)) })
     }
 
     /// The mapped file.
@@ -66,18 +57,6 @@ impl EventStore {
     #[must_use]
     pub fn used(&self) -> usize {
         self.space.used()
-    }
-
-    /// How often a chunk was used again, its old events lost.
-    #[must_use]
-    pub fn reused(&self) -> u64 {
-        self.reused.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of events that were lost because their chunk was used again.
-    #[must_use]
-    pub fn overwritten(&self) -> u64 {
-        self.overwritten.load(Ordering::Relaxed)
     }
 
     /// Bytes of chunks there can be.
@@ -99,19 +78,22 @@ impl EventStore {
     }
 
     /// An empty chunk for the thread with this serial number (0 for none), of about `bytes` bytes, head
-    /// included; one that is used again has the size it always had. `mono_ns` is now. `None` when
-    /// nothing is backed yet or the limit is reached: the caller counts what it drops.
+    /// included. `mono_ns` is now. `None` when nothing is backed yet or the limit is reached: the caller counts
+    /// what it drops.
     #[must_use]
     pub fn take(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
-        let chunk = self.bump(self.rounded(bytes)).or_else(|| self.reuse())?;
+        let chunk = self.bump(self.rounded(bytes))?;
         chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
         Some(chunk)
     }
 
-    /// The same, but never a chunk that is used again: for who would rather wait for the disk.
+    /// In a ring the chunk that was finished first, empty and of the size it always had, for the thread with this
+    /// serial number (0 for none). `last_look` is given the events that are lost with it; `mono_ns` is now.
     #[must_use]
-    pub fn take_fresh(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
-        let chunk = self.bump(self.rounded(bytes))?;
+    pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(&[u8])) -> Option<Chunk> {
+        let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+        // SAFETY: so much was published of a chunk that stays mapped, and nobody writes what is finished.
+        last_look(unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used().min(chunk.room())) });
         chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
         Some(chunk)
     }
@@ -125,16 +107,6 @@ impl EventStore {
         // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of it is backed.
         let chunk = unsafe { Chunk::from_address(address) };
         chunk.u32(chunk::BYTES).store(bytes as u32, Ordering::Relaxed);
-        Some(chunk)
-    }
-
-    fn reuse(&self) -> Option<Chunk> {
-        if self.keep == Keep::First {
-            return None;
-        }
-        let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
-        self.reused.fetch_add(1, Ordering::Relaxed);
-        self.overwritten.fetch_add(chunk.used() as u64, Ordering::Relaxed);
         Some(chunk)
     }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use clr_profiler::{Events as Mask, FunctionId, HResult, Profiler};
 use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::dictionary::Dictionary;
@@ -40,7 +41,7 @@ impl Events {
     /// # Errors
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
-        let log = EventLog::create(context, "events", options.max_bytes)?;
+        let log = EventLog::create(context, instrument::EVENTS, options.max_bytes)?;
         for remark in options.remarks() {
             context.writer.fact(monotonic_ns(), remark);
         }

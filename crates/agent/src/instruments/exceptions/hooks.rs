@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::arguments;
 use crate::boundary::guard;
 use crate::hooks::EntryPoints;
-use crate::hooks::macros::{restore_arguments, save_arguments};
+use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
 use crate::values::entered::Entered;
 use crate::values::plan::plan_of;
@@ -17,56 +17,25 @@ use crate::values::plan::plan_of;
 /// Whether `calls` runs too.
 static WITH_CALLS: AtomicBool = AtomicBool::new(false);
 
-/// Saves what a call that ends may hold in registers, calls, restores.
-macro_rules! at_end {
-    ($function:literal) => {
-        concat!(
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 20f\n",
-            "push rax\npush rdx\npush rcx\n",
-            "sub rsp, 32\n",
-            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
-            "mov rdi, rsi\n",
-            "call ",
-            $function,
-            "\n",
-            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
-            "add rsp, 32\n",
-            "pop rcx\npop rdx\npop rax\n",
-            "20:\n",
-            "ret\n",
-        )
-    };
-}
-
 global_asm!(
     ".text",
     ".p2align 6",
     ".hidden clrscope_enter_kept",
     ".globl clrscope_enter_kept",
     "clrscope_enter_kept:",
-    "cmp byte ptr [rip + clrscope_stopped], 0",
-    "jne 20f",
-    save_arguments!(),
-    "mov edi, r14d",
-    "mov rsi, r15",
-    "mov rdx, rsp",
-    "call {enter}",
-    restore_arguments!(),
-    "20:",
-    "ret",
+    enter_slow_after!("", "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{enter}"),
 
     ".p2align 6",
     ".hidden clrscope_leave_kept",
     ".globl clrscope_leave_kept",
     "clrscope_leave_kept:",
-    at_end!("{leave}"),
+    leave_slow!("{leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_kept",
     ".globl clrscope_tailcall_kept",
     "clrscope_tailcall_kept:",
-    at_end!("{tailcall}"),
+    leave_slow!("{tailcall}"),
 
     enter = sym enter,
     leave = sym leave,

@@ -26,6 +26,7 @@ use clr_profiler::{
     ProfilerInfo, Result, Setup,
 };
 use clrscope_recording::events::{Kind, ShortFields, Tag};
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -71,7 +72,7 @@ impl Exceptions {
     /// # Errors
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
-        let log = EventLog::create(context, "exceptions", options.max_bytes)?;
+        let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
         let stacks = Stacks::new(options.frames, options.walk, options.arguments);
         Ok(Self {
             info: context.info.clone(),
@@ -157,7 +158,7 @@ impl Exceptions {
 fn types(context: &Context) -> std::result::Result<&'static Types, String> {
     let store = context
         .writer
-        .create_events("flow-types", TYPES_BYTES, Keep::First)
+        .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
         .map_err(|error| format!("no memory for types: {error}"))?;
     // Numbers in registers are values like all others here: nothing is stored at once.
     Ok(Types::publish(&context.info, store, context.redact.clone(), false))

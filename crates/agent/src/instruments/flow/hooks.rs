@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use clrscope_recording::layout::{chunk, flow, thread};
 
 use crate::hooks::EntryPoints;
-use crate::hooks::macros::{leave_slow_both, restore_arguments, save_arguments};
+use crate::hooks::macros::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
 use crate::instruments::calls::hooks::{
     carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
 };
@@ -100,20 +100,7 @@ macro_rules! time_at_leave {
 /// An enter that the fast path can't do.
 macro_rules! enter_slow_both {
     ($function:literal) => {
-        concat!(
-            "19:\n",
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 20f\n",
-            save_arguments!(),
-            "mov rdi, r14\n",
-            "mov rsi, r15\n",
-            "call ",
-            $function,
-            "\n",
-            restore_arguments!(),
-            "20:\n",
-            "ret\n",
-        )
+        enter_slow_after!("19:\n", "mov rdi, r14\nmov rsi, r15\n", $function)
     };
 }
 
@@ -210,43 +197,13 @@ macro_rules! leave_registers {
 /// That other way for everything else: all saved, and the place where it is.
 macro_rules! enter_values {
     ($label:literal) => {
-        concat!(
-            $label,
-            ":\n",
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 20f\n",
-            save_arguments!(),
-            "mov edi, r14d\n",
-            "mov rsi, r15\n",
-            "mov rdx, rsp\n",
-            "call {values_enter}\n",
-            restore_arguments!(),
-            "20:\n",
-            "ret\n",
-        )
+        enter_slow_after!($label, "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{values_enter}")
     };
 }
 
 macro_rules! leave_values {
     ($label:literal, $function:literal) => {
-        concat!(
-            $label,
-            ":\n",
-            "cmp byte ptr [rip + clrscope_stopped], 0\n",
-            "jne 20f\n",
-            "push rax\npush rdx\npush rcx\n",
-            "sub rsp, 32\n",
-            "movdqu [rsp], xmm0\nmovdqu [rsp + 16], xmm1\n",
-            "mov rdx, rsp\n",
-            "call ",
-            $function,
-            "\n",
-            "movdqu xmm0, [rsp]\nmovdqu xmm1, [rsp + 16]\n",
-            "add rsp, 32\n",
-            "pop rcx\npop rdx\npop rax\n",
-            "20:\n",
-            "ret\n",
-        )
+        leave_slow_after!($label, "mov rdx, rsp\n", $function)
     };
 }
 
@@ -284,7 +241,7 @@ macro_rules! leave_sampled {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
-            leave_values!("18", $values),
+            leave_values!("18:\n", $values),
         )
     };
 }
@@ -317,7 +274,7 @@ macro_rules! leave_tsc {
             "mov [r10], r11\n",
             "ret\n",
             leave_slow_both!($slow),
-            leave_values!("18", $values),
+            leave_values!("18:\n", $values),
         )
     };
 }
@@ -336,19 +293,19 @@ global_asm!(
     "ret",
     enter_slow_both!("{enter}"),
     enter_registers!(),
-    enter_values!("17"),
+    enter_values!("17:\n"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow",
     ".globl clrscope_leave_flow",
     "clrscope_leave_flow:",
-    leave_alone!("0x40000000", "{leave}", leave_registers!(), "17", "{values_leave}"),
+    leave_alone!("0x40000000", "{leave}", leave_registers!(), "17:\n", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow",
     ".globl clrscope_tailcall_flow",
     "clrscope_tailcall_flow:",
-    leave_alone!("0x80000000", "{tailcall}", "", "18", "{values_tailcall}"),
+    leave_alone!("0x80000000", "{tailcall}", "", "18:\n", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_sampled",
@@ -366,7 +323,7 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
-    enter_values!("18"),
+    enter_values!("18:\n"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_sampled",
@@ -405,7 +362,7 @@ global_asm!(
     carry_slow!(),
     enter_slow!(),
     enter_slow_both!("{enter_both}"),
-    enter_values!("18"),
+    enter_values!("18:\n"),
 
     ".p2align 6",
     ".hidden clrscope_leave_flow_tsc",

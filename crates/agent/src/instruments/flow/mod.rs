@@ -20,7 +20,7 @@ pub(crate) mod values;
 use std::sync::atomic::Ordering;
 
 use clr_profiler::{Events, FunctionId, ProfilerInfo};
-use clrscope_recording::layout::{flow, thread};
+use clrscope_recording::layout::{flow, instrument, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
@@ -58,7 +58,7 @@ impl Flow {
         };
         let writer = context.writer;
         let store = writer
-            .create_events("flow", limit.unwrap_or(ALL_BYTES), keep)
+            .create_events(instrument::FLOW, limit.unwrap_or(ALL_BYTES), keep)
             .map_err(|error| format!("no memory for events: {error}"))?;
         // At once, as the start of a program makes more events than any other millisecond. A refusal is
         // counted where an event finds no place.
@@ -70,7 +70,7 @@ impl Flow {
                 values::configure(taken == Args::Types);
                 entered::open_objects(options.depth);
                 let store = writer
-                    .create_events("flow-types", TYPES_BYTES, Keep::First)
+                    .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
                     .map_err(|error| format!("no memory for types: {error}"))?;
                 Some(Types::publish(&context.info, store, context.redact.clone(), taken == Args::Values))
             }
@@ -103,7 +103,7 @@ impl Instrument for Flow {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![Box::new(Keeper { ring: self.ring, writer: self.writer, overwritten: 0, stalled_ns: 0, stop_rounds: 0 })]
+        vec![Box::new(Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 })]
     }
 
     fn detach_in_child(&self) {
@@ -172,11 +172,10 @@ impl Instrument for Flow {
     }
 }
 
-/// The helper thread's part: memory ahead of need, and what was lost.
+/// The helper thread's part: memory ahead of need, and a word where that was not enough.
 struct Keeper {
     ring: &'static Ring,
     writer: &'static ProcessWriter,
-    overwritten: u64,
     stalled_ns: u64,
     stop_rounds: u32,
 }
@@ -188,11 +187,6 @@ impl Task for Keeper {
     }
 
     fn slow_tick(&mut self, now: u64) {
-        let overwritten = self.ring.store().overwritten() / flow::BYTES as u64;
-        if overwritten > self.overwritten {
-            self.writer.state().lose(LossReason::RingOverwritten, overwritten - self.overwritten, now);
-            self.overwritten = overwritten;
-        }
         self.tell_stalls(now);
     }
 

@@ -167,12 +167,19 @@ impl Ring {
         let serial = record.serial();
         let chunk = self
             .store
-            .take_fresh(serial, self.chunk_bytes, now)
+            .take(serial, self.chunk_bytes, now)
             .or_else(|| self.wait_for_fresh(serial, now))
-            .or_else(|| self.store.take(serial, self.chunk_bytes, now))?;
+            .or_else(|| self.take_oldest(serial, now))?;
         record.u64(thread::FLOW_CHUNK).store(chunk.address() as u64, Ordering::Relaxed);
         record.u32(thread::FLOW_ROOM).store(chunk.room() as u32, Ordering::Relaxed);
         Some(chunk)
+    }
+
+    /// Takes the oldest chunk once more, and counts what it held.
+    fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
+        self.store.take_oldest(serial, now, |bytes| {
+            self.writer.state().lose(LossReason::RingOverwritten, flow::calls_in(bytes), now);
+        })
     }
 
     /// Sleeps until the helper thread has backed more, for a bounded time; not where the limit is reached.
@@ -191,7 +198,7 @@ impl Ring {
             // Not a yield: the helper thread may need this processor.
             // SAFETY: reads one timespec.
             unsafe { libc::nanosleep(&NAP, std::ptr::null_mut()) };
-            found = self.store.take_fresh(serial, self.chunk_bytes, monotonic_ns());
+            found = self.store.take(serial, self.chunk_bytes, monotonic_ns());
         }
         self.stalls.fetch_add(1, Ordering::Relaxed);
         self.stalled_ns.fetch_add(monotonic_ns().saturating_sub(now), Ordering::Relaxed);
