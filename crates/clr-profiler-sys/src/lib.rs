@@ -48,3 +48,8 @@ pub mod types;
 
 pub use windows_core;
 pub use windows_core::{BOOL, GUID, HRESULT, IUnknown, Interface};
+
+/// So that the README's example is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -183,3 +183,8 @@ pub use clr_profiler_sys as sys;
 pub mod __export {
     pub use crate::com::{get_class_object, parse_guid};
 }
+
+/// So that the README's example is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
