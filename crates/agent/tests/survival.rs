@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clrscope_recording::model::{LossReason, Problem, Process};
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, random_pause, run, run_within, scratch,
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, random_pause, run, run_within,
+    runtimes, scratch,
 };
 use support::flow::FlowSums;
-use support::{Run, Sums, record_with, under_agent};
+use support::{Run, Sums, assert_unchanged, record_with, under_agent};
 
 /// Lines that may not differ: what the program itself says, without what it knows about this one run.
 fn said(finished: &Finished) -> String {
@@ -45,7 +46,15 @@ fn unchanged_with(runtime: &Runtime, name: &str, request: &str, bare: &Finished,
     assert_eq!(complained(&run.finished), complained(bare), "{place}: stderr");
     assert_eq!(run.recording.problems, [], "{place}");
     assert!(!run.recording.processes.is_empty(), "{place}: nothing recorded");
+    for process in &run.recording.processes {
+        assert_nothing_lost(process, &place);
+    }
     run
+}
+
+fn assert_nothing_lost(process: &Process, place: &str) {
+    let lost: Vec<_> = process.losses.iter().filter(|loss| !loss.reason.is_benign()).collect();
+    assert!(lost.is_empty(), "{place}: {lost:?}");
 }
 
 fn count(process: &Process, module: &str, name: &str) -> u64 {
@@ -82,11 +91,35 @@ fn every_way_to_end_leaves_the_calls_until_then() {
     });
 }
 
+/// Those that shells and systems give a meaning on each runtime, against what the program does bare; all others on one.
 #[test]
 fn every_exit_code_is_handed_on() {
+    let all = runtimes();
+    for (code, runtime) in (0..=255).zip(all.iter().cycle()) {
+        let run = record_with(runtime, "Ends", "calls", &["return", &code.to_string()]);
+        let place = format!("{code} on {}", runtime.version);
+        assert_eq!((run.finished.code(), run.finished.stderr_text().as_str()), (code, ""), "{place}");
+        let process = &run.recording.processes[0];
+        assert!(process.complete, "{place}");
+        assert_eq!(count(process, "Ends", "Ends.Program::Work"), 1000, "{place}");
+    }
     each_runtime(|runtime| {
         for code in ["0", "1", "2", "77", "125", "126", "127", "128", "254"] {
             unchanged(runtime, "Ends", &["return", code]);
+        }
+    });
+}
+
+#[test]
+fn every_deadly_signal_is_handed_on() {
+    // Those that end a program, but for the ones it uses itself (real-time ones and SIGCONT) and SIGSTOP.
+    const SIGNALS: [&str; 18] =
+        ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "24", "25", "31"];
+    each_runtime(|runtime| {
+        for number in SIGNALS {
+            let run = unchanged(runtime, "Ends", &["signal", number]);
+            let calls = count(&run.recording.processes[0], "Ends", "Ends.Program::Work");
+            assert_eq!(calls, 1000, "signal {number} on {}", runtime.version);
         }
     });
 }
@@ -181,6 +214,34 @@ fn a_program_that_closes_its_descriptors_is_recorded_on() {
     });
 }
 
+/// Also what a recording would be written by, were it written by a descriptor.
+#[test]
+fn a_program_that_closes_every_descriptor_is_recorded_on() {
+    each_runtime(|runtime| {
+        let place = format!("on {}", runtime.version);
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let prepared = || {
+            let mut command = runtime.command(&fixture("Processes"));
+            // Code that is compiled anew in the background would need one.
+            command.args(["close-all", "6"]).env("DOTNET_TieredCompilation", "0");
+            command
+        };
+        let mut command = prepared();
+        under_agent(&mut command, "calls;flow:all;include=[Processes]*", &out);
+        let (bare, with) = (run(prepared()), run(command));
+        assert_eq!(bare.code(), 6, "{place}");
+        assert_unchanged(&with, &bare, &place);
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        assert_eq!(recording.problems, [], "{place}");
+        let process = &recording.processes[0];
+        assert_nothing_lost(process, &place);
+        let name = "Processes.Program::Work";
+        let flow = FlowSums::of(&recording, "Processes").sums.calls.get(name).copied();
+        assert_eq!((count(process, "Processes", name), flow), (300, Some(300)), "{place}");
+    });
+}
+
 #[test]
 fn a_forked_child_never_writes_its_parents_recording() {
     each_runtime(|runtime| {
@@ -191,12 +252,6 @@ fn a_forked_child_never_writes_its_parents_recording() {
             assert_eq!(sums.calls.get(name), Some(truth), "{name} on {}", runtime.version);
         }
     });
-}
-
-/// The last `count N` that a killed counter said.
-fn last_count(text: &str) -> u64 {
-    let counts = text.lines().filter_map(|line| line.strip_prefix("count "));
-    counts.filter_map(|n| n.trim().parse().ok()).next_back().unwrap_or(0)
 }
 
 /// What is recorded of a program that is killed, how many steps it would make, and how long it is let go on after its
@@ -221,7 +276,7 @@ fn kill_at_any_moment_loses_nothing() {
             let service = Service::start(command);
             std::thread::sleep(random_pause(Duration::from_millis(most_ms)));
             let finished = service.stop("KILL");
-            let said = last_count(&finished.stdout_text());
+            let said = last_count(&finished, BATCH);
             let recording = clrscope_recording::open(&out).expect("a recording");
             assert_eq!(recording.problems, [], "{request} on {}", runtime.version);
             let process = &recording.processes[0];
@@ -255,7 +310,8 @@ fn kill_while_the_runtime_starts_leaves_what_can_be_read() {
             runtime.prepare(&mut command);
             under_agent(&mut command, "calls;flow;events;exceptions", &out);
             let finished = run_within(command, Duration::from_secs(60));
-            assert_eq!(finished.stdout_text(), "", "no line comes, on {}", runtime.version);
+            let said = (finished.stdout_text(), finished.stderr_text());
+            assert_eq!(said, (String::new(), String::new()), "no line comes, on {}", runtime.version);
             // Killed before the agent was there: then there is nothing.
             let Ok(recording) = clrscope_recording::open(&out) else { continue };
             // At that moment a file may be there and have nothing in it.
@@ -308,7 +364,7 @@ fn a_duration_ends_the_recording_and_not_the_program() {
         let now = stopped().map(|process| count(&process, "Counter", "Counter.Program::Step"));
         assert_eq!(then, now, "still recording on {}", runtime.version);
         let finished = service.stop("KILL");
-        let said = last_count(&finished.stdout_text());
+        let said = last_count(&finished, 1_000_000);
         assert!(now.is_some_and(|now| now < said), "{now:?} recorded of {said} on {}", runtime.version);
         assert!(!process.complete);
     });

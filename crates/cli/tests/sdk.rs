@@ -154,10 +154,25 @@ impl Drop for Servers {
 }
 
 /// What a build says, without how long it took.
-fn lasting_lines(finished: &Finished) -> Vec<String> {
+fn lasting_lines(finished: &Finished) -> String {
     let text = finished.stdout_text();
     let passing = |line: &&str| line.contains("Elapsed") || line.trim_start().starts_with("Restored ");
-    text.lines().filter(|line| !passing(line)).map(str::to_owned).collect()
+    text.lines().filter(|line| !passing(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// What came of tests, without how long they took.
+fn totals(finished: &Finished) -> String {
+    let text = finished.stdout_text();
+    let line = text.lines().find(|line| line.contains("Total:")).unwrap_or_else(|| panic!("no totals: {text}"));
+    line.split(", Duration").next().unwrap_or_default().to_owned()
+}
+
+/// The command did what it does without us: the same exit code, the same words, and on stderr ours after its own.
+fn assert_as_bare(with: &Finished, bare: &Finished, words: fn(&Finished) -> String) {
+    assert_eq!((with.code(), words(with)), (bare.code(), words(bare)));
+    let said = with.stderr_text();
+    let ours = said.strip_prefix(&bare.stderr_text());
+    assert!(ours.is_some_and(|ours| ours.starts_with("own time ")), "{said}");
 }
 
 #[test]
@@ -175,7 +190,7 @@ fn building_running_and_testing_give_the_same_results() {
         fs::remove_dir_all(projects.place.file("app").join(folder)).expect("a folder");
     }
     let with = projects.recorded("app", &["build"], built).expect_success();
-    assert_eq!(lasting_lines(&with), lasting_lines(&bare));
+    assert_as_bare(&with, &bare, lasting_lines);
     assert!(fs::read(&library).is_ok_and(|now| now == bytes), "the compiler made something else");
 
     // The compiler's server outlives its build; where one was running before, none was started.
@@ -185,8 +200,10 @@ fn building_running_and_testing_give_the_same_results() {
         assert!(!server.complete && server.losses.iter().any(|loss| loss.reason == LossReason::Stopped), "{server:?}");
     }
 
-    let with = projects.recorded("app", &["run", "--", "a", "b c"], ran);
+    let words = ["run", "--", "a", "b c"];
+    let with = projects.recorded("app", &words, ran);
     assert_eq!((with.code(), with.stdout_text().as_str()), (3, "worked 1234: a|b c\n"), "{}", with.stderr_text());
+    assert_as_bare(&with, &projects.bare("app", &words), Finished::stdout_text);
     assert!(with.stderr_text().contains(" --process app\n"), "{}", with.stderr_text());
     assert_eq!(projects.calls(ran, "app", "Program::Work"), 1234);
     let report = projects.report(&[ran.to_str().expect("UTF-8")]);
@@ -198,6 +215,7 @@ fn building_running_and_testing_give_the_same_results() {
     let with = projects.recorded("tests", &["test"], tested);
     let text = with.stdout_text();
     assert!(with.code() == 1 && text.contains("Failed:     1, Passed:     1, Skipped:     0, Total:     2"), "{text}");
+    assert_as_bare(&with, &projects.bare("tests", &["test"]), totals);
     assert!(with.stderr_text().contains(" --process testhost\n"), "{}", with.stderr_text());
     assert_eq!(projects.calls(tested, "testhost", "Tests::Work"), 777);
 }

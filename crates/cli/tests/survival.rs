@@ -12,7 +12,7 @@ use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
 use testkit::confine::{with_small_disk, without_powers};
-use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture, random_pause};
+use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, random_pause};
 
 fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
@@ -54,15 +54,8 @@ fn names(place: &Place) -> Vec<String> {
     names
 }
 
-/// The last whole `count N` that a killed counter said.
-fn last_count(finished: &Finished) -> u64 {
-    let text = finished.stdout_text();
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().rev().find_map(|line| line.strip_prefix("count ")?.trim().parse().ok()).unwrap_or(0)
-}
-
 /// So many calls between two lines that nobody needs to read along.
-const BATCH: &str = "1000000";
+const BATCH: u64 = 1_000_000;
 
 #[test]
 fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
@@ -71,7 +64,8 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             let place = Place::new();
             let pause = random_pause(Duration::from_millis(most_ms));
             let place_of = format!("{pause:?} on {}", runtime.version);
-            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &["100000000000", BATCH]);
+            let arguments = ["100000000000", &BATCH.to_string()];
+            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
             std::thread::sleep(pause);
             let launcher = service.id();
@@ -83,9 +77,9 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             std::thread::sleep(Duration::from_millis(200));
             kill(program);
             let finished = service.wait();
-            let said = last_count(&finished);
+            let said = last_count(&finished, BATCH);
             let found = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
-            assert!((said..=said + 1_000_000).contains(&found), "said {said}, recorded {found}, {place_of}");
+            assert!((said..=said + BATCH).contains(&found), "said {said}, recorded {found}, {place_of}");
             assert!(before < found, "recorded {before}, then {found}, {place_of}");
             assert_eq!(names(&place), ["k.clrs.d"], "{place_of}");
             assert!(place.run("pack k.clrs.d").status.success(), "{place_of}");
@@ -115,7 +109,7 @@ fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
             }
             // Until all that hold its output have ended, the program as well.
             let finished = testkit::run(command);
-            let said = last_count(&finished);
+            let said = last_count(&finished, 100_000);
             let place_of = format!("{pause:?} on {}: {:?}", runtime.version, names(&place));
             assert!(said == 0 || said == 300_000, "said {said}, {place_of}");
             if said > 0 {
@@ -215,9 +209,11 @@ fn taken_as_it_is(runtime: &Runtime, name: &str) {
     let (bare, with) = (testkit::run(bare), testkit::run(with));
     assert_eq!(bare.code(), 1, "{name:?}");
     assert_eq!((with.stdout_text(), with.code()), (bare.stdout_text(), bare.code()), "{name:?}");
+    let said = with.stderr_text();
+    let ours = said.strip_prefix(&bare.stderr_text()).unwrap_or_else(|| panic!("{name:?}: {said}"));
+    assert!(ours.starts_with("own time ") && ours.contains("\nclrscope: recorded "), "{name:?}: {said}");
     assert_eq!(calls(&outer, recording.as_os_str(), "Echo.Program::Grüße_世界"), 1, "{name:?}");
     // The command it proposes is one that a shell understands.
-    let said = with.stderr_text();
     let next = said.split("; next: clrscope ").nth(1).unwrap_or_else(|| panic!("{said}"));
     let mut shell = Command::new("bash");
     shell.args(["-c", &format!("\"$0\" {next}"), env!("CARGO_BIN_EXE_clrscope")]);
@@ -264,6 +260,7 @@ fn two_launchers_at_once_do_not_disturb_each_other() {
 
 fn two_launchers_at_once(runtime: &Runtime) {
     let place = Place::new();
+    let bare = testkit::run(runtime.command(&fixture("Recursion"))).expect_success();
     let started = |options: &[&OsStr]| {
         let command = over(&place, runtime, options, "Recursion", &[]);
         std::thread::spawn(move || testkit::run(command))
@@ -271,8 +268,16 @@ fn two_launchers_at_once(runtime: &Runtime) {
     // Without names each finds one; of two that want the same name one is refused before its program starts.
     let unnamed: Vec<_> = (0..2).map(|_| started(&options(&["-q"]))).collect();
     let named: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-o", "same.clrs"]))).collect();
+    let end = |one: std::thread::JoinHandle<Finished>| {
+        let finished = one.join().expect("a run");
+        if finished.code() == 0 {
+            let said = (finished.stdout_text(), finished.stderr_text());
+            assert_eq!(said, (bare.stdout_text(), bare.stderr_text()), "on {}", runtime.version);
+        }
+        finished.code()
+    };
     let ends = |all: Vec<std::thread::JoinHandle<Finished>>| {
-        let mut codes: Vec<i32> = all.into_iter().map(|one| one.join().expect("a run").code()).collect();
+        let mut codes: Vec<i32> = all.into_iter().map(end).collect();
         codes.sort_unstable();
         codes
     };

@@ -10,7 +10,8 @@
 //! }
 //! ```
 //!
-//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves.
+//! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
+//!   [`last_count`] what one said before it was killed.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
@@ -23,6 +24,7 @@ mod artifacts;
 mod azmcp;
 pub mod compile;
 pub mod confine;
+mod counter;
 mod expectations;
 pub mod manifest;
 mod program;
@@ -34,6 +36,7 @@ mod workspace;
 
 pub use artifacts::{agent, cli, example, load_profiler};
 pub use azmcp::{azmcp, azmcp_command};
+pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};
 pub use program::{Finished, PROFILER_VARIABLES, random_pause, run, run_within};
 pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes, say};

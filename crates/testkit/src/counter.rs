@@ -1,0 +1,16 @@
+//! What the fixture `Counter` says until it is killed.
+
+use crate::program::Finished;
+
+/// The last number that the counter said, 0 before the first; it says one after each `batch` of calls.
+///
+/// # Panics
+/// When anything was written to its streams that it does not write bare.
+pub fn last_count(finished: &Finished, batch: u64) -> u64 {
+    let text = finished.stdout_text();
+    let lines = text.lines().count() as u64;
+    let bare: String = (1..=lines).map(|line| format!("count {}\n", line * batch)).collect();
+    assert!(bare.starts_with(&text), "a counter in batches of {batch} said:\n{text}");
+    assert_eq!(finished.stderr_text(), "", "on stderr");
+    text.matches('\n').count() as u64 * batch
+}
