@@ -2,12 +2,22 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak, soak_with};
+use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak};
 
+#[path = "../../crates/recording/tests/common/allocator.rs"]
+mod allocator;
 #[path = "../../crates/export/tests/common/everything.rs"]
 mod everything;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Counting = allocator::Counting;
+
+/// No input may take longer, even on a busy machine: they have some hundred KiB.
+const LONGEST: Duration = Duration::from_secs(20);
+/// Nor more memory than so many times its size and this; tests have narrower bounds for what only reads.
+const MEMORY: (usize, usize) = (200, 64 << 20);
 
 /// How it is called.
 fn usage() -> String {
@@ -50,18 +60,24 @@ impl Soak {
         }
     }
 
+    /// Panics where the input makes something panic, and where it takes too long or too much.
     fn once(self, input: &[u8]) {
-        match self {
+        let began = Instant::now();
+        let ((), bytes) = allocator::peak(|| match self {
             Self::Fuzzed(target) => target.run(input),
             Self::Views => ask_everything(input),
-        }
+        });
+        let (took, size) = (began.elapsed(), input.len());
+        assert!(took < LONGEST, "{took:?} for {size} bytes");
+        assert!(bytes <= size * MEMORY.0 + MEMORY.1, "{bytes} bytes of memory for {size}");
     }
 
     fn for_a_while(self, seed: u64, time: Duration) -> std::io::Result<Soaked> {
-        match self {
-            Self::Fuzzed(target) => soak(target, seed, time),
-            Self::Views => soak_with(Target::OpenPacked, seed, time, ask_everything),
-        }
+        let inputs = match self {
+            Self::Fuzzed(target) => target,
+            Self::Views => Target::OpenPacked,
+        };
+        soak(inputs, seed, time, |input| self.once(input))
     }
 }
 
@@ -107,7 +123,7 @@ fn soak_one(target: Soak, time: Duration, seed: u64) -> Result<(), String> {
     let Some(input) = soaked.failure else { return Ok(()) };
     let name = format!("crash-{}-{seed}", target.name());
     fs::write(&name, input).map_err(in_words)?;
-    Err(format!("{} panicked; 'cargo xtask soak replay {} {name}' runs it again", target.name(), target.name()))
+    Err(format!("{} failed; 'cargo xtask soak replay {} {name}' runs it again", target.name(), target.name()))
 }
 
 fn write_seeds(target: Target, folder: &Path) -> std::io::Result<()> {

@@ -232,23 +232,15 @@ pub struct Soaked {
     pub inputs: u64,
     /// The longest any input took.
     pub slowest: Duration,
-    /// The input that panicked, if one did; its number with this seed is `inputs`.
+    /// The input that `run` panicked at, if it did; its number with this seed is `inputs`.
     pub failure: Option<Vec<u8>>,
 }
 
-/// Runs mutated seeds for `time`, or until one panics.
+/// Hands mutated seeds of a target to `run` for `time`, or until it panics.
 ///
 /// # Errors
 /// Those of making the seeds.
-pub fn soak(target: Target, seed: u64, time: Duration) -> io::Result<Soaked> {
-    soak_with(target, seed, time, |input| target.run(input))
-}
-
-/// [`soak`] with the inputs of `target` for something else, which has to survive them.
-///
-/// # Errors
-/// As [`soak`].
-pub fn soak_with(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
+pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
     let seeds = seeds(target)?;
     let mut numbers = Numbers::new(seed);
     let started = Instant::now();
