@@ -10,7 +10,7 @@ use std::process::Command;
 use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
-use testkit::confine::without_powers;
+use testkit::confine::{with_small_disk, without_powers, wrapped};
 use testkit::{Finished, Runtime};
 
 /// The doctor in a place without .NET, unless the machine has one in a usual place: quick.
@@ -29,13 +29,7 @@ fn doctor_with(place: &Place, runtime: &Runtime) -> Command {
 
 /// The same under limits: words of `ulimit`.
 fn limited(command: &Command, limit: &str) -> Command {
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(command.get_program());
-    shell.args(command.get_args()).current_dir(command.get_current_dir().expect("a folder"));
-    for (name, value) in command.get_envs() {
-        value.map(|value| shell.env(name, value));
-    }
-    shell
+    wrapped(&["bash", "-c", &format!("ulimit {limit}; exec \"$@\""), "bash"], command)
 }
 
 /// All rows; those that need a cure have one, and the exit code says whether any failed.
@@ -100,6 +94,20 @@ fn a_folder_without_permission_is_a_failure() {
 }
 
 #[test]
+fn a_disk_without_space_is_named() {
+    for (size, name, status, found, cure) in [
+        ("16k", "output", "failed", "no space left on device", "record elsewhere: clrscope run -o"),
+        ("4m", "space", "warning", "0.0 GiB are free", "-i calls:max=256MiB"),
+    ] {
+        let place = Place::new();
+        let folders = ["disk", "kept"].map(|name| place.file(name));
+        folders.iter().for_each(|folder| fs::create_dir(folder).expect("a folder"));
+        let Some(command) = with_small_disk(&doctor(&place), &folders[0], size, &folders[1]) else { return };
+        assert_row(&rows(command), name, status, found, cure);
+    }
+}
+
+#[test]
 fn an_open_cache_is_a_failure() {
     let place = Place::new();
     let open = place.file("open");
@@ -118,6 +126,74 @@ fn low_limits_are_warnings() {
     assert_row(&with("-f 100000"), "limits", "warning", "may have only 97 MiB", "ulimit -f unlimited");
     assert_row(&with("-v 8000000"), "limits", "warning", "7812 MiB of address space", "ulimit -v unlimited");
 }
+
+const PERF_LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// The command without powers, where a file of the system holds something else; `None`, said aloud, where that is not
+/// allowed.
+fn seeing(command: &Command, file: &str, text: &str) -> Option<Command> {
+    const SCRIPT: &str = r#"file=$1 text=$2; shift 2
+        case $file in
+            /sys/*) mount -t tmpfs layer "${file%/*}" && echo "$text" > "$file" ;;
+            *) echo "$text" > seen && mount --bind seen "$file" ;;
+        esac || exit 99
+        exec "$@""#;
+    let words = ["unshare", "--mount", "sh", "-c", SCRIPT, "sh", file, text];
+    let mut trial = Command::new("true");
+    trial.current_dir(command.get_current_dir().expect("a folder"));
+    if !testkit::run(wrapped(&words, &trial)).status.success() {
+        testkit::say("NOT RUN: this machine does not allow mounting over files");
+        return None;
+    }
+    Some(wrapped(&words, &without_powers(command)))
+}
+
+#[test]
+fn what_the_kernel_lets_users_measure_is_told_with_what_would_allow_more() {
+    if !fs::read_to_string("/proc/self/status").expect("Linux").contains("Seccomp:\t0") {
+        return testkit::say("NOT RUN: system calls are filtered here");
+    }
+    for (level, status, found, cure) in [
+        ("4", "note", "not allowed (perf_event_paranoid is 4)", "kernel.perf_event_paranoid=1, or in a container"),
+        ("2", "note", "allowed without the kernel's frames", "sysctl kernel.perf_event_paranoid=1"),
+        ("1", "ok", "allowed with the kernel's frames", ""),
+    ] {
+        let place = Place::new();
+        let Some(command) = seeing(&doctor(&place), PERF_LEVEL, level) else { return };
+        assert_row(&rows(command), "perf events", status, found, cure);
+    }
+}
+
+#[test]
+fn a_control_group_with_little_memory_is_a_warning() {
+    let place = Place::new();
+    let Some(command) = seeing(&doctor(&place), "/sys/fs/cgroup/memory.max", "536870912") else { return };
+    assert_row(&rows(command), "limits", "warning", "may use 512 MiB of memory", "-i calls:max=256MiB");
+}
+
+#[test]
+fn containers_and_filtered_system_calls_get_a_hint() {
+    let place = Place::new();
+    let mut command = doctor(&place);
+    command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    assert_row(&rows(command), "container", "note", "recordings inside vanish with it", "clrscope env --dockerfile");
+
+    let command = wrapped(&["python3", "-c", FILTERED], &doctor(&place));
+    let Some(command) = seeing(&command, PERF_LEVEL, "1") else { return };
+    let rows = rows(command);
+    assert_row(&rows, "seccomp", "note", "system calls are filtered", "seccomp=unconfined");
+    assert_row(&rows, "perf events", "note", "but system calls are filtered here", "--cap-add PERFMON");
+}
+
+/// Becomes the program in its arguments, under a filter of system calls that lets all of them through.
+const FILTERED: &str = r#"
+import ctypes, os, struct, sys
+code = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HP", 1, ctypes.addressof(code)))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
 
 #[test]
 fn limits_that_dotnet_itself_dies_of_are_named_with_it() {
@@ -204,18 +280,8 @@ fn a_machine_without_libicu_is_told_how_to_do_without() {
     let place = Place::new();
     let layer = place.file("layer");
     fs::create_dir(&layer).expect("a folder");
-    let hidden = |command: &Command| {
-        let mut outer = Command::new("unshare");
-        outer.args(["--mount", "sh", "-c", WITHOUT_ICU, "sh"]).arg(&layer).arg(command.get_program());
-        outer.args(command.get_args()).current_dir(place.path());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => outer.env(name, value),
-                None => outer.env_remove(name),
-            };
-        }
-        outer
-    };
+    let words = ["unshare", "--mount", "sh", "-c", WITHOUT_ICU, "sh", layer.to_str().expect("UTF-8")];
+    let hidden = |command: &Command| wrapped(&words, command);
     let mut command = doctor(&place);
     command.env_remove("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT");
     let trial = testkit::run(hidden(&Command::new("true")));

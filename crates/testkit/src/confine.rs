@@ -49,7 +49,7 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
 }
 
 /// `command` with words in front, in the same environment and folder.
-fn wrapped(words: &[&str], command: &Command) -> Command {
+pub fn wrapped(words: &[&str], command: &Command) -> Command {
     let mut outer = Command::new(words[0]);
     let all = words[1..].iter().map(OsString::from).chain([command.get_program().to_owned()]);
     outer.args(all).args(command.get_args());

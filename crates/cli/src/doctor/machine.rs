@@ -102,6 +102,15 @@ pub(super) fn perf_events() -> Check {
         );
     }
     match level {
+        ..=2 if system_calls_are_filtered() => Check::bad(
+            Status::Note,
+            NAME,
+            format!(
+                "allowed by the kernel (perf_event_paranoid is {level}), but system calls are filtered here, and containers \
+                 usually refuse this one; 'calls' does not need them"
+            ),
+            "in a container --cap-add PERFMON",
+        ),
         ..=1 => Check::ok(
             NAME,
             format!("allowed with the kernel's frames (perf_event_paranoid is {level}); 'calls' does not need them"),
@@ -131,6 +140,10 @@ fn status_field(name: &str) -> Option<String> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
 
+fn system_calls_are_filtered() -> bool {
+    status_field("Seccomp:").is_some_and(|mode| mode == "2")
+}
+
 /// What a container changes.
 pub(super) fn container() -> Vec<Check> {
     let mut found = Vec::new();
@@ -143,7 +156,7 @@ pub(super) fn container() -> Vec<Check> {
             "write to a mounted folder with -o; for services see 'clrscope env --dockerfile'",
         ));
     }
-    if status_field("Seccomp:").is_some_and(|mode| mode == "2") {
+    if system_calls_are_filtered() {
         found.push(Check::bad(
             Status::Note,
             "seccomp",
