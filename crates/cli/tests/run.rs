@@ -74,11 +74,13 @@ fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
 
 #[test]
 fn quiet_adds_nothing_to_what_the_program_writes() {
-    let (place, runtime) = (Place::new(), newest());
-    let alone = bare(&place, runtime, "Echo", &["a".into()]);
-    let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &["a".into()]);
-    assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
-    assert_eq!(with.code(), alone.code());
+    testkit::each_runtime(|runtime| {
+        let place = Place::new();
+        let alone = bare(&place, runtime, "Echo", &["a".into()]);
+        let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &["a".into()]);
+        assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
+        assert_eq!(with.code(), alone.code(), "on {}", runtime.version);
+    });
 }
 
 #[test]
@@ -215,7 +217,11 @@ fn an_agent_that_steps_aside_says_why_through_the_launcher() {
 
 #[test]
 fn another_profiler_in_the_environment_is_one_warning_and_we_record() {
-    let (place, runtime) = (Place::new(), newest());
+    testkit::each_runtime(beside_another_profiler);
+}
+
+fn beside_another_profiler(runtime: &Runtime) {
+    let place = Place::new();
     let mut words: Vec<OsString> = ["run", "-o", "p.clrs", "--"].iter().map(OsString::from).collect();
     words.extend(runtime.words(&testkit::fixture("Hello")));
     let mut command = place.clrscope(words);
@@ -223,6 +229,7 @@ fn another_profiler_in_the_environment_is_one_warning_and_we_record() {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{00000000-0000-0000-0000-000000000001}");
     command.env("CORECLR_PROFILER_PATH_64", "/opt/other/profiler.so");
     let finished = testkit::run(command).expect_success();
+    assert_eq!(finished.stdout_text(), "Hello, World!\n", "on {}", runtime.version);
     let said = finished.stderr_text();
     assert!(
         said.starts_with("clrscope: the profiler named by CORECLR_PROFILER_PATH_64 (/opt/other/profiler.so)"),
