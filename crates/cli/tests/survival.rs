@@ -88,6 +88,31 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
     });
 }
 
+#[test]
+fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
+    each_runtime(|runtime| {
+        for most_ms in [1, 400] {
+            let place = Place::new();
+            let arguments = ["100000000000", &BATCH.to_string()];
+            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
+            let service = Service::start(command);
+            std::thread::sleep(random_pause(Duration::from_millis(most_ms)));
+            kill(child_of(service.id()).expect("it counts for ever"));
+            let finished = service.wait();
+            let said = last_count(&finished, BATCH);
+            assert_eq!(finished.code(), 137, "on {}", runtime.version);
+            let found = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
+            assert!((said..=said + BATCH).contains(&found), "said {said}, recorded {found} on {}", runtime.version);
+            assert_eq!(names(&place), ["k.clrs"], "on {}", runtime.version);
+            let document = json(&place, &options(&["report", "k.clrs", "--view", "losses"]));
+            assert_eq!(document["recording"]["complete"], true, "its end was seen: {document:#}");
+            assert_eq!(document["recording"]["processes"][0]["signal"], 9, "{document:#}");
+            let losses = document["rows"].as_array().expect("rows").iter().map(|row| &row["reason"]);
+            assert_eq!(losses.collect::<Vec<_>>(), ["abrupt_end"], "{document:#}");
+        }
+    });
+}
+
 /// Whatever was there by then, the program or only its recording: a program that was started makes all its steps.
 #[test]
 fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
