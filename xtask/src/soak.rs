@@ -4,15 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use clrscope_recording::testing::allocator::{Counting, of_process};
 use clrscope_recording::testing::fuzzing::{Soaked, Target, seeds, soak};
 
-#[path = "../../crates/recording/tests/common/allocator.rs"]
-mod allocator;
 #[path = "../../crates/export/tests/common/everything.rs"]
 mod everything;
 
 #[global_allocator]
-static ALLOCATOR: allocator::Counting = allocator::Counting;
+static ALLOCATOR: Counting = Counting;
 
 /// No input may take longer, even on a busy machine: they have some hundred KiB.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -63,7 +62,7 @@ impl Soak {
     /// Panics where the input makes something panic, and where it takes too long or too much.
     fn once(self, input: &[u8]) {
         let began = Instant::now();
-        let ((), bytes) = allocator::peak(|| match self {
+        let ((), bytes) = of_process(|| match self {
             Self::Fuzzed(target) => target.run(input),
             Self::Views => ask_everything(input),
         });
