@@ -1,4 +1,4 @@
-//! A look into a method's IL: is it a tiny leaf?
+//! A look into a method's IL: is it a tiny leaf, or even less?
 
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
@@ -7,6 +7,12 @@ const TRIVIAL_BYTES: usize = 16;
 /// calls. A body that can't be understood is not trivial.
 pub(crate) fn is_trivial(body: &[u8]) -> bool {
     code_of(body).is_some_and(|code| code.len() <= TRIVIAL_BYTES && !calls_something(code))
+}
+
+/// Whether the body of an instance method does nothing but get or set a field of its object, as automatic properties do.
+pub(crate) fn is_accessor(body: &[u8]) -> bool {
+    // ldarg.0, ldfld, ret; and ldarg.0, ldarg.1, stfld, ret
+    matches!(code_of(body), Some([0x02, 0x7B, _, _, _, _, 0x2A] | [0x02, 0x03, 0x7D, _, _, _, _, 0x2A]))
 }
 
 fn code_of(body: &[u8]) -> Option<&[u8]> {
@@ -84,6 +90,18 @@ mod tests {
         assert!(is_trivial(&tiny(&[0x02, 0x7B, 0x28, 0x28, 0, 4, 0x2A])));
         // ldarg.0, call, ret
         assert!(!is_trivial(&tiny(&[0x02, 0x28, 1, 0, 0, 6, 0x2A])));
+    }
+
+    #[test]
+    fn accessors_move_a_field_and_nothing_else() {
+        assert!(is_accessor(&tiny(&[0x02, 0x7B, 1, 0, 0, 4, 0x2A])));
+        assert!(is_accessor(&tiny(&[0x02, 0x03, 0x7D, 1, 0, 0, 4, 0x2A])));
+        // Of another object, which may be null, and of a class, which may have to be initialised.
+        assert!(!is_accessor(&tiny(&[0x03, 0x7B, 1, 0, 0, 4, 0x2A])));
+        assert!(!is_accessor(&tiny(&[0x7E, 1, 0, 0, 4, 0x2A])));
+        // ldarg.0, ldfld, ldfld, ret
+        assert!(!is_accessor(&tiny(&[0x02, 0x7B, 1, 0, 0, 4, 0x7B, 2, 0, 0, 4, 0x2A])));
+        assert!(!is_accessor(&[]));
     }
 
     #[test]

@@ -140,6 +140,9 @@ pub mod chunk {
     pub const FIRST: usize = 24;
     /// `u64`: monotonic nanoseconds when the chunk was last published.
     pub const LAST: usize = 32;
+    /// `u32`: how many of the bytes are no begins and ends of calls, in [`flow`](super::flow): for the writer, who says
+    /// how many calls were lost where a ring uses the chunk again.
+    pub const BESIDE: usize = 40;
     /// Version of this layout.
     pub const VERSION: u32 = 1;
 }
@@ -192,20 +195,6 @@ pub mod flow {
     #[must_use]
     pub const fn register_bytes(what: u32) -> usize {
         if what & KIND == OTHER { 0 } else { (what >> REGISTERS & 7) as usize * BYTES }
-    }
-
-    /// How many calls begin and end in the events of a chunk.
-    #[must_use]
-    pub fn calls_in(events: &[u8]) -> u64 {
-        let (mut calls, mut rest) = (0, events);
-        while rest.len() >= BYTES {
-            let what = super::u32_at(rest, WHAT);
-            calls += u64::from(what & KIND != OTHER);
-            let values = if what == VALUES { u64::from(super::u32_at(rest, SP)) } else { 0 };
-            let whole = (BYTES + register_bytes(what)) as u64 + values.next_multiple_of(BYTES as u64);
-            rest = usize::try_from(whole).ok().and_then(|whole| rest.get(whole..)).unwrap_or_default();
-        }
-        calls
     }
 }
 

@@ -1,6 +1,7 @@
 //! Chunks of events: what threads store is read in order, whatever state it is in.
 
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 use clrscope_recording::events::{Kind, Records, ShortFields, ShortRecord};
 use clrscope_recording::layout::{HEADER_BYTES, chunk};
@@ -87,13 +88,14 @@ fn a_ring_uses_its_oldest_finished_chunk_again() {
     let store = writer(&name).create_events("flow", 64 << 10, Keep::Last).expect("a store");
     let mut lost = Vec::new();
     for number in 0..40_u8 {
-        let oldest = || store.take_oldest(0, 0, |bytes| lost.push(bytes.to_vec()));
+        let oldest =
+            || store.take_oldest(0, 0, |chunk| lost.push((chunk.u64(chunk::SEQUENCE).load(Relaxed), chunk.used())));
         let chunk = store.take(0, 16 << 10, 0).or_else(oldest).expect("room");
         assert_eq!(chunk.used(), 0);
         assert!(chunk.append(&[number; 100], 1));
         store.finish(chunk);
     }
-    assert_eq!(lost, (0..36).map(|number| [number; 100].to_vec()).collect::<Vec<_>>());
+    assert_eq!(lost, (1..=36).map(|sequence| (sequence, 100)).collect::<Vec<_>>());
     let recording = read(&name);
     let found: Vec<_> = chunks(&recording).iter().map(|c| (c.sequence, c.bytes[0], c.bytes.len())).collect();
     assert_eq!(found, [(37, 36, 100), (38, 37, 100), (39, 38, 100), (40, 39, 100)]);

@@ -88,12 +88,11 @@ impl EventStore {
     }
 
     /// In a ring the chunk that was finished first, empty and of the size it always had, for the thread with this
-    /// serial number (0 for none). `last_look` is given the events that are lost with it; `mono_ns` is now.
+    /// serial number (0 for none). `last_look` is given the chunk as it was; `mono_ns` is now.
     #[must_use]
-    pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(&[u8])) -> Option<Chunk> {
+    pub fn take_oldest(&self, thread: u32, mono_ns: u64, last_look: impl FnOnce(Chunk)) -> Option<Chunk> {
         let chunk = self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
-        // SAFETY: so much was published of a chunk that stays mapped, and nobody writes what is finished.
-        last_look(unsafe { std::slice::from_raw_parts(chunk.payload(), chunk.used().min(chunk.room())) });
+        last_look(chunk);
         chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
         Some(chunk)
     }
@@ -196,6 +195,7 @@ impl Chunk {
         self.u64(chunk::SEQUENCE).store(0, Ordering::SeqCst);
         self.u32(chunk::USED).store(0, Ordering::SeqCst);
         self.u32(chunk::THREAD).store(thread, Ordering::Relaxed);
+        self.u32(chunk::BESIDE).store(0, Ordering::Relaxed);
         self.u64(chunk::FIRST).store(mono_ns, Ordering::Relaxed);
         self.u64(chunk::LAST).store(mono_ns, Ordering::Relaxed);
         self.u32(chunk::FORMAT).store(chunk::VERSION, Ordering::Relaxed);

@@ -35,6 +35,7 @@ use crate::event_log::EventLog;
 use crate::functions::Functions;
 use crate::helper::Task;
 use crate::hooks::HookNeed;
+use crate::il;
 use crate::instrument::{Context, Instrument};
 use crate::values::plan;
 use crate::values::types::Types;
@@ -61,6 +62,7 @@ pub(crate) struct Exceptions {
     stacks: Stacks,
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
+    shares_hooks: AtomicBool,
     told_no_stack: AtomicBool,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
@@ -84,6 +86,7 @@ impl Exceptions {
             places: Places::default(),
             stacks: stacks.map_err(|error| format!("no thread key: {error}"))?,
             types: if options.arguments { Some(types(context)?) } else { None },
+            shares_hooks: AtomicBool::new(false),
             told_no_stack: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
         })
@@ -152,6 +155,15 @@ impl Exceptions {
             encoder.number(Tag::ANSWER, content.was_thrown.into());
         });
     }
+
+    /// Whether nothing can be thrown in an activation of it, unless somebody called it of no object: no stack shows its
+    /// arguments, and there may be more calls of such methods than of all others.
+    fn is_accessor(&self, function: FunctionId) -> bool {
+        let Ok(about) = self.info.function_info(function) else { return false };
+        let Ok(metadata) = self.info.module_metadata(about.module) else { return false };
+        let is_of_object = metadata.method(about.token).is_ok_and(|method| !method.attributes.is_static());
+        is_of_object && self.info.il_function_body(about.module, about.token).is_ok_and(il::is_accessor)
+    }
 }
 
 /// The dictionary of types; it has the place of that of `flow`, which never runs beside it.
@@ -169,9 +181,16 @@ impl Instrument for Exceptions {
         self.types.map(|_| HookNeed::Arguments)
     }
 
+    fn shares_hooks(&self) {
+        self.shares_hooks.store(true, Ordering::Relaxed);
+    }
+
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
-        if let Some(types) = self.types {
+        let Some(types) = self.types else { return client };
+        if !self.is_accessor(function) {
             plan::prepare(types, function, index);
+        } else if !self.shares_hooks.load(Ordering::Relaxed) {
+            return 0;
         }
         client
     }

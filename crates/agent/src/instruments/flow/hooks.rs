@@ -22,6 +22,7 @@ const _: () = assert!(
     thread::FLOW_CHUNK == 208
         && thread::FLOW_ROOM == 216
         && chunk::USED == 16
+        && chunk::BESIDE == 40
         && chunk::HEAD == 64
         && flow::BYTES == 16
         && flow::WHAT == 8
@@ -159,6 +160,10 @@ macro_rules! enter_registers {
             "mov rax, [r10 + 208]\n",
             "sub r11, rax\n",
             "sub r11d, 64\n",
+            "mov r10d, r11d\n",
+            "sub r10d, [rax + 16]\n",
+            "sub r10d, 16\n",
+            "add [rax + 40], r10d\n",
             "mov [rax + 16], r11d\n",
             "ret\n",
         )
@@ -188,6 +193,7 @@ macro_rules! leave_registers {
             "mov [r11 + 16], rax\n",
             "movlps [r11 + 24], xmm0\n",
             "mov r11, [r10 + 208]\n",
+            "add dword ptr [r11 + 40], 16\n",
             "add dword ptr [r11 + 16], 32\n",
             "ret\n",
         )

@@ -142,6 +142,10 @@ impl Ring {
                 flow::BYTES + length.next_multiple_of(flow::BYTES)
             }
         };
+        let beside = if what & flow::KIND == flow::OTHER { flow::BYTES + more } else { more };
+        // Only this thread writes there, so no locked instruction is needed.
+        let so_far = chunk.u32(chunk::BESIDE).load(Ordering::Relaxed);
+        chunk.u32(chunk::BESIDE).store(so_far + beside as u32, Ordering::Relaxed);
         chunk.u32(chunk::USED).store((used + flow::BYTES + more) as u32, Ordering::Release);
     }
 
@@ -175,10 +179,12 @@ impl Ring {
         Some(chunk)
     }
 
-    /// Takes the oldest chunk once more, and counts what it held.
+    /// Takes the oldest chunk once more, and counts the calls that it told of.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
-        self.store.take_oldest(serial, now, |bytes| {
-            self.writer.state().lose(LossReason::RingOverwritten, flow::calls_in(bytes), now);
+        self.store.take_oldest(serial, now, |chunk| {
+            let beside = chunk.u32(chunk::BESIDE).load(Ordering::Relaxed) as usize;
+            let calls = chunk.used().saturating_sub(beside) / flow::BYTES;
+            self.writer.state().lose(LossReason::RingOverwritten, calls as u64, now);
         })
     }
 
