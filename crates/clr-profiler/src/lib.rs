@@ -154,7 +154,7 @@ pub use call_stacks::{Block, Call, CallObserver, CallStacks};
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;
-pub use hooks::{CallHooks, FunctionMapper, HookedCall, InfoHooks, Mapped, RawHooks};
+pub use hooks::{CallHooks, FunctionMapper, HookedCall, Hooks, InfoHooks, Mapped, RawHooks};
 pub use ids::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
     FunctionId, GcHandleId, ModuleId, ObjectId, ProcessId, ReJitId, ThreadId, Token,
@@ -172,7 +172,7 @@ pub use notice::Inlining;
 pub use own_stack::{FrameShape, NativeFrame, OwnStack, StackWords, library_of};
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
-pub use setup::{Hooks, Setup};
+pub use setup::Setup;
 pub use tracker::ObjectTracker;
 
 /// The ABI underneath, for what the framework does not wrap.

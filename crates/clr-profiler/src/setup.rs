@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call_stacks::FollowExceptions;
-use crate::hooks::{CallHooks, FunctionMapper, InfoHooks, RawHooks};
+use crate::hooks::{FunctionMapper, Hooks};
 use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
 
 /// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
@@ -71,10 +71,7 @@ impl Setup {
     pub fn events(&self) -> Events {
         let Some(hooks) = &self.hooks else { return self.events };
         let events = self.events | Events::ENTER_LEAVE | hooks.mapper.needs();
-        match hooks.kind {
-            HookKind::WithInfo(_) => events | Events::SLOW_HOOKS,
-            HookKind::Raw(_) | HookKind::Safe(_) => events,
-        }
+        if hooks.are_slow() { events | Events::SLOW_HOOKS } else { events }
     }
 
     /// The hooks.
@@ -97,7 +94,7 @@ impl Setup {
     pub fn check(&self) -> Result<()> {
         let events = self.events();
         let refuse = |reason: String| Err(Error::refused("Setup", reason));
-        let slow = self.hooks.as_ref().is_some_and(|hooks| matches!(hooks.kind, HookKind::WithInfo(_)));
+        let slow = self.hooks.as_ref().is_some_and(Hooks::are_slow);
         if events.intersects(Events::SLOW_HOOKS) && !slow {
             let flags = events.intersection(Events::SLOW_HOOKS);
             return refuse(format!(
@@ -142,47 +139,10 @@ impl Setup {
     }
 }
 
-/// Code that runs at each enter, leave and tail call of the functions a mapper chose.
-pub struct Hooks {
-    pub(crate) kind: HookKind,
-    pub(crate) mapper: Arc<dyn FunctionMapper>,
-}
-
-pub(crate) enum HookKind {
-    Raw(RawHooks),
-    Safe(Arc<dyn CallHooks>),
-    WithInfo(Arc<dyn InfoHooks>),
-}
-
-impl Hooks {
-    /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
-    ///
-    /// The table in [`hooks`](crate::hooks) has what they cost. On top of it a counter in a [`ClientTable`](crate::ClientTable)
-    /// took 2 ns a call in an earlier measurement on .NET 8 and 10, a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a
-    /// [`PerThread`](crate::PerThread) 3, and 12 with a mutex around that.
-    pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
-        Self { kind: HookKind::Safe(hooks), mapper }
-    }
-
-    /// Hooks in safe Rust that may look at arguments, results and exact type arguments. The setup gets the events they need.
-    ///
-    /// The runtime calls them through code of its own, which saves all registers and builds a frame: twice the cost of
-    /// [`safe`](Self::safe) ones, and far more with the arguments. For few functions, or few calls; compiled code has
-    /// arguments in the registers at a [`raw`](Self::raw) hook, too.
-    pub fn with_info(hooks: Arc<dyn InfoHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {
-        Self { kind: HookKind::WithInfo(hooks), mapper }
-    }
-
-    /// The profiler's own entry points, which the compiled code calls directly.
-    pub fn raw(hooks: RawHooks, mapper: Arc<dyn FunctionMapper>) -> Self {
-        Self { kind: HookKind::Raw(hooks), mapper }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CallerSp, ClientId, Mapped};
+    use crate::{CallHooks, CallerSp, ClientId, Mapped};
 
     struct Nothing;
     impl CallHooks for Nothing {

@@ -1,78 +1,18 @@
-//! The callback object, first interface level. Each method is a panic boundary around the profiler's own.
+//! What the runtime calls, first interface level: each method is the profiler's own behind the panic boundary.
 
 use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 
 use clr_profiler_sys::callback::*;
 use clr_profiler_sys::enums::{COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON};
-use windows_core::{BOOL, GUID, HRESULT, implement};
+use windows_core::{BOOL, GUID, HRESULT};
 
+use super::object::{Callbacks_Impl, S_OK, status};
 use super::slices::{objects, slice};
 use super::start;
 use crate::boundary::guard;
-use crate::call_stacks::{Block, FollowExceptions};
-use crate::error::check;
-use crate::hooks::FunctionMapper;
+use crate::call_stacks::Block;
 use crate::notice::{Inlining, JitCache, ObjectsOfClass, SuspendReason, TransitionReason};
-use crate::place::{Place, during};
-use crate::{
-    AppDomainId, AssemblyId, ClassId, FunctionId, HResult, ModuleId, NativeFrame, ObjectId, Profiler, Result, ThreadId,
-};
-
-pub(super) const S_OK: HRESULT = HRESULT(0);
-
-/// What the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
-#[implement(ICorProfilerCallback11)]
-pub(super) struct Callbacks {
-    pub(super) profiler: &'static dyn Profiler,
-    pub(super) notification_only: AtomicBool,
-    /// Stacks that the framework keeps, told of exceptions before the profiler is.
-    pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
-    /// The mapper of the hooks, told of what goes before the profiler is.
-    pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
-}
-
-impl Callbacks {
-    pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
-        guard((), || tell(self.profiler));
-        S_OK
-    }
-
-    /// A callback about objects while a collection runs.
-    pub(super) fn tell_of_objects(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
-        during(Place::Collection, || self.tell(tell))
-    }
-
-    /// As [`tell_of_objects`](Self::tell_of_objects), with an answer.
-    fn ask_of_object(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
-        during(Place::Collection, || self.ask(ask))
-    }
-
-    fn follow(&self, tell: impl FnOnce(&dyn FollowExceptions)) {
-        if let Some(stacks) = self.stacks.get() {
-            guard((), || tell(&**stacks));
-        }
-    }
-
-    /// What goes must be forgotten by the mapper.
-    pub(super) fn forget(&self, tell: impl FnOnce(&dyn FunctionMapper)) {
-        if let Some(mapper) = self.mapper.get() {
-            guard((), || tell(&**mapper));
-        }
-    }
-
-    pub(super) fn ask(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
-        guard(HRESULT(HResult::FAIL.0), || match ask(self.profiler) {
-            Ok(()) => S_OK,
-            Err(error) => HRESULT(error.hresult().0),
-        })
-    }
-}
-
-pub(super) fn status(hresult: HRESULT, what: &'static str) -> Result<()> {
-    check(hresult, what)
-}
+use crate::{AppDomainId, AssemblyId, ClassId, FunctionId, ModuleId, NativeFrame, ObjectId, ThreadId};
 
 /// # Safety
 /// `answer` must be null or valid for a write.

@@ -8,7 +8,7 @@ use clr_profiler_sys::callback::ICorProfilerCallback11;
 use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
-use super::callbacks::Callbacks;
+use super::object::Callbacks;
 use crate::boundary::{guard, silence_panics};
 use crate::{HResult, Profiler};
 

@@ -9,7 +9,7 @@ use clr_profiler_sys::control::ICorProfilerFunctionControl;
 use clr_profiler_sys::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
 use windows_core::{BOOL, GUID, HRESULT, Interface};
 
-use super::callbacks::{Callbacks_Impl, S_OK, status};
+use super::object::{Callbacks_Impl, S_OK, status};
 use super::slices::{slice, terminated_text, text};
 use super::start;
 use crate::boundary::guard;

@@ -3,6 +3,7 @@
 mod callbacks;
 mod export;
 mod later_callbacks;
+mod object;
 mod pin;
 mod slices;
 mod start;

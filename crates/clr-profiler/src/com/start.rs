@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use windows_core::HRESULT;
 
-use super::callbacks::Callbacks;
+use super::object::Callbacks;
 use crate::boundary::guard;
 use crate::{Error, HResult, ProfilerInfo, Result, Setup};
 

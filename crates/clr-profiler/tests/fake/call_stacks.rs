@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use clr_profiler::fake::Event::*;
-use clr_profiler::fake::on;
+use clr_profiler::fake::{Event, FakeObject, Running, on};
 use clr_profiler::{
-    Block, Call, CallObserver, CallStacks, Events, HResult, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
+    Block, Call, CallObserver, CallStacks, Events, FunctionId, HResult, NamedFunctions, Profiler, ProfilerInfo, Result,
+    Setup,
 };
 
 use super::shop;
@@ -70,72 +71,86 @@ impl Stacks {
     }
 }
 
+/// A shop whose profiler is nothing but stacks, what it sells, and an exception.
+struct Shop {
+    program: Running<Stacks>,
+    main: FunctionId,
+    pay: FunctionId,
+    clean: FunctionId,
+    exception: FakeObject,
+}
+
+impl Shop {
+    /// `Main` has called `Pay`.
+    fn open() -> Self {
+        let mut runtime = shop();
+        let [main, pay, clean] =
+            ["Shop.Program::Main", "Shop.Checkout::Pay", "Shop.Checkout::Clean"].map(|name| runtime.function(name));
+        let exception = runtime.object("Shop.NoMoney", 64);
+        let mut program = runtime.load(Stacks::default()).unwrap();
+        program.play(&[on(1, Enter(main)), on(1, Enter(pay))]);
+        Self { program, main, pay, clean, exception }
+    }
+
+    /// What has happened since this was last asked, after these events on the only thread.
+    fn told(&mut self, events: &[Event]) -> Vec<String> {
+        let steps: Vec<_> = events.iter().map(|event| on(1, event.clone())).collect();
+        self.program.play(&steps);
+        self.program.profiler().take()
+    }
+}
+
 #[test]
 fn call_stacks_follow_an_exception_through_filter_finally_and_catch() {
-    let mut runtime = shop();
-    let [main, pay, clean] =
-        ["Shop.Program::Main", "Shop.Checkout::Pay", "Shop.Checkout::Clean"].map(|name| runtime.function(name));
-    let exception = runtime.object("Shop.NoMoney", 64);
-    let mut program = runtime.load(Stacks::default()).unwrap();
-    program.play(&[
-        on(1, Enter(main)),
-        on(1, Enter(pay)),
-        on(1, Enter(clean)),
-        on(1, ExceptionThrown(exception)),
-        on(1, ExceptionSearchFilterEnter(main)),
-        on(1, Enter(clean)),
-        on(1, Leave(clean)),
-        on(1, ExceptionSearchFilterLeave()),
+    let mut shop = Shop::open();
+    let Shop { main, pay, clean, exception, .. } = shop;
+    let told = shop.told(&[
+        Enter(clean),
+        ExceptionThrown(exception),
+        ExceptionSearchFilterEnter(main),
+        Enter(clean),
+        Leave(clean),
+        ExceptionSearchFilterLeave(),
     ]);
-    assert_eq!(
-        program.profiler().take(),
-        ["enter Main 0", "enter Pay 1", "enter Clean 2", "Filter Main 3", "enter Clean 4", "leave Clean 4"]
-    );
-    program.play(&[
-        on(1, ExceptionUnwindFinallyEnter(pay)),
-        on(1, Enter(clean)),
-        on(1, Leave(clean)),
-        on(1, ExceptionUnwindFinallyLeave()),
-        on(1, ExceptionCatcherEnter(main, exception)),
-        on(1, Enter(clean)),
-        on(1, Leave(clean)),
-        on(1, ExceptionCatcherLeave()),
-        on(1, Leave(main)),
+    let expected = ["enter Main 0", "enter Pay 1", "enter Clean 2", "Filter Main 3", "enter Clean 4", "leave Clean 4"];
+    assert_eq!(told, expected);
+    let told = shop.told(&[
+        ExceptionUnwindFinallyEnter(pay),
+        Enter(clean),
+        Leave(clean),
+        ExceptionUnwindFinallyLeave(),
+        ExceptionCatcherEnter(main, exception),
+        Enter(clean),
+        Leave(clean),
+        ExceptionCatcherLeave(),
+        Leave(main),
     ]);
-    assert_eq!(
-        program.profiler().take(),
-        [
-            "unwind Clean 2",
-            "Finally Pay 1",
-            "enter Clean 2",
-            "leave Clean 2",
-            "unwind Pay 1",
-            "Catch Main 0",
-            "enter Clean 1",
-            "leave Clean 1",
-            "leave Main 0"
-        ]
-    );
+    let expected = [
+        "unwind Clean 2",
+        "Finally Pay 1",
+        "enter Clean 2",
+        "leave Clean 2",
+        "unwind Pay 1",
+        "Catch Main 0",
+        "enter Clean 1",
+        "leave Clean 1",
+        "leave Main 0",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]
 fn a_filter_that_throws_ends_what_it_had_called() {
-    let mut runtime = shop();
-    let [main, pay, clean] =
-        ["Shop.Program::Main", "Shop.Checkout::Pay", "Shop.Checkout::Clean"].map(|name| runtime.function(name));
-    let exception = runtime.object("Shop.NoMoney", 64);
-    let mut program = runtime.load(Stacks::default()).unwrap();
-    program.play(&[
-        on(1, Enter(main)),
-        on(1, Enter(pay)),
-        on(1, ExceptionThrown(exception)),
-        on(1, ExceptionSearchFilterEnter(main)),
-        on(1, Enter(clean)),
-        on(1, ExceptionSearchFilterLeave()),
+    let mut shop = Shop::open();
+    let Shop { main, clean, exception, .. } = shop;
+    let told = shop.told(&[
+        ExceptionThrown(exception),
+        ExceptionSearchFilterEnter(main),
+        Enter(clean),
+        ExceptionSearchFilterLeave(),
     ]);
-    let told = program.profiler().take();
     assert_eq!(told[2..], ["Filter Main 2", "enter Clean 3", "unwind Clean 3"]);
-    assert_eq!(program.run_on(1, Stacks::depth), 2);
+    assert_eq!(shop.program.run_on(1, Stacks::depth), 2);
 }
 
 #[test]
