@@ -25,6 +25,9 @@ const CONFIG: &str = r#"{
 }
 "#;
 
+/// The CPU time of a thread, in the folder `dotnet`.
+const CLOCK: &str = "ThreadClock.cs";
+
 /// One compilation.
 struct Job {
     name: String,
@@ -63,7 +66,8 @@ pub fn build_all(sdk: &Sdk, dotnet: &Path, out: &Path) -> Result<Vec<PathBuf>, S
     Ok(written.into_iter().map(|file| file.strip_prefix(out).expect("written there").to_path_buf()).collect())
 }
 
-/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it use ASP.NET.
+/// A folder with `NAME.cs` is a program, unless a `library` file stands in it; a `web` file lets it use ASP.NET, a `clock` file
+/// asks for `ThreadClock.cs`.
 fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job> {
     let fixtures = dotnet.join("fixtures");
     let mut jobs = Vec::new();
@@ -77,6 +81,9 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
         if !library {
             sources.push(fixtures.join("Expect.cs"));
         }
+        if folder.join("clock").exists() {
+            sources.push(dotnet.join(CLOCK));
+        }
         let mut references: Vec<_> = il.iter().filter(|dll| stem(dll) == format!("{name}Il")).cloned().collect();
         if folder.join("web").exists() {
             references.extend(sdk.web_reference_assemblies());
@@ -87,7 +94,7 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
     jobs
 }
 
-/// Each folder in `dotnet/bench` is a program of its own; a `groups` file in it asks for `Group.cs`.
+/// Each folder in `dotnet/bench` is a program of its own; a `groups` file in it asks for `Group.cs` and the clock.
 fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     make_folder(bin);
     let bench = dotnet.join("bench");
@@ -96,7 +103,7 @@ fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
         let name = folder.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
         let mut sources = sources_in(&folder);
         if folder.join("groups").exists() {
-            sources.push(bench.join("Group.cs"));
+            sources.extend([bench.join("Group.cs"), dotnet.join(CLOCK)]);
         }
         let output = bin.join(format!("{name}.dll"));
         Job { name, sources, references: Vec::new(), library: false, output }

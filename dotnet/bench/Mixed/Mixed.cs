@@ -1,6 +1,7 @@
 using System;
 using System.Runtime.CompilerServices;
 using static Group;
+using static ThreadClock;
 
 /// <summary>
 /// Five groups of functions that wait for different things: memory, each other, the arithmetic units, guesses of the processor, nothing.

@@ -1,6 +1,7 @@
 using System;
 using System.Runtime.CompilerServices;
 using static Group;
+using static ThreadClock;
 
 /// <summary>
 /// Four groups of functions that share the time in ratios known to the program and make calls at very different rates: one every nanosecond
