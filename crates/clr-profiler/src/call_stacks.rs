@@ -5,9 +5,12 @@
 //! itself, put what filters, finally and catch blocks call under their own function. A profiler says what to do with each
 //! call ([`CallObserver`]) and may look at a thread's stack at any time ([`CallStacks::snapshot`]).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::owner_lock::OwnerLock;
 use crate::shadow_stack::{Frame, ShadowStack};
 use crate::{CallHooks, CallerSp, ClientId, Error, PerThread, ProfilerInfo, Result};
 
@@ -96,8 +99,8 @@ impl CallObserver for () {
 /// }
 /// ```
 ///
-/// Each event takes a few uncontended locks on top of what [`Hooks::safe`](crate::Hooks::safe) costs: about 80 ns a call with
-/// its enter and leave (see the table in [`hooks`](crate::hooks)). Who needs less writes [`RawHooks`](crate::RawHooks) over
+/// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs: 15 ns a call with its
+/// enter and leave (see the table in [`hooks`](crate::hooks)). Who needs less writes [`RawHooks`](crate::RawHooks) over
 /// [`shadow_stack`](crate::shadow_stack).
 pub struct CallStacks<O: CallObserver> {
     info: ProfilerInfo,
@@ -107,16 +110,22 @@ pub struct CallStacks<O: CallObserver> {
 
 struct Thread<D> {
     number: usize,
-    stack: Mutex<ShadowStack>,
-    data: Mutex<D>,
+    /// Held by whoever uses what follows.
+    lock: OwnerLock,
+    stack: RefCell<ShadowStack>,
+    data: RefCell<D>,
     /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right and tells nobody.
-    observing: AtomicBool,
+    observing: Cell<bool>,
 }
+
+// SAFETY: the cells are used while the lock is held, which one thread can at a time; the owner may hold it twice, and is
+// then told by the cells themselves when it would use something twice.
+unsafe impl<D: Send> Sync for Thread<D> {}
 
 /// No call stands at this stack pointer.
 const NONE: usize = 0;
 
-/// What happened to a call. Told without the stack's lock, so that an observer may take a snapshot.
+/// What happened to a call. Told while the stack is not borrowed, so that an observer may take a snapshot.
 #[derive(Clone, Copy)]
 enum Told {
     Enter,
@@ -135,11 +144,11 @@ struct Turn<'a, O: CallObserver> {
 impl<'a, O: CallObserver> Turn<'a, O> {
     /// `None` while the observer is at work on this thread already.
     fn begin(observer: &'a O, thread: &'a Thread<O::Data>) -> Option<Self> {
-        (!thread.observing.swap(true, Ordering::Relaxed)).then_some(Self { observer, thread })
+        (!thread.observing.replace(true)).then_some(Self { observer, thread })
     }
 
     fn tell(&self, told: Told, call: Call) {
-        let data = &mut *lock(&self.thread.data);
+        let data = &mut *self.thread.data.borrow_mut();
         match told {
             Told::Enter => self.observer.on_enter(data, call),
             Told::Leave => self.observer.on_leave(data, call),
@@ -152,7 +161,7 @@ impl<'a, O: CallObserver> Turn<'a, O> {
 
 impl<O: CallObserver> Drop for Turn<'_, O> {
     fn drop(&mut self) {
-        self.thread.observing.store(false, Ordering::Relaxed);
+        self.thread.observing.set(false);
     }
 }
 
@@ -166,11 +175,15 @@ impl<O: CallObserver> CallStacks<O> {
         let (count, told) = (AtomicUsize::new(0), Arc::clone(&observer));
         let make = move || Thread {
             number: count.fetch_add(1, Ordering::Relaxed) + 1,
-            stack: Mutex::new(ShadowStack::new()),
-            data: Mutex::default(),
-            observing: AtomicBool::new(false),
+            lock: OwnerLock::default(),
+            stack: RefCell::new(ShadowStack::new()),
+            data: RefCell::default(),
+            observing: Cell::new(false),
         };
-        let retire = move |thread: &Thread<O::Data>| told.on_thread_end(thread.number, &lock(&thread.data));
+        let retire = move |thread: &Thread<O::Data>| {
+            let _held = thread.lock.own();
+            told.on_thread_end(thread.number, &thread.data.borrow());
+        };
         let threads = PerThread::new(make, retire)
             .map_err(|error| Error::refused("CallStacks", format!("no key for data per thread is left: {error}")))?;
         Ok(Arc::new(Self { info: info.clone(), observer, threads }))
@@ -184,33 +197,47 @@ impl<O: CallObserver> CallStacks<O> {
     /// The calls the calling thread is in, outermost first: a copy. Empty for a thread without calls. In any callback, and in
     /// an observer's own methods.
     pub fn snapshot(&self) -> Vec<Call> {
-        self.threads.get(|thread| calls(lock(&thread.stack).frames())).unwrap_or_default()
+        self.look(|stack| calls(stack.frames())).unwrap_or_default()
     }
 
     /// How many calls the calling thread is in.
     pub fn depth(&self) -> usize {
-        self.threads.get(|thread| lock(&thread.stack).depth()).unwrap_or(0)
+        self.look(ShadowStack::depth).unwrap_or(0)
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&ShadowStack) -> R) -> Option<R> {
+        self.threads.get(|thread| {
+            let _held = thread.lock.own();
+            look(&thread.stack.borrow())
+        })
     }
 
     /// Visits all threads that have not ended, with number, data and a copy of the calls each is in, outermost first. Their
-    /// hooks wait meanwhile: be short, and don't ask the runtime.
+    /// hooks wait meanwhile: be short, and don't ask the runtime. Not for an observer's own methods: it would wait for its own
+    /// thread to be done with them.
     pub fn for_each_thread(&self, mut visit: impl FnMut(usize, &O::Data, Vec<Call>)) {
+        let own = self.threads.get(ptr::from_ref);
         self.threads.for_each(|thread| {
-            let stack = calls(lock(&thread.stack).frames());
-            visit(thread.number, &lock(&thread.data), stack);
+            // The calling thread may take a snapshot in `visit`, so it is told apart.
+            let is_own = own.is_some_and(|own| ptr::eq(own, thread));
+            let _held = if is_own { thread.lock.own() } else { thread.lock.visit() };
+            let stack = calls(thread.stack.borrow().frames());
+            visit(thread.number, &thread.data.borrow(), stack);
         });
     }
 
     /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change` and tells what that gives.
     /// A call at `replaced` has lost its place to another one.
+    #[inline]
     fn event(&self, bound: usize, replaced: usize, change: impl FnOnce(&mut ShadowStack) -> Option<(Told, Call)>) {
         self.threads.with(|thread| {
+            let _held = thread.lock.own();
             let turn = Turn::begin(&*self.observer, thread);
-            while let Some((frame, depth)) = pop_dead(&mut lock(&thread.stack), bound) {
+            while let Some((frame, depth)) = pop_dead(&mut thread.stack.borrow_mut(), bound) {
                 let how = if frame.sp == replaced { Told::Tailcall } else { Told::Unwind };
                 tell(&turn, ended(how, frame, depth));
             }
-            let told = change(&mut lock(&thread.stack));
+            let told = change(&mut thread.stack.borrow_mut());
             tell(&turn, told);
         });
     }
@@ -263,8 +290,9 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
 
     fn filter_leave(&self) {
         self.threads.with(|thread| {
+            let _held = thread.lock.own();
             let (ended_calls, live) = {
-                let mut stack = lock(&thread.stack);
+                let mut stack = thread.stack.borrow_mut();
                 let before = stack.snapshot();
                 stack.filter_leave();
                 (before, stack.depth())
@@ -286,6 +314,7 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
     }
 }
 
+#[inline]
 fn tell<O: CallObserver>(turn: &Option<Turn<'_, O>>, told: Option<(Told, Call)>) {
     if let (Some(turn), Some((told, call))) = (turn, told) {
         turn.tell(told, call);
@@ -293,6 +322,7 @@ fn tell<O: CallObserver>(turn: &Option<Turn<'_, O>>, told: Option<(Told, Call)>)
 }
 
 /// Takes off the topmost frame if its stack pointer is at most `bound`, and gives it with its depth.
+#[inline]
 fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
     let frame = *stack.dead(bound).last()?;
     stack.leave(frame.sp);
@@ -300,6 +330,7 @@ fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
 }
 
 /// The end of a call; a frame that stands for a filter's owner is no call of its own.
+#[inline]
 fn ended(told: Told, frame: Frame, depth: usize) -> Option<(Told, Call)> {
     let call = call(frame, depth).filter(|_| frame.is_function())?;
     Some((told, call))
@@ -315,8 +346,4 @@ fn calls(frames: &[Frame]) -> Vec<Call> {
 
 fn top(stack: &ShadowStack) -> Option<Call> {
     call(stack.top()?, stack.depth() - 1)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

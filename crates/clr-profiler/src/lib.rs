@@ -141,6 +141,7 @@ pub mod metadata;
 pub mod names;
 pub mod notice;
 mod own_stack;
+mod owner_lock;
 mod per_thread;
 mod place;
 mod profiler;

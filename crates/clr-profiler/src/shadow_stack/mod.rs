@@ -100,6 +100,7 @@ pub struct Left {
 /// A function was entered: drops what is dead and pushes it. Gives the number of frames dropped.
 ///
 /// A frame with the same stack pointer is dead too: a tail call has replaced it.
+#[inline]
 pub fn enter(stack: &mut impl Frames, sp: usize, word: usize) -> usize {
     let dropped = drop_at_or_below(stack, sp);
     stack.push(Frame { sp, word });
@@ -107,6 +108,7 @@ pub fn enter(stack: &mut impl Frames, sp: usize, word: usize) -> usize {
 }
 
 /// A function is about to return: drops what is dead and takes it off.
+#[inline]
 pub fn leave(stack: &mut impl Frames, sp: usize) -> Left {
     let dropped = drop_at_or_below(stack, sp.saturating_sub(1));
     let top = stack.frames().last().copied();
@@ -118,6 +120,7 @@ pub fn leave(stack: &mut impl Frames, sp: usize) -> Left {
 }
 
 /// A function is about to be replaced by the one it calls last: it ends here, and that one will be called by its caller.
+#[inline]
 pub fn tailcall(stack: &mut impl Frames, sp: usize) -> Left {
     leave(stack, sp)
 }
@@ -199,6 +202,7 @@ pub fn pop_pseudo(stack: &mut impl Frames, pseudo: Frame) -> usize {
 
 /// The topmost frames whose stack pointer is at most `bound`: those that [`enter`] with this stack pointer, or [`block_enter`]
 /// with this frame pointer, will drop. For owners who want to know which calls end.
+#[inline]
 pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
     let frames = stack.frames();
     let live = frames.iter().rposition(|frame| frame.sp > bound).map_or(0, |top| top + 1);
@@ -206,6 +210,7 @@ pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
 }
 
 /// Drops the topmost frames whose stack pointer is at most `bound`.
+#[inline]
 fn drop_at_or_below(stack: &mut impl Frames, bound: usize) -> usize {
     let dropped = dead(stack, bound).len();
     if dropped > 0 {

@@ -12,14 +12,17 @@ pub struct ShadowStack {
 }
 
 impl Frames for Vec<Frame> {
+    #[inline]
     fn frames(&self) -> &[Frame] {
         self
     }
 
+    #[inline]
     fn truncate(&mut self, len: usize) {
         Vec::truncate(self, len);
     }
 
+    #[inline]
     fn push(&mut self, frame: Frame) -> bool {
         Vec::push(self, frame);
         true
@@ -33,16 +36,19 @@ impl ShadowStack {
     }
 
     /// A function was entered. Gives the number of dead frames dropped.
+    #[inline]
     pub fn enter(&mut self, sp: usize, word: usize) -> usize {
         super::enter(&mut self.frames, sp, word)
     }
 
     /// A function is about to return.
+    #[inline]
     pub fn leave(&mut self, sp: usize) -> Left {
         super::leave(&mut self.frames, sp)
     }
 
     /// A function is about to be replaced by the one it calls last.
+    #[inline]
     pub fn tailcall(&mut self, sp: usize) -> Left {
         super::tailcall(&mut self.frames, sp)
     }
@@ -79,21 +85,25 @@ impl ShadowStack {
     }
 
     /// The calls that an enter with this stack pointer, or a block with this frame pointer, would find dead.
+    #[inline]
     pub fn dead(&self, bound: usize) -> &[Frame] {
         super::dead(&self.frames, bound)
     }
 
     /// The call that runs now.
+    #[inline]
     pub fn top(&self) -> Option<Frame> {
         self.frames.last().copied()
     }
 
     /// How many calls the thread is in.
+    #[inline]
     pub fn depth(&self) -> usize {
         self.frames.len()
     }
 
     /// All calls, outermost first.
+    #[inline]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
