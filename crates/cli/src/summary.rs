@@ -40,6 +40,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     refusals.truncate(MOST_REFUSALS);
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     say_unmatched(&recording);
+    say_advice(&recording);
     if !view.top.is_empty() {
         say(text::top(&view, message_width()).trim_end());
     }
@@ -57,6 +58,13 @@ pub(crate) fn after_run(recorded: &Recorded) {
 /// Patterns that matched nothing, a line each.
 pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
+}
+
+/// Remarks that say what to type, of each process the last.
+fn say_advice(recording: &Recording) {
+    let last = |process: &Process| process.facts.iter().rfind(|fact| fact.text.contains(" --exclude ")).cloned();
+    let advice = recording.processes.iter().filter_map(last);
+    advice.for_each(|fact| say(&one_line(format!("clrscope: {}", fact.text))));
 }
 
 /// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.

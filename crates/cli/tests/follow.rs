@@ -124,7 +124,7 @@ fn rows_come_while_the_program_runs_and_following_ends_with_it() {
         calls.extend(flow.rest());
         log.extend(events.rest());
         let place_of = format!("on {}", runtime.version);
-        assert_eq!(count(&calls, "-> Counter.Program.Step"), 4, "{place_of}:\n{}", calls.join("\n"));
+        assert_eq!(count(&calls, "-> Counter.Program::Step"), 4, "{place_of}:\n{}", calls.join("\n"));
         assert_eq!(count(&calls, "<- Counter.Program::Step"), 4, "{place_of}:\n{}", calls.join("\n"));
         assert!(calls.last().is_some_and(|line| line.contains("<- Counter.Program::Main")), "{place_of}");
         assert_eq!(count(&log, "GarbageCollectionStarted"), 1, "{place_of}:\n{}", log.join("\n"));
@@ -164,7 +164,7 @@ fn following_begins_before_the_program_and_refuses_what_never_comes() {
     say(&mut input, &program, "go", "count 2");
     drop(input);
     program.rest();
-    assert_eq!(count(&flow.rest(), "-> Counter.Program.Step"), 2);
+    assert_eq!(count(&flow.rest(), "-> Counter.Program::Step"), 2);
 }
 
 #[test]

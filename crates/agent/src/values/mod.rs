@@ -8,6 +8,8 @@
 //! | [`completion`] | how async methods come by their results |
 //! | [`machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
+//! | [`plans`] | the plan of each function |
+//! | [`costly`] | a word where all of it makes a program slow |
 //! | [`entered`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //!
@@ -15,10 +17,12 @@
 //! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
 
 pub(crate) mod completion;
+pub(crate) mod costly;
 pub(crate) mod entered;
 pub(crate) mod kinds;
 mod machine;
 pub(crate) mod plan;
+pub(crate) mod plans;
 pub(crate) mod read;
 mod tasks;
 pub(crate) mod types;

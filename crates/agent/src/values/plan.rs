@@ -5,8 +5,6 @@
 //! `xmm7`; a value type of at most 16 bytes takes a register for each eight bytes if there are enough,
 //! one of more than 16 bytes lies on the stack, like whatever finds no register.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 use clr_profiler::{ClassId, FunctionId, Token};
@@ -90,57 +88,8 @@ impl Plan {
     }
 }
 
-/// Plans by index of the function, in pages that never move.
-static PAGES: [AtomicPtr<Page>; 4096] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 4096];
-const PAGE: usize = 1024;
-
-struct Page([AtomicPtr<Plan>; PAGE]);
-
-/// The plan of a function. For hooks.
-#[inline]
-pub(crate) fn plan_of(function: u32) -> Option<&'static Plan> {
-    let page = PAGES.get(function as usize / PAGE)?.load(Ordering::Acquire);
-    // SAFETY: null, or a leaked page with null or leaked plans.
-    unsafe { page.as_ref()?.0[function as usize % PAGE].load(Ordering::Acquire).as_ref() }
-}
-
-/// The first plan of a function stays: code that is compiled already was made for it.
-fn publish(function: u32, plan: Plan) {
-    let Some(slot) = PAGES.get(function as usize / PAGE) else { return };
-    let mut page = slot.load(Ordering::Acquire);
-    if page.is_null() {
-        let fresh = Box::leak(Box::new(Page([const { AtomicPtr::new(std::ptr::null_mut()) }; PAGE])));
-        page = match slot.compare_exchange(page, fresh, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => fresh,
-            Err(other) => other,
-        };
-    }
-    // SAFETY: a leaked page.
-    let slot = unsafe { &(*page).0[function as usize % PAGE] };
-    let plan = Box::leak(Box::new(plan));
-    // Another thread may have made the same one meanwhile.
-    let _ = slot.compare_exchange(std::ptr::null_mut(), plan, Ordering::AcqRel, Ordering::Acquire);
-}
-
-/// The plan of a function, made if there is none yet. Not for hooks.
-pub(crate) fn prepare(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
-    if plan_of(index).is_none() {
-        publish(index, make(types, id, index)?);
-    }
-    plan_of(index)
-}
-
-/// The plan of a function that is looked at only because its calls end `async` methods.
-pub(crate) fn prepare_completion(types: &Types, id: FunctionId, index: u32) -> Option<&'static Plan> {
-    if plan_of(index).is_none() {
-        let mut plan = make(types, id, index)?;
-        plan.completes = plan.completes.map(|completes| Completion { is_silent: true, ..completes });
-        publish(index, plan);
-    }
-    plan_of(index).filter(|plan| plan.completes.is_some())
-}
-
-fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
+/// Makes the plan of a function and describes it in the recording.
+pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     types.know_primitives();
     let info = types.info();
     let function = info.function_info(id).ok()?;

@@ -33,16 +33,31 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     };
     let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
     let captured = row.captured();
-    let name = match (row.kind, &captured) {
-        (FlowKind::Enter, None) => row.function.signature(),
-        _ => row.function.name(),
-    };
+    let name = row.function.name();
+    let code = code_of(&row.function);
     let values = match (row.kind, &captured) {
-        (_, None) => String::new(),
-        (FlowKind::Enter, Some(captured)) => arguments(captured) + &code_of(&row.function),
-        (_, Some(captured)) => code_of(&row.function) + &results(captured),
+        (FlowKind::Enter, None) => parameters(row.function.signature(), &code).to_owned() + &code,
+        (FlowKind::Enter, Some(captured)) => arguments(captured) + &code,
+        (_, None) => code,
+        (_, Some(captured)) => code + &results(captured),
     };
     format!("{} {indent}{mark} {name}{values}{note}\n", styled(FAINT, &time))
+}
+
+/// The types of the parameters as they stand in a signature before its `end`: `(int, string)`.
+fn parameters<'s>(signature: &'s str, end: &str) -> &'s str {
+    let signature = signature.strip_suffix(end).unwrap_or(signature);
+    let mut open = 0_u32;
+    for (at, byte) in signature.bytes().enumerate().rev() {
+        match byte {
+            b')' => open += 1,
+            b'(' if open == 1 => return &signature[at..],
+            b'(' => open = open.saturating_sub(1),
+            _ if open == 0 => break,
+            _ => {}
+        }
+    }
+    ""
 }
 
 /// The function summary.
@@ -53,4 +68,19 @@ pub(crate) fn flow_functions(functions: &[FlowFunction<'_>], limit: Option<usize
         text += &format!("{:>12}  {}\n", count(row.calls), row.function.signature());
     }
     text + &super::more(functions.len() - shown, "functions", width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_the_end_of_a_signature() {
+        assert_eq!(parameters("Shop.Order.Id.get()", ""), "()");
+        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)", ""), "((int, long), string)");
+        assert_eq!(parameters("Shop.Program.Main(string[]) (async)", " (async)"), "(string[])");
+        assert_eq!(parameters("Shop.Cart.Pay(...) (lambda)", " (lambda)"), "(...)");
+        assert_eq!(parameters("libc!qsort", ""), "");
+        assert_eq!(parameters(")", ""), "");
+    }
 }

@@ -8,6 +8,8 @@ const MOST_BYTES: usize = 1 << 10;
 /// Calls and bytes of a thread at most.
 const MOST_CALLS: usize = 10_000;
 const MOST_KEPT: usize = 4 << 20;
+/// One call of so many is a sample: a prime number, as programs repeat themselves in others.
+pub(super) const SAMPLED: u64 = 1021;
 /// A frame that took over another of the same call (OSR) lies at most so far below it.
 const TAKEN_OVER_BYTES: usize = 4 << 10;
 
@@ -26,12 +28,15 @@ struct Calls {
     calls: Vec<Call>,
     /// The first ones are of calls, the others are left from earlier ones: clearing them would cost more than all else.
     bytes: Vec<u8>,
+    /// Calls until the next sample.
+    until_sample: u64,
 }
 
 struct PerThread(UnsafeCell<Calls>);
 
 thread_local! {
-    static CALLS: PerThread = const { PerThread(UnsafeCell::new(Calls { calls: Vec::new(), bytes: Vec::new() })) };
+    static CALLS: PerThread =
+        const { PerThread(UnsafeCell::new(Calls { calls: Vec::new(), bytes: Vec::new(), until_sample: SAMPLED })) };
 }
 
 /// Calls whose arguments found no room.
@@ -48,12 +53,14 @@ fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
     CALLS.try_with(|calls| act(unsafe { &mut *calls.0.get() })).ok()
 }
 
-/// Keeps what `write` writes of a call that begins, and says how many bytes that is.
-pub(super) fn keep(function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) {
-    let kept = with(|all| all.push(function, sp, write));
-    if kept == Some(false) {
+/// Keeps what `write` writes of a call that begins, and says how many bytes that is. Whether the call is one of
+/// [`SAMPLED`].
+pub(super) fn keep(function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    let kept = with(|all| (all.push(function, sp, write), all.is_sampled()));
+    if let Some((false, _)) = kept {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }
+    kept.is_some_and(|(_, is_sampled)| is_sampled)
 }
 
 /// Forgets calls whose caller's stack pointer is below `bound`: they have ended.
@@ -79,6 +86,11 @@ impl Calls {
         let end = start + write(&mut self.bytes[start..start + MOST_BYTES]).min(MOST_BYTES);
         self.calls.push(Call { sp, function, end });
         true
+    }
+
+    fn is_sampled(&mut self) -> bool {
+        self.until_sample = self.until_sample.checked_sub(1).unwrap_or(SAMPLED - 1);
+        self.until_sample == 0
     }
 
     fn drop_below(&mut self, bound: usize) {

@@ -12,7 +12,7 @@ use crate::hooks::EntryPoints;
 use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
 use crate::values::entered::Entered;
-use crate::values::plan::plan_of;
+use crate::values::plans::{plan_of, sample};
 
 /// Whether `calls` runs too.
 static WITH_CALLS: AtomicBool = AtomicBool::new(false);
@@ -65,7 +65,9 @@ extern "C" fn enter(function: u32, sp: usize, registers: *const Entered) {
     guard(|| {
         let Some(plan) = plan_of(function) else { return };
         // SAFETY: the stub's own stack: the registers of the function that was just entered.
-        arguments::keep(function, sp, |buffer| unsafe { (*registers).write(plan, sp, buffer, false) });
+        if arguments::keep(function, sp, |buffer| unsafe { (*registers).write(plan, sp, buffer, false) }) {
+            sample(function);
+        }
     });
 }
 

@@ -37,7 +37,8 @@ use crate::helper::Task;
 use crate::hooks::HookNeed;
 use crate::il;
 use crate::instrument::{Context, Instrument};
-use crate::values::plan;
+use crate::values::costly::TellCostly;
+use crate::values::plans;
 use crate::values::types::Types;
 
 pub(crate) use options::Options;
@@ -49,6 +50,8 @@ const MESSAGE_UNITS: usize = 512;
 
 /// Address space for the dictionary of types: a mapping can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
+/// From so many calls on, a second or more, it is told whose arguments are kept.
+const COSTLY_CALLS: u64 = 20_000_000;
 
 /// The running instrument.
 pub(crate) struct Exceptions {
@@ -188,7 +191,7 @@ impl Instrument for Exceptions {
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         let Some(types) = self.types else { return client };
         if !self.is_accessor(function) {
-            plan::prepare(types, function, index);
+            plans::prepare(types, self.functions.names(), function, index);
         } else if !self.shares_hooks.load(Ordering::Relaxed) {
             return 0;
         }
@@ -206,7 +209,8 @@ impl Instrument for Exceptions {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![self.log.task(), Box::new(CountDropped(self.writer))]
+        let tell_costly = TellCostly::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
+        vec![self.log.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)]
     }
 
     fn detach_in_child(&self) {

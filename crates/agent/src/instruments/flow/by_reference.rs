@@ -9,7 +9,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::values::completion::Awaited;
-use crate::values::plan::plan_of;
+use crate::values::plans::plan_of;
 
 /// Addresses of a call at most.
 pub(super) const MOST: usize = 8;

@@ -17,6 +17,7 @@ mod ring;
 mod slow;
 pub(crate) mod values;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clr_profiler::{Events, FunctionId, ProfilerInfo};
@@ -24,12 +25,13 @@ use clrscope_recording::layout::{flow, instrument, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
+use crate::functions::Functions;
 use crate::helper::Task;
 use crate::hooks::{HookNeed, stopped_flag};
 use crate::instrument::{Context, Instrument};
 use crate::threads;
 use crate::values::types::Types;
-use crate::values::{entered, plan};
+use crate::values::{costly::TellCostly, entered, plans};
 
 pub(crate) use options::Options;
 use options::{Args, Kept};
@@ -39,11 +41,14 @@ use ring::Ring;
 const ALL_BYTES: u64 = 128 << 30;
 /// The same for the dictionary of types.
 const TYPES_BYTES: u64 = 256 << 20;
+/// From so many chunks of values on, two gigabytes and some seconds, it is told whose they are.
+const COSTLY_CHUNKS: u64 = (2 << 30) / ring::CHUNK as u64;
 
 /// The running instrument.
 pub(crate) struct Flow {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
     ring: &'static Ring,
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
@@ -75,7 +80,7 @@ impl Flow {
                 Some(Types::publish(&context.info, store, context.redact.clone(), taken == Args::Values))
             }
         };
-        Ok(Self { info: context.info.clone(), writer, ring, types })
+        Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types })
     }
 
     /// Notes that the exception machinery is about to run a block, and of which activation.
@@ -103,7 +108,8 @@ impl Instrument for Flow {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![Box::new(Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 })]
+        let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 };
+        vec![Box::new(keeper), Box::new(TellCostly::new(self.writer, "flow:args", COSTLY_CHUNKS))]
     }
 
     fn detach_in_child(&self) {
@@ -124,8 +130,8 @@ impl Instrument for Flow {
     }
 
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
-        let plan =
-            self.types.filter(|_| index <= flow::FUNCTION).and_then(|types| plan::prepare(types, function, index));
+        let Some(types) = self.types.filter(|_| index <= flow::FUNCTION) else { return client };
+        let plan = plans::prepare(types, self.functions.names(), function, index);
         plan.map_or(client, |plan| client | values::client_bits(plan))
     }
 
@@ -136,12 +142,12 @@ impl Instrument for Flow {
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         let types = self.types.filter(|types| types.takes_values() && index <= flow::FUNCTION)?;
         types.is_completion(function).then_some(())?;
-        let plan = plan::prepare_completion(types, function, index)?;
+        let plan = plans::prepare_completion(types, function, index)?;
         Some(index as usize | values::client_bits(plan))
     }
 
     fn keeps_call(&self, caller: u32, callee: FunctionId) -> bool {
-        let is_async = || plan::plan_of(caller).is_some_and(|plan| plan.awaited.is_some());
+        let is_async = || plans::plan_of(caller).is_some_and(|plan| plan.awaited.is_some());
         self.types.is_some_and(|types| is_async() && types.is_completion(callee))
     }
 

@@ -20,7 +20,7 @@ const NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
 /// a few hundred MB in a second.
 pub(super) const AHEAD: usize = 16 << 20;
 /// Bytes of a chunk: 2,044 events.
-const CHUNK: usize = 32 << 10;
+pub(super) const CHUNK: usize = 32 << 10;
 /// A ring has at least this many chunks, so that one thread can't fill it alone.
 const CHUNKS_LEAST: u64 = 64;
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::layout::{flow, value};
+use clrscope_recording::layout::{flow, thread, value};
 
 use super::by_reference::{self, Recalled};
 use super::results;
@@ -12,7 +12,8 @@ use crate::instruments::calls;
 use crate::threads;
 use crate::values::entered::{Entered, depth};
 use crate::values::kinds::{Kind, Task};
-use crate::values::plan::{Place, Plan, Returned, plan_of};
+use crate::values::plan::{Place, Plan, Returned};
+use crate::values::plans::{plan_of, sample};
 use crate::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
@@ -109,10 +110,15 @@ pub(super) fn here() -> Option<(&'static Ring, clrscope_recording::writer::Threa
 fn entered(function: u32, sp: usize, registers: &Entered) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
+    let chunk = record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed);
     ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
         // SAFETY: the plan of the function that was just entered, with its registers.
         plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only()) })
     });
+    if chunk != record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed) {
+        // One of as many bytes as a chunk has.
+        sample(function);
+    }
     if let Some(plan) = plan.filter(|plan| plan.by_reference) {
         let mut addresses = [0; by_reference::MOST];
         for (address, place) in addresses.iter_mut().zip(looked_at_again(plan)) {
