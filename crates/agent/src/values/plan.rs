@@ -118,83 +118,108 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         type_parameters: &type_parameters,
         method_parameters: &method_parameters,
     };
-    let is_value_class = match class {
+    let is_value = match class {
         Some(class) => matches!(types.kind_of(class), Kind::Struct(_)),
         None => is_declared_value(&metadata, method.class),
     };
-    let mut walk = Walk::default();
-    let mut described = PayloadWriter::default();
-    let mut names = metadata.params(function.token).unwrap_or_default().into_iter();
-    let params: Vec<_> = names.by_ref().filter_map(|token| metadata.param(token).ok()).collect();
-    let mut arguments = Vec::new();
-    let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
-    described.u32(value::FUNCTION).u32(index).u32(count);
+    let mut making = Making::new(types, &scope, index, &signature);
     if signature.has_this {
-        let kind = match class {
-            Some(class) => types.kind_of(class),
-            None if is_value_class => Kind::Opaque(0),
-            None => Kind::Reference(None),
-        };
-        let text = class.map_or_else(|| "?".to_owned(), |class| types.name_of(class));
-        described.text("this").text(&text).u32(Passing::Value as u32);
-        // `this` of a value type is the value's address.
-        let passing = if is_value_class { Passing::In } else { Passing::Value };
-        let kind = if types.hides("this") { Kind::Redacted } else { kind };
-        arguments.push(Argument { place: walk.general(), kind, passing });
+        making.this(class, is_value);
     }
-    let returned_kind = match &signature.return_type {
-        Type::Primitive(signature::Primitive::Void) => None,
-        ty => Some(types.kind(ty, &scope)),
-    };
-    let in_memory = returned_kind.is_some_and(|kind| classify(kind).is_none() || holds_wide(kind));
-    if in_memory {
-        walk.general();
-    }
-    let class_shared = match &of_class {
-        Some(of_class) => of_class.type_arguments.iter().any(|id| types.is_shared(*id)),
-        // Nothing but shared code has no class.
-        None => true,
-    };
+    let returned_kind = making.result_kind(&signature.return_type);
     let method_shared = signature.generic_arity > 0 && function.type_arguments.iter().any(|id| types.is_shared(*id));
+    // Nothing but shared code has no class.
+    let class_shared = of_class.is_none() || type_arguments.iter().any(|id| types.is_shared(*id));
     // Objects know their class; static methods and values don't.
-    if method_shared || class_shared && (!signature.has_this || is_value_class) {
-        walk.general();
+    if method_shared || class_shared && (!signature.has_this || is_value) {
+        making.walk.general();
     }
+    let tokens = metadata.params(function.token).unwrap_or_default();
+    let params: Vec<_> = tokens.into_iter().filter_map(|token| metadata.param(token).ok()).collect();
     for (number, ty) in signature.parameters.iter().enumerate() {
         let param = params.iter().find(|param| param.sequence as usize == number + 1);
         let name = param.map_or_else(|| format!("arg{number}"), |param| param.name.clone());
+        making.parameter(&name, ty, param.map_or(0, |param| param.attributes));
+    }
+    let text = returned_kind.map_or_else(String::new, |_| types.type_text(&signature.return_type, &scope));
+    making.described.text(&text);
+    let by_exception = types.completes(function.module, function.token);
+    Some(making.plan(returned_kind.map_or(Returned::Nothing, returned), by_exception))
+}
+
+/// A plan while the arguments are gone through.
+struct Making<'m> {
+    types: &'m Types,
+    scope: &'m Scope<'m>,
+    walk: Walk,
+    arguments: Vec<Argument>,
+    described: PayloadWriter,
+}
+
+impl<'m> Making<'m> {
+    fn new(types: &'m Types, scope: &'m Scope<'m>, index: u32, signature: &signature::MethodSignature) -> Self {
+        let mut described = PayloadWriter::default();
+        let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
+        described.u32(value::FUNCTION).u32(index).u32(count);
+        Self { types, scope, walk: Walk::default(), arguments: Vec::new(), described }
+    }
+
+    /// `this`, which of a value type is the value's address.
+    fn this(&mut self, class: Option<ClassId>, is_value: bool) {
+        let kind = match class {
+            _ if self.types.hides("this") => Kind::Redacted,
+            Some(class) => self.types.kind_of(class),
+            None if is_value => Kind::Opaque(0),
+            None => Kind::Reference(None),
+        };
+        let text = class.map_or_else(|| "?".to_owned(), |class| self.types.name_of(class));
+        self.described.text("this").text(&text).u32(Passing::Value as u32);
+        let passing = if is_value { Passing::In } else { Passing::Value };
+        self.arguments.push(Argument { place: self.walk.general(), kind, passing });
+    }
+
+    /// The kind of the result; for one in memory its address is handed over like an argument.
+    fn result_kind(&mut self, ty: &Type) -> Option<Kind> {
+        if matches!(ty, Type::Primitive(signature::Primitive::Void)) {
+            return None;
+        }
+        let kind = self.types.kind(ty, self.scope);
+        if classify(kind).is_none() || holds_wide(kind) {
+            self.walk.general();
+        }
+        Some(kind)
+    }
+
+    fn parameter(&mut self, name: &str, ty: &Type, attributes: u32) {
         let (ty, passing) = match ty {
-            Type::ByRef(inner) => (&**inner, passing_of(param.map_or(0, |param| param.attributes))),
+            Type::ByRef(inner) => (&**inner, passing_of(attributes)),
             ty => (ty, Passing::Value),
         };
-        let kind = if types.hides(&name) { Kind::Redacted } else { types.kind(ty, &scope) };
-        let real = if passing == Passing::Value { types.kind(ty, &scope) } else { Kind::Pointer };
-        let place = walk.place(real);
-        described.text(&name).text(&types.type_text(ty, &scope)).u32(passing as u32);
-        arguments.push(Argument { place, kind, passing });
+        let real = self.types.kind(ty, self.scope);
+        let kind = if self.types.hides(name) { Kind::Redacted } else { real };
+        let place = self.walk.place(if passing == Passing::Value { real } else { Kind::Pointer });
+        self.described.text(name).text(&self.types.type_text(ty, self.scope)).u32(passing as u32);
+        self.arguments.push(Argument { place, kind, passing });
     }
-    described.text(&match &signature.return_type {
-        Type::Primitive(signature::Primitive::Void) => String::new(),
-        ty => types.type_text(ty, &scope),
-    });
-    let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
-    let returned = match returned_kind {
-        None => Returned::Nothing,
-        Some(kind) => returned(kind),
-    };
-    let by_exception = types.completes(function.module, function.token);
-    let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, &arguments));
-    let registers = registers(&arguments, returned).filter(|_| types.takes_values() && completes.is_none());
-    described.u32(u32::from(registers.is_some()));
-    if registers.is_some() {
-        arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.place)));
-        described.u32(match returned {
-            Returned::At(place, kind) => code(kind, place),
-            _ => 0,
-        });
+
+    /// The plan, described to its end. `by_exception`: its calls end `async` methods, in order or by an exception.
+    fn plan(mut self, returned: Returned, by_exception: Option<bool>) -> Plan {
+        let (arguments, described) = (self.arguments, &mut self.described);
+        let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
+        let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, &arguments));
+        let is_plain = self.types.takes_values() && completes.is_none();
+        let registers = registers(&arguments, returned).filter(|_| is_plain);
+        described.u32(u32::from(registers.is_some()));
+        if registers.is_some() {
+            arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.place)));
+            described.u32(match returned {
+                Returned::At(place, kind) => code(kind, place),
+                _ => 0,
+            });
+        }
+        self.types.describe(described);
+        Plan { arguments, returned, by_reference, registers, awaited: None, completes }
     }
-    types.describe(&described);
-    Some(Plan { arguments, returned, by_reference, registers, awaited: None, completes })
 }
 
 /// The plan of code that is shown as the method it was written as: its arguments are fields of `this`.
