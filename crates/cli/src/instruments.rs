@@ -1,7 +1,7 @@
 //! The instruments this version knows, so that a slip of the finger is seen before the program starts.
 
 use clrscope_recording::events::Group;
-use clrscope_recording::request::{InstrumentRequest, parse_size};
+use clrscope_recording::request::{InstrumentRequest, parse_limit, parse_size};
 
 /// One instrument and its options.
 pub(crate) struct Instrument {
@@ -27,7 +27,7 @@ enum Value {
     None,
     /// Nothing, or one of these words.
     NoneOr(&'static [&'static str]),
-    /// A size such as `512MiB`.
+    /// A size such as `512MiB`, at least 64 KiB.
     Size,
     /// The same, at least 1 MiB.
     RingSize,
@@ -55,7 +55,11 @@ const CALLS: Instrument = Instrument {
         OptionKind { name: "native", value: ON_OFF, about: "calls to unmanaged code in the tree (default off)" },
         OptionKind { name: "helpers", value: ON_OFF, about: "the runtime's managed helpers in the tree (default off)" },
         OptionKind { name: "trivial", value: ON_OFF, about: "tiny methods that call nothing in the tree (default on)" },
-        OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
+        OptionKind {
+            name: "max",
+            value: Value::Size,
+            about: "memory limit per process (default 1GiB, at least 64KiB, 4GiB at most)",
+        },
     ],
 };
 
@@ -92,7 +96,11 @@ const EVENTS: Instrument = Instrument {
             value: ON_OFF,
             about: "each allocated object; needs the group objects (default off)",
         },
-        OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
+        OptionKind {
+            name: "max",
+            value: Value::Size,
+            about: "memory limit per process (default 1GiB, at least 64KiB)",
+        },
         group("runtime", "start and end of the runtime"),
         group("loads", "application domains, assemblies, modules and classes"),
         group("jit", "compilation, inlining, searches for precompiled code"),
@@ -129,7 +137,11 @@ const EXCEPTIONS: Instrument = Instrument {
             value: Value::OneOf(&["frames", "snapshot", "check"]),
             about: "how stacks are walked: quickly, by the runtime, or both ways and compared (default frames)",
         },
-        OptionKind { name: "max", value: Value::Size, about: "memory limit per process (default 1GiB)" },
+        OptionKind {
+            name: "max",
+            value: Value::Size,
+            about: "memory limit per process (default 1GiB, at least 64KiB)",
+        },
     ],
 };
 
@@ -194,7 +206,7 @@ impl OptionKind {
             (Value::OneOf(words), Some(value)) => words.contains(&value),
             (Value::Groups, Some(value)) => value.split('+').all(|name| name == "all" || Group::parse(name).is_some()),
             (Value::UpTo(most), Some(value)) => value.parse().is_ok_and(|number: u32| number <= *most),
-            (Value::Size, Some(value)) => parse_size(value).is_ok_and(|size| size > 0),
+            (Value::Size, Some(value)) => parse_limit(value).is_ok(),
             (Value::RingSize, Some(value)) => parse_size(value).is_ok_and(|size| size >= 1 << 20),
             _ => false,
         }
@@ -208,6 +220,7 @@ impl OptionKind {
                 format!("write {} with groups out of: {}", self.spelled(), list(names))
             }
             Value::UpTo(most) => format!("write {} with a number from 0 to {most}", self.spelled()),
+            Value::Size => format!("write {} with at least 64KiB, for instance 512MiB", self.spelled()),
             Value::RingSize => format!("write {} with at least 1MiB, for instance 64MiB", self.spelled()),
             _ => format!("write {}", self.spelled()),
         }
@@ -271,6 +284,9 @@ mod tests {
         assert_eq!(refusal("calls:noinline=on").known, "write noinline");
         assert_eq!(refusal("flow:args,depth=abc").known, "write depth=N with a number from 0 to 5");
         assert!(refusal("flow:last=1k").known.contains("at least 1MiB"));
-        assert_eq!(refusal("calls:max=0").known, "write max=SIZE");
+        let least = "write max=SIZE with at least 64KiB, for instance 512MiB";
+        for text in ["calls:max=0", "calls:max=1", "events:max=63KiB", "exceptions:max=lots"] {
+            assert_eq!(refusal(text).known, least);
+        }
     }
 }

@@ -45,8 +45,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Recorded {
     /// How the program ended.
     pub(crate) ended: Ended,
-    /// The packed file, or the directory when packing failed.
-    pub(crate) path: PathBuf,
+    /// The packed file, or the directory when packing failed; `None` where no .NET program came to be recorded.
+    pub(crate) path: Option<PathBuf>,
     /// Whether only some programs were wanted.
     pub(crate) limited: bool,
 }
@@ -74,7 +74,18 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     // From here on an interruption ends packing, not the recording.
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
-    Ok(Recorded { ended, path: finish(&place, plan.force, plan.progress), limited })
+    let path = if is_empty(&place.folder) {
+        discard(&place);
+        None
+    } else {
+        Some(finish(&place, plan.force, plan.progress))
+    };
+    Ok(Recorded { ended, path, limited })
+}
+
+/// No process is in it, not even one that says why it is not recorded.
+fn is_empty(folder: &Path) -> bool {
+    clrscope_recording::open(folder).is_ok_and(|found| found.processes.is_empty() && found.problems.is_empty())
 }
 
 fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
@@ -85,7 +96,7 @@ fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
     }
 }
 
-/// The program did not start: there is nothing to keep.
+/// The program did not start, or none was recorded: there is nothing to keep.
 fn discard(place: &Place) {
     // What can't be removed is an empty recording, which reads as such.
     let _ = fs::remove_dir_all(&place.folder);

@@ -20,7 +20,7 @@ const MOST_REFUSALS: usize = 3;
 
 /// Says on stderr what was recorded, and where nothing was, why not.
 pub(crate) fn after_run(recorded: &Recorded) {
-    let path = &recorded.path;
+    let Some(path) = &recorded.path else { return nothing(recorded.limited) };
     let recording = match open(path) {
         Ok(recording) => recording,
         // Then packing has said that it is gone.
@@ -32,10 +32,10 @@ pub(crate) fn after_run(recorded: &Recorded) {
     let view = summary(&recording, &query).unwrap_or_default();
     let mut refusals: Vec<&str> = recording.processes.iter().filter_map(Process::refusal).collect();
     if refusals.len() == recording.processes.len() {
-        return say(&match refusals.first() {
-            Some(why) => one_line(format!("clrscope: nothing was recorded, {why}")),
-            None => no_runtime(recorded.limited),
-        });
+        return match refusals.first() {
+            Some(why) => say(&one_line(format!("clrscope: nothing was recorded, {why}"))),
+            None => nothing(recorded.limited),
+        };
     }
     refusals.truncate(MOST_REFUSALS);
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
@@ -74,18 +74,18 @@ fn own_name(recording: &Recording) -> Option<String> {
     names.next().filter(|_| names.next().is_none()).map(str::to_owned)
 }
 
-/// One line, with the reason if the environment shows it.
-fn no_runtime(limited: bool) -> String {
-    match disabled_by() {
+/// Says on stderr that there is no recording, in one line: the reason, if the environment shows it, and what to do.
+fn nothing(limited: bool) {
+    say(&match disabled_by() {
         Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out; unset it"),
         None if limited => {
             "clrscope: nothing was recorded: no .NET program that was started matches --only or a line of \
              --only-from (name or path of its executable or entry assembly)"
                 .to_owned()
         }
-        None => "clrscope: nothing was recorded: the program started no .NET runtime that loads profilers \
-                 (it ended before it did, is a native program or NativeAOT, or its runtimeconfig.json switches \
-                 diagnostics off)"
+        None => "clrscope: nothing was recorded, and no file is kept: the program started no .NET runtime that loads \
+                 profilers (it ended before it did, is a native program or NativeAOT, or its runtimeconfig.json \
+                 switches diagnostics off); 'clrscope doctor' shows whether .NET programs can be profiled here"
             .to_owned(),
-    }
+    });
 }

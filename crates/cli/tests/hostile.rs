@@ -96,6 +96,6 @@ fn a_path_of_100_000_calls_is_shown_in_every_way() {
         assert!(answers(&place, &format!("report deep.clrs --view {view} --format {format}")), "{view} {format}");
     }
     for export in ["flamegraph", "hst", "dot", "collapsed", "csv"] {
-        assert!(answers(&place, &format!("export deep.clrs --to {export} -o out")), "{export}");
+        assert!(answers(&place, &format!("export deep.clrs --to {export} -o out --force")), "{export}");
     }
 }

@@ -205,7 +205,23 @@ fn exports_go_to_stdout_or_to_a_file() {
     ] {
         let output = text(&place, &format!("export sample.clrs --to {format}"), "100");
         assert!(output.contains(part), "{format}: {output}");
-        assert!(place.run(&format!("export sample.clrs --to {format} -o out.file")).status.success());
+        assert!(place.run(&format!("export sample.clrs --to {format} -o out.file --force")).status.success());
         assert_eq!(std::fs::read_to_string(place.file("out.file")).expect("a file"), output);
     }
+    assert!(place.run("export sample.clrs --to csv -o /dev/null").status.success());
+}
+
+#[test]
+fn an_export_overwrites_nothing_unless_forced() {
+    let place = Place::new().with_sample();
+    std::fs::write(place.file("mine"), "mine").expect("a file");
+    std::os::unix::fs::symlink("mine", place.file("link")).expect("a link");
+    for name in ["mine", "link"] {
+        let refused = place.run(&format!("export sample.clrs --to csv -o {name}"));
+        let expected = format!(
+            "error: cannot write '{name}'\nwhy: '{name}' exists\nhint: choose another name with -o, or overwrite it with --force\n"
+        );
+        assert_eq!((refused.status.code(), String::from_utf8_lossy(&refused.stderr).into_owned()), (Some(1), expected));
+    }
+    assert_eq!(std::fs::read_to_string(place.file("mine")).expect("a file"), "mine");
 }

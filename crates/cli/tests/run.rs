@@ -156,12 +156,15 @@ fn a_library_alone_is_started_with_dotnet_and_names_its_recording() {
 
 #[test]
 fn two_runs_in_the_same_second_get_two_names() {
-    let place = Place::new();
+    let (place, runtime) = (Place::new(), newest());
     let tool = env!("CARGO_BIN_EXE_clrscope");
-    let script =
-        format!("for i in 1 2 3 4; do {tool} run -q -- true & done; wait; ls | wc -l; ls -d *.clrs.d 2>/dev/null");
-    let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
-    assert_eq!(text(&output.stdout).trim(), "4");
+    let script = format!(
+        "for i in 1 2 3 4; do {tool} run -q -- \"$@\" > said-$i & done; wait; ls *.clrs | wc -l; ls -d *.clrs.d 2>/dev/null"
+    );
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script, "bash"]).args(runtime.words(&testkit::fixture("Hello"))).current_dir(place.path());
+    runtime.prepare(&mut shell);
+    assert_eq!(text(&shell.output().expect("a shell").stdout).trim(), "4");
 }
 
 #[test]
@@ -171,7 +174,13 @@ fn a_program_without_dotnet_is_one_clear_line() {
     assert_eq!(output.status.code(), Some(0));
     let lines = text(&output.stderr);
     assert_eq!(lines.lines().count(), 1, "{lines}");
-    assert!(lines.contains("started no .NET runtime"), "{lines}");
+    assert!(lines.contains("started no .NET runtime") && lines.contains("'clrscope doctor'"), "{lines}");
+    assert!(!place.file("n.clrs").exists() && !place.file("n.clrs.d").exists(), "nothing is left");
+    // What --force would have overwritten stays, and whoever wants quiet hears it, too.
+    std::fs::write(place.file("n.clrs"), "kept").expect("a file");
+    let quiet = place.run("run -q --force -o n.clrs -- sh -c true");
+    assert_eq!(text(&quiet.stderr), lines);
+    assert_eq!(std::fs::read_to_string(place.file("n.clrs")).expect("the file"), "kept");
     let mut command = place.clrscope(["run", "--force", "-o", "n.clrs", "--", "true"]);
     let output = command.env("DOTNET_EnableDiagnostics", "0").output().expect("the tool starts");
     assert!(text(&output.stderr).contains("DOTNET_EnableDiagnostics=0 keeps every profiler out"));

@@ -27,6 +27,11 @@ fn started(place: &Place, script: &str) -> (Child, BufReader<impl Read + use<>>)
     (child, output)
 }
 
+/// Whether the launcher lived to its own end: these programs are not .NET, so it takes their empty recording away.
+fn went_on(place: &Place) -> bool {
+    !place.file("x.clrs.d").exists() && !place.file("x.clrs").exists()
+}
+
 fn signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(child.id() as i32).expect("a process id");
     kill_process(pid, signal).expect("the launcher lives");
@@ -42,7 +47,7 @@ fn signals_to_the_launcher_reach_the_program_once() {
         output.read_to_string(&mut rest).expect("the rest");
         assert_eq!(rest, "count 1\n", "{sent:?}");
         assert_eq!(child.wait().expect("its end").code(), Some(7), "{sent:?}");
-        assert!(place.file("x.clrs").is_file(), "the recording is packed");
+        assert!(went_on(&place), "{sent:?}");
     }
 }
 
@@ -52,7 +57,7 @@ fn a_program_ended_by_a_signal_gives_128_and_its_number() {
     let (mut child, _output) = started(&place, "echo ready; while :; do sleep 0.05; done");
     signal(&child, Signal::TERM);
     assert_eq!(child.wait().expect("its end").code(), Some(143));
-    assert!(place.file("x.clrs").is_file());
+    assert!(went_on(&place));
 }
 
 #[test]
@@ -95,13 +100,13 @@ fn interrupted_at_a_terminal(
 }
 
 #[test]
-fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_recording_is_packed() {
+fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_launcher_goes_on() {
     let place = Place::new();
     let words = ["bash", "-c", COUNTER].map(OsString::from);
     let (code, seen) = interrupted_at_a_terminal(&place, None, &words, "count ");
     assert_eq!(code, Some(7), "{seen}");
     assert!(seen.contains("count 1"), "{seen}");
-    assert!(place.file("x.clrs").is_file(), "{seen}");
+    assert!(went_on(&place), "{seen}");
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub(super) struct Export {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Overwrite the file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+
     /// What stacks are weighed by (flamegraph, collapsed)
     #[arg(long, value_name = "WHAT", default_value = "wall", value_parser = weights())]
     weight: String,
@@ -63,6 +67,7 @@ impl Export {
             recording: self.recording,
             format: self.to,
             output: self.output,
+            force: self.force,
             export: ExportOptions {
                 query: self.filters.into_query()?,
                 weight: Weight::parse(&self.weight).unwrap_or_default(),

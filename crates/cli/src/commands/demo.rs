@@ -14,6 +14,7 @@ use crate::instruments;
 use crate::launch::{Program, Stdout};
 use crate::recording_file::{open, query_failure};
 use crate::session::{Plan, Recorded, record};
+use crate::summary;
 use crate::terminal::{messages_on_terminal, say, width};
 
 /// The demo is compiled for this version of .NET and runs on later ones.
@@ -44,11 +45,15 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
     let output = options.output.unwrap_or_else(|| temporary.path().join("demo.clrs"));
     say(&format!("clrscope: profiling the demo on .NET in {} ({})", install.root.display(), install.origin.in_words()));
     let recorded = run(&install, &library, output, options.force)?;
-    let recording = open(&recorded.path)?;
+    let Some(path) = &recorded.path else {
+        summary::after_run(&recorded);
+        return Err(Failure::new("the demo was not recorded", "its runtime loaded no agent", "run 'clrscope doctor'"));
+    };
+    let recording = open(path)?;
     let report = as_text(&recording, View::Summary, &Query::default(), width()).map_err(|p| query_failure(&p))?;
     super::print(&report)?;
     say(&match kept {
-        true => format!("clrscope: next: clrscope report {} --view tree", recorded.path.display()),
+        true => format!("clrscope: next: clrscope report {} --view tree", path.display()),
         false => {
             "clrscope: next: clrscope run -- dotnet YOUR.dll (or 'clrscope demo -o demo.clrs' to keep this recording)"
                 .to_owned()

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) format: String,
     /// The file; stdout when `None`.
     pub(crate) output: Option<PathBuf>,
+    /// Overwrite the file if it exists.
+    pub(crate) force: bool,
     /// Which part of the recording, and how.
     pub(crate) export: ExportOptions,
 }
@@ -41,11 +43,25 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     let result = match &options.output {
         Some(file) => {
             refuse_the_recording(file, &options.recording)?;
+            if !options.force && fs::symlink_metadata(file).is_ok_and(|found| !is_passed_through(file, &found)) {
+                return Err(taken(file));
+            }
             write_file(format, &recording, options, file)
         }
         None => write_stdout(format, &recording, options),
     };
     result.map_err(|error| failure(options, &error))
+}
+
+/// A device, a pipe or a link to one, such as `/dev/stdout`, is written to and keeps its name.
+fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
+    !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
+}
+
+/// As `run` and `pack` do: what is there may be anything.
+fn taken(file: &Path) -> Failure {
+    let what = format!("cannot write {}", shown(file));
+    Failure::new(what, format!("{} exists", shown(file)), "choose another name with -o, or overwrite it with --force")
 }
 
 /// A slip of the finger must not cost the recording.
@@ -84,7 +100,8 @@ fn write_file(format: &dyn Exporter, recording: &Recording, options: &Options, f
     let mut out = BufWriter::new(draft);
     format.write(recording, &options.export, &mut out)?;
     let draft = out.into_inner().map_err(|error| error.into_error())?;
-    draft.persist(file).map_err(|error| error.error)?;
+    let kept = if options.force { draft.persist(file) } else { draft.persist_noclobber(file) };
+    kept.map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -52,8 +52,10 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
         stdout: Stdout::Ours,
         debugger: options.debugger,
     })?;
-    if !options.quiet {
-        summary::after_run(&recorded);
+    match &recorded.path {
+        Some(_) if options.quiet => {}
+        // That there is no recording is no chatter.
+        _ => summary::after_run(&recorded),
     }
     Ok(recorded.ended.code())
 }

@@ -18,7 +18,7 @@ mod syntax;
 
 pub use pattern::{Filter, Glob, Pattern, PatternError};
 pub use programs::Programs;
-pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
+pub use syntax::{InstrumentRequest, LEAST_LIMIT, Request, RequestError, parse_duration, parse_limit, parse_size};
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";

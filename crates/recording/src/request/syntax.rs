@@ -290,6 +290,21 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
+/// The least that can be set as a limit: what a store takes before anything is in it.
+pub const LEAST_LIMIT: u64 = 64 << 10;
+
+/// Reads a limit of memory: a [size](parse_size) of at least [`LEAST_LIMIT`].
+///
+/// # Errors
+/// In words, when it is not a size or less than that.
+pub fn parse_limit(value: &str) -> Result<u64, RequestError> {
+    let bytes = parse_size(value)?;
+    if bytes < LEAST_LIMIT {
+        return Err(RequestError(format!("max={value}: it takes at least {}KiB", LEAST_LIMIT >> 10)));
+    }
+    Ok(bytes)
+}
+
 fn encode(value: &str) -> String {
     // Whoever reads a part trims it.
     let inner = value.trim_start().len()..value.trim_end().len();
@@ -370,6 +385,8 @@ mod tests {
         assert_eq!(parse_size("1GiB"), Ok(1 << 30));
         assert_eq!(parse_size("64k"), Ok(64 << 10));
         assert!(parse_size("99999999999GiB").is_err());
+        assert_eq!(parse_limit("64KiB"), Ok(LEAST_LIMIT));
+        assert_eq!(parse_limit("1").map_err(|error| error.0), Err("max=1: it takes at least 64KiB".into()));
         assert_eq!(parse_duration("10"), Ok(10_000));
         assert_eq!(parse_duration("2m"), Ok(120_000));
         assert!(parse_duration("0s").is_err());

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clrscope_recording::model::Clock;
-use clrscope_recording::request::{InstrumentRequest, parse_size};
+use clrscope_recording::request::{InstrumentRequest, parse_limit};
 
 /// `calls:clock=sampled|tsc,noinline,native=on|off,helpers=on|off,trivial=on|off,max=SIZE`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Options {
                 "native" => options.native = switch(key, value)?,
                 "helpers" => options.helpers = switch(key, value)?,
                 "trivial" => options.trivial = switch(key, value)?,
-                "max" => options.max_bytes = parse_size(value.unwrap_or_default()).map_err(|error| error.0)?,
+                "max" => options.max_bytes = parse_limit(value.unwrap_or_default()).map_err(|error| error.0)?,
                 _ => {
                     return Err(format!(
                         "calls has no option '{key}'; known: clock, noinline, native, helpers, trivial, max"

@@ -4,7 +4,7 @@ use std::fmt;
 
 use clr_profiler::Events;
 use clrscope_recording::events::{Group, Kind};
-use clrscope_recording::request::{InstrumentRequest, parse_size};
+use clrscope_recording::request::{InstrumentRequest, parse_limit};
 
 /// Groups that cost little and change nothing about how the program runs.
 ///
@@ -33,7 +33,7 @@ impl Options {
             match (key.as_str(), value.as_deref()) {
                 ("groups", Some(names)) => names.split('+').try_for_each(|name| options.add(name))?,
                 ("max", value) => {
-                    options.max_bytes = parse_size(value.unwrap_or_default()).map_err(|error| error.0)?;
+                    options.max_bytes = parse_limit(value.unwrap_or_default()).map_err(|error| error.0)?;
                 }
                 ("allocations", Some("on")) => options.allocations = true,
                 ("allocations", Some("off")) => options.allocations = false,

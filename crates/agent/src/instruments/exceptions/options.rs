@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clrscope_recording::request::{InstrumentRequest, parse_size};
+use clrscope_recording::request::{InstrumentRequest, parse_limit};
 
 use super::stacks::Walk;
 
@@ -44,7 +44,7 @@ impl Options {
             match key.as_str() {
                 "frames" => options.frames = frames(value)?,
                 "stacks" => options.walk = walk(value)?,
-                "max" => options.max_bytes = parse_size(value).map_err(|error| error.0)?,
+                "max" => options.max_bytes = parse_limit(value).map_err(|error| error.0)?,
                 _ => return Err(format!("exceptions has no option '{key}'; known: args, frames, stacks, max")),
             }
         }
