@@ -137,6 +137,10 @@ impl SelfCheck {
     fn types(&self, info: &ProfilerInfo, function: FunctionId) -> Result<()> {
         let module = info.function_info(function)?.module;
         let metadata = info.module_metadata(module)?;
+        let live = info.live_metadata(module)?;
+        self.check("read from the image", (metadata.is_live(), live.is_live()), (false, true));
+        self.check("the runtime has the same", live.type_defs()?, metadata.type_defs()?);
+        self.check("a record there is not", metadata.contains(Token(0x0600_ffff)), false);
         let find = |name: &str| metadata.find_type_def(name, None);
         self.check("missing type", find("Names.Shapes.Nothing")?, None);
         let money = find("Names.Shapes.Money")?.unwrap_or_default();

@@ -171,6 +171,6 @@ impl ProfilerInfo {
         }
         // SAFETY: an owned reference of the interface asked for.
         let import = unsafe { clr_profiler_sys::metadata::IMetaDataImport2::from_raw(found) };
-        Ok((Token(token), crate::MetadataImport::new(import)))
+        Ok((Token(token), crate::MetadataImport::new(import, true)))
     }
 }

@@ -5,7 +5,7 @@ use windows_core::Interface;
 
 use super::{ProfilerInfo, read_text};
 use crate::error::check;
-use crate::metadata::MetadataImport;
+use crate::metadata::{MetadataImport, image};
 use crate::place::{outside_collections, outside_hooks};
 use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
@@ -46,6 +46,10 @@ impl ModuleFlags {
     /// A resource: without metadata.
     pub const fn is_resource(self) -> bool {
         self.0 & 0x10 != 0
+    }
+    /// In memory as in its file, not as its sections would be loaded.
+    pub const fn is_flat(self) -> bool {
+        self.0 & 0x20 != 0
     }
 }
 
@@ -116,12 +120,27 @@ impl ProfilerInfo {
         Ok(AppDomainInfo { name, process: ProcessId(process) })
     }
 
-    /// The metadata of a module, for reading. Release it (drop it) when the module unloads: afterwards it points to
-    /// memory that is gone. Where as [`module_info`](Self::module_info).
+    /// The metadata of a module as it stands in its image, for reading; where there is no image to read, as for modules
+    /// made by reflection, the [runtime's own](Self::live_metadata). Release it (drop it) when the module unloads:
+    /// afterwards it points to memory that is gone. Where as [`module_info`](Self::module_info).
+    ///
+    /// It costs a few microseconds each time, and nothing later: unlike `GetModuleMetaData`, see
+    /// [`live_metadata`](Self::live_metadata).
     ///
     /// # Errors
     /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
+        let found = self.module_info(module).ok().and_then(|about| image::open(self.base(), &about));
+        found.map_or_else(|| self.live_metadata(module), |found| Ok(MetadataImport::new(found, false)))
+    }
+
+    /// The metadata that the runtime itself uses, with what was added while the program runs (edits, reflection). Asking
+    /// for it makes the runtime convert the module's metadata to a format that it reads more slowly, for good. Release and
+    /// where as [`module_metadata`](Self::module_metadata).
+    ///
+    /// # Errors
+    /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
+    pub fn live_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
         let mut found = std::ptr::null_mut();
@@ -132,7 +151,7 @@ impl ProfilerInfo {
             return Err(Error::new(HResult::POINTER, method));
         }
         // SAFETY: an owned reference of the interface asked for.
-        Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }))
+        Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }, true))
     }
 
     /// Header and body of a method's IL, as in the image. Where as [`module_info`](Self::module_info).

@@ -15,6 +15,7 @@
 //! ```
 
 mod enumerate;
+pub(crate) mod image;
 mod members;
 mod types;
 
@@ -43,7 +44,10 @@ pub struct MetadataImport {
     interface: Arc<Shared>,
 }
 
-struct Shared(IMetaDataImport2);
+struct Shared {
+    metadata: IMetaDataImport2,
+    is_live: bool,
+}
 
 // SAFETY: the runtime's metadata interfaces are free-threaded; they take their own lock where the metadata can change.
 unsafe impl Send for Shared {}
@@ -51,12 +55,23 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl MetadataImport {
-    pub(crate) fn new(interface: IMetaDataImport2) -> Self {
-        Self { interface: Arc::new(Shared(interface)) }
+    pub(crate) fn new(metadata: IMetaDataImport2, is_live: bool) -> Self {
+        Self { interface: Arc::new(Shared { metadata, is_live }) }
+    }
+
+    /// Whether it is what the runtime itself uses, which may grow, and not the module's image read a second time.
+    pub fn is_live(&self) -> bool {
+        self.interface.is_live
+    }
+
+    /// Whether there is a record with this token.
+    pub fn contains(&self, token: Token) -> bool {
+        // SAFETY: any number may be asked for.
+        unsafe { self.raw().IsValidToken(token.0) }.0 != 0
     }
 
     fn raw(&self) -> &IMetaDataImport2 {
-        &self.interface.0
+        &self.interface.metadata
     }
 
     /// The version of the assembly whose manifest this is: `8.0.0.0`.

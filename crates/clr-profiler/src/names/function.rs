@@ -35,7 +35,11 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
         Ok(place) if !place.token.is_nil() => place,
         _ => return dynamic(cache, info, function),
     };
-    let module = cache.module(info, place.module)?;
+    let mut module = cache.module(info, place.module)?;
+    if !module.metadata.contains(place.token) {
+        // Added while the program runs (hot reload): the image does not have it.
+        module = cache.live_module(info, place.module)?;
+    }
     let method = module.metadata.method_props(place.token)?;
     let class = module.type_name(method.class)?;
     let name = module.metadata.name(place.token)?;

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::metadata::MetadataImport;
 use crate::{ClassId, FunctionId, ModuleId, ProfilerInfo, Result, Token};
 use types::ModuleNames;
 
@@ -183,7 +184,22 @@ impl NameCache {
         if let Some(names) = known {
             return Ok(names);
         }
-        let metadata = info.module_metadata(module)?;
+        self.keep_module(info, module, info.module_metadata(module)?, unloads)
+    }
+
+    /// A module with what was added to it while the program runs.
+    fn live_module(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<ModuleNames>> {
+        let unloads = self.lock().unloads;
+        self.keep_module(info, module, info.live_metadata(module)?, unloads)
+    }
+
+    fn keep_module(
+        &self,
+        info: &ProfilerInfo,
+        module: ModuleId,
+        metadata: MetadataImport,
+        unloads: u64,
+    ) -> Result<Arc<ModuleNames>> {
         let assembly = info.assembly_info(info.module_info(module)?.assembly)?.name;
         let names = Arc::new(ModuleNames::new(metadata, assembly.into()));
         self.store(unloads, |known| &mut known.modules, module, &names);
