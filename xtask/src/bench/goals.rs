@@ -1,6 +1,6 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
-use super::programs::Program::{self, Compiler, Hello, Library, Numbers, Quiet, Throws, Tiny};
+use super::programs::Program::{self, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny};
 use super::programs::Under::{
     self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
 };
@@ -52,7 +52,7 @@ const fn framework(what: &'static str, which: &'static str) -> Goal {
 }
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 20] = [
+pub(super) const GOALS: [Goal; 21] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -91,6 +91,14 @@ pub(super) const GOALS: [Goal; 20] = [
     goal("P3b", "libraries, `clock=sampled` / empty hooks", Library(2_000), SAMPLED, EmptyHooks, Limit::None),
     goal("peer", "libraries, EventPipe's sampler (200 Hz) / no profiler", Library(2_000), EventPipe, Bare, Limit::None),
     goal("P3", "compiler, `clock=sampled` / empty hooks", Compiler, SAMPLED, EmptyHooks, Limit::Ratio(1.3)),
+    goal(
+        "P3",
+        "compiler without tiers, `clock=sampled` / empty hooks",
+        CompilerUntiered,
+        SAMPLED,
+        EmptyHooks,
+        Limit::None,
+    ),
     goal("P3", "compiler, `clock=tsc` / empty hooks", Compiler, TSC, EmptyHooks, Limit::Ratio(2.3)),
     goal("P3", "compiler, `helpers=on` / empty hooks", Compiler, Agent("calls:helpers=on"), EmptyHooks, Limit::None),
     goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),

@@ -17,7 +17,7 @@ mod series;
 mod source;
 
 use goals::{GOALS, Goal, Limit, ON_EACH};
-use programs::{Bench, Program, Under};
+use programs::{Bench, Under};
 use report::Report;
 
 use crate::agents::newest_runtime;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         on_each_runtime(&plan, &mut report)?;
     }
     for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
-        if goal.program == Program::Compiler && !bench.has_compiler() {
+        if goal.program.is_compiler() && !bench.has_compiler() {
             println!("{}: no .NET SDK at hand, so no compiler", goal.id);
             continue;
         }
@@ -87,7 +87,7 @@ fn on_each_runtime(plan: &Plan, report: &mut Report) -> Result<(), String> {
 fn measure(bench: &Bench, goal: &Goal, pairs: usize) -> Result<series::Series, String> {
     let command = |under: Under| move || bench.command(goal.program, under);
     let series = series::measure(&command(goal.subject), &command(goal.base), pairs)?;
-    if goal.program == Program::Compiler {
+    if goal.program.is_compiler() {
         same_output(bench, goal)?;
     }
     Ok(series)

@@ -46,6 +46,9 @@ pub(super) enum Program {
     Threads(u32),
     /// The C# compiler.
     Compiler,
+    /// The C# compiler, with each of its methods compiled once and for all: how much of it is compiled anew, with what,
+    /// does not depend on how long the run takes.
+    CompilerUntiered,
     /// Framework libraries, so many rounds.
     Library(u32),
     /// Throws and catches so often.
@@ -55,6 +58,13 @@ pub(super) enum Program {
     /// A recursion of functions with so many plain numbers, so many rounds; with none of functions that are
     /// not called `Traced`.
     Numbers(u32, u32),
+}
+
+impl Program {
+    /// Whether it is the C# compiler, which takes an SDK.
+    pub(super) fn is_compiler(self) -> bool {
+        matches!(self, Self::Compiler | Self::CompilerUntiered)
+    }
 }
 
 /// Makes commands; each run records into a folder of its own, which the next one replaces.
@@ -136,6 +146,11 @@ impl Bench {
             Program::Throws(times) => of("Throws", times.to_string()),
             Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
             Program::Compiler => self.compiler(),
+            Program::CompilerUntiered => {
+                let mut command = self.compiler()?;
+                command.env("DOTNET_TieredCompilation", "0");
+                Ok(command)
+            }
         }
     }
 

@@ -94,6 +94,8 @@ must print the same, and the compiler must write the same bytes. Seconds are med
 - *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
   `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
   price. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
+- *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the clock which methods are compiled
+  anew and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
 - *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
 - Memory per thread, by layout: a record of 256 bytes, 4 KiB of tree and one touched page of shadow stack, more as it calls more.
 - The machine has no counters of cache misses (a virtual machine); what is known about where the compiler's time goes comes from
