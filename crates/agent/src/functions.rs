@@ -188,7 +188,7 @@ impl Functions {
             }
         };
         if is_new {
-            let metadata = self.info.module_metadata(id);
+            let metadata = self.names.metadata(&self.info, id);
             let version = metadata.and_then(|metadata| metadata.assembly_version()).unwrap_or_default();
             self.writer.module(module.index, &ModuleRecord { name, path: &path, version: &version, framework });
         }
@@ -230,7 +230,7 @@ impl Functions {
 
     fn import_of(&self, function: FunctionId) -> Option<(String, String)> {
         let name = self.names.function(&self.info, function);
-        let metadata = self.info.module_metadata(name.module_id).ok()?;
+        let metadata = self.names.metadata(&self.info, name.module_id).ok()?;
         let import = metadata.pinvoke_map(name.token).ok()??;
         let file = Path::new(&import.library).file_name()?.to_string_lossy().into_owned();
         let entry =

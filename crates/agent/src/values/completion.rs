@@ -94,7 +94,7 @@ impl Types {
     }
 
     fn find_completions(&self, core: ModuleId) -> Vec<(Token, bool)> {
-        let Ok(metadata) = self.info().module_metadata(core) else { return Vec::new() };
+        let Ok(metadata) = self.metadata(core) else { return Vec::new() };
         let builders = BUILDERS.iter().filter_map(|name| metadata.find_type_def(name, None).ok()?);
         let methods = builders.flat_map(|builder| {
             let named = |name, by_exception| {

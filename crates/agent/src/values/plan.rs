@@ -93,7 +93,7 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     types.know_primitives();
     let info = types.info();
     let function = info.function_info(id).ok()?;
-    let metadata = info.module_metadata(function.module).ok()?;
+    let metadata = types.metadata(function.module).ok()?;
     let method = metadata.method(function.token).ok()?;
     let signature = signature::method(method.signature).ok()?;
     if signature.convention != 0 || signature.explicit_this {

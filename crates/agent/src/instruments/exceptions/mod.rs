@@ -163,7 +163,7 @@ impl Exceptions {
     /// arguments, and there may be more calls of such methods than of all others.
     fn is_accessor(&self, function: FunctionId) -> bool {
         let Ok(about) = self.info.function_info(function) else { return false };
-        let Ok(metadata) = self.info.module_metadata(about.module) else { return false };
+        let Ok(metadata) = self.functions.names().metadata(&self.info, about.module) else { return false };
         let is_of_object = metadata.method(about.token).is_ok_and(|method| !method.attributes.is_static());
         is_of_object && self.info.il_function_body(about.module, about.token).is_ok_and(il::is_accessor)
     }

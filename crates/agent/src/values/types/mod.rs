@@ -155,16 +155,21 @@ impl Types {
         self.core.get() == Some(&module)
     }
 
+    /// The metadata of a module.
+    pub(super) fn metadata(&self, module: ModuleId) -> clr_profiler::Result<MetadataImport> {
+        self.names.metadata(&self.info, module)
+    }
+
     /// A type of that module by its name.
     pub(super) fn core_class(&self, name: &str) -> Option<&'static Class> {
         let core = *self.core.get()?;
-        let token = self.info.module_metadata(core).ok()?.find_type_def(name, None).ok()??;
+        let token = self.metadata(core).ok()?.find_type_def(name, None).ok()??;
         self.class(self.info.class_from_token(core, token).ok()?)
     }
 
     /// The name of a class in its metadata.
     pub(super) fn declared_name(&self, about: &clr_profiler::ClassInfo) -> Option<String> {
-        Some(self.info.module_metadata(about.module).ok()?.type_def(about.token).ok()?.name)
+        Some(self.metadata(about.module).ok()?.type_def(about.token).ok()?.name)
     }
 
     /// Whether values are taken, not types alone.
@@ -343,7 +348,7 @@ impl Types {
     /// The fields of a class with their names and types, inherited ones first.
     pub(super) fn members(&self, id: ClassId) -> Option<Vec<Member>> {
         let about = self.info.class_info(id).ok()?;
-        let metadata = self.info.module_metadata(about.module).ok()?;
+        let metadata = self.metadata(about.module).ok()?;
         let mut names = Names { is_value: matches!(self.base_of(&about), Base::Value), ..Names::default() };
         let mut fields = Vec::new();
         self.fields(id, &about, &metadata, &mut fields, &mut names, 0);
@@ -378,7 +383,7 @@ impl Types {
             return Kind::Reference(self.class(id));
         }
         let Ok(about) = self.info.class_info(id) else { return Kind::Reference(None) };
-        let Ok(metadata) = self.info.module_metadata(about.module) else { return Kind::Reference(None) };
+        let Ok(metadata) = self.metadata(about.module) else { return Kind::Reference(None) };
         let Ok(declared) = metadata.type_def(about.token) else { return Kind::Reference(None) };
         if self.core.get() == Some(&about.module) {
             if let Some(kind) = core_kind(&declared.name) {
@@ -400,7 +405,7 @@ impl Types {
         if self.core.get() != Some(&parent.module) {
             return Base::Other;
         }
-        let name = self.info.module_metadata(parent.module).and_then(|m| m.type_def(parent.token)).map(|t| t.name);
+        let name = self.metadata(parent.module).and_then(|m| m.type_def(parent.token)).map(|t| t.name);
         match name.as_deref() {
             Ok("System.ValueType") => Base::Value,
             Ok("System.Enum") => Base::Enum,
@@ -409,7 +414,7 @@ impl Types {
     }
 
     fn shape(&self, id: ClassId, about: &clr_profiler::ClassInfo, names: &mut Names) -> Shape {
-        let Ok(metadata) = self.info.module_metadata(about.module) else { return Shape::default() };
+        let Ok(metadata) = self.metadata(about.module) else { return Shape::default() };
         let name = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
         let is_core = self.core.get() == Some(&about.module);
         if is_core && name == "System.String" {
@@ -462,7 +467,7 @@ impl Types {
     ) -> u32 {
         if let Some(parent) = about.parent.filter(|_| depth < 32 && !names.is_value)
             && let Ok(base) = self.info.class_info(parent)
-            && let Ok(of_base) = self.info.module_metadata(base.module)
+            && let Ok(of_base) = self.metadata(base.module)
         {
             self.fields(parent, &base, &of_base, fields, names, depth + 1);
         }

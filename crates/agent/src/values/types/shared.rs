@@ -115,7 +115,7 @@ impl Types {
 
     fn any_class(&self) -> Option<ClassId> {
         let core = *self.core.get()?;
-        let token = self.info.module_metadata(core).ok()?.find_type_def("System.__Canon", None).ok()??;
+        let token = self.metadata(core).ok()?.find_type_def("System.__Canon", None).ok()??;
         self.info.class_from_token(core, token).ok().and_then(ClassId::non_null)
     }
 }

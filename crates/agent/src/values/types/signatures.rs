@@ -43,7 +43,7 @@ impl Types {
         match ty {
             Type::Primitive(primitive) => {
                 let core = *self.core.get()?;
-                let metadata = self.info.module_metadata(core).ok()?;
+                let metadata = self.metadata(core).ok()?;
                 let token = metadata.find_type_def(core_name(*primitive)?, None).ok()??;
                 self.info.class_from_token(core, token).ok()
             }
@@ -78,7 +78,7 @@ impl Types {
         let core = self.core.get().copied();
         let others = self.modules().clone();
         core.into_iter().chain(others.into_iter().map(|(module, _)| module)).find_map(|module| {
-            let metadata = self.info.module_metadata(module).ok()?;
+            let metadata = self.metadata(module).ok()?;
             let mut found = None;
             for name in path.iter().rev() {
                 found = Some(metadata.find_type_def(name, found).ok()??);
