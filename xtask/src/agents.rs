@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_testkit::{Runtime, agent, load_profiler, workspace_root};
 
 /// A committed program of `dotnet/bench`.

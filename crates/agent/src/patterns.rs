@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::request::{Filter, Glob};
+use clrscope_contract::request::{Filter, Glob};
 use clrscope_recording::writer::ProcessWriter;
 
 /// Some patterns of one option.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{self, Path};
 
-use clrscope_recording::command::entry_assembly;
-use clrscope_recording::request::Glob;
+use clrscope_contract::command::entry_assembly;
+use clrscope_contract::request::Glob;
 
 /// All that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::ProfilerInfo;
+use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::refusal;
-use clrscope_recording::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
 
 use crate::functions::{Choice, Functions};

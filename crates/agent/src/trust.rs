@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-use clrscope_recording::trust::{Weakness, check, check_with_folders};
+use clrscope_contract::trust::{Weakness, check, check_with_folders};
 
 /// Checks the library this code was loaded from and every folder above it.
 ///

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::model::{LossReason, Process, Recording};
-use clrscope_recording::request::AGENT_VARIABLE;
 use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
 use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, say, scratch};
 use support::{Sums, assert_unchanged, under_agent};

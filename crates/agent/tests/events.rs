@@ -3,9 +3,9 @@
 mod support;
 
 use clrscope_analysis::{EventQuery, EventRow, Events, Query, events};
+use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Group, Kind};
 use clrscope_recording::model::Recording;
-use clrscope_recording::request::Pattern;
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
 use support::{Run, record_with};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use clrscope_contract::request::{Glob, Request};
 use clrscope_recording::model::Recording;
-use clrscope_recording::request::{Glob, Request};
 
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which program each process runs, and which of them are the user's own.
 
-use clrscope_recording::command::entry_assembly;
+use clrscope_contract::command::entry_assembly;
 use clrscope_recording::model::{Process, Recording};
 
 /// What runs in a process, without what starts it.

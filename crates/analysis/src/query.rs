@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::Thread;
-use clrscope_recording::request::{Glob, Pattern};
 
 /// Which part of a recording a view shows, and how. The default is everything, compensated, in the
 /// view's own order.

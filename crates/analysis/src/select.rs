@@ -1,7 +1,7 @@
 //! Which processes and threads a query means.
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording, Thread};
-use clrscope_recording::request::Glob;
 
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};

@@ -1,9 +1,9 @@
 //! The view `events`: names, depth, durations, order and filters, from records made by hand.
 
 use clrscope_analysis::{EventQuery, EventRow, Events, Query, QueryProblem, ThreadSelector, events};
+use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{Group, Kind, Tag, Thing, Value};
 use clrscope_recording::model::{EventArena, Function, Module, Process, Recording, Thread};
-use clrscope_recording::request::{Glob, Pattern};
 use clrscope_recording::testing::chunk::HandmadeChunk;
 
 fn thing(id: u64, index: u32) -> Value<'static> {

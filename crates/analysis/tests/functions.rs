@@ -1,8 +1,8 @@
 //! `functions`, `threads`, `modules`, `losses` on trees whose answers were computed by hand.
 
 use clrscope_analysis::{FunctionRow, Query, QueryProblem, Sort, ThreadSelector, functions, losses, modules, threads};
+use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{HookCost, Loss, LossReason, Recording};
-use clrscope_recording::request::{Glob, Pattern};
 use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn rows<'a>(recording: &'a Recording, query: &Query) -> Vec<FunctionRow<'a>> {

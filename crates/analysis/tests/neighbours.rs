@@ -1,8 +1,8 @@
 //! `callers`, `callees` and the call graph on trees whose answers were computed by hand.
 
 use clrscope_analysis::{Neighbours, Query, QueryProblem, Sort, call_graph, callees, callers};
+use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{HookCost, Recording};
-use clrscope_recording::request::Pattern;
 use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn about(name: &str) -> Query {

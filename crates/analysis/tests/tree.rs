@@ -1,10 +1,10 @@
 //! `tree` on trees whose answers were computed by hand.
 
 use clrscope_analysis::{Forest, Query, QueryProblem, Sort, Tree, TreeNode, TreeOptions, tree};
+use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{
     CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, ROOT, Recording, Thread, TreeSource,
 };
-use clrscope_recording::request::{Glob, Pattern};
 use clrscope_recording::testing::drawn::{recording, recording_with};
 
 /// `name calls inclusive exclusive callee suspended`, two spaces a level.

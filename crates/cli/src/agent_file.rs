@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use clrscope_recording::trust::{self, Who};
+use clrscope_contract::trust::{self, Who};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::agent_cache;

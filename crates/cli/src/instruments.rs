@@ -1,7 +1,7 @@
 //! The instruments this version knows, so that a slip of the finger is seen before the program starts.
 
+use clrscope_contract::request::{InstrumentRequest, parse_limit, parse_size};
 use clrscope_recording::events::Group;
-use clrscope_recording::request::{InstrumentRequest, parse_limit, parse_size};
 
 /// One instrument and its options.
 pub(crate) struct Instrument {

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use clrscope_recording::request::{Programs, RequestError};
-use clrscope_recording::trust::{self, Weakness, Who};
+use clrscope_contract::request::{Programs, RequestError};
+use clrscope_contract::trust::{self, Weakness, Who};
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use clrscope_recording::request::Request;
+use clrscope_contract::request::Request;
 use clrscope_recording::writer::RunWriter;
 
 use crate::agent_file;

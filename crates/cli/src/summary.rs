@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
+use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording};
-use clrscope_recording::request::Glob;
 
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;

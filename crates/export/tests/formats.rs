@@ -1,9 +1,9 @@
 //! Each format from small trees, compared with what was written by hand.
 
 use clrscope_analysis::{Query, Sort};
+use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportError, ExportOptions, Exporter, Weight, exporter, exporters};
 use clrscope_recording::model::{HookCost, Recording};
-use clrscope_recording::request::Pattern;
 use clrscope_recording::testing::drawn::{recording, recording_with};
 
 fn export(recording: &Recording, format: &str, options: &ExportOptions) -> String {

@@ -7,8 +7,8 @@ pub(crate) mod flow;
 
 use std::sync::Arc;
 
+use clrscope_contract::request::InstrumentRequest;
 use clrscope_recording::model::Clock;
-use clrscope_recording::request::InstrumentRequest;
 
 use crate::hooks::{EntryPoints, HookNeed};
 use crate::instrument::{Context, Instrument};

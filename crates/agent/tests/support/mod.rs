@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{CallTree, Process, Recording};
-use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_testkit::{Expectations, Finished, Runtime, agent, fixture, load_profiler, run, scratch};
 
 /// One finished run: what the program did and what was recorded.

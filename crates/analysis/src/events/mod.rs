@@ -7,10 +7,10 @@
 mod names;
 mod replay;
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::events::{Group, Kind, Record, Tag, Thing, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
-use clrscope_recording::request::Glob;
 
 use crate::query::{Query, QueryProblem};
 use crate::select;

@@ -9,9 +9,9 @@ mod story;
 
 use std::collections::BTreeMap;
 
+use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
-use clrscope_recording::request::Glob;
 
 use crate::events::EventNames;
 use crate::flow::Captured;

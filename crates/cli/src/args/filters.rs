@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clrscope_analysis::{Query, Sort, ThreadSelector};
-use clrscope_recording::request::{Glob, Pattern, RequestError, parse_duration};
+use clrscope_contract::request::{Glob, Pattern, RequestError, parse_duration};
 
 use crate::errors::{Failure, quoted};
 

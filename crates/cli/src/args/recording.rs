@@ -3,7 +3,7 @@
 use std::path::{self, Path, PathBuf};
 
 use clap::Args;
-use clrscope_recording::request::{Filter, Glob, InstrumentRequest, Programs, Request, RequestError, parse_duration};
+use clrscope_contract::request::{Filter, Glob, InstrumentRequest, Programs, Request, RequestError, parse_duration};
 
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use clrscope_analysis::{EventQuery, ExceptionQuery, Query};
+use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
-use clrscope_recording::request::Glob;
 
 use super::filters::{Filters, whole};
 use crate::commands::report::{Format, Options, View};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clrscope_analysis::Query;
-use clrscope_recording::request::{InstrumentRequest, Request};
+use clrscope_contract::request::{InstrumentRequest, Request};
 
 use super::report::{View, as_text};
 use crate::dotnet::{self, Install};

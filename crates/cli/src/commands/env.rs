@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{self, PathBuf};
 
-use clrscope_recording::request::Request;
+use clrscope_contract::request::Request;
 
 use crate::agent_file;
 use crate::errors::{Failure, reason, shell_word, shown};

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clrscope_recording::request::Request;
+use clrscope_contract::request::Request;
 
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, Stdout, obstacles, resolve};

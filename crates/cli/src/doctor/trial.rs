@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::{Query, conditions};
+use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::model::Process;
-use clrscope_recording::request::{InstrumentRequest, Request};
 use rustix::process::{Resource, getrlimit};
 
 use super::machine::LITTLE_ADDRESS_SPACE;

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use clrscope_recording::request::{AGENT_VARIABLE, Programs, Request};
+use clrscope_contract::request::{AGENT_VARIABLE, Programs, Request};
 
 use super::{Check, Status};
 use crate::errors::one_line;

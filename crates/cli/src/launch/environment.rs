@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clrscope_recording::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
+use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
 
 /// What to set so that every .NET program started with it loads the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {

@@ -8,9 +8,9 @@ use clrscope_analysis::{
     EventQuery, ExceptionQuery, FlowLog, Forest, Query, TreeOptions, call_graph, callees, callers, conditions, events,
     exceptions, functions, losses, modules, summary, threads, tree,
 };
+use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
 use clrscope_recording::model::Recording;
-use clrscope_recording::request::Pattern;
 
 /// No format may write more of what is tested here. A deep tree with long names is long as text, and that is not what
 /// is looked for.

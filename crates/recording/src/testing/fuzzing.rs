@@ -17,7 +17,7 @@ use crate::events::{Encoder, Kind, Records, Thing, Value};
 use crate::layout::{HEADER_BYTES, kind};
 use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
-use crate::request::Request;
+use clrscope_contract::request::Request;
 
 /// What is fuzzed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

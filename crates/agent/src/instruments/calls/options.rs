@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use clrscope_contract::request::{InstrumentRequest, parse_limit};
 use clrscope_recording::model::Clock;
-use clrscope_recording::request::{InstrumentRequest, parse_limit};
 
 /// `calls:clock=sampled|tsc,noinline,native=on|off,helpers=on|off,trivial=on|off,max=SIZE`
 #[derive(Debug, Clone, PartialEq, Eq)]

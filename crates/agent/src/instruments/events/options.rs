@@ -3,8 +3,8 @@
 use std::fmt;
 
 use clr_profiler::Events;
+use clrscope_contract::request::{InstrumentRequest, parse_limit};
 use clrscope_recording::events::{Group, Kind};
-use clrscope_recording::request::{InstrumentRequest, parse_limit};
 
 /// Groups that cost little and change nothing about how the program runs.
 ///

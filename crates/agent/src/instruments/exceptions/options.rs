@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clrscope_recording::request::{InstrumentRequest, parse_limit};
+use clrscope_contract::request::{InstrumentRequest, parse_limit};
 
 use super::stacks::Walk;
 

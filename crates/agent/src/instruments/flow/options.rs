@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clrscope_recording::request::{InstrumentRequest, parse_size};
+use clrscope_contract::request::{InstrumentRequest, parse_size};
 
 /// What is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
