@@ -15,9 +15,10 @@ use clr_profiler::{
 };
 
 use crate::instrument::Instrument;
+use crate::instruments;
+use crate::services::threads;
+use crate::services::values::types::Types;
 use crate::startup::{self, Running};
-use crate::values::types::Types;
-use crate::{instruments, threads};
 
 /// How long the end of the program may wait for the helper thread's last look.
 const LAST_ROUND: Duration = Duration::from_millis(100);
@@ -140,7 +141,7 @@ impl Profiler for Agent {
     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
         let running = startup::start(info).map_err(|why| Error::refused("clrscope", why))?;
         let running: &'static Running = Box::leak(Box::new(running));
-        crate::fork::prepare(running);
+        crate::process::fork::prepare(running);
         let _ = self.parts.set(Parts::of(running, info));
         self.each(|i| i.begins());
         Ok(Self::setup(running))

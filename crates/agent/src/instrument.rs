@@ -9,11 +9,11 @@ use clr_profiler::notice::{SuspendReason, TransitionReason};
 use clr_profiler::{Events, FunctionId, Profiler, ProfilerInfo};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
-use crate::functions::Functions;
-use crate::helper::{HelperHandle, Task};
 use crate::hooks::HookNeed;
-use crate::patterns::Redaction;
-use crate::values::types::Types;
+use crate::services::functions::Functions;
+use crate::services::helper::{HelperHandle, Task};
+use crate::services::patterns::Redaction;
+use crate::services::values::types::Types;
 
 /// What an instrument finds when it starts.
 pub(crate) struct Context {

@@ -1,9 +1,9 @@
 //! The library that the .NET runtime loads: hooks and instruments.
 //!
 //! ```text
-//! agent ---- startup ---- trust, functions, helper
+//! agent ---- startup ---- process: trust, program, child_process, fork
 //!   |
-//!   +-- threads: begin and end of each, its record; hooks: which entry points
+//!   +-- services: functions, threads, values, dictionary, event_log, helper; hooks: which entry points
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //!   +-- instruments/flow: hooks -> slow -> ring
 //!   +-- instruments/events: callbacks -> dictionary, event_log
@@ -12,23 +12,11 @@
 
 mod agent;
 mod boundary;
-mod clock;
-mod dictionary;
-mod event_log;
-mod family;
-mod field_cache;
-mod fork;
-mod functions;
-mod helper;
 mod hooks;
-mod il;
 mod instrument;
 mod instruments;
-mod patterns;
-mod program;
+mod process;
+mod services;
 mod startup;
-mod threads;
-mod trust;
-mod values;
 
 clr_profiler::export_profiler!(agent::Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");

@@ -10,16 +10,17 @@ use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
 
-use crate::functions::{Choice, Functions};
-use crate::helper::{HelperHandle, with_signals_blocked};
 use crate::hooks::HookNeed;
 use crate::instrument::{Context, Instrument};
 use crate::instruments::exceptions::Exceptions;
 use crate::instruments::{self, calls};
-use crate::patterns::{Redaction, WatchedFilter};
-use crate::program::ProgramNames;
-use crate::threads::names::{Names, SystemNames};
-use crate::{clock, family, threads, trust};
+use crate::process::program::ProgramNames;
+use crate::process::{child_process, trust};
+use crate::services::functions::{Choice, Functions};
+use crate::services::helper::{HelperHandle, with_signals_blocked};
+use crate::services::patterns::{Redaction, WatchedFilter};
+use crate::services::threads::names::{Names, SystemNames};
+use crate::services::{clock, threads};
 
 /// A running agent.
 pub(crate) struct Running {
@@ -122,7 +123,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         trust::check_own_file()?;
     }
     trust::check_folder(folder)?;
-    if !request.children && family::is_child(folder, request.join) {
+    if !request.children && child_process::is_child(folder, request.join) {
         return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
     let process = describe(info);

@@ -26,8 +26,8 @@ use super::frames::{Frame, frame};
 use super::hooks;
 use super::probe::DOSE;
 use super::recent::{self, Recent};
-use crate::clock;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
+use crate::services::clock;
 
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;

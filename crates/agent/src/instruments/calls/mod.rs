@@ -33,11 +33,11 @@ use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::{Clock, LossReason};
 use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
 
-use crate::functions::Functions;
-use crate::helper::Task;
 use crate::hooks::{self as all_hooks, HookNeed};
 use crate::instrument::{Context, Instrument};
-use crate::threads;
+use crate::services::functions::Functions;
+use crate::services::helper::Task;
+use crate::services::threads;
 
 pub(crate) use options::Options;
 use shared::Shared;

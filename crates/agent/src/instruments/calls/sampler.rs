@@ -17,9 +17,9 @@ use super::frames::Frame;
 use super::probe::Probe;
 use super::shared::Shared;
 use super::slow::stopped_top;
-use crate::clock;
-use crate::helper::Task;
 use crate::hooks;
+use crate::services::clock;
+use crate::services::helper::Task;
 
 /// A thread that stands still is looked at this often at least.
 const LONGEST_NS: u64 = 100_000_000;

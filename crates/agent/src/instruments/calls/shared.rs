@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use clrscope_recording::layout::block;
 use clrscope_recording::writer::{Arena, ProcessWriter};
 
-use crate::helper::HelperHandle;
+use crate::services::helper::HelperHandle;
 
 /// Shared state; made once, never freed, because hooks run on after `Shutdown`.
 pub(crate) struct Shared {

@@ -15,7 +15,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
 use crate::boundary::guard;
-use crate::threads;
+use crate::services::threads;
 
 /// How long a hook waits for memory that the helper thread is about to provide. Only a burst of new
 /// paths faster than the disk ever waits.
@@ -125,7 +125,7 @@ pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
     if shared.stride as usize != block::STRIDE_TSC {
         return;
     }
-    let now = crate::clock::ticks();
+    let now = crate::services::clock::ticks();
     let last = record.u64(thread::LAST_TICKS).swap(now, Ordering::Relaxed);
     shared.add_ticks(edge_of(stack.top()), now.wrapping_sub(last));
 }

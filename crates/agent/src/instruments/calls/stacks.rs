@@ -10,7 +10,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 
 use super::frames::{self, Frame};
 use super::shared::Shared;
-use crate::clock;
+use crate::services::clock;
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
 const SPARE_BYTES: usize = 64 << 10;

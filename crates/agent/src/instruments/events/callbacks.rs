@@ -16,7 +16,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::monotonic_ns;
 
 use super::{Events, outcome};
-use crate::dictionary::Ask;
+use crate::services::dictionary::Ask;
 
 /// Writes a record if its kind is wanted; the values are only made then.
 macro_rules! record {

@@ -17,10 +17,10 @@ use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use crate::dictionary::Dictionary;
-use crate::event_log::EventLog;
-use crate::helper::Task;
 use crate::instrument::{Context, Instrument};
+use crate::services::dictionary::Dictionary;
+use crate::services::event_log::EventLog;
+use crate::services::helper::Task;
 
 use objects::ClassCounts;
 pub(crate) use options::Options;

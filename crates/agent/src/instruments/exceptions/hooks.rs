@@ -11,8 +11,8 @@ use crate::boundary::guard;
 use crate::hooks::EntryPoints;
 use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
-use crate::values::entered::Entered;
-use crate::values::plans::{plan_of, sample};
+use crate::services::values::entered::Entered;
+use crate::services::values::plans::{plan_of, sample};
 
 /// Whether `calls` runs too.
 static WITH_CALLS: AtomicBool = AtomicBool::new(false);

@@ -30,16 +30,16 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
 
-use crate::dictionary::{Ask, Dictionary};
-use crate::event_log::EventLog;
-use crate::functions::Functions;
-use crate::helper::Task;
 use crate::hooks::HookNeed;
-use crate::il;
 use crate::instrument::{Context, Instrument};
-use crate::values::costly::TellCostly;
-use crate::values::plans;
-use crate::values::types::Types;
+use crate::services::dictionary::{Ask, Dictionary};
+use crate::services::event_log::EventLog;
+use crate::services::functions::Functions;
+use crate::services::helper::Task;
+use crate::services::il;
+use crate::services::values::costly::TellCostly;
+use crate::services::values::plans;
+use crate::services::values::types::Types;
 
 pub(crate) use options::Options;
 use places::Places;

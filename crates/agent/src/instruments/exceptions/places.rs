@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{FunctionId, ProfilerInfo, StackFrame};
 
-use crate::dictionary::{Ask, Dictionary};
+use crate::services::dictionary::{Ask, Dictionary};
 
 /// Addresses that are remembered.
 const MOST: usize = 1 << 16;

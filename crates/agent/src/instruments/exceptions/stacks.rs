@@ -14,9 +14,9 @@ use super::arguments;
 use super::learn::{Learner, Seen};
 use super::places::{Place, Places};
 use super::rules::{MOST, Mix, Noting, Outcome, Rules, Trust};
-use crate::dictionary::Dictionary;
-use crate::event_log::EventLog;
-use crate::functions::Functions;
+use crate::services::dictionary::Dictionary;
+use crate::services::event_log::EventLog;
+use crate::services::functions::Functions;
 
 /// How stacks are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

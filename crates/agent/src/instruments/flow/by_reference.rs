@@ -8,8 +8,8 @@
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::values::completion::Awaited;
-use crate::values::plans::plan_of;
+use crate::services::values::completion::Awaited;
+use crate::services::values::plans::plan_of;
 
 /// Addresses of a call at most.
 pub(super) const MOST: usize = 8;
@@ -163,7 +163,7 @@ fn stack_above(sp: usize) -> usize {
     }
     let end = END.try_with(|end| {
         if end.get() == 0 {
-            end.set(crate::threads::stack_end());
+            end.set(crate::services::threads::stack_end());
         }
         end.get()
     });

@@ -25,13 +25,13 @@ use clrscope_recording::layout::{flow, instrument, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
-use crate::functions::Functions;
-use crate::helper::Task;
 use crate::hooks::{HookNeed, stopped_flag};
 use crate::instrument::{Context, Instrument};
-use crate::threads;
-use crate::values::types::Types;
-use crate::values::{costly::TellCostly, entered, plans};
+use crate::services::functions::Functions;
+use crate::services::helper::Task;
+use crate::services::threads;
+use crate::services::values::types::Types;
+use crate::services::values::{costly::TellCostly, entered, plans};
 
 pub(crate) use options::Options;
 use options::{Args, Kept};

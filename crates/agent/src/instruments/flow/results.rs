@@ -1,15 +1,15 @@
 //! Results of `async` methods, taken where their code hands them to the builder (see
-//! [`completion`](crate::values::completion)).
+//! [`completion`](crate::services::values::completion)).
 
 use clrscope_recording::layout::{flow, value};
 
 use super::by_reference;
 use super::values::{MOST, here, types_only};
-use crate::values::completion::{Awaited, Completion, Outcome, cancels};
-use crate::values::entered::{Entered, depth};
-use crate::values::kinds::{Kind, Task};
-use crate::values::plan::Place;
-use crate::values::read::Writer;
+use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
+use crate::services::values::entered::{Entered, depth};
+use crate::services::values::kinds::{Kind, Task};
+use crate::services::values::plan::Place;
+use crate::services::values::read::Writer;
 
 /// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
 /// noted for that activation.

@@ -7,8 +7,9 @@ use clrscope_recording::layout::{chunk, flow, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
-use crate::helper::HelperHandle;
-use crate::{clock, hooks};
+use crate::hooks;
+use crate::services::clock;
+use crate::services::helper::HelperHandle;
 
 /// How long a hook waits for memory that the helper thread is about to provide, before it uses a chunk
 /// again whose time has not come yet. A disk that others keep busy takes its time: with 200 ms, and six

@@ -9,7 +9,7 @@ use clrscope_recording::layout::flow;
 use super::ring;
 use crate::boundary::guard;
 use crate::instruments::calls;
-use crate::threads;
+use crate::services::threads;
 
 /// Appends an event of the calling thread.
 pub(super) fn append(what: u32, sp: usize) {

@@ -9,12 +9,12 @@ use super::results;
 use super::ring::{self, Ring};
 use crate::boundary::guard;
 use crate::instruments::calls;
-use crate::threads;
-use crate::values::entered::{Entered, depth};
-use crate::values::kinds::{Kind, Task};
-use crate::values::plan::{Place, Plan, Returned};
-use crate::values::plans::{plan_of, sample};
-use crate::values::read::Writer;
+use crate::services::threads;
+use crate::services::values::entered::{Entered, depth};
+use crate::services::values::kinds::{Kind, Task};
+use crate::services::values::plan::{Place, Plan, Returned};
+use crate::services::values::plans::{plan_of, sample};
+use crate::services::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
 const HAS_PLAN: usize = 1 << 31;

@@ -34,7 +34,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 
 use super::calibrate::Constants;
 use super::shared::Shared;
-use crate::clock;
+use crate::services::clock;
 use estimate::{Seen, Windows};
 use watch::{Activation, Calls};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use clrscope_recording::writer::ProcessWriter;
 
 use super::plans::samples;
-use crate::helper::Task;
+use crate::services::helper::Task;
 
 /// Methods that are named at most, and the share that each has at least.
 const NAMED: usize = 3;

@@ -69,7 +69,7 @@ impl Types {
 
     /// The class of a function: as the runtime says, or, where it says none because the code is shared, the
     /// instantiation that stands for all that share it. `declared` is the type that the method stands in.
-    pub(in crate::values) fn class_of_function(
+    pub(in crate::services::values) fn class_of_function(
         &self,
         id: FunctionId,
         function: &FunctionInfo,

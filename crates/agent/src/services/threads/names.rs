@@ -12,7 +12,7 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::model::ThreadRole;
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
-use crate::helper::Task;
+use crate::services::helper::Task;
 
 /// Between two questions to the system about one thread.
 const PAUSE_NS: u64 = 300_000_000;

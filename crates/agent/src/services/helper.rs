@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
 
-use crate::clock;
+use crate::services::clock;
 
 /// Between two signs of life.
 const SLOW_NS: u64 = 20_000_000;

@@ -14,8 +14,8 @@ use clr_profiler::{
 };
 use clrscope_recording::events::{Kind, Tag, Thing};
 
-use crate::event_log::EventLog;
-use crate::functions::{Functions, Known};
+use crate::services::event_log::EventLog;
+use crate::services::functions::{Functions, Known};
 
 /// Names that are waited for at most.
 const MOST_WAITING: usize = 1 << 16;

@@ -2,7 +2,7 @@
 
 use clr_profiler::metadata::signature::Primitive;
 
-use crate::values::kinds::Kind;
+use crate::services::values::kinds::Kind;
 
 /// How a primitive is read; `None` for what has no value.
 pub(crate) fn primitive_kind(primitive: Primitive) -> Option<Kind> {

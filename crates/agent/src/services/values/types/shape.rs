@@ -6,13 +6,13 @@ use clr_profiler::metadata::signature::{self, Type};
 
 use super::MOST_CONSTANTS;
 use super::primitives::primitive_kind;
-use crate::values::kinds::{Field, Form, Kind, Shape};
+use crate::services::values::kinds::{Field, Form, Kind, Shape};
 
 /// What the recording is told of a class.
 #[derive(Default)]
-pub(in crate::values) struct Names {
+pub(in crate::services::values) struct Names {
     /// Another name than its own.
-    pub(in crate::values) name: Option<String>,
+    pub(in crate::services::values) name: Option<String>,
     pub(super) is_value: bool,
     pub(super) fields: Vec<String>,
     pub(super) types: Vec<String>,
@@ -21,25 +21,25 @@ pub(in crate::values) struct Names {
 
 impl Names {
     /// A field by its name, with the name of its type.
-    pub(in crate::values) fn field(&self, name: &str, shape: &Shape) -> Option<(String, Field)> {
+    pub(in crate::services::values) fn field(&self, name: &str, shape: &Shape) -> Option<(String, Field)> {
         let at = self.fields.iter().position(|field| field == name)?;
         Some((self.types.get(at)?.clone(), *shape.fields.get(at)?))
     }
 
     /// What a task shows instead of its fields.
-    pub(in crate::values) fn become_task(&mut self, result: Option<String>) {
+    pub(in crate::services::values) fn become_task(&mut self, result: Option<String>) {
         self.fields = ["Status".to_owned()].into_iter().chain(result.as_ref().map(|_| "Result".to_owned())).collect();
         self.types = ["System.Threading.Tasks.TaskStatus".to_owned()].into_iter().chain(result).collect();
     }
 }
 
 /// A field with its names.
-pub(in crate::values) struct Member {
-    pub(in crate::values) name: String,
-    pub(in crate::values) type_name: String,
+pub(in crate::services::values) struct Member {
+    pub(in crate::services::values) name: String,
+    pub(in crate::services::values) type_name: String,
     /// From the object's or value's beginning.
-    pub(in crate::values) offset: u32,
-    pub(in crate::values) kind: Kind,
+    pub(in crate::services::values) offset: u32,
+    pub(in crate::services::values) kind: Kind,
 }
 
 /// An auto-property's field goes by the property's name.

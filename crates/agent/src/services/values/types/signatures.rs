@@ -7,7 +7,7 @@ use clr_profiler::{ClassId, ModuleId, Token};
 
 use super::primitives::{core_name, primitive_kind};
 use super::{Scope, Types};
-use crate::values::kinds::Kind;
+use crate::services::values::kinds::Kind;
 
 impl Types {
     /// How a value of a type in a signature is read.

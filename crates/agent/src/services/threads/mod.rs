@@ -16,9 +16,10 @@ use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::boundary::guard;
-use crate::helper::HelperHandle;
+use crate::hooks;
 use crate::instrument::Instrument;
-use crate::{clock, hooks};
+use crate::services::clock;
+use crate::services::helper::HelperHandle;
 
 /// The process-wide key whose destructor tells us of a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);

@@ -13,8 +13,8 @@ use clrscope_recording::layout;
 use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
 
-use crate::il;
-use crate::patterns::WatchedFilter;
+use crate::services::il;
+use crate::services::patterns::WatchedFilter;
 
 /// Which functions are wanted.
 pub(crate) struct Choice {

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use crate::hooks;
+use crate::services::threads;
 use crate::startup::Running;
-use crate::threads;
 
 static PARENT: OnceLock<&'static Running> = OnceLock::new();
 

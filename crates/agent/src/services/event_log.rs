@@ -14,10 +14,11 @@ use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord,
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
-use crate::field_cache::FieldCache;
-use crate::helper::{HelperHandle, Task};
+use crate::hooks;
 use crate::instrument::Context;
-use crate::{hooks, threads};
+use crate::services::field_cache::FieldCache;
+use crate::services::helper::{HelperHandle, Task};
+use crate::services::threads;
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: u32 = 4 << 10;

@@ -24,7 +24,7 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
-use crate::patterns::Redaction;
+use crate::services::patterns::Redaction;
 
 use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};

@@ -1,0 +1,6 @@
+//! Whether this process is to be recorded, and what becomes of its children.
+
+pub(crate) mod child_process;
+pub(crate) mod fork;
+pub(crate) mod program;
+pub(crate) mod trust;

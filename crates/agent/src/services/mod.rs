@@ -1,0 +1,20 @@
+//! What instruments share, each with a name of its own.
+//!
+//! - [`threads`]: begin and end of each thread of the program, its record and its names
+//! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to decide
+//! - [`values`]: types, and values read from registers and memory
+//! - [`dictionary`]: names of what is no function, noted once
+//! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
+//! - [`helper`]: the agent's own thread
+//! - [`clock`]: ticks, times and the CPU time of threads
+
+pub(crate) mod clock;
+pub(crate) mod dictionary;
+pub(crate) mod event_log;
+pub(crate) mod field_cache;
+pub(crate) mod functions;
+pub(crate) mod helper;
+pub(crate) mod il;
+pub(crate) mod patterns;
+pub(crate) mod threads;
+pub(crate) mod values;
