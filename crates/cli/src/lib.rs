@@ -11,7 +11,6 @@ mod errors;
 mod instruments;
 mod json;
 mod launch;
-mod lines;
 mod output;
 mod pack;
 mod programs;

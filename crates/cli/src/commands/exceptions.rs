@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clrscope_analysis::{ExceptionQuery, Exceptions, Query, conditions, exceptions};
 use clrscope_recording::model::Recording;
+use clrscope_symbols::Lines;
 
 use super::report::Format;
 use crate::errors::Failure;
 use crate::json::{self, Object};
-use crate::lines::Lines;
 use crate::recording_file::{open, query_failure};
 use crate::{csv, terminal, text};
 

@@ -1,12 +1,12 @@
 //! Rows of `exceptions`.
 
 use clrscope_analysis::{Exception, ExceptionGroup, Exceptions, Frame, FunctionRef};
+use clrscope_symbols::{Lines, SourceLine};
 use serde_json::{Value, json};
 
 use super::rows::thread_identity;
 use super::values::add_captured;
 use super::{Object, object};
-use crate::lines::{Lines, Spot};
 
 /// A row per type and place. `with_pid` where a report shows more than one process.
 pub(crate) fn exception_group(group: &ExceptionGroup<'_>, with_pid: bool) -> Object {
@@ -77,7 +77,9 @@ fn function(of: &FunctionRef<'_>) -> Object {
 fn frame(view: &Exceptions<'_>, exception: &Exception<'_>, frame: &Frame<'_>, lines: &mut Lines) -> Object {
     let mut row = function(&frame.function);
     row.insert("il_offset".to_owned(), json!(frame.il_offset));
-    if let Some(Spot { file, line }) = lines.of(frame) {
+    let of = &frame.function;
+    let line = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
+    if let Some(SourceLine { file, line }) = line {
         row.insert("file".to_owned(), json!(file));
         row.insert("line".to_owned(), json!(line));
     }

@@ -1,6 +1,7 @@
 //! The views `exceptions`: a table by type and place, or the whole story of each.
 
 use clrscope_analysis::{Exception, Exceptions, FunctionRef};
+use clrscope_symbols::Lines;
 
 use super::events::thread_title;
 use super::table::{Column, Table};
@@ -8,7 +9,6 @@ use super::units::{count, time, time_cell};
 use super::values::arguments;
 use super::{TITLE, WARNING, more, styled};
 use crate::errors::one_line;
-use crate::lines::Lines;
 
 /// The table.
 pub(crate) fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
@@ -75,8 +75,10 @@ fn story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, li
         line(&format!("within it {}{number}", one_line(inner.type_name)));
     }
     for frame in &exception.stack {
-        let spot = lines.of(frame).map_or_else(String::new, |spot| format!(" in {}:{}", spot.file, spot.line));
-        line(&format!("  at {}{}{spot}", name(&frame.function), module(&frame.function)));
+        let of = &frame.function;
+        let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
+        let place = found.map_or_else(String::new, |found| format!(" in {}:{}", found.file, found.line));
+        line(&format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, frame) {
             line(&format!("       given {}", arguments(&captured)));
         }

@@ -1,0 +1,143 @@
+//! Files and lines of managed code, from portable PDBs: embedded in the module, or beside it.
+//!
+//! ```no_run
+//! use clrscope_symbols::Lines;
+//!
+//! let mut lines = Lines::default();
+//! if let Some(place) = lines.find("/app/Shop.dll", 0x0600_0001, 0) {
+//!     println!("{}:{}", place.file, place.line);
+//! }
+//! ```
+//!
+//! Modules and PDBs are read on the machine where the lines are looked up, at most [`MOST_BYTES`] of each. A PDB that was
+//! not made together with the module is passed over: its lines would be wrong. Files that are damaged, missing or too large
+//! give no lines and no error: a line is an extra, and what asks for one shows the method without.
+
+mod debug;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
+
+/// Largest module and largest PDB that are read, bytes.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// A place in a source file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLine {
+    /// Path of the file, as the compiler was given it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// Finds lines; each module and its PDB are read once, when the first line of the module is asked for.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The converted PDB by the module's path; `None` where no PDB was found.
+    modules: HashMap<PathBuf, Option<Vec<u8>>>,
+}
+
+impl Lines {
+    /// The line of the instruction at `il_offset` of the method with the metadata token `method`, in the module at the path
+    /// `module`. `None` where there is no PDB, or the PDB has no line for the instruction; an empty path and a token of row 0
+    /// (dynamic methods have them) have none.
+    pub fn find(&mut self, module: impl AsRef<Path>, method: u32, il_offset: u32) -> Option<SourceLine> {
+        let module = module.as_ref();
+        // The top byte of a method's token names the table, the rest is the row.
+        let row = method & 0x00FF_FFFF;
+        if module.as_os_str().is_empty() || row == 0 {
+            return None;
+        }
+        if !self.modules.contains_key(module) {
+            self.modules.insert(module.to_owned(), converted_pdb(module));
+        }
+        let cache = PortablePdbCache::parse(self.modules.get(module)?.as_deref()?).ok()?;
+        let found = cache.lookup(row, il_offset)?;
+        Some(SourceLine { file: found.file_name.to_owned(), line: found.line })
+    }
+}
+
+/// The PDB of the module at a path, converted for looking up.
+fn converted_pdb(module: &Path) -> Option<Vec<u8>> {
+    let image = read_bounded(module)?;
+    let debug = debug::information(&image)?;
+    let pdb = match debug.embedded {
+        Some(embedded) => embedded,
+        None => read_bounded(&module.with_extension("pdb"))?,
+    };
+    let pdb = PortablePdb::parse(&pdb).ok()?;
+    let same = pdb.pdb_id().is_some_and(|id| id.uuid().to_bytes_le() == debug.guid);
+    if !same {
+        return None;
+    }
+    let mut converter = PortablePdbCacheConverter::new();
+    converter.process_portable_pdb(&pdb).ok()?;
+    let mut converted = Vec::new();
+    converter.serialize(&mut converted).ok()?;
+    Some(converted)
+}
+
+/// The bytes of a plain file of at most [`MOST_BYTES`].
+fn read_bounded(path: &Path) -> Option<Vec<u8>> {
+    let metadata = std::fs::metadata(path).ok()?;
+    (metadata.is_file() && metadata.len() <= MOST_BYTES).then(|| std::fs::read(path).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first method of a module that has a line.
+    fn first_line(module: &Path) -> Option<SourceLine> {
+        let mut lines = Lines::default();
+        (1..200).find_map(|row| lines.find(module, 0x0600_0000 | row, 0))
+    }
+
+    #[test]
+    fn the_embedded_pdb_of_a_fixture_is_found_and_read() {
+        let module = clrscope_testkit::fixture("Exceptions");
+        let image = std::fs::read(&module).expect("the fixture");
+        assert!(debug::information(&image).expect("debug information").embedded.is_some());
+        let main = first_line(&module).expect("a method with lines");
+        assert!(main.file.ends_with(".cs") && main.line > 0, "{main:?}");
+    }
+
+    /// Takes the embedded PDB of a fixture out, puts it beside a module whose own is damaged, and finds the lines there.
+    #[test]
+    fn a_pdb_beside_its_module_is_found_and_one_of_another_module_is_not() {
+        let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
+        let embedded = debug::information(&image).and_then(|debug| debug.embedded).expect("an embedded PDB");
+        let other = std::fs::read(clrscope_testkit::fixture("Throws")).expect("the other fixture");
+        let other = debug::information(&other).and_then(|debug| debug.embedded).expect("an embedded PDB");
+        let folder = tempfile::tempdir().expect("a folder");
+        let module = folder.path().join("Beside.dll");
+        std::fs::write(&module, without_embedded(&image)).expect("written");
+        assert_eq!(first_line(&module), None, "nothing is beside it");
+        std::fs::write(folder.path().join("Beside.pdb"), &embedded).expect("written");
+        assert_eq!(first_line(&module), first_line(&clrscope_testkit::fixture("Exceptions")));
+        std::fs::write(folder.path().join("Beside.pdb"), &other).expect("written");
+        assert_eq!(first_line(&module), None, "the PDB of another module");
+    }
+
+    /// The image with a damaged signature of its embedded PDB, which is then no embedded PDB.
+    fn without_embedded(image: &[u8]) -> Vec<u8> {
+        let mut image = image.to_vec();
+        let places: Vec<usize> = (0..image.len() - 4).filter(|&at| &image[at..at + 4] == b"MPDB").collect();
+        places.iter().for_each(|&at| image[at] = b'X');
+        assert!(debug::information(&image).expect("debug information").embedded.is_none());
+        image
+    }
+
+    #[test]
+    fn damaged_modules_have_no_lines() {
+        let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
+        for length in (0..image.len()).step_by(97) {
+            // Whatever is answered, the call returns.
+            let _ = debug::information(&image[..length]);
+        }
+        assert!(debug::information(b"MZ").is_none());
+        assert_eq!(first_line(Path::new("/nonexistent/module.dll")), None);
+    }
+}
