@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+pub(crate) use clrscope_report::one_line;
+
 /// Exit code when clrscope could not do what it was asked to do.
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// Exit code of a command line that was not understood.
@@ -110,15 +112,6 @@ pub(crate) fn shell_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// Control characters would break the three lines or the terminal.
-pub(crate) fn one_line(text: impl Into<String>) -> String {
-    let text = text.into();
-    if !text.chars().any(char::is_control) {
-        return text;
-    }
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_pattern
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording};
 
+use clrscope_report::text;
+
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;
 use crate::recording_file::open;
 use crate::session::Recorded;
 use crate::terminal::{message_width, say};
-use crate::text;
 
 /// Functions in the summary.
 const TOP: usize = 5;

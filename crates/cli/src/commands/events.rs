@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clrscope_analysis::{EventQuery, EventRow, Events, events};
 use clrscope_recording::model::Recording;
+use clrscope_report::text::{self, Threads};
+use clrscope_report::{csv, json};
 
 use super::follow::{Look, Seen, ThreadKey, follow};
 use super::report::Format;
 use crate::errors::{Failure, reason, shown};
-use crate::json;
 use crate::recording_file::{open, query_failure};
 use crate::summary::say_unmatched;
+use crate::terminal;
 use crate::terminal::say;
-use crate::text::Threads;
-use crate::{csv, terminal, text};
 
 /// What to show and how.
 #[derive(Debug)]

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use clrscope_analysis::{ExceptionQuery, Exceptions, Query, conditions, exceptions};
 use clrscope_recording::model::Recording;
+use clrscope_report::json::Object;
+use clrscope_report::{csv, json, text};
 use clrscope_symbols::Lines;
 
 use super::report::Format;
 use crate::errors::Failure;
-use crate::json::{self, Object};
 use crate::recording_file::{open, query_failure};
-use crate::{csv, terminal, text};
+use crate::terminal;
 
 /// Rows in text when nobody asked for a number.
 const TEXT_ROWS: usize = 50;

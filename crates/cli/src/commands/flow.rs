@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clrscope_analysis::{FlowLog, FlowRow, Query};
 use clrscope_recording::model::Recording;
+use clrscope_report::{csv, json, text};
 use serde_json::json;
 
 use super::follow::{Look, Seen, ThreadKey, follow};
@@ -12,7 +13,7 @@ use super::report::Format;
 use crate::errors::Failure;
 use crate::recording_file::{open, query_failure};
 use crate::summary::say_unmatched;
-use crate::{csv, json, terminal, text};
+use crate::terminal;
 
 /// Rows of text when nobody asked for a number.
 const TEXT_ROWS: usize = 10_000;

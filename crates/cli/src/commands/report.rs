@@ -8,12 +8,13 @@ use clrscope_analysis::{
     conditions, functions, losses, modules, summary, threads, tree,
 };
 use clrscope_recording::model::{Problem, Recording};
+use clrscope_report::json::Object;
+use clrscope_report::{csv, json, text};
 use serde_json::{Value, json};
 
 use crate::errors::Failure;
-use crate::json::{self, Object};
 use crate::recording_file::{open, query_failure};
-use crate::{csv, terminal, text};
+use crate::terminal;
 
 /// What to show and how.
 #[derive(Debug)]

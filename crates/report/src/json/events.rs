@@ -7,7 +7,7 @@ use super::rows::thread_identity;
 use super::{Object, object};
 
 /// A row of `events`. `with_pid` where a report shows more than one process.
-pub(crate) fn event<'a>(events: &Events<'a>, row: &EventRow<'a>, with_pid: bool) -> Object {
+pub fn event<'a>(events: &Events<'a>, row: &EventRow<'a>, with_pid: bool) -> Object {
     let mut all = object([
         ("time_ns", json!(row.time_ns)),
         ("thread", row.thread.map_or(Value::Null, |thread| json!(thread_identity(thread)))),

@@ -5,7 +5,7 @@ use clrscope_recording::model::SourceKind;
 use rustc_hash::FxHashMap;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::errors::one_line;
+use crate::one_line;
 
 /// How many columns a text takes.
 pub(super) fn columns(text: &str) -> usize {

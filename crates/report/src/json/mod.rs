@@ -12,18 +12,18 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use events::event;
-pub(crate) use exceptions::{exception, exception_group};
-pub(crate) use flow::{flow, flow_function};
-pub(crate) use recording::{is_complete, recording};
-pub(crate) use rows::{THREAD_START, edge, finding, function_row, loss, module, thread};
-pub(crate) use tree::{TreeWriter, node};
+pub use events::event;
+pub use exceptions::{exception, exception_group};
+pub use flow::{flow, flow_function};
+pub use recording::{is_complete, recording};
+pub use rows::{THREAD_START, edge, finding, function_row, loss, module, thread};
+pub use tree::{TreeWriter, node};
 
 /// One JSON object, its keys in the order in which they were added.
-pub(crate) type Object = Map<String, Value>;
+pub type Object = Map<String, Value>;
 
 /// A document of `view` about a recording: its schema, the recording, then `rest`.
-pub(crate) fn document(view: &str, recording: Object, rest: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+pub fn document(view: &str, recording: Object, rest: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let mut document = Object::new();
     document.insert("schema".into(), json!(schema(view)));
     document.insert("recording".into(), Value::Object(recording));
@@ -35,7 +35,7 @@ pub(crate) fn document(view: &str, recording: Object, rest: impl IntoIterator<It
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn stream_rows(
+pub fn stream_rows(
     out: &mut dyn Write,
     view: &str,
     recording: Object,
@@ -54,12 +54,12 @@ pub(crate) fn stream_rows(
 }
 
 /// The name and version of a view's schema.
-pub(crate) fn schema(view: &str) -> String {
+pub fn schema(view: &str) -> String {
     format!("clrscope.{view}/1")
 }
 
 /// Many rows as one value.
-pub(crate) fn array(rows: impl Iterator<Item = Object>) -> Value {
+pub fn array(rows: impl Iterator<Item = Object>) -> Value {
     Value::Array(rows.map(Value::Object).collect())
 }
 

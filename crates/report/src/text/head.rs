@@ -7,8 +7,8 @@ use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Proces
 use super::names::{columns, shortened};
 use super::units::{count, share, time};
 use super::{FAINT, TITLE, WARNING, styled};
-use crate::errors::one_line;
 use crate::json::is_complete;
+use crate::one_line;
 
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
@@ -16,7 +16,7 @@ const LABELS: usize = 11;
 const MOST_LISTED: usize = 8;
 
 /// The head of a report about `recording`.
-pub(crate) fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize) -> String {
+pub fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize) -> String {
     let mut head = Head { text: String::new(), width };
     let command = one_line(recording.run.command.join(" "));
     head.text.push_str(&styled(TITLE, &shortened(if command.is_empty() { "(no command)" } else { &command }, width)));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::json::Object;
 
 /// A header line and a line per row. A row without a key has nothing in that column.
-pub(crate) fn table(rows: &[Object]) -> String {
+pub fn table(rows: &[Object]) -> String {
     let rows: Vec<Object> = rows.iter().map(flat).collect();
     let mut keys: Vec<&str> = Vec::new();
     for key in rows.iter().flat_map(|row| row.keys()) {

@@ -9,7 +9,7 @@ use super::values::add_captured;
 use super::{Object, object};
 
 /// A row per type and place. `with_pid` where a report shows more than one process.
-pub(crate) fn exception_group(group: &ExceptionGroup<'_>, with_pid: bool) -> Object {
+pub fn exception_group(group: &ExceptionGroup<'_>, with_pid: bool) -> Object {
     let mut all = object([
         ("type", json!(group.type_name)),
         ("message", json!(group.message)),
@@ -32,7 +32,7 @@ pub(crate) fn exception_group(group: &ExceptionGroup<'_>, with_pid: bool) -> Obj
 }
 
 /// A row per throw, with its whole story.
-pub(crate) fn exception(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, with_pid: bool) -> Object {
+pub fn exception(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, with_pid: bool) -> Object {
     let names = |functions: &[FunctionRef<'_>]| functions.iter().map(named).collect::<Vec<_>>();
     let filter = |filter: &clrscope_analysis::Filter<'_>| {
         let mut row = function(&filter.function);

@@ -11,12 +11,12 @@ mod tree;
 mod units;
 mod values;
 
-pub(crate) use events::{Threads, event_line, thread_heading, thread_title};
-pub(crate) use exceptions::{exception_groups, exception_stories};
-pub(crate) use flow::{flow_functions, flow_heading, flow_line};
-pub(crate) use head::head;
-pub(crate) use lists::{functions, losses, modules, neighbours, summary, threads, top, view_without_functions};
-pub(crate) use tree::tree;
+pub use events::{Threads, event_line, thread_heading, thread_title};
+pub use exceptions::{exception_groups, exception_stories};
+pub use flow::{flow_functions, flow_heading, flow_line};
+pub use head::head;
+pub use lists::{functions, losses, modules, neighbours, summary, threads, top, view_without_functions};
+pub use tree::tree;
 
 use anstyle::{AnsiColor, Style};
 

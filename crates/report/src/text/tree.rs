@@ -13,7 +13,7 @@ const STEP: usize = 2;
 const MOST_INDENT: usize = 4;
 
 /// The view `tree`.
-pub(crate) fn tree(view: &Tree<'_>, width: usize) -> String {
+pub fn tree(view: &Tree<'_>, width: usize) -> String {
     if view.nodes.is_empty() {
         return super::lists::nothing("path", width);
     }

@@ -5,7 +5,7 @@ use clrscope_recording::model::Thread;
 
 use super::units::time;
 use super::{TITLE, styled};
-use crate::errors::one_line;
+use crate::one_line;
 
 /// Columns a level of nesting takes.
 const INDENT: usize = 2;
@@ -13,7 +13,7 @@ const INDENT: usize = 2;
 const DEEPEST: usize = 40;
 
 /// What names a thread in a log: `thread 3 (1234, Worker)`.
-pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String {
+pub fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String {
     let process = pid.map_or_else(String::new, |pid| format!("process {pid}, "));
     let Some(thread) = thread else { return format!("{process}no known thread") };
     let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
@@ -21,13 +21,13 @@ pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String 
 }
 
 /// The line above a thread's events.
-pub(crate) fn thread_heading(pid: Option<u32>, thread: Option<&Thread>) -> String {
+pub fn thread_heading(pid: Option<u32>, thread: Option<&Thread>) -> String {
     styled(TITLE, &thread_title(pid, thread)) + "\n"
 }
 
 /// How lines of a log tell threads apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Threads {
+pub enum Threads {
     /// By headings.
     Apart,
     /// By their numbers.
@@ -38,12 +38,12 @@ pub(crate) enum Threads {
 
 impl Threads {
     /// Mixed ones, of one process or of several.
-    pub(crate) fn mixed(several_processes: bool) -> Self {
+    pub fn mixed(several_processes: bool) -> Self {
         if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
 
     /// What stands above lines of mixed threads.
-    pub(crate) fn heading(self) -> String {
+    pub fn heading(self) -> String {
         let column = match self {
             Self::Apart => return String::new(),
             Self::Mixed => "thread",
@@ -63,7 +63,7 @@ impl Threads {
 }
 
 /// One line: time, thread where threads are mixed, and the event indented by its depth.
-pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: Threads) -> String {
+pub fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: Threads) -> String {
     let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
     line.push_str(&threads.column(row));
     line.push_str(&" ".repeat((row.depth as usize).min(DEEPEST) * INDENT));

@@ -7,10 +7,10 @@ use serde_json::json;
 use super::{Object, object};
 
 /// The name of the caller where a thread itself is it.
-pub(crate) const THREAD_START: &str = "(thread)";
+pub const THREAD_START: &str = "(thread)";
 
 /// A row of `functions`. `with_pid` where a report shows more than one process.
-pub(crate) fn function_row(row: &FunctionRow<'_>, with_pid: bool) -> Object {
+pub fn function_row(row: &FunctionRow<'_>, with_pid: bool) -> Object {
     let mut all = function(&row.function);
     if with_pid {
         all.insert("pid".to_owned(), json!(row.function.pid));
@@ -65,7 +65,7 @@ pub(super) fn thread_identity(thread: &Thread) -> Object {
 }
 
 /// A row of `callers` or `callees`.
-pub(crate) fn edge(row: &EdgeRow<'_>) -> Object {
+pub fn edge(row: &EdgeRow<'_>) -> Object {
     let mut all = match &row.function {
         Some(other) => function(other),
         None => object([
@@ -81,7 +81,7 @@ pub(crate) fn edge(row: &EdgeRow<'_>) -> Object {
 }
 
 /// A row of `threads`.
-pub(crate) fn thread(row: &ThreadRow<'_>, with_pid: bool) -> Object {
+pub fn thread(row: &ThreadRow<'_>, with_pid: bool) -> Object {
     let mut all = thread_identity(row.thread);
     if with_pid {
         all.insert("pid".to_owned(), json!(row.pid));
@@ -107,7 +107,7 @@ pub(crate) fn thread(row: &ThreadRow<'_>, with_pid: bool) -> Object {
 }
 
 /// A row of `modules`.
-pub(crate) fn module(row: &ModuleRow<'_>, with_pid: bool) -> Object {
+pub fn module(row: &ModuleRow<'_>, with_pid: bool) -> Object {
     let mut all = object([
         ("module", json!(row.module.name)),
         ("path", json!(row.module.path)),
@@ -128,7 +128,7 @@ pub(crate) fn module(row: &ModuleRow<'_>, with_pid: bool) -> Object {
 }
 
 /// A row of `losses`.
-pub(crate) fn loss(loss: &Loss) -> Object {
+pub fn loss(loss: &Loss) -> Object {
     object([
         ("reason", json!(loss.reason.name())),
         ("count", json!(loss.count)),
@@ -138,6 +138,6 @@ pub(crate) fn loss(loss: &Loss) -> Object {
 }
 
 /// One sentence of the summary.
-pub(crate) fn finding(finding: &Finding) -> Object {
+pub fn finding(finding: &Finding) -> Object {
     object([("text", json!(finding.text)), ("share", json!(finding.share))])
 }

@@ -13,7 +13,7 @@ use super::{FAINT, TITLE, more, styled};
 use crate::json::THREAD_START;
 
 /// The view `functions`.
-pub(crate) fn functions(view: &Functions<'_>, width: usize) -> String {
+pub fn functions(view: &Functions<'_>, width: usize) -> String {
     if view.rows.is_empty() {
         return no_functions(&view.conditions, width);
     }
@@ -21,7 +21,7 @@ pub(crate) fn functions(view: &Functions<'_>, width: usize) -> String {
 }
 
 /// The view `summary`, its functions ordered by `sort`.
-pub(crate) fn summary(view: &Summary<'_>, sort: Option<Sort>, width: usize) -> String {
+pub fn summary(view: &Summary<'_>, sort: Option<Sort>, width: usize) -> String {
     let mut text = String::new();
     if !view.findings.is_empty() {
         text.push_str(&styled(TITLE, "What stands out"));
@@ -70,7 +70,7 @@ fn mostly_waiting(totals: &Totals) -> bool {
 }
 
 /// A short table of the first functions, for the end of a run.
-pub(crate) fn top(view: &Summary<'_>, width: usize) -> String {
+pub fn top(view: &Summary<'_>, width: usize) -> String {
     let names = Names::of(view.top.iter().map(|row| row.function));
     let mut table = Table::new(vec![
         Column::number("own time", 0),
@@ -91,7 +91,7 @@ pub(crate) fn top(view: &Summary<'_>, width: usize) -> String {
 }
 
 fn bullet(text: &str, width: usize) -> String {
-    let lines = super::head::wrapped(&crate::errors::one_line(text), width.saturating_sub(2));
+    let lines = super::head::wrapped(&crate::one_line(text), width.saturating_sub(2));
     format!("- {}\n", lines.join("\n  "))
 }
 
@@ -108,7 +108,7 @@ fn no_functions(conditions: &Conditions<'_>, width: usize) -> String {
 }
 
 /// The first view of a recording made by instruments that know of no functions' times.
-pub(crate) fn view_without_functions(instruments: &str) -> Option<&'static str> {
+pub fn view_without_functions(instruments: &str) -> Option<&'static str> {
     let mut names = instruments.split(';').map(|one| one.split(':').next().unwrap_or_default());
     if names.clone().any(|name| matches!(name, "calls" | "flow")) {
         return None;
@@ -197,12 +197,12 @@ fn time_cells(times: &Times, totals: &Totals) -> Vec<String> {
 fn thread_name(thread: &Thread) -> String {
     match thread.name.is_empty() {
         true => format!("{} {}", thread.id, thread.role.name()),
-        false => format!("{} {}", thread.id, crate::errors::one_line(thread.name.as_str())),
+        false => format!("{} {}", thread.id, crate::one_line(thread.name.as_str())),
     }
 }
 
 /// The views `callers` and `callees`; `side` is what the rows are.
-pub(crate) fn neighbours(view: &NeighboursView<'_>, side: &str, width: usize) -> String {
+pub fn neighbours(view: &NeighboursView<'_>, side: &str, width: usize) -> String {
     let blocks: Vec<String> = view.items.iter().map(|item| block(item, &view.conditions, side, width)).collect();
     if blocks.is_empty() { nothing("function", width) } else { blocks.join("\n") }
 }
@@ -245,7 +245,7 @@ fn edge_table(rows: &[EdgeRow<'_>], whole: &Times, width: usize) -> String {
 }
 
 /// The view `threads`.
-pub(crate) fn threads(view: &Threads<'_>, width: usize) -> String {
+pub fn threads(view: &Threads<'_>, width: usize) -> String {
     if view.rows.is_empty() {
         return nothing("thread", width);
     }
@@ -291,7 +291,7 @@ pub(crate) fn threads(view: &Threads<'_>, width: usize) -> String {
 }
 
 /// The view `modules`.
-pub(crate) fn modules(view: &Modules<'_>, width: usize) -> String {
+pub fn modules(view: &Modules<'_>, width: usize) -> String {
     if view.rows.is_empty() {
         return nothing("module", width);
     }
@@ -324,7 +324,7 @@ pub(crate) fn modules(view: &Modules<'_>, width: usize) -> String {
 }
 
 /// The view `losses`.
-pub(crate) fn losses(view: &Losses<'_>, width: usize) -> String {
+pub fn losses(view: &Losses<'_>, width: usize) -> String {
     let mut table = Table::new(vec![
         Column::number("count", 0),
         Column::number("first", 1),

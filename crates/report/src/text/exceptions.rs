@@ -8,10 +8,10 @@ use super::table::{Column, Table};
 use super::units::{count, time, time_cell};
 use super::values::arguments;
 use super::{TITLE, WARNING, more, styled};
-use crate::errors::one_line;
+use crate::one_line;
 
 /// The table.
-pub(crate) fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
+pub fn exception_groups(view: &Exceptions<'_>, width: usize) -> String {
     if view.groups.is_empty() {
         return NOTHING.to_owned();
     }
@@ -49,7 +49,7 @@ fn caught(ns: u64) -> String {
 const NOTHING: &str = "No exceptions to show: nothing was thrown, or the filters leave nothing.\n";
 
 /// The stories.
-pub(crate) fn exception_stories(view: &Exceptions<'_>, lines: &mut Lines, several: bool, width: usize) -> String {
+pub fn exception_stories(view: &Exceptions<'_>, lines: &mut Lines, several: bool, width: usize) -> String {
     if view.each.is_empty() {
         return NOTHING.to_owned();
     }

@@ -8,7 +8,7 @@ use super::values::add_captured;
 use super::{Object, object};
 
 /// A row of `flow`.
-pub(crate) fn flow(row: &FlowRow<'_>, with_pid: bool) -> Object {
+pub fn flow(row: &FlowRow<'_>, with_pid: bool) -> Object {
     let mut all = object([
         ("event", json!(row.kind.name())),
         ("name", json!(row.function.name())),
@@ -34,7 +34,7 @@ pub(crate) fn flow(row: &FlowRow<'_>, with_pid: bool) -> Object {
 }
 
 /// A row of the function summary.
-pub(crate) fn flow_function(row: &FlowFunction<'_>, with_pid: bool) -> Object {
+pub fn flow_function(row: &FlowFunction<'_>, with_pid: bool) -> Object {
     let mut all = object([
         ("name", json!(row.function.name())),
         ("signature", json!(row.function.signature())),

@@ -9,7 +9,7 @@ use super::rows::{add_times, function, thread_identity};
 use super::{Object, schema};
 
 /// One node without its children.
-pub(crate) fn node(node: &TreeNode<'_>) -> Object {
+pub fn node(node: &TreeNode<'_>) -> Object {
     let mut all = function(&node.function);
     add_times(&mut all, &node.times);
     if node.by_tail_call {
@@ -22,7 +22,7 @@ pub(crate) fn node(node: &TreeNode<'_>) -> Object {
 }
 
 /// Writes the document of the view `tree` from its nodes in preorder.
-pub(crate) struct TreeWriter<'o> {
+pub struct TreeWriter<'o> {
     out: &'o mut dyn Write,
     /// The number of nodes whose array of children is open.
     open: u32,
@@ -33,7 +33,7 @@ impl<'o> TreeWriter<'o> {
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn begin(out: &'o mut dyn Write, recording: Object) -> io::Result<Self> {
+    pub fn begin(out: &'o mut dyn Write, recording: Object) -> io::Result<Self> {
         write!(out, "{{\"schema\":{},\"recording\":", json!(schema("tree")))?;
         serde_json::to_writer(&mut *out, &Value::Object(recording))?;
         write!(out, ",\"roots\":[")?;
@@ -44,7 +44,7 @@ impl<'o> TreeWriter<'o> {
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn node(&mut self, next: &TreeNode<'_>) -> io::Result<()> {
+    pub fn node(&mut self, next: &TreeNode<'_>) -> io::Result<()> {
         self.close_down_to(next.depth)?;
         // A first child follows the bracket of its parent, any other a sibling.
         if next.depth < self.open {
@@ -59,7 +59,7 @@ impl<'o> TreeWriter<'o> {
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn end(mut self) -> io::Result<()> {
+    pub fn end(mut self) -> io::Result<()> {
         self.close_down_to(0)?;
         writeln!(self.out, "]}}")
     }

@@ -13,7 +13,7 @@ const MOST_INDENTED: u32 = 60;
 const FUNCTIONS: usize = 30;
 
 /// The heading above the rows of a thread.
-pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
+pub fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
     let thread = row.thread;
     let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
     let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
@@ -21,7 +21,7 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
 }
 
 /// One row: time, then the function under its caller; which call of it, or how it ended.
-pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
+pub fn flow_line(row: &FlowRow<'_>) -> String {
     let seconds = row.time_ns / 1_000_000_000;
     let time = format!("{seconds:>4}.{:09}", row.time_ns % 1_000_000_000);
     let indent = "  ".repeat(row.depth.min(MOST_INDENTED) as usize);
@@ -61,7 +61,7 @@ fn parameters<'s>(signature: &'s str, end: &str) -> &'s str {
 }
 
 /// The function summary.
-pub(crate) fn flow_functions(functions: &[FlowFunction<'_>], limit: Option<usize>, width: usize) -> String {
+pub fn flow_functions(functions: &[FlowFunction<'_>], limit: Option<usize>, width: usize) -> String {
     let shown = limit.unwrap_or(FUNCTIONS).min(functions.len());
     let mut text = format!("\n{}\n", styled(TITLE, "Calls by function"));
     for row in &functions[..shown] {

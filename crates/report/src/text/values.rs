@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clrscope_analysis::{Argument, Captured, Value};
 
-use crate::errors::one_line;
+use crate::one_line;
 
 /// Characters of a string that are shown.
 const CHARACTERS: usize = 80;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Object, array, object};
 
 /// The `recording` object.
-pub(crate) fn recording(recording: &Recording) -> Object {
+pub fn recording(recording: &Recording) -> Object {
     let run = &recording.run;
     let mut all = object([
         ("command", json!(run.command)),
@@ -33,13 +33,13 @@ pub(crate) fn recording(recording: &Recording) -> Object {
 }
 
 /// Whether the program ended while somebody watched: the launcher, or without one the agent itself.
-pub(crate) fn is_complete(recording: &Recording) -> bool {
+pub fn is_complete(recording: &Recording) -> bool {
     let without_launcher = recording.run.clrscope_version.is_empty();
     recording.run.exit.is_some() || (without_launcher && recording.processes.first().is_some_and(|root| root.complete))
 }
 
 /// RFC 3339, in UTC.
-pub(crate) fn started(unix_ns: u64) -> String {
+fn started(unix_ns: u64) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) {
         Ok(time) => time.to_string(),
         Err(_) => jiff::Timestamp::UNIX_EPOCH.to_string(),
