@@ -151,7 +151,7 @@ impl Profiler for Agent {
         if let Some(running) = self.running() {
             running
                 .writer
-                .fact(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
+                .note(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
         }
     }
 

@@ -50,7 +50,7 @@ fn lost(process: &Process, reason: LossReason) -> u64 {
 /// A remark says what kept the recording from growing.
 fn assert_told(process: &Process, why: &str, place: &str) {
     let remark = format!("the recording could not grow: {why}");
-    assert!(process.facts.iter().any(|fact| fact.text.starts_with(&remark)), "{place}: {:?}", process.facts);
+    assert!(process.remarks.iter().any(|noted| noted.text.starts_with(&remark)), "{place}: {:?}", process.remarks);
 }
 
 /// Every call stands under its name, or was folded and counted.
@@ -110,7 +110,7 @@ fn a_disk_too_small_to_begin_is_a_word_and_nothing_else() {
 fn assert_only_refused(recording: &Recording, why: &str, place: &str) {
     assert_eq!(recording.problems, [], "{place}");
     let [process] = recording.processes.as_slice() else { panic!("{place}: {:?}", recording.processes) };
-    assert!(process.refusal().is_some_and(|said| said.contains(why)), "{place}: {:?}", process.facts);
+    assert!(process.refusal().is_some_and(|said| said.contains(why)), "{place}: {:?}", process.remarks);
     assert_eq!(lost(process, LossReason::ProcessRefused), 1, "{place}");
 }
 

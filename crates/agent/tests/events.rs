@@ -303,8 +303,8 @@ fn filters_choose_functions_and_remarks_say_what_can_not_come() {
         let own = |row: &EventRow<'_>| ["Exceptions.", "Fixture."].iter().any(|n| about(&found, row).starts_with(n));
         let foreign = found.rows.iter().find(|row| !own(row) && row.event().starts_with("JIT"));
         assert!(foreign.is_none(), "{:?} on {}", foreign.map(|row| about(&found, row)), runtime.version);
-        let facts = &seen.recording.processes[0].facts;
-        assert!(facts.iter().any(|fact| fact.text.contains("group com")), "{facts:?}");
+        let remarks = &seen.recording.processes[0].remarks;
+        assert!(remarks.iter().any(|remark| remark.text.contains("group com")), "{remarks:?}");
     });
 }
 

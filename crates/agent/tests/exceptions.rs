@@ -128,8 +128,8 @@ fn stacks_walked_by_frames_are_the_runtimes_own() {
     each_runtime(|runtime| {
         for (name, least) in [("Exceptions", 1_500), ("Async", 500)] {
             let seen = record(runtime, name, "exceptions:stacks=check");
-            let facts = &seen.recording.processes[0].facts;
-            let remark = facts.iter().find(|fact| fact.text.contains("by snapshot")).expect("a remark");
+            let remarks = &seen.recording.processes[0].remarks;
+            let remark = remarks.iter().find(|remark| remark.text.contains("by snapshot")).expect("a remark");
             let numbers: Vec<u32> = remark.text.split(' ').filter_map(|word| word.parse().ok()).collect();
             let &[same, other, _asked] = &numbers[..] else { panic!("{remark:?}") };
             assert!(same >= least && other == 0, "{name} on {}: {}", runtime.version, remark.text);

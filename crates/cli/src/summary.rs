@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
 use clrscope_contract::request::Glob;
-use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::model::{Process, Recording, Remark, RemarkKind};
 
 use clrscope_report::text;
 
@@ -61,11 +61,11 @@ pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
 }
 
-/// Remarks that say what to type, of each process the last.
+/// Remarks that say what to do differently, of each process the last.
 fn say_advice(recording: &Recording) {
-    let last = |process: &Process| process.facts.iter().rfind(|fact| fact.text.contains(" --exclude ")).cloned();
-    let advice = recording.processes.iter().filter_map(last);
-    advice.for_each(|fact| say(&one_line(format!("clrscope: {}", fact.text))));
+    let is_advice = |remark: &&Remark| matches!(remark.kind, RemarkKind::Advice(_));
+    let advice = recording.processes.iter().filter_map(|process| process.remarks.iter().rfind(is_advice));
+    advice.for_each(|remark| say(&one_line(format!("clrscope: {remark}"))));
 }
 
 /// Under `dotnet run` or `dotnet test` the program that the user wrote, if there is just one of them.

@@ -13,7 +13,7 @@ fn main() {
             "{} {:?} {} complete={} {:?}",
             process.pid, process.command, process.runtime, process.complete, process.losses
         );
-        println!("{:?} {:?}", process.calls, process.facts);
+        println!("{:?} {:?}", process.calls, process.remarks);
         for thread in &process.threads {
             let tree = thread.tree.load();
             let calls: u64 = (0..tree.len() as u32).map(|n| tree.calls(n)).sum();

@@ -383,8 +383,9 @@ pub mod record {
     pub const FUNCTION_UNLOADED: u16 = 5;
     /// A thread's name and role.
     pub const THREAD_NAME: u16 = 6;
-    /// A remark.
-    pub const FACT: u16 = 7;
+    /// A remark: `u64` monotonic nanoseconds, text, `u32` kind (0 note, 1 refusal, 2 advice to exclude), list of
+    /// texts: of advice the patterns. Without a kind it is a note.
+    pub const REMARK: u16 = 7;
     /// An edge's count passed 2^32.
     pub const CARRY: u16 = 8;
     /// Settings of `calls`.

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::model::{Fact, Loss, LossReason, Process};
+use crate::model::{Loss, LossReason, Process, Remark, RemarkKind};
 
 const START: &str = "refused-";
 const END: &str = ".txt";
@@ -72,8 +72,12 @@ fn word(path: &Path) -> String {
 
 fn process(pid: u32, why: &str) -> Process {
     let loss = Loss { reason: LossReason::ProcessRefused, count: 1, first_ns: 0, last_ns: 0 };
-    let fact = Fact { time_ns: 0, text: format!("the agent in process {pid} stepped aside: {why}") };
-    Process { pid, losses: vec![loss], facts: vec![fact], ..Process::default() }
+    let remark = Remark {
+        time_ns: 0,
+        kind: RemarkKind::Refusal,
+        text: format!("the agent in process {pid} stepped aside: {why}"),
+    };
+    Process { pid, losses: vec![loss], remarks: vec![remark], ..Process::default() }
 }
 
 #[cfg(test)]
@@ -91,7 +95,7 @@ mod tests {
         std::fs::write(folder.join("refused-7.txt"), "").expect("an empty file");
         std::fs::write(folder.join("refused-me.txt"), "no number").expect("another file");
         let recording = crate::open(&folder).expect("a recording of nothing");
-        let words: Vec<_> = recording.processes.iter().map(|p| (p.pid, p.facts[0].text.as_str())).collect();
+        let words: Vec<_> = recording.processes.iter().map(|p| (p.pid, p.remarks[0].text.as_str())).collect();
         assert_eq!(
             words,
             [

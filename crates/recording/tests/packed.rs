@@ -26,7 +26,7 @@ fn directory(folder: &Path) -> std::path::PathBuf {
     RunWriter::create(&name, &["app".into()], "calls", 42).expect("a run");
     let process = ProcessRecord { pid: 7, mono_ns: 1_000, ..ProcessRecord::default() };
     let writer = ProcessWriter::create(&name, &process).expect("a process");
-    writer.fact(1_001, "a remark");
+    writer.note(1_001, "a remark");
     name
 }
 
@@ -90,7 +90,7 @@ fn a_directory_is_packed_and_reads_the_same() {
     assert!(calls > 0);
     let read = |path: &Path| clrscope_recording::open(path).expect("a recording");
     assert_same(&read(&to), &read(&from));
-    assert_eq!(read(&to).processes[0].facts[0].text, "a remark");
+    assert_eq!(read(&to).processes[0].remarks[0].text, "a remark");
     assert_eq!(names(folder.path()), ["x.clrs", "x.clrs.d"]);
 }
 

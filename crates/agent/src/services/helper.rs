@@ -180,7 +180,7 @@ impl Helper {
         }
         if let Some(error) = first_refusal() {
             self.refusal_told = true;
-            self.writer.fact(now, &format!("the recording could not grow: {error}"));
+            self.writer.note(now, &format!("the recording could not grow: {error}"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The conditions of a recording: what a reader must know before believing its numbers.
 
-use clrscope_recording::model::{CallsInfo, Fact, Process, Recording};
+use clrscope_recording::model::{CallsInfo, Process, Recording, Remark};
 
 use super::process::ProcessSums;
 use crate::query::{Query, QueryProblem};
@@ -34,7 +34,7 @@ pub struct ProcessConditions<'a> {
     /// How many things were lost: the counts of its losses that are not mere information.
     pub lost: u64,
     /// Remarks of the agent.
-    pub facts: &'a [Fact],
+    pub remarks: &'a [Remark],
 }
 
 /// The conditions of what a query selects.
@@ -64,7 +64,7 @@ pub(crate) fn conditions_of<'a>(
         totals,
         share: all.share(totals.functions_ns),
         lost: process.losses.iter().filter(|l| !l.reason.is_benign()).fold(0, |n, l| n.saturating_add(l.count)),
-        facts: &process.facts,
+        remarks: &process.remarks,
     };
     Conditions {
         instruments: &recording.run.instruments,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use clrscope_recording::model::{
-    CallTreeBuilder, CallsInfo, Clock, Exit, Fact, Function, FunctionKind, HookCost, Loss, LossReason, Module, Node,
-    NodeFlags, NodeTime, Process, ROOT, Recording, Run, SourceKind, Thread, ThreadRole, TreeSource,
+    CallTreeBuilder, CallsInfo, Clock, Exit, Function, FunctionKind, HookCost, Loss, LossReason, Module, Node,
+    NodeFlags, NodeTime, Process, ROOT, Recording, Remark, Run, SourceKind, Thread, ThreadRole, TreeSource,
 };
 use tempfile::TempDir;
 
@@ -165,7 +165,7 @@ pub fn sample() -> Recording {
             thread(2, 4720, ".NET TP Worker", ThreadRole::Pool, pool_tree()),
         ],
         losses: vec![Loss { reason: LossReason::NameUnknown, count: 2, first_ns: 5_000, last_ns: 9_000 }],
-        facts: vec![Fact { time_ns: 7, text: "perf events are not allowed here".to_owned() }],
+        remarks: vec![Remark { time_ns: 7, text: "perf events are not allowed here".to_owned(), ..Remark::default() }],
         ..Process::default()
     };
     Recording {

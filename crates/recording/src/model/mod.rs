@@ -4,17 +4,17 @@
 //! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
 
 mod event_bytes;
-mod facts;
 mod process;
+mod remarks;
 mod run;
 mod tree;
 
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
-pub use facts::{Fact, Loss, LossReason, Problem};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module,
     PairCost, Process, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
 };
+pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Exit, Recording, Run};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

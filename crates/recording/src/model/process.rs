@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{EventBytes, Exit, Fact, Loss, LossReason, TreeSource};
+use super::{EventBytes, Exit, Loss, Remark, RemarkKind, TreeSource};
 
 /// One .NET process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ pub struct Process {
     /// What was lost, by reason.
     pub losses: Vec<Loss>,
     /// Remarks for the head of reports.
-    pub facts: Vec<Fact>,
+    pub remarks: Vec<Remark>,
     /// The patterns of the request that have matched something: `include=[App]*`, for instance.
     pub matched_patterns: Vec<String>,
     /// What the time stamps in events mean, if any were taken.
@@ -66,8 +66,8 @@ impl Process {
     /// Why the agent in this process stepped aside, if it did: then nothing else is known of the process.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
-        let refused = self.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
-        self.facts.first().filter(|_| refused).map(|fact| fact.text.as_str())
+        let refusal = self.remarks.iter().find(|remark| remark.kind == RemarkKind::Refusal);
+        refusal.map(|remark| remark.text.as_str())
     }
 
     /// What the instrument of this name (see [`layout::instrument`](crate::layout::instrument)) recorded.

@@ -6,7 +6,7 @@ use super::log::LogRecords;
 use super::numbers::{function_kind, source_kind, thread_role};
 use crate::layout::{function, record};
 use crate::model::{
-    CallsInfo, Clock, Fact, Function, FunctionKind, JIT_NAME, Module, PairCost, Process, TRUNCATED_NAME, ThreadRole,
+    CallsInfo, Clock, Function, FunctionKind, JIT_NAME, Module, PairCost, Process, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 
@@ -68,10 +68,7 @@ impl Dictionary {
                     function.flags.unloaded = true;
                 }
             }
-            record::FACT => {
-                let time_ns = p.u64();
-                self.process.facts.push(Fact { time_ns, text: p.text() });
-            }
+            record::REMARK => self.process.remarks.push(p.remark()),
             record::PATTERN_MATCHED => self.process.matched_patterns.push(p.text()),
             record::CALLS => self.take_calls(p),
             record::HOOK_COST => self.process.calls.get_or_insert_default().hook_cost = p.cost(),

@@ -111,8 +111,8 @@ fn place(read: ReadProcess, start: u64) -> crate::model::Process {
         loss.first_ns = loss.first_ns.saturating_add(offset);
         loss.last_ns = loss.last_ns.saturating_add(offset);
     }
-    for fact in &mut process.facts {
-        fact.time_ns = fact.time_ns.saturating_add(offset);
+    for remark in &mut process.remarks {
+        remark.time_ns = remark.time_ns.saturating_add(offset);
     }
     process
 }

@@ -88,8 +88,8 @@ fn assemble(dictionary: Dictionary, clocks: &Clocks) -> ReadProcess {
     if process.pid == 0 {
         process.pid = clocks.pid;
     }
-    for fact in &mut process.facts {
-        fact.time_ns = fact.time_ns.saturating_sub(clocks.mono_start);
+    for remark in &mut process.remarks {
+        remark.time_ns = remark.time_ns.saturating_sub(clocks.mono_start);
     }
     ReadProcess {
         process,

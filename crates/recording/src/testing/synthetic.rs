@@ -73,7 +73,7 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
     }
     writer.thread_name(1, "main", Some(ThreadRole::Main));
     writer.thread_name(2, "a worker", None);
-    writer.fact(monotonic_ns(), "something worth knowing");
+    writer.note(monotonic_ns(), "something worth knowing");
     writer.pattern_matched("include=App.*");
     writer.function_unloaded(function::FIRST);
     writer.carry_in_hook(block::edge_id(64, 0));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::layout::record;
-use crate::model::{Clock, FunctionKind, HookCost, LossReason, PairCost, SourceKind, ThreadRole};
+use crate::model::{Clock, FunctionKind, HookCost, LossReason, PairCost, Remark, RemarkKind, SourceKind, ThreadRole};
 use crate::payload::PayloadWriter;
 
 /// What is known of a process at its start.
@@ -212,11 +212,16 @@ impl ProcessWriter {
         self.append(record::THREAD_NAME, &payload);
     }
 
-    /// Notes a remark for the head of reports. `mono_ns` is when.
-    pub fn fact(&self, mono_ns: u64, text: &str) {
+    /// Notes something worth knowing, which reports show in their head. `mono_ns` is when.
+    pub fn note(&self, mono_ns: u64, text: &str) {
+        self.remark(mono_ns, RemarkKind::Note, text);
+    }
+
+    /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from the kind.
+    pub fn remark(&self, mono_ns: u64, kind: RemarkKind, text: &str) {
         let mut payload = PayloadWriter::default();
-        payload.u64(mono_ns).text(text);
-        self.append(record::FACT, &payload);
+        payload.remark(&Remark { time_ns: mono_ns, kind, text: text.to_owned() });
+        self.append(record::REMARK, &payload);
     }
 
     /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.

@@ -1,9 +1,9 @@
 //! Arbitrary recordings.
 
 use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Fact, Function, FunctionFlags,
+    Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
     FunctionKind, HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT,
-    Recording, Run, SourceKind, Thread, ThreadRole, TickClock, TreeSource,
+    Recording, Remark, RemarkKind, Run, SourceKind, Thread, ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -45,13 +45,13 @@ prop_compose! {
         ids: (u32, u32), command in vec(text(), 0..4), runtime in text(), times: (u64, u64),
         cpu_ns: Option<u64>, exit in exit(), complete: bool, calls in option::of(calls()),
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
-        losses in vec(loss(), 0..4), facts in vec(fact(), 0..4), events in vec(arena(), 0..3),
+        losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
         ticks in (any::<u64>(), cost()), matched_patterns in vec(text(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
-            complete, calls, functions, modules, threads, losses, facts, events, matched_patterns,
+            complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns,
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
     }
@@ -121,7 +121,15 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn fact()(time_ns: u64, text in text()) -> Fact { Fact { time_ns, text } }
+    fn remark()(time_ns: u64, kind in remark_kind(), text in text()) -> Remark { Remark { time_ns, kind, text } }
+}
+
+fn remark_kind() -> impl Strategy<Value = RemarkKind> {
+    prop_oneof![
+        Just(RemarkKind::Note),
+        Just(RemarkKind::Refusal),
+        vec(text(), 0..3).prop_map(|patterns| RemarkKind::Advice(Advice::Exclude(patterns))),
+    ]
 }
 
 prop_compose! {

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs, unmatched_patterns};
-use clrscope_recording::model::{CallsInfo, Clock, Exit, Fact, LossReason, Process, Recording};
+use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Process, Recording, Remark};
 
 use super::names::{columns, shortened};
 use super::units::{count, share, time};
@@ -114,12 +114,12 @@ impl Head {
     }
 
     fn remarks(&mut self, processes: &[ProcessConditions<'_>]) {
-        let facts: Vec<&Fact> = processes.iter().flat_map(|p| p.facts).collect();
-        for (index, fact) in facts.iter().take(MOST_LISTED).enumerate() {
-            self.entry(if index == 0 { "remarks" } else { "" }, &fact.text);
+        let remarks: Vec<&Remark> = processes.iter().flat_map(|p| p.remarks).collect();
+        for (index, remark) in remarks.iter().take(MOST_LISTED).enumerate() {
+            self.entry(if index == 0 { "remarks" } else { "" }, &remark.to_string());
         }
-        if facts.len() > MOST_LISTED {
-            self.entry("", &format!("and {} more", facts.len() - MOST_LISTED));
+        if remarks.len() > MOST_LISTED {
+            self.entry("", &format!("and {} more", remarks.len() - MOST_LISTED));
         }
     }
 

@@ -43,7 +43,7 @@ impl Events {
     pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
         let log = EventLog::create(context, instrument::EVENTS, options.max_bytes)?;
         for remark in options.remarks() {
-            context.writer.fact(monotonic_ns(), remark);
+            context.writer.note(monotonic_ns(), remark);
         }
         let needs_count = options.has(clrscope_recording::events::Group::Objects);
         Ok(Self {

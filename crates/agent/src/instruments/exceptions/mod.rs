@@ -135,7 +135,7 @@ impl Exceptions {
         self.stacks.here(&finder, frame).unwrap_or_else(|error| {
             if !self.told_no_stack.swap(true, Ordering::Relaxed) {
                 let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
-                self.writer.fact(monotonic_ns(), &remark);
+                self.writer.note(monotonic_ns(), &remark);
             }
             0
         })
@@ -248,7 +248,7 @@ impl Profiler for Exceptions {
 
     fn shutdown(&self) {
         if let Some(remark) = self.stacks.checked() {
-            self.writer.fact(monotonic_ns(), &remark);
+            self.writer.note(monotonic_ns(), &remark);
         }
     }
 

@@ -220,7 +220,7 @@ impl Keeper {
         if stalled_ns > self.stalled_ns.saturating_mul(2) {
             self.stalled_ns = stalled_ns;
             let ms = stalled_ns as f64 / 1e6;
-            self.writer.fact(now, &format!("flow waited for memory {stalls} times, {ms:.1} ms altogether"));
+            self.writer.note(now, &format!("flow waited for memory {stalls} times, {ms:.1} ms altogether"));
         }
     }
 }

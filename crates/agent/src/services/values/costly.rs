@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use clrscope_recording::model::{Advice, RemarkKind};
 use clrscope_recording::writer::ProcessWriter;
 
 use super::plans::samples;
@@ -43,7 +44,8 @@ impl Task for TellCostly {
         let (all, costly) = shares(samples());
         if all >= self.next {
             self.next = all.saturating_mul(AGAIN);
-            self.writer.fact(now_ns, &remark(self.instrument, &costly));
+            let (kind, text) = remark(self.instrument, &costly);
+            self.writer.remark(now_ns, kind, &text);
         }
     }
 
@@ -67,20 +69,22 @@ fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p s
     (all, shares)
 }
 
-fn remark(instrument: &str, costly: &[(&str, f64)]) -> String {
+/// What is to be said of methods with these shares.
+fn remark(instrument: &str, costly: &[(&str, f64)]) -> (RemarkKind, String) {
+    let slow = format!("{instrument} reads the values of so many calls that the program is slow");
     if costly.is_empty() {
-        return format!(
-            "{instrument} reads the values of so many calls that the program is slow; fewer --include help"
-        );
+        // No pattern to type: a note.
+        return (RemarkKind::Note, format!("{slow}; fewer --include help"));
     }
     let of: Vec<_> = costly.iter().map(|(pattern, share)| format!("{:.0} % of {pattern}", share * 100.0)).collect();
-    let spared: Vec<_> = costly.iter().map(|(pattern, _)| format!(" --exclude '{pattern}'")).collect();
-    let (of, spared) = (of.join(", "), spared.concat());
-    format!("{instrument} reads the values of so many calls that the program is slow, {of}; what spares it:{spared}")
+    let spared = costly.iter().map(|(pattern, _)| (*pattern).to_owned()).collect();
+    (RemarkKind::Advice(Advice::Exclude(spared)), format!("{slow}, {}", of.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
+    use clrscope_recording::model::Remark;
+
     use super::*;
 
     #[test]
@@ -88,7 +92,8 @@ mod tests {
         let samples = [("[A]B::C", 40), ("[A]B::D", 50), ("", 2), ("[A]B::C", 6), ("[A]B::E", 2)];
         let (all, costly) = shares(samples.into_iter());
         assert_eq!(all, 100);
-        let text = remark("flow:args", &costly);
+        let (kind, text) = remark("flow:args", &costly);
+        let text = Remark { time_ns: 0, kind, text }.to_string();
         assert!(
             text.ends_with("50 % of [A]B::D, 46 % of [A]B::C; what spares it: --exclude '[A]B::D' --exclude '[A]B::C'")
         );
@@ -99,6 +104,6 @@ mod tests {
         let patterns: Vec<String> = (0..20).map(|number| format!("[A]B::M{number}")).collect();
         let (all, costly) = shares(patterns.iter().map(|pattern| (pattern.as_str(), 5)));
         assert_eq!((all, costly.len()), (100, 0));
-        assert!(remark("flow:args", &costly).contains("fewer --include"));
+        assert!(remark("flow:args", &costly).1.contains("fewer --include"));
     }
 }

@@ -10,7 +10,7 @@ use super::tree::{Decoder, LEAST_NODE};
 use crate::layout::{u32_at, u64_at};
 use crate::model::{
     ByteSource, CallTree, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason, Problem,
-    Process, Recording, Thread, TreeSource,
+    Process, Recording, RemarkKind, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -51,6 +51,8 @@ struct Parts {
     ends: [u64; 3],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
+    /// The first remark was written before remarks had kinds.
+    first_without_kind: bool,
     lost: u64,
 }
 
@@ -122,7 +124,7 @@ impl Assembly {
                 let all = log.by_ref().filter(|(kind, _)| *kind == record::PROBLEM);
                 self.recording.problems.extend(all.map(|(_, p)| records::take_problem(p)));
             }
-            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::FACTS => {
+            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
             // A later clrscope's.
@@ -169,8 +171,10 @@ impl Parts {
                 self.process.threads.extend(all.map(|(_, p)| records::take_thread(p)));
             }
             _ => {
-                let all = log.by_ref().filter(|(kind, _)| *kind == record::FACT);
-                self.process.facts.extend(all.map(|(_, p)| records::take_fact(p)));
+                for (_, p) in log.by_ref().filter(|(kind, _)| *kind == record::REMARK) {
+                    self.first_without_kind |= self.process.remarks.is_empty() && records::is_without_kind(p);
+                    self.process.remarks.push(records::take_remark(p));
+                }
             }
         }
         Ok(())
@@ -209,11 +213,22 @@ impl Parts {
             let source = Arc::clone(source);
             self.process.threads[item].tree = TreeSource::lazy(move || decode(&source, &parts));
         }
+        if self.first_without_kind {
+            mark_refusal(&mut self.process);
+        }
         if self.lost > 0 {
             let loss = Loss { reason: LossReason::Unreadable, count: self.lost, first_ns: 0, last_ns: 0 };
             self.process.losses.push(loss);
         }
         (self.process, problems)
+    }
+}
+
+/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss told such a process.
+fn mark_refusal(process: &mut Process) {
+    let refused = process.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
+    if let Some(first) = process.remarks.first_mut().filter(|_| refused) {
+        first.kind = RemarkKind::Refusal;
     }
 }
 
@@ -306,10 +321,43 @@ fn place(section: &Section) -> String {
         kind::FUNCTIONS => format!("process {process}, functions from {item}"),
         kind::MODULES => format!("process {process}, modules from {item}"),
         kind::THREADS => format!("process {process}, threads from {item}"),
-        kind::FACTS => format!("process {process}, facts from {item}"),
+        kind::REMARKS => format!("process {process}, remarks from {item}"),
         kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
         kind::EVENTS => format!("process {process}, events of instrument {item}, chunk {}", head.part),
         kind::PROBLEMS => "problems".to_owned(),
         _ => format!("section at byte {}", section.at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::section::Head;
+    use super::*;
+    use crate::payload::PayloadWriter;
+
+    fn read_remarks(reason: LossReason, put: impl Fn(&mut PayloadWriter)) -> Process {
+        let loss = Loss { reason, count: 1, first_ns: 0, last_ns: 0 };
+        let process = Process { losses: vec![loss], ..Process::default() };
+        let mut parts = Parts { process, ..Parts::default() };
+        let mut payload = PayloadWriter::default();
+        put(&mut payload);
+        let mut bytes = Vec::new();
+        records::put(&mut bytes, record::REMARK, &payload);
+        let section = Section { at: 0, head: Head { kind: kind::REMARKS, count: 1, ..Head::default() } };
+        parts.take_records(&section, &mut LogRecords::new(&bytes)).expect("remarks");
+        parts.finish(&Arc::default()).0
+    }
+
+    #[test]
+    fn remarks_written_before_they_had_kinds_still_say_who_was_refused() {
+        let without_kind = |p: &mut PayloadWriter| {
+            p.u64(7).text("why");
+        };
+        assert_eq!(read_remarks(LossReason::ProcessRefused, without_kind).refusal(), Some("why"));
+        assert_eq!(read_remarks(LossReason::TreeFull, without_kind).refusal(), None);
+        let note = |p: &mut PayloadWriter| {
+            p.u64(7).text("why").u32(0).texts(&[]);
+        };
+        assert_eq!(read_remarks(LossReason::ProcessRefused, note).refusal(), None);
     }
 }

@@ -36,7 +36,7 @@
 //! | 3 functions | index of the first | records `FUNCTION` |
 //! | 4 modules | index of the first | records `MODULE` |
 //! | 5 threads | index of the first | records `THREAD` |
-//! | 6 facts | index of the first | records `FACT` |
+//! | 6 remarks | index of the first | records `REMARK` |
 //! | 7 tree | index of the thread | a part of its tree |
 //! | 8 events | index of the arena | the instrument's bytes; before them, never compressed, `u32` thread, `u64` sequence |
 //! | 9 problems | index of the first | records `PROBLEM` |
@@ -62,7 +62,7 @@
 //! | 6 `FUNCTION` | texts name, signature, raw name; `u32` each: module, token, kind, source, flags (1 dynamic, 2 unloaded) |
 //! | 7 `MODULE` | texts name, path, version; `u32` framework |
 //! | 8 `THREAD` | `u32` id, `u32` OS id, text name, `u32` role, `u64` created, option ended, option CPU time |
-//! | 9 `FACT` | `u64` time, text |
+//! | 9 `REMARK` | `u64` time, text, `u32` kind (0 note, 1 refusal, 2 advice to exclude), list of texts: of advice the patterns |
 //! | 10 `PROBLEM` | texts place, what |
 //! | 11 `MATCHED` | list of texts: the patterns of the request that have matched something |
 //!

@@ -2,7 +2,7 @@
 //! a later clrscope can add fields at the end of a payload and records of new kinds.
 
 use crate::model::{
-    CallsInfo, Clock, Exit, Fact, Function, Loss, LossReason, Module, PairCost, Problem, Process, Run, Thread,
+    CallsInfo, Clock, Exit, Function, Loss, LossReason, Module, PairCost, Problem, Process, Remark, Run, Thread,
     TickClock,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
@@ -27,7 +27,7 @@ pub(super) mod record {
     /// A thread.
     pub(in super::super) const THREAD: u16 = 8;
     /// A remark.
-    pub(in super::super) const FACT: u16 = 9;
+    pub(in super::super) const REMARK: u16 = 9;
     /// A problem.
     pub(in super::super) const PROBLEM: u16 = 10;
     /// The patterns that have matched something.
@@ -246,14 +246,20 @@ pub(super) fn take_thread(mut p: PayloadReader<'_>) -> Thread {
     }
 }
 
-pub(super) fn put_fact(bytes: &mut Vec<u8>, fact: &Fact) {
+pub(super) fn put_remark(bytes: &mut Vec<u8>, remark: &Remark) {
     let mut p = PayloadWriter::default();
-    p.u64(fact.time_ns).text(&fact.text);
-    put(bytes, record::FACT, &p);
+    p.remark(remark);
+    put(bytes, record::REMARK, &p);
 }
 
-pub(super) fn take_fact(mut p: PayloadReader<'_>) -> Fact {
-    Fact { time_ns: p.u64(), text: p.text() }
+pub(super) fn take_remark(mut p: PayloadReader<'_>) -> Remark {
+    p.remark()
+}
+
+/// Whether the remark was written before remarks had kinds.
+pub(super) fn is_without_kind(mut p: PayloadReader<'_>) -> bool {
+    let _ = (p.u64(), p.text());
+    p.is_at_end()
 }
 
 pub(super) fn put_problem(bytes: &mut Vec<u8>, problem: &Problem) {

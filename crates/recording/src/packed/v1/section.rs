@@ -24,7 +24,7 @@ pub(super) mod kind {
     /// Threads; `item` is the index of the first.
     pub(in super::super) const THREADS: u16 = 5;
     /// Remarks.
-    pub(in super::super) const FACTS: u16 = 6;
+    pub(in super::super) const REMARKS: u16 = 6;
     /// Part of a thread's tree; `item` is the thread's index.
     pub(in super::super) const TREE: u16 = 7;
     /// A chunk of events; `item` is the index of its arena.

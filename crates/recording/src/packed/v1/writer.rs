@@ -125,7 +125,7 @@ impl Writer<'_> {
         self.table(Head { kind: kind::MODULES, ..head }, &process.modules, records::put_module)?;
         self.table(Head { kind: kind::FUNCTIONS, ..head }, &process.functions, records::put_function)?;
         self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put_thread)?;
-        self.table(Head { kind: kind::FACTS, ..head }, &process.facts, records::put_fact)
+        self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put_remark)
     }
 
     fn tree(&mut self, process: u32, item: u32, tree: &CallTree) -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! Losses, problems and remarks: what a report must say besides its numbers.
 
+use std::fmt;
+
 /// Something that was dropped or not recorded, counted where it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
@@ -156,11 +158,54 @@ pub struct Problem {
     pub what: String,
 }
 
-/// A remark of the agent that the reports show in their head.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+/// A remark of the agent: reports show remarks in their head.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remark {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// One sentence.
+    /// What the remark is for.
+    pub kind: RemarkKind,
+    /// One sentence, without what follows from the kind.
     pub text: String,
+}
+
+/// What a remark is for. Programs decide by the kind, never by the words of the sentence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RemarkKind {
+    /// Something worth knowing.
+    #[default]
+    Note,
+    /// Why the agent in this process stepped aside: then nothing else is known of the process.
+    Refusal,
+    /// What to do differently in the next run.
+    Advice(Advice),
+}
+
+/// What to do differently in the next run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// `--exclude` each of these patterns: what they match makes the program slow.
+    Exclude(Vec<String>),
+}
+
+impl fmt::Display for Remark {
+    /// The sentence, with the advice at its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match &self.kind {
+            RemarkKind::Note | RemarkKind::Refusal => Ok(()),
+            RemarkKind::Advice(advice) => write!(f, "; {advice}"),
+        }
+    }
+}
+
+impl fmt::Display for Advice {
+    /// The options to type, with a few words before them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Exclude(patterns) = self;
+        f.write_str("what spares it:")?;
+        patterns.iter().try_for_each(|pattern| write!(f, " --exclude '{pattern}'"))
+    }
 }
