@@ -9,8 +9,8 @@ use clr_profiler::notice::{
     SuspendReason, TransitionReason, WeakTableElements,
 };
 use clr_profiler::{
-    AppDomainId, AssemblyId, ClassId, ClientId, Error, EventPipeProviderId, Events, FunctionId, GcHandleId, Hooks,
-    Inlining, Mapped, ModuleId, NativeFrame, ObjectId, Profiler, ProfilerInfo, RawHooks, ReJitId, Result, Setup,
+    AppDomainId, AssemblyId, Callbacks, ClassId, ClientId, Error, EventPipeProviderId, Events, FunctionId, GcHandleId,
+    Hooks, Inlining, Mapped, ModuleId, NativeFrame, ObjectId, Profiler, ProfilerInfo, RawHooks, ReJitId, Result, Setup,
     ThreadId, Token,
 };
 
@@ -34,7 +34,7 @@ struct Parts {
     running: &'static Running,
     info: ProfilerInfo,
     /// Those that want to hear every callback of their events.
-    observers: Vec<Arc<dyn Profiler>>,
+    observers: Vec<Arc<dyn Callbacks>>,
     types: Vec<&'static Types>,
 }
 
@@ -70,13 +70,13 @@ impl Agent {
         }
     }
 
-    fn observers(&self) -> impl Iterator<Item = &Arc<dyn Profiler>> {
+    fn observers(&self) -> impl Iterator<Item = &Arc<dyn Callbacks>> {
         self.parts.get().into_iter().flat_map(|parts| &parts.observers)
     }
 
     /// Tells those that want to hear everything.
     #[inline]
-    fn tell(&self, act: impl Fn(&dyn Profiler)) {
+    fn tell(&self, act: impl Fn(&dyn Callbacks)) {
         let Some(parts) = self.parts.get() else { return };
         // Exceptions make a dozen callbacks each, and where the compiler sees who is called, those that say nothing
         // new cost nothing.
@@ -154,7 +154,9 @@ impl Profiler for Agent {
                 .note(clrscope_recording::writer::monotonic_ns(), &format!("the runtime refused the setup: {error}"));
         }
     }
+}
 
+impl Callbacks for Agent {
     fn shutdown(&self) {
         self.tell(|observer| observer.shutdown());
         let Some(running) = self.running() else { return };

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, Profiler, ProfilerInfo};
+use clr_profiler::{Callbacks, Events, FunctionId, ProfilerInfo};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
 use crate::hooks::HookNeed;
@@ -46,7 +46,7 @@ pub(crate) trait Instrument: Send + Sync {
         Vec::new()
     }
     /// Itself, if it wants to hear every callback of its [`events`](Self::events); asked once.
-    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
+    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Callbacks>> {
         None
     }
     /// In a forked child: let go of everything that is mapped. Async-signal-safe.

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clr_profiler::shadow_stack::{Frame, ShadowStack};
 use clr_profiler::{
-    CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId, NameCache,
-    ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
+    CallHooks, Callbacks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId,
+    NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
 };
 
 clr_profiler::export_profiler!(|| CallEdges::new(), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
@@ -75,7 +75,9 @@ impl Profiler for CallEdges {
         let hooks = Hooks::safe(self.calls.clone(), self.mapper.clone());
         Ok(Setup::new(Events::EXCEPTIONS | Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
     }
+}
 
+impl Callbacks for CallEdges {
     fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
         self.mapper.names.module_unloaded(module);
     }

@@ -8,7 +8,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use clr_profiler::notice::FunctionControl;
-use clr_profiler::{Events, FunctionId, ModuleId, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token};
+use clr_profiler::{
+    Callbacks, Events, FunctionId, ModuleId, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
+};
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
 
@@ -77,7 +79,9 @@ impl Profiler for ReJit {
         });
         Ok(Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT))
     }
+}
 
+impl Callbacks for ReJit {
     fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
         let Some(state) = self.0.get() else { return };
         if state.names.function(&state.info, function).name == "Counter.Program::Step"

@@ -6,7 +6,9 @@ use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use clr_profiler::metadata::signature::{self, Primitive, Type};
-use clr_profiler::{Events, FunctionId, HResult, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token};
+use clr_profiler::{
+    Callbacks, Events, FunctionId, HResult, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
+};
 
 clr_profiler::export_profiler!(SelfCheck, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
 
@@ -27,7 +29,9 @@ impl Profiler for SelfCheck {
         );
         Ok(Setup::new(Events::JIT_COMPILATION))
     }
+}
 
+impl Callbacks for SelfCheck {
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
         let Some(info) = self.info.get() else { return };
         if self.names.function(info, function).signature

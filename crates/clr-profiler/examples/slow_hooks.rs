@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clr_profiler::{
-    ClassId, ClientId, HookedCall, Hooks, InfoHooks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
+    Callbacks, ClassId, ClientId, HookedCall, Hooks, InfoHooks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
 };
 
 clr_profiler::export_profiler!(SlowHooks, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0B}");
@@ -89,7 +89,9 @@ impl Profiler for SlowHooks {
         let _ = self.0.set(lines.clone());
         Ok(Setup::default().with_hooks(Hooks::with_info(lines, functions)).without_inlining())
     }
+}
 
+impl Callbacks for SlowHooks {
     fn shutdown(&self) {
         if let (Some(lines), Some(path)) = (self.0.get(), std::env::var_os("SLOW_HOOKS_OUTPUT")) {
             lines.name_instantiations();

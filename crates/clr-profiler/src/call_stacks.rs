@@ -73,7 +73,7 @@ impl CallObserver for () {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use clr_profiler::{Call, CallObserver, CallStacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
+/// use clr_profiler::{Call, CallObserver, CallStacks, Callbacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
 ///
 /// /// Remembers how deep each thread went.
 /// struct Deepest;
@@ -97,6 +97,8 @@ impl CallObserver for () {
 ///         Ok(Setup::default().with_call_stacks(CallStacks::new(info, Deepest)?, functions))
 ///     }
 /// }
+///
+/// impl Callbacks for Depths {}
 /// ```
 ///
 /// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs: 15 ns a call with its

@@ -188,6 +188,22 @@ impl Events {
         Self { low: self.low & !other.low, high: self.high & !other.high }
     }
 
+    /// What several parts of one profiler want together: all that each wants, without what another part's wish brings along.
+    ///
+    /// [`GC`](Self::GC) tells of begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does, and the runtime takes only one of
+    /// the two: where any part wants `GC`, the others have what they want by it.
+    ///
+    /// ```
+    /// use clr_profiler::Events;
+    /// let both = Events::of_parts([Events::BASIC_GC | Events::THREADS, Events::GC]);
+    /// assert_eq!(both, Events::GC | Events::THREADS);
+    /// ```
+    #[must_use]
+    pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
+        let all = parts.into_iter().fold(Self::NONE, Self::union);
+        if all.contains(Self::GC) { all - Self::BASIC_GC } else { all }
+    }
+
     /// Whether each event can tell something with the others that are there.
     ///
     /// # Errors

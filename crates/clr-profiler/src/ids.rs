@@ -70,7 +70,7 @@ ids! {
 ///
 /// ```compile_fail,E0521
 /// use std::sync::Mutex;
-/// use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+/// use clr_profiler::{Callbacks, Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
 ///
 /// #[derive(Default)]
 /// struct Last(Mutex<Option<ObjectId<'static>>>);
@@ -79,6 +79,9 @@ ids! {
 ///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
 ///         Ok(Setup::new(Events::EXCEPTIONS))
 ///     }
+/// }
+///
+/// impl Callbacks for Last {
 ///     fn exception_thrown(&self, exception: ObjectId<'_>) {
 ///         // "borrowed data escapes outside of method"
 ///         *self.0.lock().unwrap() = Some(exception);

@@ -2,7 +2,7 @@
 //!
 //! A profiler is a library that the .NET runtime loads into a program and tells what happens in it: code being compiled,
 //! functions called, exceptions thrown, objects allocated and collected. This crate turns the runtime's COM interfaces into
-//! one trait, [`Profiler`], with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
+//! two traits, [`Callbacks`] for what it tells and [`Profiler`] for the start, with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
 //! to 10.
 //!
 //! # Five minutes to a working profiler
@@ -24,13 +24,13 @@
 //! clr-profiler = "0.1"  # of a checkout: { path = "CHECKOUT/crates/clr-profiler" }
 //! ```
 //!
-//! **2.** `src/lib.rs`: a struct, the trait, and the export. This one counts exceptions and writes the count to a file when the
+//! **2.** `src/lib.rs`: a struct, the two traits, and the export. This one counts exceptions and writes the count to a file when the
 //! program ends:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //!
-//! use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+//! use clr_profiler::{Callbacks, Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
 //!
 //! #[derive(Default)]
 //! struct ExceptionCounter {
@@ -41,7 +41,9 @@
 //!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
 //!         Ok(Setup::new(Events::EXCEPTIONS))
 //!     }
+//! }
 //!
+//! impl Callbacks for ExceptionCounter {
 //!     fn exception_thrown(&self, _exception: ObjectId<'_>) {
 //!         self.thrown.fetch_add(1, Ordering::Relaxed);
 //!     }
@@ -78,7 +80,8 @@
 //!
 //! | You want | Look at |
 //! |---|---|
-//! | other notifications | [`Profiler`]'s methods, [`Events`] that switch them on |
+//! | other notifications | [`Callbacks`]'s methods, [`Events`] that switch them on |
+//! | several parts behind one profiler | [`callbacks`](callbacks#several-parts-behind-one-profiler), [`compose_callbacks!`] |
 //! | names instead of identifiers | [`NameCache`] |
 //! | every call | [`Hooks`], [`CallHooks`], [`FunctionMapper`]; [`ClientTable`] to find your record in a hook |
 //! | arguments and results | [`Hooks::with_info`] |
@@ -152,6 +155,7 @@ mod tracker;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
+pub use callbacks::Callbacks;
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;

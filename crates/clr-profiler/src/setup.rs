@@ -57,6 +57,13 @@ impl Setup {
         self.with_events(Events::DISABLE_INLINING)
     }
 
+    /// The compiler asks before it puts a method into another, see
+    /// [`jit_inlining`](crate::Callbacks::jit_inlining): it asks only a profiler that is told of compilations.
+    #[must_use]
+    pub fn with_inlining_decisions(self) -> Self {
+        self.with_events(Events::JIT_COMPILATION)
+    }
+
     /// Code as for debugging.
     pub fn without_optimization(self) -> Self {
         self.with_events(Events::DISABLE_OPTIMIZATIONS)

@@ -13,7 +13,7 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 /// ```
 /// use std::sync::OnceLock;
 /// use clr_profiler::notice::{GcReason, Generations, MovedRanges, SurvivingRanges};
-/// use clr_profiler::{ClassId, Events, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup};
+/// use clr_profiler::{Callbacks, ClassId, Events, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup};
 ///
 /// /// Counts the objects that die, of all that were allocated.
 /// #[derive(Default)]
@@ -27,6 +27,9 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 ///         drop(self.info.set(info.clone()));
 ///         Ok(Setup::new(Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED))
 ///     }
+/// }
+///
+/// impl Callbacks for Deaths {
 ///     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {
 ///         self.objects.track(object, class);
 ///     }

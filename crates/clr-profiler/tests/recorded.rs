@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use clr_profiler::fake::FakeRuntime;
-use clr_profiler::{Call, CallObserver, CallStacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler::{Call, CallObserver, CallStacks, Callbacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
 use clrscope_testkit as testkit;
 
 type Edges = Arc<Mutex<BTreeMap<(String, String), u64>>>;
@@ -51,6 +51,8 @@ impl Profiler for Stacks {
         Ok(Setup::default().with_call_stacks(stacks, functions))
     }
 }
+
+impl Callbacks for Stacks {}
 
 #[test]
 fn a_recording_of_a_real_runtime_plays_as_it_happened() {

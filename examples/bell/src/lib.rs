@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{ClassId, Events, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler::{Callbacks, ClassId, Events, Profiler, ProfilerInfo, Result, Setup};
 
 clr_profiler::export_profiler!(Bell, "{3D9C7A54-9B0E-4A0B-8E55-7B1A2C6D4E43}");
 
@@ -90,7 +90,9 @@ impl Profiler for Bell {
         sound.double_beep();
         Ok(Setup::new(Events::CLASS_LOADS))
     }
+}
 
+impl Callbacks for Bell {
     fn class_load_finished(&self, _class: ClassId, status: Result<()>) {
         let mut sound = self.sound();
         if status.is_ok() && sound.samples.len() < LIMIT {

@@ -5,8 +5,8 @@
 use std::sync::{Arc, OnceLock};
 
 use clr_profiler::{
-    CallStacks, Error, Events, ExceptionReader, FunctionId, ModuleId, NamedFunctions, NestedLog, ObjectId, Profiler,
-    ProfilerInfo, Result, Setup,
+    CallStacks, Callbacks, Error, Events, ExceptionReader, FunctionId, ModuleId, NamedFunctions, NestedLog, ObjectId,
+    Profiler, ProfilerInfo, Result, Setup,
 };
 
 clr_profiler::export_profiler!(Exceptions, "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21}");
@@ -67,7 +67,9 @@ impl Profiler for Exceptions {
         let setup = Setup::new(Events::MODULE_LOADS).without_inlining();
         Ok(setup.with_call_stacks(state.stacks.clone(), state.functions.clone()))
     }
+}
 
+impl Callbacks for Exceptions {
     fn exception_thrown(&self, exception: ObjectId<'_>) {
         if let Some(state) = self.0.get() {
             state.thrown(exception);

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use clr_profiler::callbacks::Argument;
-use clr_profiler::{Error, Events, NameCache, NestedLog, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler::{Callbacks, Error, Events, NameCache, NestedLog, Profiler, ProfilerInfo, Result, Setup};
 
 clr_profiler::export_profiler!(Logging, "{A7F3D1C2-0E5B-4D29-9C3E-6B8F2A1D5E54}");
 
@@ -66,7 +66,7 @@ impl State {
 
 /// Writes the methods of the trait: each hands its name and its arguments to the state.
 macro_rules! log {
-    ($($mode:ident $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {$(
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {$(
         fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
             if let Some(state) = self.0.get() {
                 state.$mode(stringify!($name), &[$((stringify!($argument), &$argument)),*]);
@@ -84,7 +84,9 @@ impl Profiler for Logging {
         drop(self.0.set(State { info: info.clone(), names: NameCache::new(), log }));
         Ok(Setup::new(wanted()))
     }
+}
 
+impl Callbacks for Logging {
     clr_profiler::for_each_callback!(log);
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clr_profiler::{
-    CallHooks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId, NameCache,
-    Profiler, ProfilerInfo, Result, Setup,
+    CallHooks, Callbacks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId,
+    NameCache, Profiler, ProfilerInfo, Result, Setup,
 };
 
 // The class identifier is how the runtime finds a profiler: each has its own.
@@ -41,7 +41,9 @@ impl Profiler for CallCounter {
         // Other events would be asked for here, and told by other methods of this trait.
         Ok(Setup::new(Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
     }
+}
 
+impl Callbacks for CallCounter {
     fn shutdown(&self) {
         if let Some(path) = std::env::var_os("TEMPLATE_PROFILER_OUTPUT") {
             // There is nobody to tell about a failure: the program's output is not ours.

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use clr_profiler::{Block, Call, CallObserver, CallStacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler::{
+    Block, Call, CallObserver, CallStacks, Callbacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
+};
 
 clr_profiler::export_profiler!(Trace, "{E8B0E2D3-5E0C-4C57-8B7D-1D5D4F4C9B32}");
 
@@ -26,7 +28,9 @@ impl Profiler for Trace {
         drop(self.0.set(stacks.clone()));
         Ok(Setup::default().with_call_stacks(stacks, functions).without_inlining())
     }
+}
 
+impl Callbacks for Trace {
     fn shutdown(&self) {
         let Some(stacks) = self.0.get() else { return };
         stacks.for_each_thread(|number, lines, _stack| stacks.observer().on_thread_end(number, lines));

@@ -11,8 +11,8 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use clr_profiler::{
-    CallHooks, CallStacks, CallerSp, ClientId, Error, Events, FunctionId, FunctionMapper, HookedCall, Hooks, InfoHooks,
-    Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
+    CallHooks, CallStacks, Callbacks, CallerSp, ClientId, Error, Events, FunctionId, FunctionMapper, HookedCall, Hooks,
+    InfoHooks, Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
 };
 
 clr_profiler::export_profiler!(Floor, "{C15C0BE0-F100-4000-8000-000000000001}");
@@ -38,6 +38,8 @@ impl Profiler for Floor {
         Ok(Setup::default().with_hooks(hooks))
     }
 }
+
+impl Callbacks for Floor {}
 
 struct Nothing;
 

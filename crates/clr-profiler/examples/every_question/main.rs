@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clr_profiler::notice::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
 use clr_profiler::{
-    ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup,
+    Callbacks, ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup,
 };
 
 use checks::Checks;
@@ -56,7 +56,9 @@ impl Profiler for Questions {
         let code = Events::JIT_COMPILATION | Events::ENABLE_REJIT | Events::ENABLE_STACK_SNAPSHOT;
         Ok(Setup::new(objects | code | Events::EXCEPTIONS | Events::EVENT_PIPE))
     }
+}
 
+impl Callbacks for Questions {
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
         let Some(state) = self.state.get() else { return };
         if state.names.function(&state.info, function).name == "Objects.Program::Answer" {

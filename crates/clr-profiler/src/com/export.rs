@@ -8,7 +8,7 @@ use clr_profiler_sys::callback::ICorProfilerCallback11;
 use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
-use super::object::Callbacks;
+use super::object::CallbackObject;
 use crate::boundary::{guard, silence_panics};
 use crate::{HResult, Profiler};
 
@@ -31,7 +31,7 @@ impl IClassFactory_Impl for Factory_Impl {
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
             let Some(profiler) = (self.make)() else { return HRESULT(HResult::FAIL.0) };
             let profiler: &'static dyn Profiler = Box::leak(profiler);
-            let callbacks = Callbacks {
+            let callbacks = CallbackObject {
                 profiler,
                 notification_only: AtomicBool::new(false),
                 stacks: OnceLock::new(),
@@ -130,7 +130,7 @@ pub const fn parse_guid(text: &str) -> GUID {
 /// one (`uuidgen`) when you copy an example.
 ///
 /// ```
-/// # use clr_profiler::{Profiler, ProfilerInfo, Result, Setup};
+/// # use clr_profiler::{Callbacks, Profiler, ProfilerInfo, Result, Setup};
 /// #[derive(Default)]
 /// struct Mine;
 ///
@@ -139,6 +139,8 @@ pub const fn parse_guid(text: &str) -> GUID {
 ///         Ok(Setup::default())
 ///     }
 /// }
+///
+/// impl Callbacks for Mine {}
 ///
 /// clr_profiler::export_profiler!(Mine, "{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
 /// # fn main() {}
@@ -169,7 +171,7 @@ macro_rules! export_profiler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ProfilerInfo, Result, Setup};
+    use crate::{Callbacks, ProfilerInfo, Result, Setup};
 
     struct Idle;
     impl Profiler for Idle {
@@ -177,6 +179,8 @@ mod tests {
             Ok(Setup::default())
         }
     }
+
+    impl Callbacks for Idle {}
 
     const OURS: GUID = parse_guid("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
 

@@ -9,7 +9,7 @@ use clr_profiler_sys::control::ICorProfilerFunctionControl;
 use clr_profiler_sys::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
 use windows_core::{BOOL, GUID, HRESULT, Interface};
 
-use super::object::{Callbacks_Impl, S_OK, status};
+use super::object::{CallbackObject_Impl, S_OK};
 use super::slices::{slice, terminated_text, text};
 use super::start;
 use crate::boundary::guard;
@@ -17,11 +17,9 @@ use crate::notice::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
     WeakTableElements,
 };
-use crate::{
-    Error, EventPipeProviderId, FunctionId, GcHandleId, HResult, ModuleId, ObjectId, ReJitId, ThreadId, Token,
-};
+use crate::{Error, EventPipeProviderId, FunctionId, HResult, ModuleId, ObjectId, ThreadId, Token};
 
-impl ICorProfilerCallback2_Impl for Callbacks_Impl {
+impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     unsafe fn ThreadNameChanged(&self, thread_id: usize, cch_name: u32, name: *const u16) -> HRESULT {
         // SAFETY: the runtime passes a name of that length.
         self.tell(|p| p.thread_name_changed(ThreadId(thread_id), &unsafe { text(name, cch_name) }))
@@ -48,9 +46,7 @@ impl ICorProfilerCallback2_Impl for Callbacks_Impl {
         S_OK
     }
 
-    unsafe fn GarbageCollectionFinished(&self) -> HRESULT {
-        self.tell(|p| p.garbage_collection_finished())
-    }
+    forward! { GarbageCollectionFinished }
 
     unsafe fn FinalizeableObjectQueued(&self, finalizer_flags: u32, object_id: usize) -> HRESULT {
         self.tell(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
@@ -76,36 +72,20 @@ impl ICorProfilerCallback2_Impl for Callbacks_Impl {
         self.tell_of_objects(|p| p.root_references2(roots))
     }
 
-    unsafe fn HandleCreated(&self, handle_id: usize, initial_object_id: usize) -> HRESULT {
-        self.tell(|p| p.handle_created(GcHandleId(handle_id), ObjectId::new(initial_object_id)))
-    }
-
-    unsafe fn HandleDestroyed(&self, handle_id: usize) -> HRESULT {
-        self.tell(|p| p.handle_destroyed(GcHandleId(handle_id)))
-    }
+    forward! { HandleCreated HandleDestroyed }
 }
 
-impl ICorProfilerCallback3_Impl for Callbacks_Impl {
+impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
     unsafe fn InitializeForAttach(&self, info: *mut c_void, client_data: *mut c_void, cb_client_data: u32) -> HRESULT {
         // SAFETY: the runtime passes its information interface and an array of that length.
         unsafe { start::initialize(self, info, Some(slice(client_data.cast_const().cast(), cb_client_data))) }
     }
 
-    unsafe fn ProfilerAttachComplete(&self) -> HRESULT {
-        self.tell(|p| p.profiler_attach_complete())
-    }
-
-    unsafe fn ProfilerDetachSucceeded(&self) -> HRESULT {
-        self.tell(|p| p.profiler_detach_succeeded())
-    }
+    forward! { ProfilerAttachComplete ProfilerDetachSucceeded }
 }
 
-impl ICorProfilerCallback4_Impl for Callbacks_Impl {
-    unsafe fn ReJITCompilationStarted(&self, function_id: usize, rejit_id: usize, is_safe_to_block: BOOL) -> HRESULT {
-        self.tell(|p| {
-            p.rejit_compilation_started(FunctionId(function_id), ReJitId(rejit_id), is_safe_to_block.as_bool());
-        })
-    }
+impl ICorProfilerCallback4_Impl for CallbackObject_Impl {
+    forward! { ReJITCompilationStarted }
 
     unsafe fn GetReJITParameters(&self, module_id: usize, method_id: u32, function_control: *mut c_void) -> HRESULT {
         self.ask(|p| {
@@ -117,30 +97,7 @@ impl ICorProfilerCallback4_Impl for Callbacks_Impl {
         })
     }
 
-    unsafe fn ReJITCompilationFinished(
-        &self,
-        function_id: usize,
-        rejit_id: usize,
-        hr_status: HRESULT,
-        is_safe_to_block: BOOL,
-    ) -> HRESULT {
-        self.tell(|p| {
-            let status = status(hr_status, "ReJIT compilation");
-            p.rejit_compilation_finished(
-                FunctionId(function_id),
-                ReJitId(rejit_id),
-                status,
-                is_safe_to_block.as_bool(),
-            );
-        })
-    }
-
-    unsafe fn ReJITError(&self, module_id: usize, method_id: u32, function_id: usize, hr_status: HRESULT) -> HRESULT {
-        self.tell(|p| {
-            let status = status(hr_status, "ReJIT");
-            p.rejit_error(ModuleId(module_id), Token(method_id), FunctionId(function_id), status);
-        })
-    }
+    forward! { ReJITCompilationFinished ReJITError }
 
     unsafe fn MovedReferences2(
         &self,
@@ -174,7 +131,7 @@ impl ICorProfilerCallback4_Impl for Callbacks_Impl {
     }
 }
 
-impl ICorProfilerCallback5_Impl for Callbacks_Impl {
+impl ICorProfilerCallback5_Impl for CallbackObject_Impl {
     unsafe fn ConditionalWeakTableElementReferences(
         &self,
         c_root_refs: u32,
@@ -194,7 +151,7 @@ impl ICorProfilerCallback5_Impl for Callbacks_Impl {
     }
 }
 
-impl ICorProfilerCallback6_Impl for Callbacks_Impl {
+impl ICorProfilerCallback6_Impl for CallbackObject_Impl {
     unsafe fn GetAssemblyReferences(&self, assembly_path: *const u16, _asm_ref_provider: *mut c_void) -> HRESULT {
         // SAFETY: the runtime passes a path that ends with a zero, or null.
         let path = unsafe { terminated_text(assembly_path) };
@@ -202,13 +159,11 @@ impl ICorProfilerCallback6_Impl for Callbacks_Impl {
     }
 }
 
-impl ICorProfilerCallback7_Impl for Callbacks_Impl {
-    unsafe fn ModuleInMemorySymbolsUpdated(&self, module_id: usize) -> HRESULT {
-        self.tell(|p| p.module_in_memory_symbols_updated(ModuleId(module_id)))
-    }
+impl ICorProfilerCallback7_Impl for CallbackObject_Impl {
+    forward! { ModuleInMemorySymbolsUpdated }
 }
 
-impl ICorProfilerCallback8_Impl for Callbacks_Impl {
+impl ICorProfilerCallback8_Impl for CallbackObject_Impl {
     unsafe fn DynamicMethodJITCompilationStarted(
         &self,
         function_id: usize,
@@ -223,27 +178,17 @@ impl ICorProfilerCallback8_Impl for Callbacks_Impl {
         })
     }
 
-    unsafe fn DynamicMethodJITCompilationFinished(
-        &self,
-        function_id: usize,
-        hr_status: HRESULT,
-        is_safe_to_block: BOOL,
-    ) -> HRESULT {
-        self.tell(|p| {
-            let status = status(hr_status, "compilation");
-            p.dynamic_method_jit_compilation_finished(FunctionId(function_id), status, is_safe_to_block.as_bool());
-        })
-    }
+    forward! { DynamicMethodJITCompilationFinished }
 }
 
-impl ICorProfilerCallback9_Impl for Callbacks_Impl {
+impl ICorProfilerCallback9_Impl for CallbackObject_Impl {
     unsafe fn DynamicMethodUnloaded(&self, function_id: usize) -> HRESULT {
         self.forget(|mapper| mapper.function_unloaded(FunctionId(function_id)));
         self.tell(|p| p.dynamic_method_unloaded(FunctionId(function_id)))
     }
 }
 
-impl ICorProfilerCallback10_Impl for Callbacks_Impl {
+impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
     unsafe fn EventPipeEventDelivered(
         &self,
         provider: usize,
@@ -276,12 +221,10 @@ impl ICorProfilerCallback10_Impl for Callbacks_Impl {
         self.tell(|p| p.event_pipe_event_delivered(&event))
     }
 
-    unsafe fn EventPipeProviderCreated(&self, provider: usize) -> HRESULT {
-        self.tell(|p| p.event_pipe_provider_created(EventPipeProviderId(provider)))
-    }
+    forward! { EventPipeProviderCreated }
 }
 
-impl ICorProfilerCallback11_Impl for Callbacks_Impl {
+impl ICorProfilerCallback11_Impl for CallbackObject_Impl {
     unsafe fn LoadAsNotificationOnly(&self, notification_only: *mut BOOL) -> HRESULT {
         let secondary = guard(false, || self.profiler.load_as_notification_only());
         self.notification_only.store(secondary, Ordering::Relaxed);

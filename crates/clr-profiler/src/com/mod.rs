@@ -1,4 +1,8 @@
-//! The edge to the runtime: the COM objects that turn its calls into [`Profiler`](crate::Profiler) calls.
+//! The edge to the runtime: the COM objects that turn its calls into calls of [`Callbacks`](crate::Callbacks) and
+//! [`Profiler`](crate::Profiler).
+
+#[macro_use]
+mod wire;
 
 mod callbacks;
 mod export;

@@ -8,7 +8,6 @@ use windows_core::{HRESULT, implement};
 
 use crate::boundary::guard;
 use crate::call_stacks::FollowExceptions;
-use crate::error::check;
 use crate::hooks::FunctionMapper;
 use crate::place::{Place, during};
 use crate::{HResult, Profiler, Result};
@@ -17,7 +16,7 @@ pub(super) const S_OK: HRESULT = HRESULT(0);
 
 /// What the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
 #[implement(ICorProfilerCallback11)]
-pub(super) struct Callbacks {
+pub(super) struct CallbackObject {
     pub(super) profiler: &'static dyn Profiler,
     pub(super) notification_only: AtomicBool,
     /// Stacks that the framework keeps, told of exceptions before the profiler is.
@@ -26,7 +25,7 @@ pub(super) struct Callbacks {
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
-impl Callbacks {
+impl CallbackObject {
     pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
         guard((), || tell(self.profiler));
         S_OK
@@ -61,8 +60,4 @@ impl Callbacks {
             Err(error) => HRESULT(error.hresult().0),
         })
     }
-}
-
-pub(super) fn status(hresult: HRESULT, what: &'static str) -> Result<()> {
-    check(hresult, what)
 }

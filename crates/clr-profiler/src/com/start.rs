@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use windows_core::HRESULT;
 
-use super::object::Callbacks;
+use super::object::CallbackObject;
 use crate::boundary::guard;
 use crate::{Error, HResult, ProfilerInfo, Result, Setup};
 
@@ -15,7 +15,7 @@ use crate::{Error, HResult, ProfilerInfo, Result, Setup};
 ///
 /// # Safety
 /// `info` must be the interface the runtime passes to `Initialize`.
-pub(super) unsafe fn initialize(callbacks: &Callbacks, info: *mut c_void, client_data: Option<&[u8]>) -> HRESULT {
+pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, client_data: Option<&[u8]>) -> HRESULT {
     let cancelled = Error::refused("Initialize", "the profiler panicked").with_hresult(HResult::CANCEL_ACTIVATION);
     let outcome = guard(Err(cancelled), || {
         // SAFETY: the caller vouches for `info`.
@@ -41,7 +41,7 @@ pub(super) unsafe fn initialize(callbacks: &Callbacks, info: *mut c_void, client
     }
 }
 
-fn check(callbacks: &Callbacks, setup: &Setup, attached: bool) -> Result<()> {
+fn check(callbacks: &CallbackObject, setup: &Setup, attached: bool) -> Result<()> {
     if attached {
         setup.check_for_attach()
     } else if callbacks.notification_only.load(Ordering::Relaxed) {
@@ -51,7 +51,7 @@ fn check(callbacks: &Callbacks, setup: &Setup, attached: bool) -> Result<()> {
     }
 }
 
-fn apply(callbacks: &Callbacks, info: &ProfilerInfo, setup: Setup) -> Result<()> {
+fn apply(callbacks: &CallbackObject, info: &ProfilerInfo, setup: Setup) -> Result<()> {
     if let Some(stacks) = setup.stacks() {
         drop(callbacks.stacks.set(stacks));
     }

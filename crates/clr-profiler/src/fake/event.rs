@@ -1,15 +1,21 @@
 //! What can happen in a fake runtime: each callback as a value, and what compiled code and threads do.
 
-use clr_profiler_sys::callback::ICorProfilerCallback11;
-use clr_profiler_sys::enums::{
-    COR_PRF_GC_REASON, COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON,
-};
-use windows_core::{BOOL, HRESULT};
+use std::ffi::c_void;
 
-use crate::notice::{GcReason, JitCache, MovedRange, SuspendReason, TransitionReason};
+use clr_profiler_sys::callback::ICorProfilerCallback11;
+use clr_profiler_sys::control::{ICorProfilerFunctionControl, ICorProfilerFunctionControl_Impl};
+use clr_profiler_sys::enums::{
+    COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND, COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON,
+    COR_PRF_TRANSITION_REASON,
+};
+use clr_profiler_sys::structs::COR_IL_MAP;
+use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
+
+use super::script::{Parsed, Reader, Word};
+use crate::notice::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{
-    AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, Events, FunctionId, GcHandleId, HResult, ModuleId, ReJitId,
-    ThreadId,
+    AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, Events, FunctionId, GcHandleId,
+    HResult, ModuleId, ReJitId, ThreadId,
 };
 
 /// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
@@ -57,6 +63,31 @@ macro_rules! events {
                 }
             }
 
+            /// The event of this name with its values, as a recording has them.
+            pub(super) fn read<'t>(
+                name: &str,
+                reader: &mut Reader<'t>,
+                words: &mut impl Iterator<Item = &'t str>,
+            ) -> Parsed<Self> {
+                let mut next = || words.next().ok_or_else(|| format!("{name} lacks a value"));
+                match name {
+                    $(stringify!($name) => Ok(Self::$name($(<$type as Word>::read(reader, next()?)?),*)),)*
+                    "Enter" => Ok(Self::Enter(Word::read(reader, next()?)?)),
+                    "Leave" => Ok(Self::Leave(Word::read(reader, next()?)?)),
+                    "Tailcall" => Ok(Self::Tailcall(Word::read(reader, next()?)?)),
+                    "EnterAt" => Ok(Self::EnterAt(Word::read(reader, next()?)?, Word::read(reader, next()?)?)),
+                    "LeaveAt" => Ok(Self::LeaveAt(Word::read(reader, next()?)?, Word::read(reader, next()?)?)),
+                    "TailcallAt" => Ok(Self::TailcallAt(Word::read(reader, next()?)?, Word::read(reader, next()?)?)),
+                    "Clause" => Ok(Self::Clause(Word::read(reader, next()?)?, Word::read(reader, next()?)?)),
+                    "ThreadEnds" => Ok(Self::ThreadEnds),
+                    _ => Err(format!("there is no event {name} in recordings")),
+                }
+            }
+
+            /// The names of all callbacks.
+            #[cfg(test)]
+            pub(super) const CALLBACKS: &'static [&'static str] = &[$(stringify!($name)),*];
+
             /// Calls the callback; `answer` takes what the profiler answers by an out-parameter.
             pub(super) fn send(&self, callback: &ICorProfilerCallback11, answer: &mut Option<bool>) -> HRESULT {
                 match self {
@@ -86,6 +117,31 @@ const fn status(status: &HResult) -> HRESULT {
     HRESULT(status.0)
 }
 
+/// Takes the IL and flags of a method that is compiled again.
+#[implement(ICorProfilerFunctionControl)]
+struct AcceptsAll;
+
+impl AcceptsAll {
+    /// An object that is never freed.
+    fn make() -> *mut c_void {
+        ICorProfilerFunctionControl::from(Self).into_raw()
+    }
+}
+
+impl ICorProfilerFunctionControl_Impl for AcceptsAll_Impl {
+    unsafe fn SetCodegenFlags(&self, _flags: u32) -> HRESULT {
+        HRESULT(0)
+    }
+
+    unsafe fn SetILFunctionBody(&self, _size: u32, _body: *const u8) -> HRESULT {
+        HRESULT(0)
+    }
+
+    unsafe fn SetILInstrumentedCodeMap(&self, _entries: u32, _map: *const COR_IL_MAP) -> HRESULT {
+        HRESULT(0)
+    }
+}
+
 fn addresses(objects: &[FakeObject]) -> Vec<usize> {
     objects.iter().map(|object| object.0).collect()
 }
@@ -95,7 +151,7 @@ events! {
     Shutdown() if ALWAYS, |c, _| c.Shutdown();
     /// An application domain is being made.
     AppDomainCreationStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationStarted(id.0);
-    /// It was made, or not.
+    /// An application domain was made, or not.
     AppDomainCreationFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationFinished(id.0, status(result));
     /// It is about to go.
     AppDomainShutdownStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownStarted(id.0);
@@ -140,6 +196,10 @@ events! {
     };
     /// The search for precompiled code is over.
     JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.0, COR_PRF_JIT_CACHE(result.raw()));
+    /// Code of a method was thrown away.
+    JITFunctionPitched(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITFunctionPitched(id.0);
+    /// A function is about to go.
+    FunctionUnloadStarted(id: FunctionId) if Events::CLASS_LOADS, |c, _| c.FunctionUnloadStarted(id.0);
     /// May a callee (second) be put into its caller (first)? Answered.
     JITInlining(caller: FunctionId, callee: FunctionId) if Events::JIT_COMPILATION, |c, answer| {
         let mut allowed = BOOL(1);
@@ -157,6 +217,10 @@ events! {
     ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.0, rejit.0, SAFE);
     /// It was compiled again, or not.
     ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.0, rejit.0, status(result), SAFE);
+    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets is accepted and changes nothing.
+    GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| c.GetReJITParameters(module.0, *method, AcceptsAll::make());
+    /// A method (second) of a module could not be compiled again.
+    ReJITError(module: ModuleId, method: u32, id: FunctionId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITError(module.0, *method, id.0, status(result));
     /// A managed thread exists.
     ThreadCreated(id: ThreadId) if Events::THREADS, |c, _| c.ThreadCreated(id.0);
     /// It is gone: the runtime does not know the thread any more.
@@ -221,6 +285,20 @@ events! {
         let roots = addresses(roots);
         c.RootReferences(roots.len() as u32, roots.as_ptr())
     };
+    /// Objects held by roots, each with the kind of its root, the root's flags and the root's own identifier.
+    RootReferences2(roots: Vec<(FakeObject, RootKind, RootFlags, usize)>) if Events::GC, |c, _| {
+        let objects: Vec<usize> = roots.iter().map(|root| root.0.0).collect();
+        let kinds: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_KIND(root.1.raw())).collect();
+        let flags: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_FLAGS(root.2.0)).collect();
+        let ids: Vec<usize> = roots.iter().map(|root| root.3).collect();
+        c.RootReferences2(roots.len() as u32, objects.as_ptr(), kinds.as_ptr(), flags.as_ptr(), ids.as_ptr())
+    };
+    /// Pairs of a conditional weak table: key, value and handle.
+    ConditionalWeakTableElementReferences(elements: Vec<(FakeObject, FakeObject, GcHandleId)>) if Events::GC, |c, _| {
+        let column = |value: fn(&(FakeObject, FakeObject, GcHandleId)) -> usize| elements.iter().map(value).collect::<Vec<usize>>();
+        let (keys, values, handles) = (column(|e| e.0.0), column(|e| e.1.0), column(|e| e.2.0));
+        c.ConditionalWeakTableElementReferences(elements.len() as u32, keys.as_ptr(), values.as_ptr(), handles.as_ptr())
+    };
     /// An object waits for its finalizer.
     FinalizeableObjectQueued(object: FakeObject) if Events::GC, |c, _| c.FinalizeableObjectQueued(0, object.0);
     /// A handle was made.
@@ -251,6 +329,46 @@ events! {
     ExceptionCatcherEnter(id: FunctionId, exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherEnter(id.0, exception.0);
     /// It is over.
     ExceptionCatcherLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherLeave();
+    /// The system's handler of exceptions begins.
+    ExceptionOSHandlerEnter() if Events::EXCEPTIONS, |c, _| c.ExceptionOSHandlerEnter(0);
+    /// The system's handler of exceptions is over.
+    ExceptionOSHandlerLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionOSHandlerLeave(0);
+    /// The runtime itself will catch.
+    ExceptionCLRCatcherFound() if Events::CLR_EXCEPTIONS, |c, _| c.ExceptionCLRCatcherFound();
+    /// The runtime itself catches.
+    ExceptionCLRCatcherExecute() if Events::CLR_EXCEPTIONS, |c, _| c.ExceptionCLRCatcherExecute();
+    /// Interfaces of a class were laid out for COM, in so many slots at an address.
+    COMClassicVTableCreated(class: ClassId, interface: u128, vtable: usize, slots: u32) if Events::COM_WRAPPERS, |c, _| c.COMClassicVTableCreated(class.0, &GUID::from_u128(*interface), std::ptr::without_provenance_mut(*vtable), *slots);
+    /// Interfaces of a class laid out for COM are gone.
+    COMClassicVTableDestroyed(class: ClassId, interface: u128, vtable: usize) if Events::COM_WRAPPERS, |c, _| c.COMClassicVTableDestroyed(class.0, &GUID::from_u128(*interface), std::ptr::without_provenance_mut(*vtable));
+    /// A call to another process begins.
+    RemotingClientInvocationStarted() if ALWAYS, |c, _| c.RemotingClientInvocationStarted();
+    /// A call to another process is sent; its identifier.
+    RemotingClientSendingMessage(cookie: u128) if ALWAYS, |c, _| c.RemotingClientSendingMessage(&GUID::from_u128(*cookie), SAFE);
+    /// The answer of another process is here.
+    RemotingClientReceivingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingClientReceivingReply(&GUID::from_u128(*cookie), SAFE);
+    /// A call to another process is over.
+    RemotingClientInvocationFinished() if ALWAYS, |c, _| c.RemotingClientInvocationFinished();
+    /// A call from another process is here.
+    RemotingServerReceivingMessage(cookie: u128) if ALWAYS, |c, _| c.RemotingServerReceivingMessage(&GUID::from_u128(*cookie), SAFE);
+    /// The method that another process calls begins.
+    RemotingServerInvocationStarted() if ALWAYS, |c, _| c.RemotingServerInvocationStarted();
+    /// The method that another process calls is over.
+    RemotingServerInvocationReturned() if ALWAYS, |c, _| c.RemotingServerInvocationReturned();
+    /// The answer to another process is sent.
+    RemotingServerSendingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingServerSendingReply(&GUID::from_u128(*cookie), SAFE);
+    /// Which assemblies will changed IL of the assembly at this path refer to?
+    GetAssemblyReferences(path: String) if ALWAYS, |c, _| {
+        let units: Vec<u16> = path.encode_utf16().chain([0]).collect();
+        c.GetAssemblyReferences(units.as_ptr(), std::ptr::null_mut())
+    };
+    /// An event of an EventPipe session: its provider, number and fields.
+    EventPipeEventDelivered(provider: EventPipeProviderId, number: u32, data: Vec<u8>) if Events::EVENT_PIPE, |c, _| {
+        let nothing = (std::ptr::null(), std::ptr::null(), std::ptr::null(), std::ptr::null());
+        c.EventPipeEventDelivered(provider.0, *number, 1, 0, nothing.0, data.len() as u32, data.as_ptr(), nothing.1, nothing.2, 0, 0, nothing.3)
+    };
+    /// An EventPipe provider exists.
+    EventPipeProviderCreated(provider: EventPipeProviderId) if Events::EVENT_PIPE, |c, _| c.EventPipeProviderCreated(provider.0);
     /// Symbols of a module in memory have changed.
     ModuleInMemorySymbolsUpdated(id: ModuleId) if Events::IN_MEMORY_SYMBOLS_UPDATED, |c, _| c.ModuleInMemorySymbolsUpdated(id.0);
     /// The attach is complete.

@@ -11,7 +11,7 @@
 //! use std::sync::atomic::{AtomicU32, Ordering};
 //!
 //! use clr_profiler::fake::{Event::*, FakeRuntime, on};
-//! use clr_profiler::{Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+//! use clr_profiler::{Callbacks, Events, ObjectId, Profiler, ProfilerInfo, Result, Setup};
 //!
 //! #[derive(Default)]
 //! struct ExceptionCounter {
@@ -22,6 +22,9 @@
 //!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
 //!         Ok(Setup::new(Events::EXCEPTIONS))
 //!     }
+//! }
+//!
+//! impl Callbacks for ExceptionCounter {
 //!     fn exception_thrown(&self, _exception: ObjectId<'_>) {
 //!         self.thrown.fetch_add(1, Ordering::Relaxed);
 //!     }
@@ -48,6 +51,8 @@
 
 mod answer;
 mod calls;
+#[cfg(test)]
+mod complete;
 mod edge;
 mod event;
 mod events;

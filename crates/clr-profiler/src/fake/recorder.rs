@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::{
-    AssemblyId, CallHooks, CallerSp, ClauseKind, ClientId, Error, Events, FunctionId, FunctionMapper, FunctionName,
-    Hooks, Mapped, ModuleId, NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup, ThreadId,
+    AssemblyId, CallHooks, Callbacks, CallerSp, ClauseKind, ClientId, Error, Events, FunctionId, FunctionMapper,
+    FunctionName, Hooks, Mapped, ModuleId, NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
+    ThreadId,
 };
 
 type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
@@ -43,29 +44,13 @@ impl Recorder {
         Self { path: path.into(), choice: Mutex::new(Some(Box::new(choice))), state: OnceLock::new() }
     }
 
-    fn record(&self, event: &str, values: impl FnOnce(&State) -> Vec<String>) {
-        if let Some(state) = self.state.get() {
-            let values = values(state);
-            state.line(event, &values);
+    fn record(&self, event: &str, asks: bool, arguments: &[&dyn Word]) {
+        let Some(state) = self.state.get() else { return };
+        if BLOCKS.contains(&event) {
+            state.clause();
         }
-    }
-
-    /// Begins a block: with the activation that the runtime says it belongs to.
-    fn block(&self, event: &str, values: impl FnOnce(&State) -> Vec<String>) {
-        self.record(event, |state| {
-            let kind = |kind| match kind {
-                ClauseKind::Filter => Some("filter"),
-                ClauseKind::Catch => Some("catch"),
-                ClauseKind::Finally => Some("finally"),
-                ClauseKind::None => None,
-            };
-            if let Ok(clause) = state.info.exception_clause()
-                && let Some(kind) = kind(clause.kind)
-            {
-                state.line("Clause", &[kind.into(), format!("{:x}", clause.frame_pointer)]);
-            }
-            values(state)
-        });
+        let words: Vec<String> = arguments.iter().filter_map(|argument| argument.word(state, asks)).collect();
+        state.line(event, &words);
     }
 }
 
@@ -100,6 +85,18 @@ impl State {
         }
         line.push('\n');
         drop(lock(&self.file).write_all(line.as_bytes()));
+    }
+
+    /// The activation that the block about to begin belongs to, as far as the runtime says.
+    fn clause(&self) {
+        let Ok(clause) = self.info.exception_clause() else { return };
+        let kind = match clause.kind {
+            ClauseKind::Filter => "filter",
+            ClauseKind::Catch => "catch",
+            ClauseKind::Finally => "finally",
+            ClauseKind::None => return,
+        };
+        self.line("Clause", &[kind.into(), format!("{:x}", clause.frame_pointer)]);
     }
 
     fn explain(&self, word: &str, meaning: &str) {
@@ -244,21 +241,56 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn code(status: Result<()>) -> String {
-    format!("{:x}", status.map_or_else(|error| error.hresult().0, |()| 0))
+/// An argument as a word of the recording.
+trait Word {
+    /// The word; `asks` says whether the runtime may be asked for names. `None` for what recordings don't have.
+    fn word(&self, state: &State, asks: bool) -> Option<String>;
 }
 
-/// Callbacks that are recorded under their own name.
-macro_rules! recorded {
-    ($($method:ident($($arg:ident: $type:ty),*) $way:ident $event:literal, |$state:ident| [$($value:expr),*];)*) => {
-        $(fn $method(&self $(, $arg: $type)*) {
-            self.$way($event, |$state| {
-                let _ = &$state;
-                vec![$($value),*]
-            });
+/// Words that one expression makes.
+macro_rules! words {
+    ($($type:ty: |$it:ident, $state:pat_param, $asks:pat_param| $word:expr;)*) => {
+        $(impl Word for $type {
+            fn word(&self, $state: &State, $asks: bool) -> Option<String> {
+                let $it = self;
+                $word
+            }
         })*
     };
 }
+
+words! {
+    AssemblyId: |it, state, asks| Some(if asks { state.assembly(*it) } else { state.going('a', it.0) });
+    ModuleId: |it, state, asks| Some(if asks { state.module(*it) } else { state.going('m', it.0) });
+    FunctionId: |it, state, _| Some(state.function(*it));
+    ThreadId: |it, state, _| Some(state.thread(*it));
+    ObjectId<'_>: |it, state, _| Some(state.object(*it));
+    Result<()>: |it, _, _| Some(format!("{:x}", it.as_ref().map_or_else(|error| error.hresult().0, |()| 0)));
+    &str: |it, _, _| Some(it.replace(['\t', '\n'], " "));
+    u32: |it, _, _| Some(it.to_string());
+    // Whether a callback may block is not part of what happens.
+    bool: |_it, _, _| None;
+}
+
+/// Makes `record!`, which writes a method of the trait: it records the callback under the runtime's name for it.
+macro_rules! define_record {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        macro_rules! record {
+            $(($name) => {
+                fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                    let mode = stringify!($mode);
+                    self.record(stringify!($runtime_name), mode == "asks", &[$(&$argument as &dyn Word),*]);
+                    $($default)?
+                }
+            };)*
+        }
+    };
+}
+
+crate::for_each_callback!(define_record);
+
+/// Callbacks that begin a block, before which the runtime tells whose it is.
+const BLOCKS: [&str; 3] = ["ExceptionSearchFilterEnter", "ExceptionUnwindFinallyEnter", "ExceptionCatcherEnter"];
 
 impl Profiler for Recorder {
     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
@@ -277,9 +309,11 @@ impl Profiler for Recorder {
         let events = Events::ASSEMBLY_LOADS | Events::MODULE_LOADS | Events::JIT_COMPILATION | Events::THREADS;
         Ok(Setup::new(events | Events::EXCEPTIONS).with_hooks(Hooks::safe(calls.clone(), calls)).without_inlining())
     }
+}
 
+impl Callbacks for Recorder {
     fn shutdown(&self) {
-        self.record("Shutdown", |_| Vec::new());
+        self.record("Shutdown", true, &[]);
         if let Some(state) = self.state.get() {
             drop(lock(&state.file).flush());
         }
@@ -287,7 +321,7 @@ impl Profiler for Recorder {
 
     // Identifiers of what was in it are used again.
     fn module_unload_finished(&self, id: ModuleId, status: Result<()>) {
-        self.record("ModuleUnloadFinished", |state| vec![state.going('m', id.0), code(status)]);
+        self.record("ModuleUnloadFinished", false, &[&id, &status]);
         if let Some(state) = self.state.get() {
             state.names.module_unloaded(id);
             let mut words = lock(&state.words);
@@ -297,46 +331,44 @@ impl Profiler for Recorder {
     }
 
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
-        self.chosen("JITCompilationStarted", function, |state| vec![state.function(function)]);
+        self.chosen("JITCompilationStarted", function, &[&function]);
     }
 
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
-        self.chosen("JITCompilationFinished", function, |state| vec![state.function(function), code(status)]);
+        self.chosen("JITCompilationFinished", function, &[&function, &status]);
     }
 
-    recorded! {
-        assembly_load_started(id: AssemblyId) record "AssemblyLoadStarted", |s| [s.assembly(id)];
-        assembly_load_finished(id: AssemblyId, status: Result<()>) record "AssemblyLoadFinished", |s| [s.assembly(id), code(status)];
-        assembly_unload_started(id: AssemblyId) record "AssemblyUnloadStarted", |s| [s.going('a', id.0)];
-        assembly_unload_finished(id: AssemblyId, status: Result<()>) record "AssemblyUnloadFinished", |s| [s.going('a', id.0), code(status)];
-        module_load_started(id: ModuleId) record "ModuleLoadStarted", |s| [s.going('m', id.0)];
-        module_load_finished(id: ModuleId, status: Result<()>) record "ModuleLoadFinished", |s| [s.module(id), code(status)];
-        module_unload_started(id: ModuleId) record "ModuleUnloadStarted", |s| [s.going('m', id.0)];
-        module_attached_to_assembly(id: ModuleId, of: AssemblyId) record "ModuleAttachedToAssembly", |s| [s.module(id), s.assembly(of)];
-        thread_created(id: ThreadId) record "ThreadCreated", |s| [s.thread(id)];
-        thread_destroyed(id: ThreadId) record "ThreadDestroyed", |s| [s.thread(id)];
-        thread_assigned_to_os_thread(id: ThreadId, os_thread: u32) record "ThreadAssignedToOSThread", |s| [s.thread(id), os_thread.to_string()];
-        thread_name_changed(id: ThreadId, name: &str) record "ThreadNameChanged", |s| [s.thread(id), name.replace(['\t', '\n'], " ")];
-        exception_thrown(exception: ObjectId<'_>) record "ExceptionThrown", |s| [s.object(exception)];
-        exception_search_function_enter(id: FunctionId) record "ExceptionSearchFunctionEnter", |s| [s.function(id)];
-        exception_search_function_leave() record "ExceptionSearchFunctionLeave", |s| [];
-        exception_search_filter_enter(id: FunctionId) block "ExceptionSearchFilterEnter", |s| [s.function(id)];
-        exception_search_filter_leave() record "ExceptionSearchFilterLeave", |s| [];
-        exception_search_catcher_found(id: FunctionId) record "ExceptionSearchCatcherFound", |s| [s.function(id)];
-        exception_unwind_function_enter(id: FunctionId) record "ExceptionUnwindFunctionEnter", |s| [s.function(id)];
-        exception_unwind_function_leave() record "ExceptionUnwindFunctionLeave", |s| [];
-        exception_unwind_finally_enter(id: FunctionId) block "ExceptionUnwindFinallyEnter", |s| [s.function(id)];
-        exception_unwind_finally_leave() record "ExceptionUnwindFinallyLeave", |s| [];
-        exception_catcher_enter(id: FunctionId, exception: ObjectId<'_>) block "ExceptionCatcherEnter", |s| [s.function(id), s.object(exception)];
-        exception_catcher_leave() record "ExceptionCatcherLeave", |s| [];
-    }
+    record!(assembly_load_started);
+    record!(assembly_load_finished);
+    record!(assembly_unload_started);
+    record!(assembly_unload_finished);
+    record!(module_load_started);
+    record!(module_load_finished);
+    record!(module_unload_started);
+    record!(module_attached_to_assembly);
+    record!(thread_created);
+    record!(thread_destroyed);
+    record!(thread_assigned_to_os_thread);
+    record!(thread_name_changed);
+    record!(exception_thrown);
+    record!(exception_search_function_enter);
+    record!(exception_search_function_leave);
+    record!(exception_search_filter_enter);
+    record!(exception_search_filter_leave);
+    record!(exception_search_catcher_found);
+    record!(exception_unwind_function_enter);
+    record!(exception_unwind_function_leave);
+    record!(exception_unwind_finally_enter);
+    record!(exception_unwind_finally_leave);
+    record!(exception_catcher_enter);
+    record!(exception_catcher_leave);
 }
 
 impl Recorder {
-    fn chosen(&self, event: &str, function: FunctionId, values: impl FnOnce(&State) -> Vec<String>) {
+    fn chosen(&self, event: &str, function: FunctionId, arguments: &[&dyn Word]) {
         let Some(state) = self.state.get() else { return };
         if (state.choice)(&state.names.function(&state.info, function)) {
-            self.record(event, values);
+            self.record(event, true, arguments);
         }
     }
 }

@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::notice::{GcReason, SuspendReason};
-use crate::{AssemblyId, CallerSp, ClassId, ClauseKind, FunctionId, HResult, ModuleId, ThreadId};
+use crate::notice::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
+use crate::{
+    AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, FunctionId, GcHandleId, HResult,
+    ModuleId, ReJitId, ThreadId,
+};
 
 use super::event::{Event, FakeObject};
 use super::running::Step;
 use super::world::{assembly_id, class_id, module_id, thread_id};
 use super::{FakeRuntime, NOTHING};
 
-type Parsed<T> = Result<T, String>;
+pub(super) type Parsed<T> = Result<T, String>;
 
 /// Reads a recording from its beginning: names are explained before, or at the latest after, they are used.
 pub(super) fn read(text: &str) -> Parsed<(FakeRuntime, Vec<Step>)> {
@@ -33,7 +36,8 @@ pub(super) fn read(text: &str) -> Parsed<(FakeRuntime, Vec<Step>)> {
     Ok((reader.runtime, steps))
 }
 
-struct Reader<'t> {
+/// What a recording has told so far.
+pub(super) struct Reader<'t> {
     runtime: FakeRuntime,
     /// What a word stands for.
     meanings: HashMap<&'t str, &'t str>,
@@ -41,79 +45,12 @@ struct Reader<'t> {
     known: HashMap<&'t str, usize>,
 }
 
-macro_rules! events {
-    ($($name:ident($($kind:ident),*);)*) => {
-        impl<'t> Reader<'t> {
-            fn event(&mut self, name: &str, words: &mut impl Iterator<Item = &'t str>) -> Parsed<Event> {
-                let mut next = || words.next().ok_or_else(|| format!("{name} lacks a value"));
-                match name {
-                    $(stringify!($name) => Ok(Event::$name($(self.$kind(next()?)?),*)),)*
-                    "ThreadEnds" => Ok(Event::ThreadEnds),
-                    _ => Err(format!("there is no event {name} in recordings")),
-                }
-            }
-        }
-    };
-}
-
-events! {
-    Shutdown();
-    AssemblyLoadStarted(assembly);
-    AssemblyLoadFinished(assembly, status);
-    AssemblyUnloadStarted(assembly);
-    AssemblyUnloadFinished(assembly, status);
-    ModuleLoadStarted(module);
-    ModuleLoadFinished(module, status);
-    ModuleUnloadStarted(module);
-    ModuleUnloadFinished(module, status);
-    ModuleAttachedToAssembly(module, assembly);
-    ClassLoadStarted(class);
-    ClassLoadFinished(class, status);
-    ClassUnloadStarted(class);
-    ClassUnloadFinished(class, status);
-    JITCompilationStarted(function);
-    JITCompilationFinished(function, status);
-    JITInlining(function, function);
-    ThreadCreated(thread);
-    ThreadDestroyed(thread);
-    ThreadAssignedToOSThread(thread, number);
-    ThreadNameChanged(thread, text);
-    RuntimeSuspendStarted(suspend_reason);
-    RuntimeSuspendFinished();
-    RuntimeSuspendAborted();
-    RuntimeResumeStarted();
-    RuntimeResumeFinished();
-    RuntimeThreadSuspended(thread);
-    RuntimeThreadResumed(thread);
-    GarbageCollectionStarted(generations, gc_reason);
-    GarbageCollectionFinished();
-    ExceptionThrown(object);
-    ExceptionSearchFunctionEnter(function);
-    ExceptionSearchFunctionLeave();
-    ExceptionSearchFilterEnter(function);
-    ExceptionSearchFilterLeave();
-    ExceptionSearchCatcherFound(function);
-    ExceptionUnwindFunctionEnter(function);
-    ExceptionUnwindFunctionLeave();
-    ExceptionUnwindFinallyEnter(function);
-    ExceptionUnwindFinallyLeave();
-    ExceptionCatcherEnter(function, object);
-    ExceptionCatcherLeave();
-    Enter(function);
-    Leave(function);
-    Tailcall(function);
-    EnterAt(function, sp);
-    LeaveAt(function, sp);
-    TailcallAt(function, sp);
-    Clause(clause, address);
-}
-
 impl<'t> Reader<'t> {
     fn step(&mut self, line: &'t str) -> Parsed<Step> {
         let mut words = line.split('\t');
         let thread = words.next().and_then(|word| word.parse().ok()).ok_or("begins with the number of a thread")?;
         let name = words.next().ok_or("names no event")?;
-        let event = self.event(name, &mut words)?;
+        let event = Event::read(name, self, &mut words)?;
         match words.next() {
             Some(more) => Err(format!("{name} has no value {more}")),
             None => Ok(Step { thread, event }),
@@ -186,50 +123,71 @@ impl<'t> Reader<'t> {
         let number = word.strip_prefix('t').and_then(|number| number.parse().ok());
         number.map(thread_id).ok_or_else(|| format!("{word} is no thread"))
     }
+}
 
-    fn number(&mut self, word: &str) -> Parsed<u32> {
-        word.parse().map_err(|_| format!("{word} is no number"))
-    }
+/// A value of an event, read from its word in a recording.
+pub(super) trait Word: Sized {
+    fn read<'t>(reader: &mut Reader<'t>, word: &'t str) -> Parsed<Self>;
+}
 
-    fn text(&mut self, word: &str) -> Parsed<String> {
-        Ok(word.to_owned())
-    }
+/// Values that one expression reads.
+macro_rules! words {
+    ($($type:ty: |$reader:pat_param, $word:ident| $read:expr;)*) => {
+        $(impl Word for $type {
+            fn read<'t>($reader: &mut Reader<'t>, $word: &'t str) -> Parsed<Self> {
+                $read
+            }
+        })*
+    };
+}
 
-    fn status(&mut self, word: &str) -> Parsed<HResult> {
+words! {
+    ModuleId: |reader, word| reader.module(word);
+    AssemblyId: |reader, word| reader.assembly(word);
+    ClassId: |reader, word| reader.class(word);
+    FunctionId: |reader, word| reader.function(word);
+    ThreadId: |reader, word| reader.thread(word);
+    FakeObject: |reader, word| reader.object(word);
+    String: |_, word| Ok(word.to_owned());
+    u32: |_, word| word.parse().map_err(|_| format!("{word} is no number"));
+    usize: |_, word| usize::from_str_radix(word, 16).map_err(|_| format!("{word} is no address"));
+    u128: |_, word| u128::from_str_radix(word, 16).map_err(|_| format!("{word} is no identifier"));
+    HResult: |_, word| {
         let code = u32::from_str_radix(word, 16).map_err(|_| format!("{word} is no result code"))?;
-        Ok(HResult(code as i32))
-    }
-
-    fn address(&mut self, word: &str) -> Parsed<usize> {
-        usize::from_str_radix(word, 16).map_err(|_| format!("{word} is no address"))
-    }
-
-    fn sp(&mut self, word: &str) -> Parsed<CallerSp> {
-        self.address(word).map(CallerSp)
-    }
-
-    fn suspend_reason(&mut self, word: &str) -> Parsed<SuspendReason> {
-        self.number(word).map(SuspendReason::from_raw)
-    }
-
-    fn gc_reason(&mut self, word: &str) -> Parsed<GcReason> {
-        self.number(word).map(GcReason::from_raw)
-    }
-
-    /// The digits of those collected.
-    fn generations(&mut self, word: &str) -> Parsed<Vec<usize>> {
+        Ok(Self(code as i32))
+    };
+    AppDomainId: |reader, word| Word::read(reader, word).map(Self);
+    GcHandleId: |reader, word| Word::read(reader, word).map(Self);
+    ReJitId: |reader, word| Word::read(reader, word).map(Self);
+    EventPipeProviderId: |reader, word| Word::read(reader, word).map(Self);
+    CallerSp: |reader, word| Word::read(reader, word).map(Self);
+    SuspendReason: |reader, word| Word::read(reader, word).map(Self::from_raw);
+    TransitionReason: |reader, word| Word::read(reader, word).map(Self::from_raw);
+    GcReason: |reader, word| Word::read(reader, word).map(Self::from_raw);
+    JitCache: |reader, word| Word::read(reader, word).map(Self::from_raw);
+    // The digits of the generations collected.
+    Vec<usize>: |_, word| {
         let digit = |digit: char| digit.to_digit(10).map(|generation| generation as usize);
         word.chars().map(digit).collect::<Option<_>>().ok_or_else(|| format!("{word} are no generations"))
-    }
+    };
+    ClauseKind: |_, word| match word {
+        "filter" => Ok(Self::Filter),
+        "catch" => Ok(Self::Catch),
+        "finally" => Ok(Self::Finally),
+        _ => Err(format!("{word} is no kind of block")),
+    };
+    Vec<u8>: |_, word| no_word("bytes", word);
+    Vec<FakeObject>: |_, word| no_word("objects", word);
+    Vec<MovedRange>: |_, word| no_word("ranges", word);
+    Vec<(usize, usize)>: |_, word| no_word("ranges", word);
+    Vec<(ClassId, u32)>: |_, word| no_word("counts", word);
+    Vec<(FakeObject, RootKind, RootFlags, usize)>: |_, word| no_word("roots", word);
+    Vec<(FakeObject, FakeObject, GcHandleId)>: |_, word| no_word("elements", word);
+}
 
-    fn clause(&mut self, word: &str) -> Parsed<ClauseKind> {
-        match word {
-            "filter" => Ok(ClauseKind::Filter),
-            "catch" => Ok(ClauseKind::Catch),
-            "finally" => Ok(ClauseKind::Finally),
-            _ => Err(format!("{word} is no kind of block")),
-        }
-    }
+/// What only tests that are written by hand give.
+fn no_word<T>(what: &str, word: &str) -> Parsed<T> {
+    Err(format!("{word}: recordings have no {what}"))
 }
 
 #[cfg(test)]

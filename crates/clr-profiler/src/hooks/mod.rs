@@ -11,8 +11,8 @@
 //! use std::sync::Arc;
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //! use clr_profiler::{
-//!     CallHooks, CallerSp, ClientId, ClientTable, FunctionId, Hooks, Mapped, NameCache, Profiler, ProfilerInfo, Result,
-//!     Setup,
+//!     CallHooks, Callbacks, CallerSp, ClientId, ClientTable, FunctionId, Hooks, Mapped, NameCache, Profiler, ProfilerInfo,
+//!     Result, Setup,
 //! };
 //!
 //! /// Calls of the program's own methods.
@@ -45,6 +45,8 @@
 //!         Ok(Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper))))
 //!     }
 //! }
+//!
+//! impl Callbacks for MyCalls {}
 //! ```
 
 //! What each kind costs when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59

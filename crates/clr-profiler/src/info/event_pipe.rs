@@ -60,7 +60,7 @@ pub struct ProviderState {
 }
 
 impl ProfilerInfo {
-    /// Starts a session: its events come by [`event_pipe_event_delivered`](crate::Profiler::event_pipe_event_delivered). Needs
+    /// Starts a session: its events come by [`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered). Needs
     /// [`Events::EVENT_PIPE`](crate::Events::EVENT_PIPE). Not in hooks, nor in `initialize`. `rundown`: tell of what was loaded
     /// before at the end.
     ///

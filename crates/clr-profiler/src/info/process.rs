@@ -100,7 +100,7 @@ impl ProfilerInfo {
     }
 
     /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
-    /// then says [`profiler_detach_succeeded`](crate::Profiler::profiler_detach_succeeded). The library stays mapped.
+    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped.
     ///
     /// # Errors
     /// What the runtime answers: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{Event, FakeObject, Running, on};
 use clr_profiler::{
-    Block, Call, CallObserver, CallStacks, Events, FunctionId, HResult, NamedFunctions, Profiler, ProfilerInfo, Result,
-    Setup,
+    Block, Call, CallObserver, CallStacks, Callbacks, Events, FunctionId, HResult, NamedFunctions, Profiler,
+    ProfilerInfo, Result, Setup,
 };
 
 use super::shop;
@@ -60,6 +60,8 @@ impl Profiler for Stacks {
         Ok(Setup::default().with_call_stacks(stacks, functions))
     }
 }
+
+impl Callbacks for Stacks {}
 
 impl Stacks {
     fn take(&self) -> Vec<String> {

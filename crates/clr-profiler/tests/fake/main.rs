@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{
-    CallHooks, CallerSp, ClientId, Events, FunctionId, HResult, Hooks, Inlining, Mapped, NameCache, Profiler,
-    ProfilerInfo, Result, Setup,
+    CallHooks, Callbacks, CallerSp, ClientId, Events, FunctionId, HResult, Hooks, Inlining, Mapped, NameCache,
+    Profiler, ProfilerInfo, Result, Setup,
 };
 use hooks::{Seen, hooked};
 
@@ -67,7 +67,9 @@ impl Profiler for Wants {
     fn setup_refused(&self, error: &clr_profiler::Error) {
         *self.refused.lock().unwrap() = error.to_string();
     }
+}
 
+impl Callbacks for Wants {
     fn jit_inlining(&self, _caller: FunctionId, _callee: FunctionId) -> Inlining {
         Inlining::Forbid
     }
@@ -158,6 +160,8 @@ fn a_notification_only_profiler_is_told_what_it_may_not_have() {
             true
         }
     }
+
+    impl Callbacks for Beside {}
     let program = FakeRuntime::new().load(Beside(OnceLock::new())).unwrap();
     let error = program.profiler().0.get().unwrap().set_events(Events::GC | Events::EXCEPTIONS).unwrap_err();
     assert_eq!(error.reason(), Some("a notification-only profiler can't have GC"));
@@ -214,6 +218,8 @@ fn a_profiler_that_panics_or_refuses_does_not_start() {
             Ok(Setup::new(Events::OBJECT_ALLOCATED))
         }
     }
+
+    impl Callbacks for Refuses {}
     for polite in [true, false] {
         let refused = FakeRuntime::new().load(Refuses(polite)).err().map(|error| error.hresult());
         assert_eq!(refused, Some(HResult::CANCEL_ACTIVATION));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::notice::GcReason;
-use clr_profiler::{Events, NestedLog, PerThread, Profiler, ProfilerInfo, Result, Setup, ThreadId};
+use clr_profiler::{Callbacks, Events, NestedLog, PerThread, Profiler, ProfilerInfo, Result, Setup, ThreadId};
 
 /// Keeps a count per thread, and a log of threads.
 struct PerThreadCounts {
@@ -17,6 +17,9 @@ impl Profiler for PerThreadCounts {
     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
         Ok(Setup::new(Events::THREADS | Events::BASIC_GC))
     }
+}
+
+impl Callbacks for PerThreadCounts {
     fn thread_assigned_to_os_thread(&self, _thread: ThreadId, os_thread: u32) {
         self.counts.with(|count| *count.lock().unwrap() += 1);
         self.log.line(format_args!("assigned to {os_thread}"));

@@ -8,8 +8,8 @@ use clr_profiler::notice::{
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
 use clr_profiler::{
-    AppDomainId, AssemblyId, ClassId, Error, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, Profiler,
-    ProfilerInfo, ReJitId, Result, Setup, ThreadId, Token,
+    AppDomainId, AssemblyId, Callbacks, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId,
+    ReJitId, Result, ThreadId, Token,
 };
 use clrscope_recording::events::{Kind, Tag, Thing, Value};
 use clrscope_recording::model::LossReason;
@@ -81,11 +81,7 @@ fn ranges(lengths: impl Iterator<Item = usize>) -> [(Tag, Value<'static>); 2] {
     [(Tag::COUNT, count.into()), (Tag::BYTES, bytes.into())]
 }
 
-impl Profiler for Events {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        Err(Error::refused("events", "an instrument is started by the agent"))
-    }
-
+impl Callbacks for Events {
     fn shutdown(&self) {
         self.names.settle();
         record!(self, SHUTDOWN);

@@ -12,7 +12,7 @@ mod options;
 
 use std::sync::Arc;
 
-use clr_profiler::{Events as Mask, FunctionId, HResult, Profiler};
+use clr_profiler::{Callbacks, Events as Mask, FunctionId, HResult};
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
@@ -94,7 +94,7 @@ impl Instrument for Events {
         vec![self.log.task()]
     }
 
-    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Profiler>> {
+    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Callbacks>> {
         Some(self)
     }
 

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{
-    ClassId, Error, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId, Profiler,
-    ProfilerInfo, Result, Setup,
+    Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId,
+    ProfilerInfo, Result,
 };
 use clrscope_recording::events::{Kind, ShortFields, Tag};
 use clrscope_recording::layout::instrument;
@@ -241,11 +241,7 @@ impl Task for CountDropped {
     }
 }
 
-impl Profiler for Exceptions {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        Err(Error::refused("exceptions", "an instrument is started by the agent"))
-    }
-
+impl Callbacks for Exceptions {
     fn shutdown(&self) {
         if let Some(remark) = self.stacks.checked() {
             self.writer.note(monotonic_ns(), &remark);

@@ -1,0 +1,187 @@
+//! Composition: several [`Callbacks`] that are notified one after another, made from the table of callbacks.
+
+use std::sync::Arc;
+
+use crate::notice::Inlining;
+use crate::{Callbacks, NativeFrame, ObjectId, Result};
+
+/// An answer to the runtime, and how those of several parts become one.
+pub trait Answer: Sized {
+    /// The answer of a part that has nothing to say, which changes no other: the default of every callback of this type.
+    const NEUTRAL: Self;
+
+    /// The answer of two parts, the first being `self`.
+    #[must_use]
+    fn and(self, other: Self) -> Self;
+}
+
+/// Notifications have no answer.
+impl Answer for () {
+    const NEUTRAL: Self = ();
+
+    #[inline]
+    fn and(self, _other: Self) -> Self {}
+}
+
+/// Any [`Inlining::Forbid`] wins: a part that counts a call relies on it.
+impl Answer for Inlining {
+    const NEUTRAL: Self = Self::Allow;
+
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        if self == Self::Forbid { self } else { other }
+    }
+}
+
+/// All parts must accept.
+impl Answer for bool {
+    const NEUTRAL: Self = true;
+
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        self && other
+    }
+}
+
+/// The first error is returned.
+impl Answer for Result<()> {
+    const NEUTRAL: Self = Ok(());
+
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        // Not `Result::and`, which is this method's name.
+        if self.is_err() { self } else { other }
+    }
+}
+
+/// One answer of all parts'. The array is what makes every part be asked, in order.
+#[doc(hidden)]
+#[inline]
+pub fn together<A: Answer, const PARTS: usize>(answers: [A; PARTS]) -> A {
+    answers.into_iter().fold(A::NEUTRAL, A::and)
+}
+
+/// Makes a type of several parts [`Callbacks`]: each part gets every callback, in the order given, and the answers
+/// become one by [`Answer`](crate::callbacks::Answer).
+///
+/// The parts are fields (or numbers of a tuple's) that are [`Callbacks`] themselves. Generic parameters go first, in brackets.
+///
+/// ```
+/// use clr_profiler::Callbacks;
+///
+/// struct Both<A, B> {
+///     first: A,
+///     second: Option<B>,
+///     started_ns: u64,
+/// }
+///
+/// clr_profiler::compose_callbacks! { [A: Callbacks, B: Callbacks] Both<A, B> { first, second } }
+/// ```
+#[macro_export]
+macro_rules! compose_callbacks {
+    ([$($generics:tt)*] $composed:ty { $($part:tt),* $(,)? }) => {
+        impl<$($generics)*> $crate::Callbacks for $composed {
+            $crate::__callbacks! { {$crate::__notify_parts} {[$($part)*]} }
+        }
+    };
+    ($composed:ty { $($part:tt),* $(,)? }) => {
+        $crate::compose_callbacks! { [] $composed { $($part),* } }
+    };
+}
+
+/// The methods of a composition with these parts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __notify_parts {
+    ($parts:tt $($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        $(
+            #[inline]
+            fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                $crate::__answers_of!(self $parts $name ($(::core::clone::Clone::clone(&$argument)),*))
+            }
+        )*
+
+        #[inline]
+        fn exception_thrown_in(&self, exception: $crate::ObjectId<'_>, frame: $crate::NativeFrame) {
+            $crate::__answers_of!(self $parts exception_thrown_in (exception, frame))
+        }
+    };
+}
+
+/// What all parts answer to one callback.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __answers_of {
+    ($this:ident [$($part:tt)*] $name:ident $arguments:tt) => {
+        $crate::callbacks::together([$($this.$part.$name $arguments),*])
+    };
+}
+
+crate::compose_callbacks! { [A: Callbacks] (A,) { 0 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks] (A, B) { 0, 1 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks] (A, B, C) { 0, 1, 2 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks] (A, B, C, D) { 0, 1, 2, 3 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks] (A, B, C, D, E) { 0, 1, 2, 3, 4 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks, F: Callbacks] (A, B, C, D, E, F) { 0, 1, 2, 3, 4, 5 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks, F: Callbacks, G: Callbacks] (A, B, C, D, E, F, G) { 0, 1, 2, 3, 4, 5, 6 } }
+crate::compose_callbacks! { [A: Callbacks, B: Callbacks, C: Callbacks, D: Callbacks, E: Callbacks, F: Callbacks, G: Callbacks, H: Callbacks] (A, B, C, D, E, F, G, H) { 0, 1, 2, 3, 4, 5, 6, 7 } }
+
+/// The methods of what leads to one part.
+macro_rules! lead_on {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        $(
+            #[inline]
+            fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                (**self).$name($($argument),*)
+            }
+        )*
+
+        #[inline]
+        fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
+            (**self).exception_thrown_in(exception, frame);
+        }
+    };
+}
+
+impl<C: Callbacks + ?Sized> Callbacks for &C {
+    crate::for_each_callback!(lead_on);
+}
+
+impl<C: Callbacks + ?Sized> Callbacks for Box<C> {
+    crate::for_each_callback!(lead_on);
+}
+
+impl<C: Callbacks + ?Sized> Callbacks for Arc<C> {
+    crate::for_each_callback!(lead_on);
+}
+
+/// The methods of what can be gone through.
+macro_rules! notify_each {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        $(
+            #[inline]
+            fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                let answers = self.iter().map(|part| part.$name($(Clone::clone(&$argument)),*));
+                answers.fold(Answer::NEUTRAL, Answer::and)
+            }
+        )*
+
+        #[inline]
+        fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
+            self.iter().for_each(|part| part.exception_thrown_in(exception, frame));
+        }
+    };
+}
+
+/// Nobody is notified where there is nothing.
+impl<C: Callbacks> Callbacks for Option<C> {
+    crate::for_each_callback!(notify_each);
+}
+
+impl<C: Callbacks> Callbacks for [C] {
+    crate::for_each_callback!(notify_each);
+}
+
+impl<C: Callbacks> Callbacks for Vec<C> {
+    crate::for_each_callback!(notify_each);
+}

@@ -1,0 +1,107 @@
+//! Callbacks whose arguments come one by one: made from the table of callbacks and from what each type of argument is on the
+//! wire.
+
+use std::ffi::c_void;
+
+use clr_profiler_sys::enums::{COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON};
+use windows_core::{BOOL, GUID, HRESULT};
+
+use crate::error::check;
+use crate::notice::{JitCache, SuspendReason, TransitionReason};
+use crate::{
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
+    ThreadId, Token,
+};
+
+/// An argument of a callback that the runtime passes as one value.
+pub(super) trait Wire {
+    /// The argument as the runtime passes it.
+    type Raw;
+
+    /// The argument of `callback` as profilers get it.
+    ///
+    /// # Safety
+    /// `raw` must be what the runtime passed to the callback under way: pointers are null or valid until it returns.
+    unsafe fn read(raw: Self::Raw, callback: &'static str) -> Self;
+}
+
+/// Arguments that one expression makes.
+macro_rules! wire {
+    ($($type:ty = $raw:ty, |$it:pat_param| $made:expr;)*) => {
+        $(impl Wire for $type {
+            type Raw = $raw;
+
+            #[inline]
+            unsafe fn read($it: $raw, _callback: &'static str) -> Self {
+                $made
+            }
+        })*
+    };
+}
+
+wire! {
+    AppDomainId = usize, |raw| Self(raw);
+    AssemblyId = usize, |raw| Self(raw);
+    ModuleId = usize, |raw| Self(raw);
+    ClassId = usize, |raw| Self(raw);
+    FunctionId = usize, |raw| Self(raw);
+    Option<FunctionId> = usize, |raw| FunctionId(raw).non_null();
+    ThreadId = usize, |raw| Self(raw);
+    ReJitId = usize, |raw| Self(raw);
+    GcHandleId = usize, |raw| Self(raw);
+    EventPipeProviderId = usize, |raw| Self(raw);
+    ObjectId<'_> = usize, |raw| Self::new(raw);
+    Token = u32, |raw| Self(raw);
+    u32 = u32, |raw| raw;
+    bool = BOOL, |raw| raw.as_bool();
+    usize = *mut c_void, |raw| raw as usize;
+    JitCache = COR_PRF_JIT_CACHE, |raw| Self::from_raw(raw.0);
+    SuspendReason = COR_PRF_SUSPEND_REASON, |raw| Self::from_raw(raw.0);
+    TransitionReason = COR_PRF_TRANSITION_REASON, |raw| Self::from_raw(raw.0);
+}
+
+/// A status: the error is that of the callback it came with.
+impl Wire for Result<()> {
+    type Raw = HRESULT;
+
+    #[inline]
+    unsafe fn read(raw: HRESULT, callback: &'static str) -> Self {
+        check(raw, callback)
+    }
+}
+
+impl Wire for &GUID {
+    type Raw = *const GUID;
+
+    #[inline]
+    unsafe fn read(raw: *const GUID, _callback: &'static str) -> Self {
+        const NONE: &GUID = &GUID::zeroed();
+        // SAFETY: the caller vouches for null or a valid pointer that outlives the callback.
+        unsafe { raw.as_ref() }.unwrap_or(NONE)
+    }
+}
+
+/// Makes `forward!`, which writes methods of the callback object: each hands its arguments to the profiler's method of the table.
+macro_rules! define_forward {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        macro_rules! forward_one {
+            $(($runtime_name) => {
+                unsafe fn $runtime_name(&self $(, $argument: <$type as $crate::com::wire::Wire>::Raw)*) -> windows_core::HRESULT {
+                    self.tell(|profiler| {
+                        // SAFETY: the runtime passes these arguments to this callback, which is under way.
+                        profiler.$name($(unsafe {
+                            <$type as $crate::com::wire::Wire>::read($argument, stringify!($runtime_name))
+                        }),*);
+                    })
+                }
+            };)*
+        }
+    };
+}
+
+crate::for_each_callback!(define_forward);
+
+/// Writes several methods of the callback object.
+macro_rules! forward {
+    ($($runtime_name:ident)*) => { $(forward_one!($runtime_name);)* };
+}

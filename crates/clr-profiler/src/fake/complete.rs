@@ -1,0 +1,298 @@
+//! Every callback can be played, and reaches the profiler's method of its name, in a composition too.
+
+use std::sync::{Arc, Mutex};
+
+use super::Event::*;
+use super::{Event, FakeRuntime, Running, on};
+use crate::notice::{GcReason, Inlining, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
+use crate::{
+    AppDomainId, Callbacks, Error, EventPipeProviderId, Events, GcHandleId, HResult, NativeFrame, ObjectId, Profiler,
+    ProfilerInfo, ReJitId, Result, Setup,
+};
+
+/// The callbacks that came, by the runtime's names, and what this one answers.
+#[derive(Clone, Default)]
+struct Notes {
+    heard: Arc<Mutex<Vec<&'static str>>>,
+    objects: Option<i32>,
+    inlining: Inlining,
+    refuses_precompiled: bool,
+}
+
+trait Given {
+    fn given(notes: &Notes) -> Self;
+}
+
+impl Given for () {
+    fn given(_notes: &Notes) -> Self {}
+}
+
+impl Given for bool {
+    fn given(notes: &Notes) -> Self {
+        !notes.refuses_precompiled
+    }
+}
+
+impl Given for Inlining {
+    fn given(notes: &Notes) -> Self {
+        notes.inlining
+    }
+}
+
+impl Given for Result<()> {
+    fn given(notes: &Notes) -> Self {
+        notes.objects.map_or(Ok(()), |code| Err(Error::new(HResult(code), "Notes")))
+    }
+}
+
+macro_rules! note {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {$(
+        fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+            $(let _ = $argument;)*
+            self.heard.lock().unwrap().push(stringify!($runtime_name));
+            Given::given(self)
+        }
+    )*};
+}
+
+impl Callbacks for Notes {
+    crate::for_each_callback!(note);
+}
+
+impl Notes {
+    fn take(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+}
+
+/// A profiler with this part, which wants everything.
+struct Wants<C>(C);
+
+crate::compose_callbacks! { [C: Callbacks] Wants<C> { 0 } }
+
+impl<C: Callbacks + 'static> Profiler for Wants<C> {
+    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
+        let more = Events::ENABLE_REJIT | Events::EVENT_PIPE | Events::CACHE_SEARCHES;
+        Ok(Setup::new(Events::NOTIFICATIONS | more))
+    }
+}
+
+fn load<C: Callbacks + 'static>(part: C) -> (Running<Wants<C>>, Vec<Event>) {
+    let mut runtime = FakeRuntime::new().module("Shop").class("Shop.Cart").method("Add").method("Sum");
+    let events = one_of_each(&mut runtime);
+    (runtime.load(Wants(part)).unwrap(), events)
+}
+
+fn one_of_each(runtime: &mut FakeRuntime) -> Vec<Event> {
+    let (module, assembly) = (runtime.module_id("Shop"), runtime.assembly_id("Shop"));
+    let (class, object) = (runtime.class_id("Shop.Cart"), runtime.object("Shop.Cart", 24));
+    let (add, sum) = (runtime.function("Shop.Cart::Add"), runtime.function("Shop.Cart::Sum"));
+    let (thread, domain, rejit) = (runtime.thread(1), AppDomainId(1), ReJitId(1));
+    let (handle, provider, ok) = (GcHandleId(1), EventPipeProviderId(1), HResult::OK);
+    vec![
+        ProfilerAttachComplete(),
+        ProfilerDetachSucceeded(),
+        Shutdown(),
+        AppDomainCreationStarted(domain),
+        AppDomainCreationFinished(domain, ok),
+        AppDomainShutdownStarted(domain),
+        AppDomainShutdownFinished(domain, ok),
+        AssemblyLoadStarted(assembly),
+        AssemblyLoadFinished(assembly, ok),
+        AssemblyUnloadStarted(assembly),
+        AssemblyUnloadFinished(assembly, ok),
+        ModuleLoadStarted(module),
+        ModuleLoadFinished(module, ok),
+        ModuleUnloadStarted(module),
+        ModuleUnloadFinished(module, ok),
+        ModuleAttachedToAssembly(module, assembly),
+        ClassLoadStarted(class),
+        ClassLoadFinished(class, ok),
+        ClassUnloadStarted(class),
+        ClassUnloadFinished(class, ok),
+        FunctionUnloadStarted(add),
+        JITCompilationStarted(add),
+        JITCompilationFinished(add, ok),
+        JITCachedFunctionSearchStarted(add),
+        JITCachedFunctionSearchFinished(add, JitCache::Found),
+        JITFunctionPitched(add),
+        JITInlining(add, sum),
+        DynamicMethodJITCompilationStarted(add, vec![0x2a]),
+        DynamicMethodJITCompilationFinished(add, ok),
+        DynamicMethodUnloaded(add),
+        ReJITCompilationStarted(add, rejit),
+        GetReJITParameters(module, 0x0600_0001),
+        ReJITCompilationFinished(add, rejit, ok),
+        ReJITError(module, 0x0600_0001, add, HResult::FAIL),
+        ThreadCreated(thread),
+        ThreadAssignedToOSThread(thread, 7),
+        ThreadNameChanged(thread, "till".into()),
+        ThreadDestroyed(thread),
+        UnmanagedToManagedTransition(add, TransitionReason::Call),
+        ManagedToUnmanagedTransition(add, TransitionReason::Return),
+        RuntimeSuspendStarted(SuspendReason::Gc),
+        RuntimeSuspendFinished(),
+        RuntimeSuspendAborted(),
+        RuntimeResumeStarted(),
+        RuntimeResumeFinished(),
+        RuntimeThreadSuspended(thread),
+        RuntimeThreadResumed(thread),
+        GarbageCollectionStarted(vec![0], GcReason::Induced),
+        GarbageCollectionFinished(),
+        MovedReferences(vec![MovedRange { old_start: 8, new_start: 16, bytes: 8 }]),
+        SurvivingReferences(vec![(8, 8)]),
+        ObjectAllocated(object, class),
+        ObjectsAllocatedByClass(vec![(class, 1)]),
+        ObjectReferences(object, class, vec![object]),
+        RootReferences(vec![object]),
+        RootReferences2(vec![(object, RootKind::Stack, RootFlags(1), 7)]),
+        ConditionalWeakTableElementReferences(vec![(object, object, handle)]),
+        FinalizeableObjectQueued(object),
+        HandleCreated(handle, object),
+        HandleDestroyed(handle),
+        ExceptionThrown(object),
+        ExceptionSearchFunctionEnter(add),
+        ExceptionSearchFunctionLeave(),
+        ExceptionSearchFilterEnter(add),
+        ExceptionSearchFilterLeave(),
+        ExceptionSearchCatcherFound(add),
+        ExceptionOSHandlerEnter(),
+        ExceptionOSHandlerLeave(),
+        ExceptionUnwindFunctionEnter(add),
+        ExceptionUnwindFunctionLeave(),
+        ExceptionUnwindFinallyEnter(add),
+        ExceptionUnwindFinallyLeave(),
+        ExceptionCatcherEnter(add, object),
+        ExceptionCatcherLeave(),
+        ExceptionCLRCatcherFound(),
+        ExceptionCLRCatcherExecute(),
+        COMClassicVTableCreated(class, 1, 8, 2),
+        COMClassicVTableDestroyed(class, 1, 8),
+        RemotingClientInvocationStarted(),
+        RemotingClientSendingMessage(1),
+        RemotingClientReceivingReply(1),
+        RemotingClientInvocationFinished(),
+        RemotingServerReceivingMessage(1),
+        RemotingServerInvocationStarted(),
+        RemotingServerInvocationReturned(),
+        RemotingServerSendingReply(1),
+        GetAssemblyReferences("/shop/Shop.dll".into()),
+        ModuleInMemorySymbolsUpdated(module),
+        EventPipeEventDelivered(provider, 1, vec![1]),
+        EventPipeProviderCreated(provider),
+    ]
+}
+
+/// The name of an event: the word before its values.
+fn name(event: &Event) -> String {
+    let text = format!("{event:?}");
+    text.split('(').next().unwrap_or_default().to_owned()
+}
+
+/// An event's name in the table: two that later interface levels replaced have a number there.
+fn in_the_table(name: &str) -> String {
+    match name {
+        "MovedReferences" | "SurvivingReferences" => format!("{name}2"),
+        _ => name.to_owned(),
+    }
+}
+
+macro_rules! runtime_names {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        [$(stringify!($runtime_name)),*]
+    };
+}
+
+#[test]
+fn every_callback_of_the_table_can_be_played_and_reaches_the_method_of_its_name() {
+    let notes = Notes::default();
+    let (mut program, events) = load(notes.clone());
+    let mut played: Vec<String> = Vec::new();
+    for event in events {
+        let name = in_the_table(&name(&event));
+        notes.take();
+        let outcome = program.play(&[on(1, event)]).remove(0);
+        assert!(outcome.told, "{name}");
+        assert_eq!(notes.take(), [name.as_str()]);
+        played.push(name);
+    }
+    let mut table = crate::for_each_callback!(runtime_names).to_vec();
+    let mut declared: Vec<String> = Event::CALLBACKS.iter().map(|name| in_the_table(name)).collect();
+    table.sort_unstable();
+    declared.sort_unstable();
+    played.sort_unstable();
+    assert_eq!(played, table);
+    assert_eq!(declared, table);
+}
+
+#[test]
+fn every_part_of_a_composition_gets_every_callback() {
+    let notes: Vec<Notes> = (0..9).map(|_| Notes::default()).collect();
+    let part = |n: usize| notes[n].clone();
+    let leaked: &'static Notes = Box::leak(Box::new(part(0)));
+    let shared: Arc<dyn Callbacks> = Arc::new(part(1));
+    let boxed: Box<dyn Callbacks> = Box::new(part(2));
+    let parts =
+        (leaked, shared, boxed, (Some(part(3)), None::<Notes>), vec![part(4), part(5)], (part(6), (part(7),), part(8)));
+    let (mut program, events) = load(parts);
+    for event in events {
+        let name = in_the_table(&name(&event));
+        notes.iter().for_each(|notes| drop(notes.take()));
+        program.play(&[on(1, event)]);
+        for (n, notes) in notes.iter().enumerate() {
+            assert_eq!(notes.take(), [name.as_str()], "part {n}");
+        }
+    }
+}
+
+#[test]
+fn parts_answer_together() {
+    let refuses = || Notes { inlining: Inlining::Forbid, refuses_precompiled: true, ..Notes::default() };
+    let fails = |code| Notes { objects: Some(code), ..Notes::default() };
+    let asks =
+        |event: &Event| matches!(event, JITInlining(..) | JITCachedFunctionSearchStarted(_) | ObjectReferences(..));
+    let answers = |parts: [Notes; 3]| {
+        let (mut program, events) = load(parts.to_vec());
+        let steps: Vec<_> = events.into_iter().filter(asks).map(|event| on(1, event)).collect();
+        let outcomes = program.play(&steps);
+        assert!(parts.iter().all(|part| part.take().len() == 3), "all parts are asked, whatever the others answered");
+        (outcomes[0].answer, outcomes[1].answer, outcomes[2].hresult)
+    };
+    let nothing = || [Notes::default(), Notes::default(), Notes::default()];
+    assert_eq!(answers(nothing()), (Some(true), Some(true), HResult::OK));
+    for at in 0..3 {
+        let mut parts = nothing();
+        parts[at] = refuses();
+        assert_eq!(answers(parts), (Some(false), Some(false), HResult::OK), "part {at} refuses");
+    }
+    assert_eq!(answers([Notes::default(), fails(-5), fails(-7)]), (Some(true), Some(true), HResult(-5)));
+}
+
+#[test]
+fn a_part_that_walks_the_stack_itself_gets_the_frame() {
+    #[derive(Clone, Default)]
+    struct Walks(Arc<Mutex<u32>>);
+    impl Callbacks for Walks {
+        fn exception_thrown_in(&self, _exception: ObjectId<'_>, _frame: NativeFrame) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+    let (walks, notes) = (Walks::default(), Notes::default());
+    let (mut program, events) = load((notes.clone(), Some(&*Box::leak(Box::new(walks.clone())))));
+    let thrown = events.into_iter().find(|event| matches!(event, ExceptionThrown(_))).unwrap();
+    program.play(&[on(1, thrown)]);
+    assert_eq!((*walks.0.lock().unwrap(), notes.take()), (1, vec!["ExceptionThrown"]));
+}
+
+#[test]
+fn what_a_part_without_a_word_answers_is_the_default_of_the_table() {
+    struct Silent;
+    impl Callbacks for Silent {}
+    let (mut silent, events) = load(Silent);
+    let (mut empty, _) = load(Vec::<Silent>::new());
+    for event in events {
+        let steps = [on(1, event)];
+        let (silent, empty) = (silent.play(&steps).remove(0), empty.play(&steps).remove(0));
+        assert_eq!((silent.answer, silent.hresult), (empty.answer, empty.hresult), "{steps:?}");
+    }
+}
