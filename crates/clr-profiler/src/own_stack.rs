@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::PerThread;
@@ -49,6 +50,23 @@ impl OwnStack {
         let (start, end) = ends.with(|bounds| *bounds);
         let low = (&raw const start).addr() & !7;
         (start <= low && low < end).then_some(Self { low, end, thread: PhantomData })
+    }
+
+    /// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C library
+    /// does not know, which may allocate.
+    pub fn bounds() -> Option<Range<usize>> {
+        // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
+        let (start, bytes) = unsafe {
+            let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+            if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+                return None;
+            }
+            let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
+            let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
+            libc::pthread_attr_destroy(&mut attributes);
+            (known && bytes > 0).then_some((start.addr(), bytes))?
+        };
+        Some(start..(start + bytes) & !7)
     }
 
     /// The word at `address`, where that is an aligned address of this stack above the function that called [`here`](Self::here).
@@ -111,19 +129,9 @@ impl StackWords {
     }
 }
 
-/// Begin and end of the calling thread's stack; nothing where the C library does not know.
+/// The calling thread's stack; empty where the C library does not know.
 fn bounds() -> (usize, usize) {
-    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return (0, 0);
-        }
-        let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
-        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        if known { (start.addr(), (start.addr() + bytes) & !7) } else { (0, 0) }
-    }
+    OwnStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
 }
 
 /// Where the library begins that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.

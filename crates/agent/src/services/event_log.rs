@@ -7,7 +7,6 @@
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
 use clr_profiler::PerThread;
 use clrscope_recording::events::{Encoder, Field, Kind, ShortFields, ShortRecord, Tag, Value};
@@ -18,21 +17,19 @@ use crate::hooks;
 use crate::instrument::Context;
 use crate::services::field_cache::FieldCache;
 use crate::services::helper::{HelperHandle, Task};
+use crate::services::memory::Patience;
 use crate::services::threads;
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: u32 = 4 << 10;
 const LARGEST_CHUNK: u32 = 64 << 10;
-/// How long an event waits for memory that the helper thread is about to provide, before it is dropped.
-const PATIENCE: Duration = Duration::from_millis(50);
-const NAP: Duration = Duration::from_micros(100);
 
 /// The records of one instrument.
 pub(crate) struct EventLog {
     writer: &'static ProcessWriter,
     store: EventStore,
     start_ns: u64,
-    helper: HelperHandle,
+    patience: Patience,
     tracks: PerThread<Track>,
 }
 
@@ -70,7 +67,7 @@ impl EventLog {
         let tracks = PerThread::new(Track::default, |_| ())
             .map_err(|error| format!("no thread key for {instrument}: {error}"))?;
         // Callbacks come even after the end, so it stays for ever.
-        Ok(Box::leak(Box::new(Self { writer, store, start_ns, helper, tracks })))
+        Ok(Box::leak(Box::new(Self { writer, store, start_ns, patience: Patience::new(helper), tracks })))
     }
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
@@ -163,25 +160,7 @@ impl EventLog {
         let serial = track.serial.load(Ordering::Relaxed);
         let take = || self.store.take(serial, bytes as usize, now);
         track.next_bytes.store(bytes * 2, Ordering::Relaxed);
-        take().or_else(|| self.wait_for(bytes as usize, take))
-    }
-
-    /// Sleeps until the helper thread has backed more; not where the limit is reached or the disk full.
-    fn wait_for(&self, bytes: usize, take: impl Fn() -> Option<Chunk>) -> Option<Chunk> {
-        let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
-        let may_come = || {
-            let has_room = self.store.used() + bytes <= self.store.limit();
-            has_room && !self.store.is_refused() && !self.helper.is_gone() && !hooks::is_stopped()
-        };
-        while may_come() && monotonic_ns() < deadline {
-            self.helper.wake();
-            // Not a yield: the helper thread may need this processor.
-            std::thread::sleep(NAP);
-            if let Some(chunk) = take() {
-                return Some(chunk);
-            }
-        }
-        None
+        take().or_else(|| self.patience.wait(&self.store, bytes as usize, take))
     }
 
     /// What the helper thread does for it.
@@ -235,8 +214,6 @@ impl Task for KeepAhead {
         // A refusal shows when an event finds no room, and is counted there.
         let _ = self.0.store.keep_ahead();
     }
-
-    fn slow_tick(&mut self, _now_ns: u64) {}
 
     fn write_out(&mut self) {
         // What fails now is tried again at the next round.

@@ -22,15 +22,18 @@ const WRITE_OUT_NS: u64 = 200_000_000;
 
 /// Something to be done regularly. Runs on the helper thread: may allocate and wait for the disk,
 /// must not call the runtime.
+#[expect(unused_variables, reason = "the defaults ignore what they are given; the names are documentation")]
 pub(crate) trait Task: Send {
     /// At each interval.
-    fn tick(&mut self, now_ns: u64);
+    fn tick(&mut self, now_ns: u64) {}
     /// About fifty times a second.
-    fn slow_tick(&mut self, now_ns: u64);
+    fn slow_tick(&mut self, now_ns: u64) {}
     /// Write out what lies in private memory.
-    fn write_out(&mut self);
+    fn write_out(&mut self) {}
     /// Recording ends while the process goes on; called until it answers true.
-    fn stop(&mut self) -> bool;
+    fn stop(&mut self) -> bool {
+        true
+    }
 }
 
 /// How others reach the helper thread.

@@ -6,6 +6,7 @@
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread
+//! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
 //! - [`clock`]: ticks, times and the CPU time of threads
 
 pub(crate) mod clock;
@@ -15,6 +16,7 @@ pub(crate) mod field_cache;
 pub(crate) mod functions;
 pub(crate) mod helper;
 pub(crate) mod il;
+pub(crate) mod memory;
 pub(crate) mod patterns;
 pub(crate) mod threads;
 pub(crate) mod values;

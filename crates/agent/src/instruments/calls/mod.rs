@@ -37,6 +37,7 @@ use crate::hooks::{self as all_hooks, HookNeed};
 use crate::instrument::{Context, Instrument};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
+use crate::services::memory::Patience;
 use crate::services::threads;
 
 pub(crate) use options::Options;
@@ -75,7 +76,7 @@ impl Calls {
             writer,
             arena,
             stride: if tsc { block::STRIDE_TSC } else { block::STRIDE_SAMPLED } as u32,
-            helper: context.helper.clone(),
+            patience: Patience::new(context.helper.clone()),
             lost_carries: 0.into(),
         });
         let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);

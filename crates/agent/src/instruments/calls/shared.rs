@@ -1,11 +1,11 @@
 //! What all threads of `calls` share, and the fields of an edge.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use clrscope_recording::layout::block;
 use clrscope_recording::writer::{Arena, ProcessWriter};
 
-use crate::services::helper::HelperHandle;
+use crate::services::memory::{Patience, Published};
 
 /// Shared state; made once, never freed, because hooks run on after `Shutdown`.
 pub(crate) struct Shared {
@@ -13,29 +13,26 @@ pub(crate) struct Shared {
     pub(crate) arena: Arena,
     /// Bytes from one block to the next: tells the clock too.
     pub(crate) stride: u32,
-    pub(crate) helper: HelperHandle,
+    pub(crate) patience: Patience,
     /// Carries that found the log busy; the helper notes them as lost calls.
     pub(crate) lost_carries: AtomicU64,
 }
 
-static SHARED: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
+static SHARED: Published<Shared> = Published::nothing();
 
 /// Makes `shared` known to the hooks.
 pub(crate) fn publish(shared: Shared) -> &'static Shared {
-    let shared: &'static mut Shared = Box::leak(Box::new(shared));
-    SHARED.store(shared, Ordering::Release);
-    shared
+    SHARED.publish(shared)
 }
 
 /// The shared state, once `calls` has started.
 pub(crate) fn shared() -> Option<&'static Shared> {
-    // SAFETY: set once to a leaked box.
-    unsafe { SHARED.load(Ordering::Acquire).as_ref() }
+    SHARED.get()
 }
 
 /// Forgets the shared state: for a forked child, whose hooks must do nothing.
 pub(crate) fn withdraw() {
-    SHARED.store(std::ptr::null_mut(), Ordering::Release);
+    SHARED.withdraw();
 }
 
 impl Shared {

@@ -2,11 +2,10 @@
 //! exceptions, counts past 32 bits.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks
-//! longer than [`PATIENCE`], nothing takes a lock that somebody could hold across a call to the
+//! longer than [`PATIENCE`](crate::services::memory::PATIENCE), nothing takes a lock that somebody could hold across a call to the
 //! runtime, and nothing calls the runtime.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::LossReason;
@@ -16,10 +15,6 @@ use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
 use crate::boundary::guard;
 use crate::services::threads;
-
-/// How long a hook waits for memory that the helper thread is about to provide. Only a burst of new
-/// paths faster than the disk ever waits.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
 /// and the slow path is off.
@@ -217,26 +212,10 @@ fn take_block(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<u
 
 fn refill(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<Piece> {
     let last = record.u32(thread::PIECE_BYTES).load(Ordering::Relaxed);
-    let piece = match shared.arena.take(last) {
-        Some(piece) => piece,
-        None if may_wait && !shared.arena.is_full() && !shared.arena.is_refused() => wait_for_piece(shared, last)?,
-        None => return None,
-    };
+    let take = || shared.arena.take(last);
+    let wait = || shared.patience.wait(&shared.arena, shared.stride as usize, take);
+    let piece = take().or_else(|| if may_wait { wait() } else { None })?;
     record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
     record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
     Some(piece)
-}
-
-/// Yields until the helper thread has backed more of the arena, for a bounded time.
-fn wait_for_piece(shared: &Shared, last: u32) -> Option<Piece> {
-    let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
-    shared.helper.wake();
-    while monotonic_ns() < deadline && !shared.arena.is_refused() && !shared.helper.is_gone() {
-        // SAFETY: no arguments, no memory.
-        unsafe { libc::sched_yield() };
-        if let Some(piece) = shared.arena.take(last) {
-            return Some(piece);
-        }
-    }
-    None
 }

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use clr_profiler::OwnStack;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::{Piece, ThreadRecord};
 
@@ -100,17 +101,7 @@ fn keep_frames(frames: Frames) {
 
 /// The size of the calling thread's stack. The first thread's is what it may grow to.
 fn stack_bytes() -> usize {
-    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return LARGE_STACK;
-        }
-        let (mut start, mut bytes) = (ptr::null_mut(), 0);
-        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        if known && bytes > 0 { bytes.min(LARGE_STACK) } else { LARGE_STACK }
-    }
+    OwnStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
 /// The thread has ended: what it did not use is for others.

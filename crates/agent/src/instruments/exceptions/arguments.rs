@@ -1,7 +1,9 @@
 //! The shadow stack of arguments: what the calls that have not ended were given, as they were when they began.
 
-use std::cell::UnsafeCell;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::services::memory::FixedVec;
 
 /// Bytes kept of a call's arguments at most.
 const MOST_BYTES: usize = 1 << 10;
@@ -23,20 +25,17 @@ struct Call {
     end: usize,
 }
 
-#[derive(Default)]
 struct Calls {
-    calls: Vec<Call>,
+    calls: FixedVec<Call>,
     /// The first ones are of calls, the others are left from earlier ones: clearing them would cost more than all else.
-    bytes: Vec<u8>,
+    bytes: FixedVec<u8>,
     /// Calls until the next sample.
     until_sample: u64,
 }
 
-struct PerThread(UnsafeCell<Calls>);
-
 thread_local! {
-    static CALLS: PerThread =
-        const { PerThread(UnsafeCell::new(Calls { calls: Vec::new(), bytes: Vec::new(), until_sample: SAMPLED })) };
+    /// The calls of a thread, once there is one.
+    static CALLS: RefCell<Option<Calls>> = const { RefCell::new(None) };
 }
 
 /// Calls whose arguments found no room.
@@ -47,17 +46,32 @@ pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
 
+/// What `act` finds in the calls of this thread. `None` without any, and at the very end of a thread.
 fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
-    // The key is gone at the very end of a thread.
-    // SAFETY: only this thread, and nothing in here runs hooks or callbacks.
-    CALLS.try_with(|calls| act(unsafe { &mut *calls.0.get() })).ok()
+    let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(act);
+    CALLS.try_with(act).ok().flatten()
+}
+
+/// Gives the thread memory for its calls, if it has none yet and there is some.
+fn begin() {
+    let _ = CALLS.try_with(|calls| {
+        if let Ok(mut calls) = calls.try_borrow_mut()
+            && calls.is_none()
+        {
+            *calls = Calls::new();
+        }
+    });
 }
 
 /// Keeps what `write` writes of a call that begins, and says how many bytes that is. Whether the call is one of
 /// [`SAMPLED`].
-pub(super) fn keep(function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
-    let kept = with(|all| (all.push(function, sp, write), all.is_sampled()));
-    if let Some((false, _)) = kept {
+pub(super) fn keep(function: u32, sp: usize, mut write: impl FnMut(&mut [u8]) -> usize) -> bool {
+    let mut keep = |all: &mut Calls| (all.push(function, sp, &mut write), all.is_sampled());
+    let kept = with(&mut keep).or_else(|| {
+        begin();
+        with(keep)
+    });
+    if !kept.is_some_and(|(is_kept, _)| is_kept) {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }
     kept.is_some_and(|(_, is_sampled)| is_sampled)
@@ -74,18 +88,20 @@ pub(super) fn of_frame<R>(function: u32, frame_pointer: usize, take: impl FnOnce
 }
 
 impl Calls {
+    fn new() -> Option<Self> {
+        let (calls, bytes) = (FixedVec::new(MOST_CALLS)?, FixedVec::zeros(MOST_KEPT)?);
+        Some(Self { calls, bytes, until_sample: SAMPLED })
+    }
+
     fn push(&mut self, function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         self.drop_below(sp + 1);
         let start = self.used();
-        if self.calls.len() >= MOST_CALLS || start + MOST_BYTES > MOST_KEPT {
+        if self.calls.len() >= MOST_CALLS {
             return false;
         }
-        if start + MOST_BYTES > self.bytes.len() {
-            self.bytes.resize((start + MOST_BYTES).next_power_of_two(), 0);
-        }
-        let end = start + write(&mut self.bytes[start..start + MOST_BYTES]).min(MOST_BYTES);
-        self.calls.push(Call { sp, function, end });
-        true
+        let Some(room) = self.bytes.get_mut(start..start + MOST_BYTES) else { return false };
+        let end = start + write(room).min(MOST_BYTES);
+        self.calls.push(Call { sp, function, end })
     }
 
     fn is_sampled(&mut self) -> bool {
@@ -129,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_activation_has_its_own_and_what_was_left_is_not_found() {
-        let mut calls = Calls::default();
+        let mut calls = Calls::new().expect("address space");
         push(&mut calls, 1, 0x9000);
         push(&mut calls, 2, 0x8000);
         push(&mut calls, 2, 0x7000);
@@ -150,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_refused() {
-        let mut calls = Calls::default();
+        let mut calls = Calls::new().expect("address space");
         for at in 0..MOST_CALLS {
             push(&mut calls, 1, usize::MAX / 2 - at * 16);
         }

@@ -225,19 +225,11 @@ impl Instrument for Exceptions {
 struct CountDropped(&'static ProcessWriter);
 
 impl Task for CountDropped {
-    fn tick(&mut self, _now_ns: u64) {}
-
     fn slow_tick(&mut self, now_ns: u64) {
         let dropped = arguments::dropped();
         if dropped > 0 {
             self.0.state().lose(LossReason::EventDropped, dropped, now_ns);
         }
-    }
-
-    fn write_out(&mut self) {}
-
-    fn stop(&mut self) -> bool {
-        true
     }
 }
 

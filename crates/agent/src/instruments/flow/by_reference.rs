@@ -5,9 +5,10 @@
 //! there was no collection: where there was one, what became of it is not known. The memory may also be none
 //! of the runtime's, and gone, so it is copied by the system, which refuses where nothing is.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::services::memory::FixedVec;
 use crate::services::values::completion::Awaited;
 use crate::services::values::plans::plan_of;
 
@@ -36,6 +37,7 @@ pub(super) fn collection_finished() {
 }
 
 /// A call, by its stack pointer.
+#[derive(Clone, Copy)]
 struct Pending {
     sp: usize,
     function: u32,
@@ -59,40 +61,44 @@ impl Pending {
     }
 }
 
-/// The calls of a thread.
-struct PerThread(UnsafeCell<Vec<Pending>>);
-
 thread_local! {
-    static PENDING: PerThread = const { PerThread(UnsafeCell::new(Vec::new())) };
+    /// The calls of a thread, once there is one.
+    static PENDING: RefCell<Option<FixedVec<Pending>>> = const { RefCell::new(None) };
+}
+
+/// What `act` finds in the calls of this thread. `None` without memory for them, and at the very end of a thread.
+fn with<R>(act: impl FnOnce(&mut FixedVec<Pending>) -> R) -> Option<R> {
+    let act = |calls: &RefCell<Option<FixedVec<Pending>>>| {
+        let mut calls = calls.try_borrow_mut().ok()?;
+        if calls.is_none() {
+            *calls = FixedVec::new(MOST_CALLS);
+        }
+        calls.as_mut().map(act)
+    };
+    PENDING.try_with(act).ok().flatten()
 }
 
 /// Keeps addresses until the call ends.
 pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
-    // The key is gone at the very end of a thread.
-    let _ = PENDING.try_with(|calls| {
-        // SAFETY: only this thread, and nothing in here runs hooks.
-        let calls = unsafe { &mut *calls.0.get() };
+    let _ = with(|calls| {
         while calls.last().is_some_and(|last| last.sp <= sp) {
             calls.pop();
         }
-        if calls.len() < MOST_CALLS {
-            calls.push(Pending::new(function, sp, addresses));
-        }
+        // What finds no room is shown as not known when the call ends.
+        let _ = calls.push(Pending::new(function, sp, addresses));
     });
 }
 
 /// What was kept for the call with this stack pointer.
 pub(super) fn recall(sp: usize) -> Option<Recalled> {
-    let found = PENDING.try_with(|calls| {
-        // SAFETY: as in `remember`.
-        let calls = unsafe { &mut *calls.0.get() };
+    let found = with(|calls| {
         while calls.last().is_some_and(|last| last.sp < sp) {
             calls.pop();
         }
         let is_it = calls.last().is_some_and(|last| last.sp == sp);
         is_it.then(|| calls.pop()).flatten()
     });
-    let last = found.ok().flatten()?;
+    let last = found.flatten()?;
     Some(Recalled { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
 }
 
@@ -103,9 +109,7 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
     // SAFETY: the frame of the function that was just entered.
     let frame = unsafe { std::ptr::with_exposed_provenance::<usize>(sp - 16).read() };
     let callers = [sp, frame.wrapping_add(16)];
-    let found = PENDING.try_with(|calls| {
-        // SAFETY: as in `remember`.
-        let calls = unsafe { &mut *calls.0.get() };
+    let found = with(|calls| {
         calls.iter_mut().rev().find_map(|call| {
             let awaited = plan_of(call.function)?.awaited?;
             let is_builder = call.addresses[0].wrapping_add(awaited.builder as usize) == builder;
@@ -117,7 +121,7 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
             })
         })
     });
-    found.ok().flatten()
+    found.flatten()
 }
 
 /// The addresses of a call that ends.

@@ -1,7 +1,6 @@
 //! The chunks that threads write their events to.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clrscope_recording::layout::{chunk, flow, thread};
 use clrscope_recording::model::LossReason;
@@ -10,13 +9,8 @@ use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord,
 use crate::hooks;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
+use crate::services::memory::{Patience, Published};
 
-/// How long a hook waits for memory that the helper thread is about to provide, before it uses a chunk
-/// again whose time has not come yet. A disk that others keep busy takes its time: with 200 ms, and six
-/// busy loops and three builds beside a program, 4 of 25 runs lost their first events.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks for more memory.
-const NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
 /// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
 /// a few hundred MB in a second.
 pub(super) const AHEAD: usize = 16 << 20;
@@ -29,14 +23,14 @@ const CHUNKS_LEAST: u64 = 64;
 pub(crate) struct Ring {
     writer: &'static ProcessWriter,
     store: EventStore,
-    helper: HelperHandle,
+    patience: Patience,
     chunk_bytes: usize,
     /// Nanoseconds that hooks waited for memory.
     stalled_ns: AtomicU64,
     stalls: AtomicU64,
 }
 
-static RING: AtomicPtr<Ring> = AtomicPtr::new(std::ptr::null_mut());
+static RING: Published<Ring> = Published::nothing();
 
 /// A chunk without room: where the events of a thread go that has none yet.
 #[repr(align(64))]
@@ -51,13 +45,12 @@ fn nowhere() -> u64 {
 
 /// The ring, once `flow` has started.
 pub(crate) fn ring() -> Option<&'static Ring> {
-    // SAFETY: null, or a leaked box.
-    unsafe { RING.load(Ordering::Acquire).as_ref() }
+    RING.get()
 }
 
 /// Forgets the ring: for a forked child. Async-signal-safe.
 pub(crate) fn withdraw() {
-    RING.store(std::ptr::null_mut(), Ordering::Release);
+    RING.withdraw();
 }
 
 impl Ring {
@@ -69,16 +62,14 @@ impl Ring {
         limit: Option<u64>,
     ) -> &'static Self {
         let share = limit.map_or(u64::MAX, |limit| limit / CHUNKS_LEAST);
-        let ring = Box::leak(Box::new(Self {
+        RING.publish(Self {
             writer,
             store,
-            helper,
+            patience: Patience::new(helper),
             chunk_bytes: CHUNK.min(usize::try_from(share).unwrap_or(CHUNK)),
             stalled_ns: AtomicU64::new(0),
             stalls: AtomicU64::new(0),
-        }));
-        RING.store(ring, Ordering::Release);
-        ring
+        })
     }
 
     /// The store of chunks.
@@ -189,24 +180,14 @@ impl Ring {
         })
     }
 
-    /// Sleeps until the helper thread has backed more, for a bounded time; not where the limit is reached.
+    /// Waits for a chunk that nobody had, before one is used again whose time has not come yet; not where the limit is
+    /// reached.
     fn wait_for_fresh(&self, serial: u32, now: u64) -> Option<Chunk> {
-        let is_over = || {
-            let full = self.store.used() + self.chunk_bytes > self.store.limit();
-            full || self.store.is_refused() || self.helper.is_gone()
-        };
-        if is_over() {
+        if !self.patience.would_wait(&self.store, self.chunk_bytes) {
             return None;
         }
-        self.helper.wake();
-        let deadline = now + PATIENCE.as_nanos() as u64;
-        let mut found = None;
-        while found.is_none() && !is_over() && monotonic_ns() < deadline {
-            // Not a yield: the helper thread may need this processor.
-            // SAFETY: reads one timespec.
-            unsafe { libc::nanosleep(&NAP, std::ptr::null_mut()) };
-            found = self.store.take(serial, self.chunk_bytes, monotonic_ns());
-        }
+        let take = || self.store.take(serial, self.chunk_bytes, monotonic_ns());
+        let found = self.patience.wait(&self.store, self.chunk_bytes, take);
         self.stalls.fetch_add(1, Ordering::Relaxed);
         self.stalled_ns.fetch_add(monotonic_ns().saturating_sub(now), Ordering::Relaxed);
         found

@@ -8,9 +8,9 @@ pub(crate) mod names;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use clr_profiler::OwnStack;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
@@ -20,21 +20,16 @@ use crate::hooks;
 use crate::instrument::Instrument;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
+use crate::services::memory::{Patience, Published};
 
 /// The process-wide key whose destructor tells us of a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(ptr::null_mut());
-
-/// A new thread waits at most so long for a record: without one nothing of it is counted.
-const PATIENCE: Duration = Duration::from_millis(50);
-const NAP: Duration = Duration::from_micros(200);
+static REGISTRY: Published<Registry> = Published::nothing();
 
 struct Registry {
     writer: &'static ProcessWriter,
-    helper: HelperHandle,
-    /// How many records were backed when somebody last waited in vain: nobody does so again until there are more.
-    in_vain: AtomicUsize,
+    patience: Patience,
     instruments: Vec<Arc<dyn Instrument>>,
 }
 
@@ -49,25 +44,14 @@ pub(crate) fn prepare(
     let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
     if made {
         KEY.store(key, Ordering::Release);
-        let registry = Box::leak(Box::new(Registry {
-            writer,
-            helper,
-            in_vain: AtomicUsize::new(0),
-            instruments: instruments.to_vec(),
-        }));
-        REGISTRY.store(registry, Ordering::Release);
+        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), instruments: instruments.to_vec() });
     }
     made
 }
 
-fn registry() -> Option<&'static Registry> {
-    // SAFETY: null, or a leaked box.
-    unsafe { REGISTRY.load(Ordering::Acquire).as_ref() }
-}
-
 /// Forgets everything: for a forked child, in which no thread begins or ends for us. Async-signal-safe.
 pub(crate) fn withdraw() {
-    REGISTRY.store(ptr::null_mut(), Ordering::Release);
+    REGISTRY.withdraw();
     hooks::set_current_record(ptr::null_mut());
 }
 
@@ -95,7 +79,7 @@ pub(crate) fn current() -> Option<ThreadRecord> {
 
 #[cold]
 fn begin() -> Option<ThreadRecord> {
-    let registry = registry()?;
+    let registry = REGISTRY.get()?;
     let begun = try_begin(registry);
     if begun.is_none() {
         registry.writer.state().lose(LossReason::ThreadTableFull, 1, monotonic_ns());
@@ -104,7 +88,10 @@ fn begin() -> Option<ThreadRecord> {
 }
 
 fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
-    let record = registry.writer.threads().take().or_else(|| wait_for_record(registry))?;
+    let table = registry.writer.threads();
+    // Threads can come faster than a busy machine lets the helper thread run.
+    let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
+    let record = table.take().or_else(wait)?;
     // SAFETY: no arguments.
     let os_id = unsafe { libc::gettid() } as u32;
     let first = record.serial() == 1;
@@ -125,46 +112,16 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     Some(record)
 }
 
-/// Sleeps until the helper thread has backed more of the table: threads can come faster than a busy machine lets it
-/// run.
-fn wait_for_record(registry: &Registry) -> Option<ThreadRecord> {
-    let table = registry.writer.threads();
-    let backed = table.backed();
-    if registry.in_vain.load(Ordering::Relaxed) == backed {
-        return None;
-    }
-    let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
-    while table.may_grow() && !registry.helper.is_gone() && monotonic_ns() < deadline {
-        registry.helper.wake();
-        std::thread::sleep(NAP);
-        if let Some(record) = table.take() {
-            return Some(record);
-        }
-    }
-    registry.in_vain.store(backed, Ordering::Relaxed);
-    None
-}
-
 /// The end of the calling thread's stack, 0 where it can't be told.
 pub(crate) fn stack_end() -> usize {
-    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return 0;
-        }
-        let (mut start, mut bytes) = (ptr::null_mut::<c_void>(), 0);
-        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        if known { start.addr() + bytes } else { 0 }
-    }
+    OwnStack::bounds().map_or(0, |bounds| bounds.end)
 }
 
 /// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
 /// finds no record, begins a new one, and this runs again.
 extern "C" fn thread_ended(record: *mut c_void) {
     guard(|| {
-        let Some(registry) = registry() else { return };
+        let Some(registry) = REGISTRY.get() else { return };
         // SAFETY: the key only ever holds a record's address.
         let record = unsafe { ThreadRecord::from_address(record.cast()) };
         hooks::set_current_record(ptr::null_mut());

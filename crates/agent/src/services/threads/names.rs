@@ -88,18 +88,10 @@ impl SystemNames {
 }
 
 impl Task for SystemNames {
-    fn tick(&mut self, _now: u64) {}
-
     fn slow_tick(&mut self, now: u64) {
         self.meet_new_threads(now);
         let writer = self.writer;
         self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, now));
-    }
-
-    fn write_out(&mut self) {}
-
-    fn stop(&mut self) -> bool {
-        true
     }
 }
 

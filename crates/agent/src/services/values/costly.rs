@@ -34,8 +34,6 @@ impl TellCostly {
 }
 
 impl Task for TellCostly {
-    fn tick(&mut self, _now_ns: u64) {}
-
     fn slow_tick(&mut self, now_ns: u64) {
         self.rounds += 1;
         if !self.rounds.is_multiple_of(ROUNDS) {
@@ -47,12 +45,6 @@ impl Task for TellCostly {
             let (kind, text) = remark(self.instrument, &costly);
             self.writer.remark(now_ns, kind, &text);
         }
-    }
-
-    fn write_out(&mut self) {}
-
-    fn stop(&mut self) -> bool {
-        true
     }
 }
 
