@@ -14,6 +14,7 @@
 //! | `tree.seg` | 4 | the [`block`]s of all calling-context trees |
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
+//! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
 //! An agent that could not do its work leaves `refused-PID.txt` instead: one line that says why.
 //!
@@ -75,6 +76,8 @@ pub mod kind {
     pub const TIMES: u32 = 5;
     /// Event chunks.
     pub const EVENTS: u32 = 6;
+    /// Nodes of call stacks.
+    pub const STACKS: u32 = 7;
 }
 
 /// The instruments that have segments of events: `events-INSTRUMENT.seg`.
@@ -250,6 +253,33 @@ pub mod value {
     /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of
     /// its value, shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
     pub const FUNCTION: u32 = 2;
+}
+
+/// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of
+/// its innermost frame's node, and stacks that begin alike share nodes.
+///
+/// Nodes are numbered from 1 in the order in which they were written; node `n` lies at `n` times [`stack::BYTES`], and
+/// number 0 is no stack. They are only ever appended.
+pub mod stack {
+    /// Bytes of a node.
+    pub const BYTES: usize = 16;
+    /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
+    pub const PARENT: usize = 0;
+    /// `u32`: what the node stands for; stored last, 0 where no node is. Readers show kinds they don't know as unknown
+    /// frames.
+    pub const KIND: usize = 4;
+    /// `u32`: index of the function or module.
+    pub const SUBJECT: usize = 8;
+    /// `u32`: where in it.
+    pub const OFFSET: usize = 12;
+    /// A method: index of the function, offset in its IL plus 1 (0 where that is not known).
+    pub const METHOD: u32 = 1;
+    /// A place in native code: index of the module, bytes from where it is loaded.
+    pub const NATIVE: u32 = 2;
+    /// No frame, and without a caller: there were more frames than were kept.
+    pub const CUT: u32 = 3;
+    /// Frames of a stack at most: readers follow no further.
+    pub const DEEPEST: usize = 4096;
 }
 
 /// Function indices with a fixed meaning; ordinary functions start at [`function::FIRST`].

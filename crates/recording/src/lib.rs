@@ -5,6 +5,7 @@
 //! - [`reader`] turns what was written into the [`model`], whatever state it is in.
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
+//! - [`upgrade`] reads what earlier versions recorded otherwise.
 //! - [`refusal`] is what an agent leaves that could not do its work.
 
 pub mod events;
@@ -17,6 +18,7 @@ pub mod reader;
 pub mod refusal;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod upgrade;
 mod varint;
 pub mod writer;
 

@@ -79,10 +79,10 @@ fn told(recording: &Recording) -> String {
 fn a_packed_file_cut_anywhere_gives_what_stood_before() {
     let bytes = packed(&small());
     let whole = small();
-    let mut before = [0; 4];
+    let mut before = [0; 5];
     for end in 0..bytes.len() {
         let Some(read) = read_packed(&bytes[..end]) else {
-            assert!(before == [0; 4] && end < 300, "refused at {end}");
+            assert!(before == [0; 5] && end < 300, "refused at {end}");
             continue;
         };
         assert!(!read.problems.is_empty(), "a cut at {end} went unnoticed");
@@ -95,12 +95,13 @@ fn a_packed_file_cut_anywhere_gives_what_stood_before() {
     assert!(before.iter().all(|&amount| amount > 0), "{before:?}");
 }
 
-/// How much there is of a recording: functions, costs of hooks, bytes of events, nodes.
-fn amounts(recording: &Recording) -> [usize; 4] {
-    let Some(process) = recording.processes.first() else { return [0; 4] };
+/// How much there is of a recording: functions, costs of hooks, bytes of events, nodes of trees, nodes of stacks.
+fn amounts(recording: &Recording) -> [usize; 5] {
+    let Some(process) = recording.processes.first() else { return [0; 5] };
     let costs = process.calls.as_ref().map_or(0, |calls| calls.pair_costs.len());
     let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
-    [process.functions.len(), costs, chunks.map(|chunk| chunk.bytes.load().len()).sum(), load_all(recording)]
+    let events = chunks.map(|chunk| chunk.bytes.load().len()).sum();
+    [process.functions.len(), costs, events, load_all(recording), process.stacks.len()]
 }
 
 #[test]

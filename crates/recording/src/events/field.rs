@@ -35,10 +35,13 @@ impl Tag {
     pub const CALL: Self = Self(14);
     /// An exception's HResult property.
     pub const EXCEPTION_CODE: Self = Self(15);
-    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK).
+    /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK): in recordings made before
+    /// there was a stack table.
     pub const STACK: Self = Self(16);
     /// Which frame of the stack, from 0 for the innermost.
     pub const POSITION: Self = Self(17);
+    /// The number of a stack in the stack table of the process.
+    pub const STACK_NODE: Self = Self(18);
     /// Why, in words.
     pub const REASON: Self = Self(64);
     /// A name.

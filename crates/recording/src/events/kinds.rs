@@ -217,8 +217,8 @@ kinds! {
 impl Kind {
     /// What a dictionary entry is stored as: the name of something that events refer to.
     pub const NAME: Self = Self(200);
-    /// A stack at which exceptions are thrown: its number, then its frames. It stands before the first throw that
-    /// names it, on any thread.
+    /// A stack at which exceptions are thrown: its number, then its frames. Stands before the first throw that names it, on
+    /// any thread; in recordings made before there was a stack table.
     pub const EXCEPTION_STACK: Self = Self(201);
     /// The arguments of a call on the stack of the next throw on the thread: its place in the stack, its function,
     /// and the values, which the dictionary of types explains.

@@ -7,6 +7,7 @@ mod event_bytes;
 mod process;
 mod remarks;
 mod run;
+mod stacks;
 mod tree;
 
 pub(crate) use event_bytes::ByteSource;
@@ -17,4 +18,6 @@ pub use process::{
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Exit, Recording, Run};
+pub(crate) use stacks::StackNode;
+pub use stacks::{StackFrame, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

@@ -1,8 +1,9 @@
 //! One profiled process: its dictionaries and its threads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{EventBytes, Exit, Loss, Remark, RemarkKind, TreeSource};
+use super::{EventBytes, Exit, Loss, Remark, RemarkKind, Stacks, TreeSource};
 
 /// One .NET process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,8 @@ pub struct Process {
     pub ticks: TickClock,
     /// Raw event chunks of other instruments, by instrument name.
     pub events: Vec<EventArena>,
+    /// The call stacks that records of instruments refer to by number.
+    pub stacks: Arc<Stacks>,
 }
 
 /// The time stamp counter of a process.

@@ -13,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod numbers;
 mod process;
 mod segment;
+mod stacks;
 mod state;
 mod threads;
 

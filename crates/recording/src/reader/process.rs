@@ -1,14 +1,15 @@
 //! One process's folder.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
 use super::segment::SegmentBytes;
 use super::state::{self, Clocks};
-use super::{events, threads};
+use super::{events, stacks, threads};
 use crate::layout::{block, kind};
-use crate::model::{Clock, Problem, Process, TickClock};
+use crate::model::{Clock, Problem, Process, Stacks, TickClock};
 
 /// A process with the absolute times that place it within the run.
 pub(super) struct ReadProcess {
@@ -62,7 +63,22 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         calls.cpu_measured = process.threads.iter().any(|thread| thread.cpu_ns.is_some());
     }
     process.events = events::read(folder, &place, process.threads.len(), clocks.ended, problems);
+    // Behind the events, so that a program that goes on has stored what they refer to.
+    process.stacks = Arc::new(read_stacks(folder, &place, problems));
     Some(read)
+}
+
+/// The stack table, if there is one.
+fn read_stacks(folder: &Path, place: &str, problems: &mut Vec<Problem>) -> Stacks {
+    const FILE: &str = "stacks.seg";
+    if !folder.join(FILE).exists() {
+        return Stacks::default();
+    }
+    let inside = format!("{place}/");
+    let bytes = SegmentBytes::open(folder, FILE, kind::STACKS, &inside, problems);
+    let (stacks, problem) = stacks::read(&bytes.unwrap_or_else(SegmentBytes::empty));
+    problems.extend(problem.map(|what| Problem { place: format!("{inside}{FILE}"), what }));
+    stacks
 }
 
 /// What the trees of the process's threads are decoded from.

@@ -110,10 +110,15 @@ pub fn event_records(bytes: &[u8]) {
     }
 }
 
-/// Loads all events and trees. How many nodes these have.
+/// Loads all events, stacks and trees. How many nodes trees have.
 pub fn load_all(recording: &Recording) -> usize {
     let chunks = recording.processes.iter().flat_map(|process| &process.events).flat_map(|arena| &arena.chunks);
     chunks.for_each(|chunk| drop(std::hint::black_box(chunk.bytes.load())));
+    for process in &recording.processes {
+        for number in 0..=process.stacks.len() as u32 {
+            std::hint::black_box((process.stacks.frames(number).count(), process.stacks.is_cut(number)));
+        }
+    }
     let threads = recording.processes.iter().flat_map(|process| &process.threads);
     threads.map(|thread| thread.tree.load().len()).sum()
 }
@@ -141,7 +146,7 @@ impl Drop for Scratch {
 }
 
 /// The files of a directory that can be fuzzed, by number.
-const FILES: [(&str, u32); 11] = [
+const FILES: [(&str, u32); 12] = [
     ("run.log", kind::LOG),
     ("p7-1/process.log", kind::LOG),
     ("p7-1/state.seg", kind::STATE),
@@ -153,6 +158,7 @@ const FILES: [(&str, u32); 11] = [
     ("p7-1/events-flow-types.seg", kind::EVENTS),
     ("p7-1/events-events.seg", kind::EVENTS),
     ("p7-1/events-exceptions.seg", kind::EVENTS),
+    ("p7-1/stacks.seg", kind::STACKS),
 ];
 
 /// A recording directory of one process as bytes for [`open_directory`]: per file a byte with its number,

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::events::{Encoder, Kind, Tag, Thing};
 use crate::layout::{chunk, flow, function, instrument, value};
+use crate::model::StackFrame;
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -26,6 +27,19 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
                 return Err(io::Error::other(format!("{} bytes of {instrument} are too many", bytes.len())));
             }
         }
+    }
+    Ok(())
+}
+
+/// Writes a stack table: stacks that share frames, one of native code and one that was cut.
+pub(super) fn write_stacks(writer: &ProcessWriter) -> io::Result<()> {
+    let table = writer.create_stacks()?;
+    let method =
+        |number: u32| StackFrame::Method { function: function::FIRST + number % 3, il_offset: number.checked_sub(2) };
+    for depth in 1..20 {
+        let mut frames: Vec<_> = (0..depth).map(method).collect();
+        frames.insert(0, StackFrame::Native { module: 1, offset: depth });
+        table.intern(&frames, depth % 5 == 0).ok_or(io::ErrorKind::OutOfMemory)?;
     }
     Ok(())
 }

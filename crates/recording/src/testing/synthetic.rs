@@ -56,6 +56,7 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     program.run(shape.tree_bytes);
     program.store(&writer)?;
     super::instruments::write_events(&writer)?;
+    super::instruments::write_stacks(&writer)?;
     writer.state().alive(monotonic_ns(), 1 << 40, 5);
     writer.state().ended();
     run.ended(7, Exit::Code(0));

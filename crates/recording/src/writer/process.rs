@@ -167,6 +167,14 @@ impl ProcessWriter {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
 
+    /// Makes the stack table.
+    ///
+    /// # Errors
+    /// Those of making the file: there is one per process.
+    pub fn create_stacks(&self) -> io::Result<super::StackTable> {
+        super::StackTable::create(&self.folder.join("stacks.seg"))
+    }
+
     /// Makes the table of sampled times.
     ///
     /// # Errors

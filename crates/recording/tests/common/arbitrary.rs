@@ -1,9 +1,12 @@
 //! Arbitrary recordings.
 
+use std::sync::Arc;
+
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
     FunctionKind, HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT,
-    Recording, Remark, RemarkKind, Run, SourceKind, Thread, ThreadRole, TickClock, TreeSource,
+    Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock,
+    TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -46,12 +49,13 @@ prop_compose! {
         cpu_ns: Option<u64>, exit in exit(), complete: bool, calls in option::of(calls()),
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
         losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
-        ticks in (any::<u64>(), cost()), matched_patterns in vec(text(), 0..3),
+        ticks in (any::<u64>(), cost()), stacks in stacks(), matched_patterns in vec(text(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
             complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns,
+            stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
     }
@@ -140,6 +144,22 @@ prop_compose! {
     fn event()(thread: u32, sequence: u64, bytes in vec(any::<u8>(), 0..200)) -> EventChunk {
         EventChunk { thread, sequence, bytes: bytes.into() }
     }
+}
+
+fn frame() -> impl Strategy<Value = StackFrame> {
+    let method = (0..5_u32, option::of(0..u32::MAX));
+    prop_oneof![
+        4 => method.prop_map(|(function, il_offset)| StackFrame::Method { function, il_offset }),
+        1 => any::<(u32, u32)>().prop_map(|(module, offset)| StackFrame::Native { module, offset }),
+    ]
+}
+
+fn stacks() -> impl Strategy<Value = Stacks> {
+    vec((vec(frame(), 0..9), any::<bool>()), 0..12).prop_map(|all| {
+        let mut builder = StacksBuilder::default();
+        all.iter().for_each(|(frames, cut)| _ = builder.stack(frames, *cut));
+        builder.finish()
+    })
 }
 
 fn time() -> impl Strategy<Value = NodeTime> {

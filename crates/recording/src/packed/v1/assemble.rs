@@ -127,10 +127,20 @@ impl Assembly {
             kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
+            kind::STACKS => return self.take_stacks(section, content),
             // A later clrscope's.
             _ => return Ok(()),
         }
         if log.was_cut() { Err("ends in the middle of a record".to_owned()) } else { Ok(()) }
+    }
+
+    fn take_stacks(&mut self, section: &Section, content: &[u8]) -> Result<(), String> {
+        let wrong = Arc::make_mut(&mut self.parts(section).process.stacks).add(section.head.item, content)?;
+        if wrong > 0 {
+            let what = format!("has {wrong} frames with callers that can't be; their stacks end there");
+            self.problem(&place(section), what);
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Recording {
@@ -322,6 +332,7 @@ fn place(section: &Section) -> String {
         kind::MODULES => format!("process {process}, modules from {item}"),
         kind::THREADS => format!("process {process}, threads from {item}"),
         kind::REMARKS => format!("process {process}, remarks from {item}"),
+        kind::STACKS => format!("process {process}, stacks from {item}"),
         kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
         kind::EVENTS => format!("process {process}, events of instrument {item}, chunk {}", head.part),
         kind::PROBLEMS => "problems".to_owned(),

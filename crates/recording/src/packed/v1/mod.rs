@@ -41,8 +41,9 @@
 //! | 8 events | index of the arena | the instrument's bytes; before them, never compressed, `u32` thread, `u64` sequence |
 //! | 9 problems | index of the first | records `PROBLEM` |
 //! | 10 index | | per section: `u64` offset, then its head |
+//! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
 //!
-//! Kinds 1 to 6 and 9 stand before all trees, and those before all events. Sections and records of an
+//! Kinds 1 to 6, 9 and 11 stand before all trees, and those before all events. Sections and records of an
 //! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
 //!
 //! # Records

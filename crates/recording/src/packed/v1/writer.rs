@@ -4,10 +4,13 @@ use std::io::{self, Write};
 
 use super::section::{EVENTS_PREFIX, Head, LAST_PART, kind, pack};
 use super::{MAGIC, TRAILER_MAGIC, checksum::checksum, records, tree};
-use crate::model::{CallTree, Process, Recording};
+use crate::layout::stack;
+use crate::model::{CallTree, Process, Recording, StackNode, Stacks};
 
 /// Dictionary sections hold about this many bytes, so that damage costs little.
 const DICTIONARY_BYTES: usize = 256 << 10;
+/// Nodes of the stack table in a section, for the same reason.
+const STACK_NODES: usize = DICTIONARY_BYTES / stack::BYTES;
 
 /// How far writing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,7 +128,18 @@ impl Writer<'_> {
         self.table(Head { kind: kind::MODULES, ..head }, &process.modules, records::put_module)?;
         self.table(Head { kind: kind::FUNCTIONS, ..head }, &process.functions, records::put_function)?;
         self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put_thread)?;
-        self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put_remark)
+        self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put_remark)?;
+        self.stacks(Head { kind: kind::STACKS, ..head }, &process.stacks)
+    }
+
+    fn stacks(&mut self, head: Head, stacks: &Stacks) -> io::Result<()> {
+        for (first, nodes) in stacks.parts() {
+            for (item, nodes) in (first..).step_by(STACK_NODES).zip(nodes.chunks(STACK_NODES)) {
+                let content: Vec<u8> = nodes.iter().flat_map(StackNode::words).flat_map(u32::to_le_bytes).collect();
+                self.section(Head { item, count: nodes.len() as u32, ..head }, &content)?;
+            }
+        }
+        Ok(())
     }
 
     fn tree(&mut self, process: u32, item: u32, tree: &CallTree) -> io::Result<()> {

@@ -1,0 +1,288 @@
+//! The stack table of a process: call stacks as chains of nodes, each shared by all stacks that begin alike.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::layout::{stack, u32_at};
+
+/// A frame of a call stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StackFrame {
+    /// A method.
+    Method {
+        /// Index into [`Process::functions`](super::Process::functions).
+        function: u32,
+        /// Where in its IL, if the runtime could tell.
+        il_offset: Option<u32>,
+    },
+    /// A place in native code.
+    Native {
+        /// Index into [`Process::modules`](super::Process::modules): the library.
+        module: u32,
+        /// Bytes from where the library is loaded.
+        offset: u32,
+    },
+    /// A frame that is lost, or that a later clrscope has recorded.
+    Unknown,
+}
+
+/// A node as it is stored; see [`layout::stack`](crate::layout::stack).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct StackNode {
+    /// Always smaller than the node's own number.
+    pub(crate) parent: u32,
+    kind: u32,
+    subject: u32,
+    offset: u32,
+}
+
+impl StackNode {
+    /// The node of `frame`, called by `parent`.
+    pub(crate) fn new(parent: u32, frame: StackFrame) -> Self {
+        let (kind, subject, offset) = match frame {
+            StackFrame::Method { function, il_offset } => {
+                (stack::METHOD, function, il_offset.and_then(|offset| offset.checked_add(1)).unwrap_or(0))
+            }
+            StackFrame::Native { module, offset } => (stack::NATIVE, module, offset),
+            StackFrame::Unknown => (0, 0, 0),
+        };
+        Self { parent, kind, subject, offset }
+    }
+
+    /// The node beyond which there are frames that were not kept.
+    pub(crate) const CUT: Self = Self { parent: 0, kind: stack::CUT, subject: 0, offset: 0 };
+
+    fn is_cut(&self) -> bool {
+        self.kind == stack::CUT
+    }
+
+    fn frame(&self) -> StackFrame {
+        match self.kind {
+            stack::METHOD => StackFrame::Method { function: self.subject, il_offset: self.offset.checked_sub(1) },
+            stack::NATIVE => StackFrame::Native { module: self.subject, offset: self.offset },
+            _ => StackFrame::Unknown,
+        }
+    }
+
+    /// The four numbers in the order in which they are stored.
+    pub(crate) fn words(&self) -> [u32; 4] {
+        [self.parent, self.kind, self.subject, self.offset]
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        Self {
+            parent: u32_at(bytes, stack::PARENT),
+            kind: u32_at(bytes, stack::KIND),
+            subject: u32_at(bytes, stack::SUBJECT),
+            offset: u32_at(bytes, stack::OFFSET),
+        }
+    }
+}
+
+/// Nodes with consecutive numbers.
+#[derive(Clone)]
+struct Part {
+    first: u32,
+    nodes: Vec<StackNode>,
+}
+
+/// The stack table. A stack is named by the number of its innermost frame's node, from 1; 0 is no stack.
+///
+/// Whatever a recording claims, a walk ends: parents have smaller numbers, and no stack has more than
+/// [`DEEPEST`](Self::DEEPEST) frames.
+#[derive(Clone, Default)]
+pub struct Stacks {
+    /// In ascending order. There are gaps between them where a recording is damaged.
+    parts: Vec<Part>,
+}
+
+impl Stacks {
+    /// Frames of a stack at most.
+    pub const DEEPEST: usize = stack::DEEPEST;
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.nodes.len()).sum()
+    }
+
+    /// Whether there are no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The frames of the stack with this number, innermost first; none for a number that is no stack's.
+    pub fn frames(&self, number: u32) -> impl Iterator<Item = StackFrame> {
+        self.nodes_of(number).filter(|node| !node.is_cut()).map(|node| node.frame()).take(Self::DEEPEST)
+    }
+
+    /// Whether the stack had more frames than were kept.
+    #[must_use]
+    pub fn is_cut(&self, number: u32) -> bool {
+        self.nodes_of(number).take(Self::DEEPEST + 1).any(|node| node.is_cut())
+    }
+
+    /// The number of the stack of its caller: the same frames but the innermost. `None` for the outermost frame.
+    #[must_use]
+    pub fn caller(&self, number: u32) -> Option<u32> {
+        let parent = self.node(number)?.parent;
+        self.node(parent).filter(|node| !node.is_cut()).map(|_| parent)
+    }
+
+    fn nodes_of(&self, number: u32) -> impl Iterator<Item = &StackNode> {
+        std::iter::successors(self.node(number), |node| self.node(node.parent))
+    }
+
+    fn node(&self, number: u32) -> Option<&StackNode> {
+        let after = self.parts.partition_point(|part| part.first <= number);
+        let part = self.parts.get(after.checked_sub(1)?)?;
+        part.nodes.get((number - part.first) as usize)
+    }
+
+    /// The nodes with the number of the first, as they lie together.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, &[StackNode])> {
+        self.parts.iter().map(|part| (part.first, part.nodes.as_slice()))
+    }
+
+    /// Adds the nodes that are stored in `bytes`, the first of which has the number `first`. How many of them named a
+    /// caller that can't be; they have none.
+    ///
+    /// # Errors
+    /// When there are nodes with these numbers already, or there can't be such numbers.
+    pub(crate) fn add(&mut self, first: u32, bytes: &[u8]) -> Result<usize, &'static str> {
+        let nodes = bytes.len() / stack::BYTES;
+        let end = u32::try_from(nodes).ok().and_then(|nodes| first.checked_add(nodes));
+        if first == 0 || end.is_none() || self.parts.last().is_some_and(|last| !last.ends_before(first)) {
+            return Err("claims numbers of stacks that can't be its own");
+        }
+        let (mut read, mut wrong) = (Vec::with_capacity(nodes), 0);
+        for (number, stored) in (first..).zip(bytes.chunks_exact(stack::BYTES)) {
+            let mut node = StackNode::read(stored);
+            if node.parent >= number {
+                node.parent = 0;
+                wrong += 1;
+            }
+            read.push(node);
+        }
+        if !read.is_empty() {
+            self.parts.push(Part { first, nodes: read });
+        }
+        Ok(wrong)
+    }
+}
+
+impl Part {
+    fn ends_before(&self, number: u32) -> bool {
+        self.nodes.len() as u64 + u64::from(self.first) <= u64::from(number)
+    }
+}
+
+impl fmt::Debug for Stacks {
+    /// All nodes with their numbers, however they lie together.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.parts().flat_map(|(first, nodes)| (first..).zip(nodes));
+        f.debug_map().entries(nodes.map(|(number, node)| (number, node.words()))).finish()
+    }
+}
+
+/// Makes a stack table in memory.
+#[derive(Debug, Default)]
+pub struct StacksBuilder {
+    nodes: Vec<StackNode>,
+    numbers: HashMap<StackNode, u32>,
+}
+
+impl StacksBuilder {
+    /// The number of the stack with these frames, innermost first, 0 for none. Of more than [`Stacks::DEEPEST`] the
+    /// innermost are kept. `cut` says that there were more.
+    pub fn stack(&mut self, frames: &[StackFrame], cut: bool) -> u32 {
+        let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
+        let root = if cut || kept.len() < frames.len() { self.child(StackNode::CUT) } else { 0 };
+        kept.iter().rev().fold(root, |parent, &frame| self.child(StackNode::new(parent, frame)))
+    }
+
+    fn child(&mut self, node: StackNode) -> u32 {
+        *self.numbers.entry(node).or_insert_with(|| {
+            self.nodes.push(node);
+            self.nodes.len() as u32
+        })
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn finish(self) -> Stacks {
+        let part = Part { first: 1, nodes: self.nodes };
+        Stacks { parts: if part.nodes.is_empty() { Vec::new() } else { vec![part] } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(function: u32) -> StackFrame {
+        StackFrame::Method { function, il_offset: Some(function + 1) }
+    }
+
+    fn bytes(nodes: &[[u32; 4]]) -> Vec<u8> {
+        nodes.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn stacks_that_begin_alike_share_their_nodes() {
+        let mut builder = StacksBuilder::default();
+        let native = StackFrame::Native { module: 3, offset: 0x1234 };
+        let unplaced = StackFrame::Method { function: 9, il_offset: None };
+        let deep = builder.stack(&[method(4), native, unplaced], false);
+        let shallow = builder.stack(&[native, unplaced], false);
+        let cut = builder.stack(&[native, unplaced], true);
+        assert_eq!(builder.stack(&[method(4), native, unplaced], false), deep);
+        assert_eq!((builder.stack(&[], false), builder.stack(&[], true) > 0), (0, true));
+        let stacks = builder.finish();
+        assert_eq!(stacks.len(), 3 + 3);
+        assert_eq!(stacks.caller(deep), Some(shallow));
+        assert_eq!(stacks.frames(deep).collect::<Vec<_>>(), [method(4), native, unplaced]);
+        assert_eq!(stacks.frames(cut).collect::<Vec<_>>(), [native, unplaced]);
+        assert_eq!([deep, shallow, cut].map(|number| stacks.is_cut(number)), [false, false, true]);
+        let outermost = stacks.caller(cut).expect("a caller");
+        assert_eq!((stacks.frames(outermost).count(), stacks.caller(outermost)), (1, None), "a cut is no caller");
+        assert_eq!((stacks.frames(0).count(), stacks.frames(99).count(), stacks.is_cut(99)), (0, 0, false));
+    }
+
+    #[test]
+    fn a_stack_deeper_than_any_may_be_is_cut() {
+        let frames: Vec<_> = (0..Stacks::DEEPEST as u32 + 7).map(method).collect();
+        let mut builder = StacksBuilder::default();
+        let number = builder.stack(&frames, false);
+        let stacks = builder.finish();
+        assert_eq!(stacks.frames(number).collect::<Vec<_>>(), frames[..Stacks::DEEPEST]);
+        assert!(stacks.is_cut(number));
+    }
+
+    #[test]
+    fn parents_that_can_not_be_are_none_and_walks_end() {
+        let mut stacks = Stacks::default();
+        let chain: Vec<_> = (1..=10_000).map(|number| [number - 1, stack::METHOD, number, 0]).collect();
+        assert_eq!(stacks.add(1, &bytes(&chain)), Ok(0));
+        assert_eq!((stacks.frames(10_000).count(), stacks.is_cut(10_000)), (Stacks::DEEPEST, false));
+        let odd = [[10_001, stack::METHOD, 1, 0], [u32::MAX, stack::METHOD, 2, 0], [10_001, 77, 3, 0]];
+        assert_eq!(stacks.add(10_001, &bytes(&odd)), Ok(2));
+        let unplaced = |function| StackFrame::Method { function, il_offset: None };
+        assert_eq!(stacks.frames(10_002).collect::<Vec<_>>(), [unplaced(2)]);
+        assert_eq!(stacks.frames(10_003).collect::<Vec<_>>(), [StackFrame::Unknown, unplaced(1)]);
+    }
+
+    #[test]
+    fn what_is_missing_between_parts_is_no_frame_and_no_number_is_taken_twice() {
+        let mut stacks = Stacks::default();
+        let node = |parent| bytes(&[[parent, stack::METHOD, parent + 1, 0]]);
+        assert_eq!(stacks.add(5, &node(2)), Ok(0));
+        assert_eq!(stacks.add(9, &node(5)), Ok(0));
+        assert_eq!((stacks.frames(9).count(), stacks.frames(5).count(), stacks.frames(7).count()), (2, 1, 0));
+        assert!(stacks.add(9, &node(1)).is_err() && stacks.add(3, &node(1)).is_err());
+        assert!(stacks.add(0, &node(0)).is_err() && stacks.add(u32::MAX, &[0; 2 * stack::BYTES]).is_err());
+        assert_eq!((stacks.len(), format!("{stacks:?}")), (2, "{5: [2, 1, 3, 0], 9: [5, 1, 6, 0]}".to_owned()));
+    }
+}

@@ -1,0 +1,71 @@
+//! What earlier versions recorded otherwise, in the form of today.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::events::{Kind, Record, Records, Tag, Value};
+use crate::model::{EventArena, Process, StackFrame, Stacks, StacksBuilder};
+
+/// The stacks that records of `exceptions` refer to.
+///
+/// They are in the [stack table](Process::stacks) of the process. Recordings made before there was one have each stack
+/// in a record [`Kind::EXCEPTION_STACK`] instead; those become a table here.
+#[derive(Debug, Clone)]
+pub struct ExceptionStacks {
+    stacks: Arc<Stacks>,
+    /// Where records hold the stacks: their numbers in the table by those in the records.
+    numbers: HashMap<u64, u32>,
+}
+
+impl ExceptionStacks {
+    /// Those of the records in `arena`, which is one of `process`.
+    #[must_use]
+    pub fn read(process: &Process, arena: &EventArena) -> Self {
+        let mut found = Self { stacks: Arc::clone(&process.stacks), numbers: HashMap::new() };
+        if !process.stacks.is_empty() {
+            return found;
+        }
+        let mut builder = StacksBuilder::default();
+        let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
+        for record in records.filter(|record| record.kind == Kind::EXCEPTION_STACK) {
+            if let Some(number) = record.number(Tag::STACK) {
+                let stack = builder.stack(&frames(&record), record.number(Tag::FRAMES_CUT).is_some());
+                found.numbers.insert(number, stack);
+            }
+        }
+        found.stacks = Arc::new(builder.finish());
+        found
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Stacks> {
+        &self.stacks
+    }
+
+    /// The number in the table of the stack that a record names, 0 for none.
+    #[must_use]
+    pub fn of(&self, record: &Record<'_>) -> u32 {
+        let in_table = record.number(Tag::STACK_NODE).and_then(|number| u32::try_from(number).ok());
+        let in_records = || self.numbers.get(&record.number(Tag::STACK)?).copied();
+        in_table.or_else(in_records).unwrap_or(0)
+    }
+}
+
+fn frames(record: &Record<'_>) -> Vec<StackFrame> {
+    let mut frames = Vec::new();
+    for field in record.fields() {
+        match (field.tag, field.value) {
+            (Tag::FRAME, Value::Thing(thing)) => {
+                frames.push(StackFrame::Method { function: thing.index, il_offset: None });
+            }
+            (Tag::IL_OFFSET, Value::Number(offset)) => {
+                if let Some(StackFrame::Method { il_offset, .. }) = frames.last_mut() {
+                    *il_offset = u32::try_from(offset).ok();
+                }
+            }
+            _ => {}
+        }
+    }
+    frames
+}

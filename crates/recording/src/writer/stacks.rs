@@ -1,0 +1,155 @@
+//! The stack table: each call stack is stored once, and named by a number from then on.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::fields::Fields;
+use super::growing::{AHEAD_LEAST, Growing};
+use super::mapping::{CommitError, Segment};
+use crate::layout::{kind, stack};
+use crate::model::{StackFrame, StackNode, Stacks};
+
+/// Address space for nodes: 16 million of them.
+const CAPACITY: usize = 256 << 20;
+/// Slots of the index at the beginning. A power of two.
+const FIRST_SLOTS: usize = 1 << 10;
+
+/// The table of a process, shared by all instruments that record stacks.
+///
+/// Its nodes are mapped and appended in order, so what was stored survives the process and can be read meanwhile. Nodes
+/// are found again by an index in private memory, behind a lock that is held for memory accesses only. The index grows,
+/// so none of this is for hooks.
+#[derive(Debug)]
+pub struct StackTable {
+    space: Growing,
+    index: Mutex<Index>,
+}
+
+/// Open addressing by what a node says.
+#[derive(Debug)]
+struct Index {
+    /// Numbers of nodes, 0 for a free slot. A power of two in size.
+    slots: Vec<u32>,
+    used: usize,
+}
+
+impl StackTable {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// Those of [`Segment::create`].
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let segment = Segment::create(path, kind::STACKS, CAPACITY, AHEAD_LEAST)?;
+        // Number 0 is no stack.
+        let space = Growing::new(segment, CAPACITY, stack::BYTES);
+        Ok(Self { space, index: Mutex::new(Index { slots: vec![0; FIRST_SLOTS], used: 0 }) })
+    }
+
+    /// The mapped file.
+    #[must_use]
+    pub fn segment(&self) -> &Segment {
+        self.space.segment()
+    }
+
+    /// Whether the limit is reached, so that waiting for more is useless.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.space.used() + stack::BYTES > self.space.limit()
+    }
+
+    /// Whether the disk refused the last request for space.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.space.is_refused()
+    }
+
+    /// Backs space ahead of need. Blocks: for the helper thread.
+    ///
+    /// # Errors
+    /// When the disk refused; the next call tries again.
+    pub fn keep_ahead(&self) -> Result<(), CommitError> {
+        self.space.keep_ahead(AHEAD_LEAST)
+    }
+
+    /// The number of the stack with these frames, innermost first; 0 for none. Of more than [`Stacks::DEEPEST`] the
+    /// innermost are kept. `cut` says that there were more. `None` where a new frame finds no backed memory: the caller
+    /// waits and asks again, or counts the loss.
+    #[must_use]
+    pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
+        let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
+        let mut index = self.index();
+        let root = if cut || kept.len() < frames.len() { self.find_or_add(&mut index, StackNode::CUT)? } else { 0 };
+        kept.iter().rev().try_fold(root, |parent, &frame| self.find_or_add(&mut index, StackNode::new(parent, frame)))
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find_or_add(&self, index: &mut Index, node: StackNode) -> Option<u32> {
+        let words = node.words();
+        let mut at = index.start_of(words);
+        while let number @ 1.. = index.slots[at] {
+            if self.words(number) == words {
+                return Some(number);
+            }
+            at = (at + 1) & (index.slots.len() - 1);
+        }
+        let number = self.add(words)?;
+        index.slots[at] = number;
+        index.used += 1;
+        if index.used * 2 > index.slots.len() {
+            index.grow(|number| self.words(number));
+        }
+        Some(number)
+    }
+
+    /// Appends a node. Only with the index locked, so that numbers are written in their order.
+    fn add(&self, [parent, kind, subject, offset]: [u32; 4]) -> Option<u32> {
+        let number = (self.space.take(stack::BYTES)? / stack::BYTES) as u32;
+        let node = self.node(number);
+        node.u32(stack::PARENT).store(parent, Ordering::Relaxed);
+        node.u32(stack::SUBJECT).store(subject, Ordering::Relaxed);
+        node.u32(stack::OFFSET).store(offset, Ordering::Relaxed);
+        // Last, so that a reader finds a whole node or none.
+        node.u32(stack::KIND).store(kind, Ordering::Release);
+        Some(number)
+    }
+
+    fn words(&self, number: u32) -> [u32; 4] {
+        let node = self.node(number);
+        [stack::PARENT, stack::KIND, stack::SUBJECT, stack::OFFSET].map(|at| node.u32(at).load(Ordering::Relaxed))
+    }
+
+    /// The node with this number, which must have been taken from the space.
+    fn node(&self, number: u32) -> Fields<{ stack::BYTES }> {
+        let address = self.segment().content().wrapping_add(number as usize * stack::BYTES);
+        // SAFETY: what was taken is backed and stays mapped for ever, and nodes are multiples of eight bytes.
+        unsafe { Fields::at(address) }
+    }
+}
+
+impl Index {
+    fn start_of(&self, words: [u32; 4]) -> usize {
+        let mut mixed = 0_u64;
+        for word in words {
+            // Fibonacci hashing; the rotation brings the high bits, which are mixed best, down again.
+            mixed = (mixed ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        }
+        mixed as usize & (self.slots.len() - 1)
+    }
+
+    fn grow(&mut self, words: impl Fn(u32) -> [u32; 4]) {
+        let old = std::mem::replace(&mut self.slots, vec![0; 0]);
+        self.slots = vec![0; old.len() * 2];
+        for number in old.into_iter().filter(|&number| number != 0) {
+            let mut at = self.start_of(words(number));
+            while self.slots[at] != 0 {
+                at = (at + 1) & (self.slots.len() - 1);
+            }
+            self.slots[at] = number;
+        }
+    }
+}
