@@ -1,10 +1,9 @@
 //! Runs a program to its end and says what it used; medians and spreads of several runs.
 
+use std::io;
+use std::mem;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 
 /// One finished run.
 pub(crate) struct Measured {
@@ -38,10 +37,19 @@ fn check(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<(), String>
     Err(format!("ended with {status}\n{}{}", String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr)))
 }
 
+/// CPU time in user mode and in the kernel of the children that have ended and were waited for.
 fn children() -> Result<(Duration, Duration), String> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| format!("the children's usage: {error}"))?;
-    let time = |value: nix::sys::time::TimeVal| Duration::from_micros(value.num_microseconds().max(0).unsigned_abs());
-    Ok((time(usage.user_time()), time(usage.system_time())))
+    // SAFETY: `rusage` is plain numbers, of which zeros are valid ones.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: `usage` is a local value of the type that the call fills, borrowed for the call alone.
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) } != 0 {
+        return Err(format!("the children's usage: {}", io::Error::last_os_error()));
+    }
+    Ok((duration(usage.ru_utime), duration(usage.ru_stime)))
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
 }
 
 /// A median with the least and the greatest value.

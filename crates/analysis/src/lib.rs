@@ -64,6 +64,7 @@ pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filt
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
+pub use parallel::with_processors;
 pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};

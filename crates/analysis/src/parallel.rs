@@ -1,31 +1,106 @@
 //! Threads of a recording in parallel, a few at a time: each worker holds one decoded tree.
 
-use std::sync::Mutex;
+use std::cell::Cell;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 
 /// No more trees than this are decoded at once, however many processors there are.
 const MAX_WORKERS: usize = 4;
 
+thread_local! {
+    /// The processors that [`with_processors`] lets its closure use; `None` for all that there are.
+    static PROCESSORS: Cell<Option<NonZero<usize>>> = const { Cell::new(None) };
+}
+
+/// Calls `work`; the analysis that is asked for in `work`, on the calling thread, uses at most `count`
+/// processors. The results are the same for every `count`: invariant 9 of ARCHITECTURE.md.
+pub fn with_processors<T>(count: NonZero<usize>, work: impl FnOnce() -> T) -> T {
+    /// Restores the count of the caller, when `work` panics too.
+    struct Restore(Option<NonZero<usize>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            PROCESSORS.set(self.0);
+        }
+    }
+    let _restore = Restore(PROCESSORS.replace(Some(count)));
+    work()
+}
+
+fn processors() -> usize {
+    let known = PROCESSORS.get().or_else(|| thread::available_parallelism().ok());
+    known.map_or(1, NonZero::get)
+}
+
 /// Calls `step` for every number below `count`, each on some worker's state, and returns the states
 /// in no particular order: what is made of them must not depend on it.
+///
+/// # Panics
+/// When `step` panics on any worker, with what `step` panicked with.
 pub(crate) fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mut S, usize) + Sync) -> Vec<S> {
-    let workers = rayon::current_num_threads().min(MAX_WORKERS).min(count).max(1);
     let next = AtomicUsize::new(0);
-    let states = Mutex::new(Vec::with_capacity(workers));
-    rayon::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|_| {
-                let mut state = new();
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    if at >= count {
-                        break;
-                    }
-                    step(&mut state, at);
-                }
-                states.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(state);
-            });
+    let work = || {
+        let mut state = new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return state;
+            }
+            step(&mut state, at);
         }
-    });
-    states.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    let workers = if count < 2 { 1 } else { processors().min(MAX_WORKERS).min(count) };
+    thread::scope(|scope| {
+        let others: Vec<ScopedJoinHandle<'_, S>> = (1..workers).map(|_| scope.spawn(&work)).collect();
+        let mut states = vec![work()];
+        states.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        states
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    fn on<T>(processors: usize, work: impl FnOnce() -> T) -> T {
+        with_processors(NonZero::new(processors).expect("at least one"), work)
+    }
+
+    #[test]
+    fn every_number_is_handed_out_once_whatever_the_number_of_processors() {
+        for processors in 1..6 {
+            for count in [0, 1, 2, 3, 100] {
+                let states = on(processors, || fold(count, Vec::new, |state: &mut Vec<usize>, at| state.push(at)));
+                assert!(states.len() <= processors.min(MAX_WORKERS).min(count.max(1)), "{processors} {count}");
+                let mut all = states.concat();
+                all.sort_unstable();
+                assert_eq!(all, (0..count).collect::<Vec<_>>(), "{processors} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn workers_work_at_once() {
+        // Each number waits for the other: one worker alone would wait for ever.
+        let both = Barrier::new(2);
+        let states = on(2, || {
+            fold(2, || 0, |state, _| {
+                both.wait();
+                *state += 1;
+            })
+        });
+        assert_eq!(states, [1, 1]);
+    }
+
+    #[test]
+    fn a_panic_of_a_step_is_handed_on_with_its_text() {
+        let panics = || on(3, || fold(3, || (), |_, at| assert_ne!(at, 1, "not this one")));
+        let panic = catch_unwind(panics).expect_err("number 1 panics");
+        assert!(panic.downcast_ref::<String>().expect("a text").contains("not this one"));
+        assert_eq!(PROCESSORS.get(), None, "the count holds no longer than its closure");
+    }
 }

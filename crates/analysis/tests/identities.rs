@@ -1,7 +1,10 @@
 //! What must hold on every row of every recording.
 
+use std::num::NonZero;
+
 use clrscope_analysis::{
     Forest, Query, Times, Totals, TreeNode, TreeOptions, call_graph, functions, modules, summary, threads, tree,
+    with_processors,
 };
 use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
 use clrscope_recording::testing::drawn::recording_with;
@@ -226,8 +229,7 @@ proptest! {
 
     #[test]
     fn the_number_of_processors_changes_nothing(r in any_recording()) {
-        let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("a pool");
-        let text = |n| pool(n).install(|| {
+        let text = |n| with_processors(NonZero::new(n).expect("not zero"), || {
             let rows = functions(&r, &per_thread(false)).expect("rows");
             let mut text = format!("{rows:?}");
             let forest = Forest::open(&r, &Query::default()).expect("a forest");
