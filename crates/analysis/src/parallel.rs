@@ -88,10 +88,14 @@ mod tests {
         // Each number waits for the other: one worker alone would wait for ever.
         let both = Barrier::new(2);
         let states = on(2, || {
-            fold(2, || 0, |state, _| {
-                both.wait();
-                *state += 1;
-            })
+            fold(
+                2,
+                || 0,
+                |state, _| {
+                    both.wait();
+                    *state += 1;
+                },
+            )
         });
         assert_eq!(states, [1, 1]);
     }
