@@ -7,13 +7,28 @@
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`upgrade`] reads what earlier versions recorded otherwise.
 //! - [`refusal`] is what an agent leaves that could not do its work.
+//!
+//! The feature `reading`, on by default, has the modules `reader`, `packed` and `pack`. What only writes recordings
+//! does without: it is loaded into programs of others, and builds without a compressor.
+#![cfg_attr(
+    not(feature = "reading"),
+    allow(
+        dead_code,
+        unused_imports,
+        rustdoc::broken_intra_doc_links,
+        reason = "what the reader shares with the writer stands in common modules"
+    )
+)]
 
 pub mod events;
 pub mod layout;
 pub mod model;
+#[cfg(feature = "reading")]
 pub mod pack;
+#[cfg(feature = "reading")]
 pub mod packed;
 pub mod payload;
+#[cfg(feature = "reading")]
 pub mod reader;
 pub mod refusal;
 #[cfg(feature = "testing")]
@@ -22,9 +37,10 @@ pub mod upgrade;
 mod varint;
 pub mod writer;
 
+#[cfg(feature = "reading")]
 pub use reader::{OpenError, open};
 
 /// So that the README's example is compiled.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "reading"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
