@@ -176,6 +176,11 @@ impl Callbacks for Agent {
         }
     }
 
+    fn module_unload_started(&self, module: ModuleId) {
+        self.tell(|observer| observer.module_unload_started(module));
+        self.tell_types(|types| types.module_unloads(module));
+    }
+
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
         self.tell(|observer| observer.module_unload_finished(module, status.clone()));
         if let Some(running) = self.running() {
@@ -348,7 +353,6 @@ impl Callbacks for Agent {
         assembly_unload_finished(assembly: AssemblyId, status: Result<()>);
         module_load_started(module: ModuleId);
         module_load_finished(module: ModuleId, status: Result<()>);
-        module_unload_started(module: ModuleId);
         module_in_memory_symbols_updated(module: ModuleId);
         class_load_started(class: ClassId);
         class_unload_started(class: ClassId);

@@ -58,11 +58,13 @@ pub enum LossReason {
     OddCallback = 17,
     /// The agent in a process could not do its work and stepped aside; a remark says why.
     ProcessRefused = 18,
+    /// The values of a call were left out: they were not where the agent looks for them.
+    ValuesUnread = 19,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -82,6 +84,7 @@ impl LossReason {
         Self::EventDropped,
         Self::OddCallback,
         Self::ProcessRefused,
+        Self::ValuesUnread,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -107,6 +110,7 @@ impl LossReason {
             Self::EventDropped => "event_dropped",
             Self::OddCallback => "odd_callback",
             Self::ProcessRefused => "process_refused",
+            Self::ValuesUnread => "values_unread",
         }
     }
 
@@ -133,6 +137,7 @@ impl LossReason {
             Self::EventDropped => "events found no place",
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",
+            Self::ValuesUnread => "values of calls were left out, as they were not where they were looked for",
         }
     }
 

@@ -40,6 +40,7 @@ use crate::services::il;
 use crate::services::values::costly::TellCostly;
 use crate::services::values::plans;
 use crate::services::values::types::Types;
+use crate::services::values::unread::TellUnread;
 
 pub(crate) use options::Options;
 use places::Places;
@@ -210,7 +211,12 @@ impl Instrument for Exceptions {
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let tell_costly = TellCostly::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
-        vec![self.log.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)]
+        let mut tasks: Vec<Box<dyn Task>> =
+            vec![self.log.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)];
+        if self.types.is_some() {
+            tasks.push(Box::new(TellUnread::new(self.writer)));
+        }
+        tasks
     }
 
     fn detach_in_child(&self) {

@@ -5,11 +5,12 @@
 //! there was no collection: where there was one, what became of it is not known. The memory may also be none
 //! of the runtime's, and gone, so it is copied by the system, which refuses where nothing is.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::services::memory::FixedVec;
 use crate::services::values::completion::Awaited;
+use crate::services::values::memory::{At, Ground, Memory};
 use crate::services::values::plans::plan_of;
 
 /// Addresses of a call at most.
@@ -140,52 +141,15 @@ impl Recalled {
     pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
         let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;
         // Callers' frames lie above; nothing of this thread's can lie further away than its stack is large.
-        let on_stack = address >= self.sp && address - self.sp < stack_above(self.sp);
-        if on_stack {
-            // SAFETY: in a frame of a caller, which is alive.
-            let there = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), copy.len()) };
-            copy.copy_from_slice(there);
-            return Some(());
-        }
-        (!self.has_moved && copy_from(address, copy)).then_some(())
+        let at = At::somewhere(address, copy.len());
+        let is_of_caller = at.ground() == Ground::Held && address >= self.sp;
+        (is_of_caller || !self.has_moved).then(|| Memory::new().copy(at, copy))?.then_some(())
     }
-}
-
-/// Copies memory that may not be there; whether it was.
-fn copy_from(address: usize, copy: &mut [u8]) -> bool {
-    let local = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: copy.len() };
-    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(address), iov_len: copy.len() };
-    // SAFETY: writes into `copy` only; the other address is checked by the system.
-    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    usize::try_from(copied) == Ok(copy.len())
-}
-
-/// Bytes of the calling thread's stack above an address in it.
-fn stack_above(sp: usize) -> usize {
-    thread_local! {
-        static END: Cell<usize> = const { Cell::new(0) };
-    }
-    let end = END.try_with(|end| {
-        if end.get() == 0 {
-            end.set(crate::services::threads::stack_end());
-        }
-        end.get()
-    });
-    end.unwrap_or(0).saturating_sub(sp)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_there_is_not_read() {
-        let there = 0x1234_5678_u64;
-        let mut copy = [0; 8];
-        assert!(copy_from(std::ptr::from_ref(&there).expose_provenance(), &mut copy));
-        assert_eq!(u64::from_ne_bytes(copy), there);
-        assert!(!copy_from(8, &mut copy));
-    }
 
     #[test]
     fn a_call_finds_its_own_and_drops_what_exceptions_left() {

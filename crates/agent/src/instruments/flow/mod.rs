@@ -31,7 +31,7 @@ use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::threads;
 use crate::services::values::types::Types;
-use crate::services::values::{costly::TellCostly, entered, plans};
+use crate::services::values::{costly::TellCostly, entered, plans, unread::TellUnread};
 
 pub(crate) use options::Options;
 use options::{Args, Kept};
@@ -109,7 +109,12 @@ impl Instrument for Flow {
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 };
-        vec![Box::new(keeper), Box::new(TellCostly::new(self.writer, "flow:args", COSTLY_CHUNKS))]
+        let tell_costly = TellCostly::new(self.writer, "flow:args", COSTLY_CHUNKS);
+        let mut tasks: Vec<Box<dyn Task>> = vec![Box::new(keeper), Box::new(tell_costly)];
+        if self.types.is_some() {
+            tasks.push(Box::new(TellUnread::new(self.writer)));
+        }
+        tasks
     }
 
     fn detach_in_child(&self) {

@@ -8,6 +8,7 @@ use super::values::{MOST, here, types_only};
 use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
 use crate::services::values::entered::{Entered, depth};
 use crate::services::values::kinds::{Kind, Task};
+use crate::services::values::memory::{At, Memory};
 use crate::services::values::plan::Place;
 use crate::services::values::read::Writer;
 
@@ -22,31 +23,27 @@ pub(super) fn completed(completion: Completion, sp: usize, registers: &Entered) 
     let Some((ring, record)) = here() else { return };
     ring.append_with(record, flow::RESULT, of, MOST, |buffer| {
         let mut writer = Writer::new(buffer, false);
-        // SAFETY: the completion is that of the function that was just entered, with its registers.
-        unsafe { write(&mut writer, completion, awaited, sp, registers) };
+        write(&mut writer, completion, awaited, sp, registers);
         writer.used()
     });
 }
 
-/// # Safety
-/// The registers must be those of the function that `completion` belongs to.
-unsafe fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &Entered) {
+/// Writes what a call tells; the registers are those of the function that `completion` belongs to.
+fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &Entered) {
     let mut both = [0; 16];
     match completion.outcome {
         Outcome::Exception(place) => {
             let exception = registers.word(place, sp);
-            // SAFETY: an argument of a class type is null or a live object, which begins with the address of its class.
-            let class = unsafe { std::ptr::with_exposed_provenance::<usize>(exception).as_ref() };
-            let state = if class.is_some_and(|class| cancels(*class)) { Task::CANCELED } else { Task::FAULTED };
+            let class = Memory::new().word(At::unknown(exception));
+            let state = if class.is_some_and(cancels) { Task::CANCELED } else { Task::FAULTED };
             writer.task_in_state(awaited, state, false);
         }
         Outcome::Result(result) => {
             let result = result.filter(|(_, kind)| !matches!(kind, Kind::Opaque(0)));
             writer.task_in_state(awaited, Task::COMPLETED, result.is_some());
             let Some((place, kind)) = result else { return };
-            match registers.address(place, sp, &mut both) {
-                // SAFETY: the value lies there.
-                Some(at) => unsafe { writer.value(kind, at, depth()) },
+            match registers.slot(place, kind.size() as usize, sp, &mut both) {
+                Some(at) => writer.value(kind, at, depth()),
                 None => writer.word(value::UNKNOWN),
             }
         }

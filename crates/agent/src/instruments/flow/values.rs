@@ -12,8 +12,10 @@ use crate::instruments::calls;
 use crate::services::threads;
 use crate::services::values::entered::{Entered, depth};
 use crate::services::values::kinds::{Kind, Task};
+use crate::services::values::memory::{At, Ground};
 use crate::services::values::plan::{Place, Plan, Returned};
 use crate::services::values::plans::{plan_of, sample};
+use crate::services::values::proof::RESULT;
 use crate::services::values::read::Writer;
 
 /// The bit of a client identifier that says that the function has a plan.
@@ -146,16 +148,14 @@ fn left(function: u32, sp: usize, registers: &Left) {
     ring.append_with(record, flow::LEAVE | function, sp, MOST, |buffer| {
         let mut writer = Writer::new(buffer, types_only());
         if let Some(plan) = plan {
-            // SAFETY: the plan of the function that returns, with its registers.
-            unsafe { take_results(&mut writer, plan, again, registers) };
+            take_results(&mut writer, plan, again, registers);
         }
         writer.used()
     });
 }
 
-/// # Safety
-/// The plan must be that of the function whose registers these are.
-unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &Left) {
+/// Writes what a call leaves; the plan is that of the function whose registers these are.
+fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &Left) {
     let of_result = usize::from(needs_this(plan));
     for (number, argument) in plan.referenced().enumerate() {
         take_again(writer, argument.kind, again, number + of_result, 0);
@@ -168,25 +168,29 @@ unsafe fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recal
         low
     };
     let mut both = [0; 16];
-    // SAFETY: results lie where the plan says.
-    unsafe {
-        match plan.returned {
-            Returned::Nothing => {}
-            Returned::Memory(kind) => {
-                writer.value(kind, std::ptr::with_exposed_provenance(registers.rax as usize), depth());
-            }
-            Returned::Behind(offset, kind) => take_again(writer, kind, again, 0, offset as usize),
-            Returned::Awaited => take_state(writer, plan, again),
-            Returned::At(Place::Pair(first, second), kind) => {
-                both[..8].copy_from_slice(&half(first));
-                both[8..].copy_from_slice(&half(second));
-                writer.value(kind, both.as_ptr(), depth());
-            }
-            Returned::At(Place::Vector(_), kind) => writer.value(kind, registers.vectors[0].as_ptr(), depth()),
-            Returned::At(Place::General(_), kind) => writer.value(kind, general[0].as_ptr(), depth()),
-            Returned::At(..) => writer.word(value::UNKNOWN),
+    let (from, kind) = match plan.returned {
+        Returned::Nothing => return,
+        Returned::Memory(kind) => {
+            let at = At::somewhere(registers.rax as usize, kind.size() as usize);
+            return writer.value(kind, at, depth());
         }
-    }
+        Returned::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
+        Returned::Awaited => return take_state(writer, plan, again),
+        Returned::At(Place::Pair(first, second), kind) => {
+            both[..8].copy_from_slice(&half(first));
+            both[8..].copy_from_slice(&half(second));
+            (both.as_ptr(), kind)
+        }
+        Returned::At(Place::Vector(_), kind) => (registers.vectors[0].as_ptr(), kind),
+        Returned::At(Place::General(_), kind) => (general[0].as_ptr(), kind),
+        Returned::At(..) => return writer.word(value::UNKNOWN),
+    };
+    // SAFETY: saved registers, or our copy of two.
+    let at = unsafe { At::on(Ground::Held, from) };
+    let is_proved = writer.proves(&plan.proof, RESULT, kind, at);
+    let ground = if is_proved { Ground::Alive } else { Ground::Held };
+    // SAFETY: as above; objects were seen in this place, so what it refers to is alive.
+    writer.value(kind, unsafe { At::on(ground, from) }, depth());
 }
 
 /// Says of an `async` method that it goes on later; if it has ended, its result was noted.
@@ -206,8 +210,8 @@ fn take_again(writer: &mut Writer<'_>, kind: Kind, again: Option<Recalled>, numb
     let bytes = kind.size() as usize;
     let found = again.and_then(|again| again.value(number, offset, copy.get_mut(..bytes)?));
     match found {
-        // SAFETY: a copy of the value; what it refers to is alive.
-        Some(()) => unsafe { writer.value(kind, copy.as_ptr(), depth()) },
+        // SAFETY: our copy.
+        Some(()) => writer.value(kind, unsafe { At::on(Ground::Held, copy.as_ptr()) }, depth()),
         None if types_only() => writer.word(value::HIDDEN),
         None => writer.word(value::UNKNOWN),
     }

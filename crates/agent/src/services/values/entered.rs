@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clrscope_recording::layout::value;
 
 use super::kinds::Kind;
+use super::memory::{At, Ground, Memory};
 use super::plan::{Argument, Passing, Place, Plan};
+use super::proof::{Proof, Verdict, judge};
 use super::read::Writer;
 
 /// Objects are opened this deep.
@@ -40,11 +42,30 @@ impl Entered {
     /// # Safety
     /// The plan must be that of the function whose registers these are, `sp` its caller's stack pointer.
     pub(crate) unsafe fn write(&self, plan: &Plan, sp: usize, buffer: &mut [u8], types_only: bool) -> usize {
-        let mut writer = Writer::new(buffer, types_only);
-        for argument in plan.arguments.iter().filter(|argument| argument.passing != Passing::Out) {
-            // SAFETY: the caller's promise.
-            unsafe { take_argument(&mut writer, argument, sp, self) };
+        if !plan.proof.is_refuted() {
+            let mut writer = Writer::new(buffer, types_only);
+            let mut all = plan.arguments.iter().enumerate().filter(|(_, argument)| argument.passing != Passing::Out);
+            let is_right = all.all(|(number, argument)| {
+                let mut both = [0; 16];
+                let slot = self.slot(argument.place, argument.slot_bytes(), sp, &mut both);
+                // SAFETY: the caller's promise; the slot is this argument's.
+                match unsafe { found(argument, number, slot, &plan.proof, &mut writer) } {
+                    Ok(at) => writer.value(argument.kind, at, depth()),
+                    Err(Missing::Nothing(tag)) => writer.word(tag),
+                    Err(Missing::Wrong) => return false,
+                }
+                true
+            });
+            if is_right {
+                return writer.used();
+            }
+            plan.proof.refute();
         }
+        plan.proof.leave_unread();
+        let mut writer = Writer::new(buffer, types_only);
+        plan.arguments.iter().filter(|argument| argument.passing != Passing::Out).for_each(|_| {
+            writer.word(value::UNKNOWN);
+        });
         writer.used()
     }
 
@@ -66,54 +87,76 @@ impl Entered {
     }
 
     /// Where the value in a place lies; one in two registers is put together in `both`.
-    pub(crate) fn address(&self, place: Place, sp: usize, both: &mut [u8; 16]) -> Option<*const u8> {
-        Some(match place {
-            Place::Unknown => return None,
-            Place::Stack(offset) => std::ptr::with_exposed_provenance(sp + offset as usize),
-            Place::General(number) => self.general(number).cast::<u8>(),
-            Place::Vector(number) => self.vectors[usize::from(number)].as_ptr(),
+    pub(crate) fn slot(&self, place: Place, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
+        let held = |address: *const u8| {
+            // SAFETY: a saved register, or our copy of two.
+            Some(unsafe { At::on(Ground::Held, address) })
+        };
+        match place {
+            Place::Unknown => None,
+            Place::Stack(offset) => Some(At::somewhere(sp + offset as usize, bytes)),
+            Place::General(number) => held(self.general(number).cast()),
+            Place::Vector(number) => held(self.vectors[usize::from(number)].as_ptr()),
             Place::Behind(number, offset) => {
-                // SAFETY: a saved register; what it points to is `this` of the function.
-                let object = unsafe { self.general(number).cast::<*const u8>().read() };
-                object.wrapping_add(offset as usize)
+                let object = self.word(Place::General(number), sp);
+                (object != 0).then(|| At::somewhere(object.wrapping_add(offset as usize), bytes))
             }
             Place::Pair(first, second) => {
                 both[..8].copy_from_slice(&self.half(first));
                 both[8..].copy_from_slice(&self.half(second));
-                both.as_ptr()
+                held(both.as_ptr())
             }
-        })
+        }
     }
 
     /// The word at a place.
     pub(crate) fn word(&self, place: Place, sp: usize) -> usize {
         match place {
-            // SAFETY: a saved register, or an argument on the stack of the call that was just entered.
+            // SAFETY: a saved register.
             Place::General(number) => unsafe { self.general(number).read() as usize },
-            // SAFETY: as above.
-            Place::Stack(offset) => unsafe {
-                std::ptr::with_exposed_provenance::<usize>(sp + offset as usize).read_unaligned()
-            },
+            Place::Stack(offset) => Memory::new().word(At::somewhere(sp + offset as usize, 8)).unwrap_or(0),
             _ => 0,
         }
     }
 }
 
+/// Why there is no value to be read.
+enum Missing {
+    /// This is what is written instead.
+    Nothing(u8),
+    /// The plan is wrong.
+    Wrong,
+}
+
+/// Where an argument's value lies, and on what ground.
+///
 /// # Safety
-/// The argument must belong to the function whose registers these are.
-unsafe fn take_argument(writer: &mut Writer<'_>, argument: &Argument, sp: usize, registers: &Entered) {
-    let mut both = [0; 16];
-    let Some(at) = registers.address(argument.place, sp, &mut both) else { return writer.word(value::UNKNOWN) };
-    // SAFETY: the value, or its address, lies there.
-    unsafe {
-        if argument.passing == Passing::Value || matches!(argument.kind, Kind::Redacted) {
-            return writer.value(argument.kind, at, depth());
-        }
-        let target = at.cast::<*const u8>().read_unaligned();
-        if target.is_null() {
-            writer.word(value::NULL);
-        } else {
-            writer.value(argument.kind, target, depth());
+/// The slot must be that of the argument with this number, in a function that was just entered.
+unsafe fn found(
+    argument: &Argument,
+    number: usize,
+    slot: Option<At>,
+    proof: &Proof,
+    writer: &mut Writer<'_>,
+) -> Result<At, Missing> {
+    if matches!(argument.kind, Kind::Redacted) {
+        return Err(Missing::Nothing(value::REDACTED));
+    }
+    let slot = slot.ok_or(Missing::Nothing(value::UNKNOWN))?;
+    if argument.passing != Passing::Value {
+        return match writer.memory.word(slot) {
+            Some(0) => Err(Missing::Nothing(value::NULL)),
+            Some(target) => Ok(At::somewhere(target, argument.kind.size() as usize)),
+            None => Err(Missing::Nothing(value::UNKNOWN)),
+        };
+    }
+    if !proof.holds(number) {
+        match judge(&mut writer.memory, argument.kind, slot) {
+            Verdict::Right => proof.found(number),
+            Verdict::Wrong if argument.is_reference_in_place() => return Err(Missing::Wrong),
+            Verdict::Open | Verdict::Wrong => return Ok(slot),
         }
     }
+    // SAFETY: an object was seen in this place, so the plan is right: the runtime keeps alive what is there.
+    Ok(unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(slot.address())) })
 }

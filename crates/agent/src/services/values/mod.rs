@@ -12,17 +12,24 @@
 //! | [`costly`] | a word where all of it makes a program slow |
 //! | [`entered`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
+//! | [`memory`] | what is known of memory before it is read |
+//! | [`proof`] | whether a plan has turned out to be right |
+//! | [`unread`] | a word where one has not |
 //!
 //! What is asked of the runtime is asked when a function is compiled or a class loaded. Hooks follow
-//! plans that are ready: they read memory of objects that are alive, within bounds, and nothing else.
+//! plans that are ready: they read memory of objects that are alive, within bounds; whatever else they read may not be
+//! there, and is copied by the system, which says so.
 
 pub(crate) mod completion;
 pub(crate) mod costly;
 pub(crate) mod entered;
 pub(crate) mod kinds;
 mod machine;
+pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod plans;
+pub(crate) mod proof;
 pub(crate) mod read;
 mod tasks;
 pub(crate) mod types;
+pub(crate) mod unread;

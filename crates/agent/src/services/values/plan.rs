@@ -14,6 +14,7 @@ use clrscope_recording::payload::PayloadWriter;
 use super::completion::{Awaited, Completion};
 use super::kinds::{Form, Kind};
 use super::machine::Machine;
+use super::proof::Proof;
 use super::types::{Scope, Types};
 
 /// Where an argument lies.
@@ -52,6 +53,20 @@ pub(crate) struct Argument {
     pub(crate) passing: Passing,
 }
 
+impl Argument {
+    /// Bytes of what lies in its place: the value, or its address.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        if self.passing == Passing::Value { self.kind.size() as usize } else { 8 }
+    }
+
+    /// Whether the place itself holds a reference.
+    pub(crate) fn is_reference_in_place(&self) -> bool {
+        self.passing == Passing::Value
+            && matches!(self.kind, Kind::Reference(_) | Kind::String)
+            && matches!(self.place, Place::General(_) | Place::Stack(_))
+    }
+}
+
 /// The result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Returned {
@@ -79,6 +94,8 @@ pub(crate) struct Plan {
     pub(crate) awaited: Option<Awaited>,
     /// Its calls end `async` methods.
     pub(crate) completes: Option<Completion>,
+    /// Which of the places have turned out to be right.
+    pub(crate) proof: Proof,
 }
 
 impl Plan {
@@ -124,14 +141,15 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     };
     let mut making = Making::new(types, &scope, index, &signature);
     if signature.has_this {
-        making.this(class, is_value);
+        making.this(class, is_value, method.name == ".ctor");
     }
     let returned_kind = making.result_kind(&signature.return_type);
     let method_shared = signature.generic_arity > 0 && function.type_arguments.iter().any(|id| types.is_shared(*id));
     // Nothing but shared code has no class.
     let class_shared = of_class.is_none() || type_arguments.iter().any(|id| types.is_shared(*id));
-    // Objects know their class; static methods and values don't.
-    if method_shared || class_shared && (!signature.has_this || is_value) {
+    let is_of_interface = metadata.type_def(method.class).is_ok_and(|declared| declared.is_interface());
+    let tells_class = signature.has_this && !is_value && !is_of_interface;
+    if has_hidden_argument(signature.generic_arity > 0, method_shared || class_shared, tells_class) {
         making.walk.general();
     }
     let tokens = metadata.params(function.token).unwrap_or_default();
@@ -145,6 +163,13 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     making.described.text(&text);
     let by_exception = types.completes(function.module, function.token);
     Some(making.plan(returned_kind.map_or(Returned::Nothing, returned), by_exception))
+}
+
+/// Whether code is told by a hidden argument which instantiation it runs for: code of a generic method that is shared
+/// for whatever reason, and shared code of a type whose `this` does not tell. Objects know their class; static methods
+/// have no `this`, values no class, and a class that implements an interface twice does not say for which.
+fn has_hidden_argument(is_generic: bool, is_shared: bool, this_tells: bool) -> bool {
+    is_shared && (is_generic || !this_tells)
 }
 
 /// A plan while the arguments are gone through.
@@ -164,8 +189,8 @@ impl<'m> Making<'m> {
         Self { types, scope, walk: Walk::default(), arguments: Vec::new(), described }
     }
 
-    /// `this`, which of a value type is the value's address.
-    fn this(&mut self, class: Option<ClassId>, is_value: bool) {
+    /// `this`, which of a value type is the value's address; there is no value before its constructor has ended.
+    fn this(&mut self, class: Option<ClassId>, is_value: bool, is_constructor: bool) {
         let kind = match class {
             _ if self.types.hides("this") => Kind::Redacted,
             Some(class) => self.types.kind_of(class),
@@ -173,8 +198,12 @@ impl<'m> Making<'m> {
             None => Kind::Reference(None),
         };
         let text = class.map_or_else(|| "?".to_owned(), |class| self.types.name_of(class));
-        self.described.text("this").text(&text).u32(Passing::Value as u32);
-        let passing = if is_value { Passing::In } else { Passing::Value };
+        let (passing, shown) = match (is_value, is_constructor) {
+            (true, true) => (Passing::Out, Passing::Out),
+            (true, false) => (Passing::In, Passing::Value),
+            (false, _) => (Passing::Value, Passing::Value),
+        };
+        self.described.text("this").text(&text).u32(shown as u32);
         self.arguments.push(Argument { place: self.walk.general(), kind, passing });
     }
 
@@ -218,7 +247,7 @@ impl<'m> Making<'m> {
             });
         }
         self.types.describe(described);
-        Plan { arguments, returned, by_reference, registers, awaited: None, completes }
+        Plan { arguments, returned, by_reference, registers, awaited: None, completes, proof: Proof::default() }
     }
 }
 
@@ -254,7 +283,7 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
     };
     described.u32(0);
     types.describe(&described);
-    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None }
+    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, proof: Proof::default() }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.

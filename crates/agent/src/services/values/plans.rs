@@ -41,13 +41,21 @@ pub(crate) fn sample(function: u32) {
     }
 }
 
-/// The patterns of all functions that [`sample`] has seen, with how often.
-pub(super) fn samples() -> impl Iterator<Item = (&'static str, u64)> {
+fn all() -> impl Iterator<Item = &'static Planned> {
     // SAFETY: null or leaked, both.
     let pages = PAGES.iter().filter_map(|page| unsafe { page.load(Ordering::Acquire).as_ref() });
     // SAFETY: as above.
-    let all = pages.flat_map(|page| &page.0).filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() });
-    all.map(|planned| (planned.pattern.as_str(), planned.samples.load(Ordering::Relaxed)))
+    pages.flat_map(|page| &page.0).filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() })
+}
+
+/// The patterns of all functions whose plan turned out to be wrong.
+pub(super) fn refuted() -> impl Iterator<Item = &'static str> {
+    all().filter(|planned| planned.plan.proof.is_refuted()).map(|planned| planned.pattern.as_str())
+}
+
+/// The patterns of all functions that [`sample`] has seen, with how often.
+pub(super) fn samples() -> impl Iterator<Item = (&'static str, u64)> {
+    all().map(|planned| (planned.pattern.as_str(), planned.samples.load(Ordering::Relaxed)))
 }
 
 /// The first plan of a function stays: code that is compiled already was made for it.

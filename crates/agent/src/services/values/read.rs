@@ -1,10 +1,12 @@
-//! Reading values, in a hook: the thread is in cooperative mode, objects stand still and are alive.
+//! Reading values, in a hook: the thread is in cooperative mode, objects stand still.
 
 use clrscope_recording::layout::value;
 
 use super::completion::Awaited;
 use super::kinds::{Class, Form, Kind, Task};
-use super::types::class_of;
+use super::memory::{At, Ground, Memory};
+use super::proof::{Proof, Verdict, judge};
+use super::types::{class_of, is_told, remember_unknown};
 
 /// Characters of a string that are kept.
 const CHARACTERS: usize = 256;
@@ -14,6 +16,8 @@ const ELEMENTS: u32 = 16;
 const NESTED_TASKS: u32 = 2;
 /// Value types nested deeper than this are left out.
 const NESTED: u32 = 4;
+/// Where objects begin.
+const ALIGNED: usize = 8;
 
 /// Writes values one after another into a buffer of fixed size. What does not fit is left out, and the
 /// last value then says so.
@@ -26,11 +30,20 @@ pub(crate) struct Writer<'b> {
     types_only: bool,
     /// Tasks that are being opened one in another.
     tasks: u32,
+    pub(super) memory: Memory,
 }
 
 impl<'b> Writer<'b> {
     pub(crate) fn new(buffer: &'b mut [u8], types_only: bool) -> Self {
-        Self { buffer, used: 0, full: false, types_only, tasks: 0 }
+        Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: Memory::new() }
+    }
+
+    /// Whether the value in a place of a plan is known to be what the plan says, at the latest by a look at it.
+    pub(crate) fn proves(&mut self, proof: &Proof, place: usize, kind: Kind, at: At) -> bool {
+        if !proof.holds(place) && judge(&mut self.memory, kind, at) == Verdict::Right {
+            proof.found(place);
+        }
+        proof.holds(place)
     }
 
     /// Bytes written.
@@ -60,63 +73,105 @@ impl<'b> Writer<'b> {
         self.buffer.len() - self.used
     }
 
-    /// Reads the value at `at`; objects are opened down to `depth`.
-    ///
-    /// # Safety
-    /// `at` must point to a live value of that kind.
-    pub(crate) unsafe fn value(&mut self, kind: Kind, at: *const u8, depth: u32) {
-        // SAFETY: the caller's promise, in every arm: a value of that size lies there.
-        unsafe {
-            match kind {
-                Kind::Redacted => self.word(value::REDACTED),
-                Kind::Opaque(_) => self.word(value::UNKNOWN),
-                Kind::Reference(declared) => self.reference(at.cast::<*const u8>().read_unaligned(), declared, depth),
-                Kind::String => self.string(at.cast::<*const u8>().read_unaligned()),
-                Kind::Struct(class) => self.structure(class, at, depth, NESTED),
-                _ if self.types_only => self.word(value::HIDDEN),
-                Kind::Bool => self.tagged(value::BOOL, [u8::from(at.read() != 0)]),
-                Kind::Char => self.tagged(value::CHAR, at.cast::<[u8; 2]>().read_unaligned()),
-                Kind::Float => self.tagged(value::FLOAT, at.cast::<[u8; 4]>().read_unaligned()),
-                Kind::Double => self.tagged(value::DOUBLE, at.cast::<[u8; 8]>().read_unaligned()),
-                Kind::Pointer => self.tagged(value::POINTER, at.cast::<[u8; 8]>().read_unaligned()),
-                Kind::Int(bytes) => self.tagged(value::INT, signed(at, bytes).to_le_bytes()),
-                Kind::UInt(bytes) => self.tagged(value::UINT, unsigned(at, bytes).to_le_bytes()),
+    /// Reads the value at `at`; objects are opened down to `depth`. What turns out not to be there is unknown.
+    pub(crate) fn value(&mut self, kind: Kind, at: At, depth: u32) {
+        match kind {
+            Kind::Redacted => self.word(value::REDACTED),
+            Kind::Opaque(_) => self.word(value::UNKNOWN),
+            Kind::Reference(declared) => self.reference(at, declared, depth),
+            Kind::String => self.string_reference(at, depth),
+            Kind::Struct(class) => self.structure(class, at, depth, NESTED),
+            _ if self.types_only => self.word(value::HIDDEN),
+            Kind::Bool => self.read(at, |writer, byte: [u8; 1]| writer.tagged(value::BOOL, [u8::from(byte[0] != 0)])),
+            Kind::Char => self.read(at, |writer, unit: [u8; 2]| writer.tagged(value::CHAR, unit)),
+            Kind::Float => self.read(at, |writer, bits: [u8; 4]| writer.tagged(value::FLOAT, bits)),
+            Kind::Double => self.read(at, |writer, bits: [u8; 8]| writer.tagged(value::DOUBLE, bits)),
+            Kind::Pointer => self.read(at, |writer, bits: [u8; 8]| writer.tagged(value::POINTER, bits)),
+            Kind::Int(bytes) => self.integer(at, bytes, true, |writer, n| writer.tagged(value::INT, n.to_le_bytes())),
+            Kind::UInt(bytes) => {
+                self.integer(at, bytes, false, |writer, n| writer.tagged(value::UINT, n.to_le_bytes()))
             }
         }
     }
 
-    /// An object by its address. `declared` is used where the object's own class is not known.
-    ///
-    /// # Safety
-    /// `object` must be null or a live object.
-    unsafe fn reference(&mut self, object: *const u8, declared: Option<&'static Class>, depth: u32) {
-        if object.is_null() {
-            return self.word(value::NULL);
+    /// Reads bytes and has them written; or writes that nobody knows.
+    #[inline]
+    fn read<const N: usize>(&mut self, at: At, write: impl FnOnce(&mut Self, [u8; N])) {
+        match self.memory.read(at) {
+            Some(bytes) => write(self, bytes),
+            None => self.word(value::UNKNOWN),
         }
-        // SAFETY: an object begins with the address of its class.
-        let id = unsafe { object.cast::<usize>().read() };
-        let Some(class) = class_of(id).or(declared) else {
-            return self.object_head(0, object, 8, 0);
+    }
+
+    /// The same for an integer of so many bytes, with its sign where it has one.
+    #[inline]
+    fn integer(&mut self, at: At, bytes: u8, has_sign: bool, write: impl FnOnce(&mut Self, i64)) {
+        let raw = match bytes {
+            1 => self.memory.read(at).map(|[byte]| u64::from(byte)),
+            2 => self.memory.read(at).map(|raw| u16::from_ne_bytes(raw).into()),
+            4 => self.memory.read(at).map(|raw| u32::from_ne_bytes(raw).into()),
+            _ => self.memory.read(at).map(u64::from_ne_bytes),
         };
-        let shape = class.shape();
-        // SAFETY: a live object of that class.
-        unsafe {
-            match shape.form {
-                Form::String => self.string(object),
-                Form::Primitive(kind) => self.value(kind, object.add(8), depth),
-                Form::Enum { bytes, signed } => self.enumeration(class, object.add(8), bytes, signed),
-                Form::Array { element, rank } => self.array(class, object, element, rank, depth),
-                Form::Task(task) => self.task(class, object, task, depth),
-                _ if shape.is_value => self.structure(class, object.add(8), depth, NESTED),
-                Form::Fields | Form::Nullable | Form::Span { .. } | Form::ValueTask { .. } => {
-                    self.object(class, object, depth);
+        let unused = 64 - u32::from(bytes.clamp(1, 8)) * 8;
+        match raw {
+            Some(raw) if has_sign => write(self, ((raw << unused) as i64) >> unused),
+            Some(raw) => write(self, raw as i64),
+            None => self.word(value::UNKNOWN),
+        }
+    }
+
+    /// What a reference at `at` leads to, on the ground that it gives. `None`: null, or unreadable, and written as such.
+    fn followed(&mut self, at: At) -> Option<At> {
+        match self.memory.word(at) {
+            Some(0) => self.word(value::NULL),
+            // SAFETY: a reference in what is alive leads to a live object.
+            Some(object) if at.ground() == Ground::Alive => unsafe {
+                return Some(At::on(Ground::Alive, std::ptr::with_exposed_provenance(object)));
+            },
+            Some(object) if object % ALIGNED == 0 => return Some(At::unknown(object)),
+            _ => self.word(value::UNKNOWN),
+        }
+        None
+    }
+
+    /// An object. `declared` is used where the object's own class is not known.
+    fn reference(&mut self, at: At, declared: Option<&'static Class>, depth: u32) {
+        let Some(object) = self.followed(at) else { return };
+        let Some(id) = self.memory.word(object) else { return self.word(value::UNKNOWN) };
+        match class_of(id) {
+            Some(class) => self.object_of(class, object, depth),
+            None if object.ground() == Ground::Alive || is_told(id) => {
+                remember_unknown(id);
+                match declared {
+                    // It may be of another class, by whatever trick: its fields may not be what they seem.
+                    Some(class) => self.object_of(class, At::unknown(object.address()), depth),
+                    None => self.object_head(0, object, 8, 0),
                 }
             }
+            // Nobody has told of such a class: this may be anything.
+            None => self.word(value::UNKNOWN),
         }
     }
 
-    fn object_head(&mut self, class: u32, object: *const u8, size: u32, fields: u16) {
-        let address = if self.types_only { 0 } else { object.addr() as u64 };
+    /// An object of a known class.
+    fn object_of(&mut self, class: &'static Class, object: At, depth: u32) {
+        let shape = class.shape();
+        let content = object.behind(8);
+        match shape.form {
+            Form::String => self.string(object),
+            Form::Primitive(kind) => self.value(kind, content, depth),
+            Form::Enum { bytes, signed } => self.enumeration(class, content, bytes, signed),
+            Form::Array { element, rank } => self.array(class, object, element, rank, depth),
+            Form::Task(task) => self.task(class, object, task, depth),
+            _ if shape.is_value => self.structure(class, content, depth, NESTED),
+            Form::Fields | Form::Nullable | Form::Span { .. } | Form::ValueTask { .. } => {
+                self.object(class, object, depth);
+            }
+        }
+    }
+
+    fn object_head(&mut self, class: u32, object: At, size: u32, fields: u16) {
+        let address = if self.types_only { 0 } else { object.address() as u64 };
         let mut head = [0; 18];
         head[..4].copy_from_slice(&class.to_le_bytes());
         head[4..12].copy_from_slice(&address.to_le_bytes());
@@ -125,9 +180,7 @@ impl<'b> Writer<'b> {
         self.tagged(value::OBJECT, head);
     }
 
-    /// # Safety
-    /// `object` must be a live object of that class.
-    unsafe fn object(&mut self, class: &'static Class, object: *const u8, depth: u32) {
+    fn object(&mut self, class: &'static Class, object: At, depth: u32) {
         let shape = class.shape();
         if depth == 0 || self.types_only {
             return self.object_head(class.index, object, shape.size, 0);
@@ -136,61 +189,68 @@ impl<'b> Writer<'b> {
         let fields = shape.fields.len().min(self.room().saturating_sub(24));
         self.object_head(class.index, object, shape.size, fields as u16);
         for field in &shape.fields[..fields] {
-            // SAFETY: fields lie within the object.
-            unsafe { self.value(field.kind, object.add(field.offset as usize), depth - 1) };
+            self.value(field.kind, object.behind(field.offset as usize), depth - 1);
         }
     }
 
-    /// # Safety
-    /// `object` must be a live task.
-    unsafe fn task(&mut self, class: &'static Class, object: *const u8, task: Task, depth: u32) {
+    fn task(&mut self, class: &'static Class, object: At, task: Task, depth: u32) {
         let size = class.shape().size;
-        if depth == 0 || self.types_only || self.tasks == NESTED_TASKS {
+        let is_closed = depth == 0 || self.types_only || self.tasks == NESTED_TASKS;
+        let Some(status) = (!is_closed).then(|| self.status_of(object, task)).flatten() else {
             return self.object_head(class.index, object, size, 0);
-        }
-        // SAFETY: a live task has this field.
-        let status = Task::status_of(unsafe { object.add(task.flags as usize).cast::<u32>().read() });
+        };
         let result = task.result.filter(|_| status == Task::COMPLETED);
         self.object_head(class.index, object, size, 1 + u16::from(result.is_some()));
         self.constant(task.status, status);
         if let Some(result) = result {
             // A task is only a wrapper; but one may be its own result.
             self.tasks += 1;
-            // SAFETY: its result is there, and stays.
-            unsafe { self.value(result.kind, object.add(result.offset as usize), depth) };
+            self.value(result.kind, object.behind(result.offset as usize), depth);
             self.tasks -= 1;
         }
     }
 
-    /// # Safety
-    /// `at` must point to a live value of that class, which is a task of that form.
-    unsafe fn value_task(&mut self, class: &'static Class, at: *const u8, depth: u32) {
+    fn status_of(&mut self, object: At, task: Task) -> Option<i64> {
+        let flags = self.memory.read(object.behind(task.flags as usize))?;
+        Some(Task::status_of(u32::from_ne_bytes(flags)))
+    }
+
+    /// A task that is a value: a result, or what will have one.
+    fn value_task(&mut self, class: &'static Class, at: At, depth: u32) {
         let Form::ValueTask { object, status, result } = class.shape().form else { return };
-        // SAFETY: the caller's promise; what it refers to is alive too.
-        unsafe {
-            let inner = at.add(object as usize).cast::<*const u8>().read_unaligned();
-            if inner.is_null() {
-                self.structure_head(class, 1 + u16::from(result.is_some()));
-                self.constant(status, Task::COMPLETED);
-                if let Some(result) = result {
-                    self.value(result.kind, at.add(result.offset as usize), depth);
-                }
-                return;
-            }
-            let Some(Form::Task(task)) = class_of(inner.cast::<usize>().read()).map(|class| class.shape().form) else {
-                // Some other source of a result, which only it can ask.
-                return self.structure_head(class, 0);
-            };
-            let state = Task::status_of(inner.add(task.flags as usize).cast::<u32>().read());
-            let result = task.result.filter(|_| state == Task::COMPLETED && self.tasks < NESTED_TASKS);
+        let source = at.behind(object as usize);
+        if self.memory.word(source) == Some(0) {
             self.structure_head(class, 1 + u16::from(result.is_some()));
-            self.constant(status, state);
+            self.constant(status, Task::COMPLETED);
             if let Some(result) = result {
-                self.tasks += 1;
-                self.value(result.kind, inner.add(result.offset as usize), depth);
-                self.tasks -= 1;
+                self.value(result.kind, at.behind(result.offset as usize), depth);
             }
+            return;
         }
+        let Some((inner, task, state)) = self.task_behind(source) else {
+            // Some other source of a result, which only it can ask.
+            return self.structure_head(class, 0);
+        };
+        let result = task.result.filter(|_| state == Task::COMPLETED && self.tasks < NESTED_TASKS);
+        self.structure_head(class, 1 + u16::from(result.is_some()));
+        self.constant(status, state);
+        if let Some(result) = result {
+            self.tasks += 1;
+            self.value(result.kind, inner.behind(result.offset as usize), depth);
+            self.tasks -= 1;
+        }
+    }
+
+    /// The task that a reference leads to, with its state.
+    fn task_behind(&mut self, reference: At) -> Option<(At, Task, i64)> {
+        let address = self.memory.word(reference)?;
+        let object = match reference.ground() {
+            // SAFETY: a reference in what is alive leads to a live object; it is not null, the caller has looked.
+            Ground::Alive => unsafe { At::on(Ground::Alive, std::ptr::with_exposed_provenance(address)) },
+            Ground::Held | Ground::Unknown => At::unknown(address),
+        };
+        let Form::Task(task) = class_of(self.memory.word(object)?)?.shape().form else { return None };
+        Some((object, task, self.status_of(object, task)?))
     }
 
     /// The head of a task that is only shown; its result follows where it `has_result`.
@@ -213,114 +273,101 @@ impl<'b> Writer<'b> {
         self.tagged(value::ENUM, content);
     }
 
-    /// # Safety
-    /// `at` must point to a live value of that class.
-    unsafe fn structure(&mut self, class: &'static Class, at: *const u8, depth: u32, nested: u32) {
+    fn structure(&mut self, class: &'static Class, at: At, depth: u32, nested: u32) {
         let shape = class.shape();
-        // SAFETY: the caller's promise; fields lie within the value.
-        unsafe {
-            match shape.form {
-                Form::Enum { bytes, signed } => return self.enumeration(class, at, bytes, signed),
-                Form::Primitive(kind) => return self.value(kind, at, depth),
-                Form::Nullable => return self.nullable(shape.fields.as_slice(), at, depth),
-                Form::ValueTask { .. } if !self.types_only => return self.value_task(class, at, depth),
-                Form::Span { element } if !self.types_only => {
-                    let length = at.add(8).cast::<u32>().read_unaligned();
-                    let data = at.cast::<*const u8>().read_unaligned();
-                    return self.items(class, 0, data, length, element, depth);
-                }
-                _ => {}
-            }
+        match shape.form {
+            Form::Enum { bytes, signed } => return self.enumeration(class, at, bytes, signed),
+            Form::Primitive(kind) => return self.value(kind, at, depth),
+            Form::Nullable => return self.nullable(shape.fields.as_slice(), at, depth),
+            Form::ValueTask { .. } if !self.types_only => return self.value_task(class, at, depth),
+            Form::Span { element } if !self.types_only => return self.span(class, at, element, depth),
+            _ => {}
         }
         let fields = if nested == 0 || self.types_only { 0 } else { shape.fields.len().min(self.room() / 2) };
         self.structure_head(class, fields as u16);
         for field in &shape.fields[..fields] {
-            // SAFETY: as above.
-            unsafe {
-                let at = at.add(field.offset as usize);
-                match field.kind {
-                    Kind::Struct(class) => self.structure(class, at, depth, nested - 1),
-                    kind => self.value(kind, at, depth),
-                }
+            let at = at.behind(field.offset as usize);
+            match field.kind {
+                Kind::Struct(class) => self.structure(class, at, depth, nested - 1),
+                kind => self.value(kind, at, depth),
             }
         }
     }
 
-    /// # Safety
-    /// `at` must point to a live nullable value with these two fields.
-    unsafe fn nullable(&mut self, fields: &[super::kinds::Field], at: *const u8, depth: u32) {
+    /// A nullable value with these two fields.
+    fn nullable(&mut self, fields: &[super::kinds::Field], at: At, depth: u32) {
         let [has, inner] = fields else { return self.word(value::UNKNOWN) };
-        // SAFETY: the caller's promise.
-        unsafe {
-            if at.add(has.offset as usize).read() == 0 {
-                return self.word(if self.types_only { value::HIDDEN } else { value::NULL });
-            }
-            self.value(inner.kind, at.add(inner.offset as usize), depth);
+        match self.memory.read(at.behind(has.offset as usize)) {
+            None => self.word(value::UNKNOWN),
+            Some([0]) => self.word(if self.types_only { value::HIDDEN } else { value::NULL }),
+            Some([_]) => self.value(inner.kind, at.behind(inner.offset as usize), depth),
         }
     }
 
-    /// # Safety
-    /// `at` must point to that many bytes.
-    unsafe fn enumeration(&mut self, class: &'static Class, at: *const u8, bytes: u8, has_sign: bool) {
+    fn enumeration(&mut self, class: &'static Class, at: At, bytes: u8, has_sign: bool) {
         if self.types_only {
             return self.word(value::HIDDEN);
         }
-        // SAFETY: the caller's promise.
-        let number = unsafe { if has_sign { signed(at, bytes) } else { unsigned(at, bytes) as i64 } };
-        self.constant(class, number);
+        self.integer(at, bytes, has_sign, |writer, number| writer.constant(class, number));
     }
 
-    /// # Safety
-    /// `object` must be null or a live string.
-    unsafe fn string(&mut self, object: *const u8) {
-        if object.is_null() {
-            return self.word(value::NULL);
+    /// What is declared as a string. No reference to anything else gets there, but by tricks.
+    fn string_reference(&mut self, at: At, depth: u32) {
+        if !self.types_only {
+            return self.reference(at, None, depth);
         }
+        let tag =
+            self.memory.word(at).map_or(value::UNKNOWN, |word| if word == 0 { value::NULL } else { value::HIDDEN });
+        self.word(tag);
+    }
+
+    /// A string: its class, its length in characters, and as many of them.
+    fn string(&mut self, object: At) {
         if self.types_only {
             return self.word(value::HIDDEN);
         }
-        // SAFETY: a string is its class, its length in characters, and as many of them.
-        unsafe {
-            let length = object.add(8).cast::<u32>().read();
-            let kept = (length as usize).min(CHARACTERS).min(self.room().saturating_sub(16) / 2);
-            let mut head = [0; 6];
-            head[..4].copy_from_slice(&length.to_le_bytes());
-            head[4..].copy_from_slice(&(kept as u16).to_le_bytes());
-            self.tagged(value::STRING, head);
-            let end = self.used + kept * 2;
-            match self.buffer.get_mut(self.used..end) {
-                Some(place) if !self.full => {
-                    place.copy_from_slice(std::slice::from_raw_parts(object.add(12), kept * 2));
+        let Some(length) = self.memory.read(object.behind(8)) else { return self.word(value::UNKNOWN) };
+        let kept = (u32::from_ne_bytes(length) as usize).min(CHARACTERS).min(self.room().saturating_sub(16) / 2);
+        let start = self.used;
+        let mut head = [0; 6];
+        head[..4].copy_from_slice(&length);
+        head[4..].copy_from_slice(&(kept as u16).to_le_bytes());
+        self.tagged(value::STRING, head);
+        let end = self.used + kept * 2;
+        match self.buffer.get_mut(self.used..end) {
+            Some(place) if !self.full => {
+                if self.memory.copy(object.behind(12), place) {
                     self.used = end;
+                } else {
+                    self.used = start;
+                    self.word(value::UNKNOWN);
                 }
-                _ => self.full = true,
             }
+            _ => self.full = true,
         }
     }
 
-    /// # Safety
-    /// `object` must be a live array of such elements.
-    unsafe fn array(&mut self, class: &'static Class, object: *const u8, element: Kind, rank: u32, depth: u32) {
-        // SAFETY: an array is its class, its length, for other arrays than vectors sizes and lower
-        // bounds of each dimension, and its elements.
-        unsafe {
-            let length = object.add(8).cast::<u32>().read();
-            let bounds = if rank > 1 { rank as usize * 8 } else { 0 };
-            self.items(class, object.addr() as u64, object.add(16 + bounds), length, element, depth);
-        }
+    /// An array: its class, its length, for other arrays than vectors sizes and lower bounds of each dimension, and its
+    /// elements.
+    fn array(&mut self, class: &'static Class, object: At, element: Kind, rank: u32, depth: u32) {
+        let Some(length) = self.memory.read(object.behind(8)) else { return self.word(value::UNKNOWN) };
+        let bounds = if rank > 1 { rank as usize * 8 } else { 0 };
+        let items = object.behind(16 + bounds);
+        self.items(class, object.address() as u64, items, u32::from_ne_bytes(length), element, depth);
     }
 
-    /// # Safety
-    /// `length` elements must lie at `data`.
-    unsafe fn items(
-        &mut self,
-        class: &'static Class,
-        address: u64,
-        data: *const u8,
-        length: u32,
-        element: Kind,
-        depth: u32,
-    ) {
+    /// A span: the address of its elements, their number. They may lie anywhere, and be gone.
+    fn span(&mut self, class: &'static Class, at: At, element: Kind, depth: u32) {
+        let (Some(data), Some(length)) = (self.memory.word(at), self.memory.read(at.behind(8))) else {
+            return self.word(value::UNKNOWN);
+        };
+        let length = u32::from_ne_bytes(length);
+        let bytes = length.min(ELEMENTS) as usize * element.size() as usize;
+        self.items(class, 0, At::somewhere(data, bytes), length, element, depth);
+    }
+
+    /// So many elements at `data`.
+    fn items(&mut self, class: &'static Class, address: u64, data: At, length: u32, element: Kind, depth: u32) {
         let kept = if depth == 0 || self.types_only { 0 } else { length.min(ELEMENTS) };
         let kept = (kept as usize).min(self.room().saturating_sub(24) / 2) as u16;
         let mut head = [0; 18];
@@ -331,33 +378,7 @@ impl<'b> Writer<'b> {
         head[16..].copy_from_slice(&kept.to_le_bytes());
         self.tagged(value::ARRAY, head);
         for index in 0..usize::from(kept) {
-            // SAFETY: the caller's promise.
-            unsafe { self.value(element, data.add(index * element.size() as usize), depth.saturating_sub(1)) };
+            self.value(element, data.behind(index * element.size() as usize), depth.saturating_sub(1));
         }
     }
-}
-
-/// # Safety
-/// `at` must point to that many bytes.
-#[inline]
-unsafe fn unsigned(at: *const u8, bytes: u8) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match bytes {
-            1 => u64::from(at.read()),
-            2 => u64::from(at.cast::<u16>().read_unaligned()),
-            4 => u64::from(at.cast::<u32>().read_unaligned()),
-            _ => at.cast::<u64>().read_unaligned(),
-        }
-    }
-}
-
-/// # Safety
-/// `at` must point to that many bytes.
-#[inline]
-unsafe fn signed(at: *const u8, bytes: u8) -> i64 {
-    // SAFETY: the caller's promise.
-    let raw = unsafe { unsigned(at, bytes) };
-    let unused = 64 - u32::from(bytes.clamp(1, 8)) * 8;
-    ((raw << unused) as i64) >> unused
 }

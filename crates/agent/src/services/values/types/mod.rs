@@ -14,7 +14,7 @@ mod shared;
 mod signatures;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use clr_profiler::metadata::MetadataImport;
@@ -28,6 +28,7 @@ use crate::services::patterns::Redaction;
 
 use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};
+use super::memory::copy_if_there;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use shape::{enumeration, source_name, value_end};
@@ -46,10 +47,35 @@ static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 /// Classes that were asked for a moment ago, each where its first word leads to.
 static RECENT: [AtomicPtr<Class>; 1024] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1024];
 
-#[derive(Clone, Copy)]
 struct Known {
     class: &'static Class,
-    module: ModuleId,
+    /// With any of these it goes.
+    modules: Vec<ModuleId>,
+}
+
+/// The first words that the runtime told of when classes were loaded, with the modules they go with.
+static TOLD: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
+/// The class that all arrays are derived from: nobody tells of theirs. 0 while it is not known where a class says
+/// what it is derived from.
+static ARRAYS: AtomicUsize = AtomicUsize::new(0);
+/// Where a class says what it is derived from, on all runtimes seen; looked at before it is relied on.
+const PARENT: usize = 16;
+
+/// Whether the runtime told of a class that begins objects with this word. For hooks: the word may be anything.
+pub(crate) fn is_told(id: usize) -> bool {
+    TOLD.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|told| told.contains_key(&id))
+        || is_array(id)
+}
+
+fn is_array(id: usize) -> bool {
+    let arrays = ARRAYS.load(Ordering::Relaxed);
+    arrays != 0 && id % 8 == 0 && parent_of(id) == Some(arrays)
+}
+
+/// What a class is derived from, by its own word for it. The class may be none.
+fn parent_of(id: usize) -> Option<usize> {
+    let mut word = [0; 8];
+    copy_if_there(id.checked_add(PARENT)?, &mut word).then(|| usize::from_ne_bytes(word))
 }
 
 /// The class of an object by its first word, if it is known. For hooks: the lock is only ever held for
@@ -63,15 +89,14 @@ pub(crate) fn class_of(id: usize) -> Option<&'static Class> {
         return Some(class);
     }
     let found = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class);
-    match found {
-        Some(class) => slot.store(std::ptr::from_ref(class).cast_mut(), Ordering::Release),
-        None => remember_unknown(id),
+    if let Some(class) = found {
+        slot.store(std::ptr::from_ref(class).cast_mut(), Ordering::Release);
     }
     found
 }
 
-/// Has a class looked into where that is allowed.
-fn remember_unknown(id: usize) {
+/// Has a class looked into where that is allowed. It must be one: the first word of a live object, or told of.
+pub(crate) fn remember_unknown(id: usize) {
     if let Ok(mut pending) = PENDING.try_lock()
         && pending.len() < MOST_PENDING
         && !pending.contains(&id)
@@ -122,6 +147,7 @@ impl Types {
         takes_values: bool,
     ) -> &'static Self {
         *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
+        *TOLD.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
         PENDING.lock().unwrap_or_else(PoisonError::into_inner).reserve(MOST_PENDING);
         Box::leak(Box::new(Self {
             info: info.clone(),
@@ -162,9 +188,13 @@ impl Types {
 
     /// A type of that module by its name.
     pub(super) fn core_class(&self, name: &str) -> Option<&'static Class> {
+        self.class(self.core_id(name)?)
+    }
+
+    fn core_id(&self, name: &str) -> Option<ClassId> {
         let core = *self.core.get()?;
         let token = self.metadata(core).ok()?.find_type_def(name, None).ok()??;
-        self.class(self.info.class_from_token(core, token).ok()?)
+        self.info.class_from_token(core, token).ok()
     }
 
     /// The name of a class in its metadata.
@@ -205,6 +235,9 @@ impl Types {
         let mut from = self.note_instantiation(class, &about);
         from.push(about.module);
         let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
+        if let Some(told) = TOLD.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            told.insert(class.0, from);
+        }
         if is_own {
             self.class(class);
         }
@@ -219,15 +252,37 @@ impl Types {
             self.core_class(name);
         }
         self.know_canceling();
+        self.know_arrays();
+    }
+
+    /// Finds out whether classes say what they are derived from where we look.
+    fn know_arrays(&self) {
+        let id = |name| self.core_id(name).map(|id| id.0);
+        if let (Some(arrays), Some(string), Some(object)) =
+            (id("System.Array"), id("System.String"), id("System.Object"))
+            && parent_of(string) == Some(object)
+            && parent_of(arrays) == Some(object)
+        {
+            ARRAYS.store(arrays, Ordering::Relaxed);
+        }
+    }
+
+    /// A module is about to go: no object of its classes is left, so none of them is looked into any more.
+    pub(crate) fn module_unloads(&self, module: ModuleId) {
+        if let Some(told) = TOLD.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            told.retain(|_, from| !from.contains(&module));
+        }
+        if let Some(table) = TABLE.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            table.retain(|_, known| !known.modules.contains(&module));
+        }
+        PENDING.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A module is gone, and its ids may be used again.
     pub(crate) fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
-        if let Some(table) = TABLE.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            table.retain(|_, known| known.module != module);
-        }
+        self.module_unloads(module);
         RECENT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Release));
         self.declared_arrays().retain(|(of, _), _| *of != module);
         self.instantiations.module_unloaded(module);
@@ -269,13 +324,12 @@ impl Types {
             return Some(known.class);
         }
         let array = self.info.array_class(id).ok()?;
-        let (module, about) = match array {
-            Some(_) => (ModuleId(0), None),
-            None => {
-                let about = self.info.class_info(id).ok()?;
-                (about.module, Some(about))
-            }
+        let about = match array {
+            Some(_) => None,
+            None => Some(self.info.class_info(id).ok()?),
         };
+        let mut modules = Vec::new();
+        self.modules_of(id, &mut modules, shared::NESTED);
         let class = {
             let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
             let table = table.as_mut()?;
@@ -284,7 +338,7 @@ impl Types {
             }
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let class: &'static Class = Box::leak(Box::new(Class { index, id: id.0, shape: OnceLock::new() }));
-            table.insert(id.0, Known { class, module });
+            table.insert(id.0, Known { class, modules });
             class
         };
         let mut names = Names::default();

@@ -11,7 +11,7 @@ use clr_profiler::{ClassId, ClassInfo, FunctionId, FunctionInfo, ModuleId, Token
 use super::{Base, Types};
 
 /// Type arguments inside type arguments deeper than this are not looked into.
-const NESTED: u32 = 8;
+pub(super) const NESTED: u32 = 8;
 
 /// Instantiations of generic classes that are loaded.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Types {
         arguments_from
     }
 
-    fn modules_of(&self, class: ClassId, found: &mut Vec<ModuleId>, depth: u32) {
+    pub(super) fn modules_of(&self, class: ClassId, found: &mut Vec<ModuleId>, depth: u32) {
         let Some(depth) = depth.checked_sub(1).filter(|_| !class.is_null()) else { return };
         match self.info.array_class(class) {
             Ok(Some(array)) => array.element.into_iter().for_each(|element| self.modules_of(element, found, depth)),

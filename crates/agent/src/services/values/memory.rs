@@ -1,0 +1,221 @@
+//! Memory that values are read from, and what is known of it beforehand.
+//!
+//! A program may hand over what nobody may follow: a `ref` one past the end of an array, a span over memory that
+//! was freed, a variable that nobody has set. So each address comes with its [`Ground`], and what is not known to be
+//! there is copied by the system, which refuses where nothing is. Nothing else in this crate follows addresses of the
+//! program.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// What is known of the memory at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// It belongs to something that the runtime keeps alive, and so are the objects that references in it lead to.
+    Alive,
+    /// It is there (our own, or the thread's stack), whatever it holds: what looks like a reference may be none.
+    Held,
+    /// Nothing: perhaps there is no memory.
+    Unknown,
+}
+
+/// An address with its ground.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    address: usize,
+    ground: Ground,
+}
+
+impl At {
+    /// Something on that ground.
+    ///
+    /// # Safety
+    /// What [`Ground`] says must hold for as many bytes as are read.
+    pub(crate) unsafe fn on(ground: Ground, address: *const u8) -> Self {
+        Self { address: address.expose_provenance(), ground }
+    }
+
+    /// An address of which nothing is known, unless it lies on the calling thread's stack with `bytes` behind it.
+    pub(crate) fn somewhere(address: usize, bytes: usize) -> Self {
+        let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
+        Self { address, ground }
+    }
+
+    /// An address of which nothing is known.
+    pub(crate) fn unknown(address: usize) -> Self {
+        Self { address, ground: Ground::Unknown }
+    }
+
+    /// A part of the same thing.
+    pub(crate) fn behind(self, offset: usize) -> Self {
+        Self { address: self.address.wrapping_add(offset), ..self }
+    }
+
+    pub(crate) fn address(self) -> usize {
+        self.address
+    }
+
+    pub(crate) fn ground(self) -> Ground {
+        self.ground
+    }
+}
+
+/// Bytes that are copied at once.
+const WINDOW: usize = 256;
+/// Within such a piece of memory either all is there or nothing.
+const PAGE: usize = 4096;
+
+/// Reads of one hook: what is copied by the system is kept, since more is likely to be read there.
+pub(crate) struct Memory {
+    window: [u8; WINDOW],
+    /// Where the window was copied from, and how much of it.
+    start: usize,
+    bytes: usize,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self { window: [0; WINDOW], start: 0, bytes: 0 }
+    }
+
+    /// The bytes at an address; `None` where there are none.
+    #[inline]
+    pub(crate) fn read<const N: usize>(&mut self, at: At) -> Option<[u8; N]> {
+        let mut found = [0; N];
+        self.copy(at, &mut found).then_some(found)
+    }
+
+    /// The word at an address.
+    #[inline]
+    pub(crate) fn word(&mut self, at: At) -> Option<usize> {
+        self.read(at).map(usize::from_ne_bytes)
+    }
+
+    /// Copies what lies at an address; whether it was there.
+    #[inline]
+    pub(crate) fn copy(&mut self, at: At, into: &mut [u8]) -> bool {
+        if at.ground == Ground::Unknown {
+            return self.copy_unknown(at.address, into);
+        }
+        let from = std::ptr::with_exposed_provenance::<u8>(at.address);
+        // SAFETY: whoever gave the ground has promised it for what is read, and `into` is our own.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        true
+    }
+
+    #[cold]
+    fn copy_unknown(&mut self, address: usize, into: &mut [u8]) -> bool {
+        if into.len() > WINDOW || address % PAGE + into.len() > PAGE {
+            return copy_if_there(address, into);
+        }
+        let has_it =
+            |memory: &Self| address.checked_sub(memory.start).is_some_and(|offset| offset + into.len() <= memory.bytes);
+        if !has_it(self) {
+            self.start = address;
+            self.bytes = WINDOW.min(PAGE - address % PAGE);
+            if !copy_if_there(address, &mut self.window[..self.bytes]) {
+                self.bytes = 0;
+                return into.is_empty();
+            }
+        }
+        let offset = address - self.start;
+        into.copy_from_slice(&self.window[offset..offset + into.len()]);
+        true
+    }
+}
+
+/// Copies memory that may not be there; whether it was.
+pub(crate) fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
+    static PROCESS: AtomicI32 = AtomicI32::new(0);
+    let mut process = PROCESS.load(Ordering::Relaxed);
+    if process == 0 {
+        // SAFETY: no conditions. A forked child has no hooks.
+        process = unsafe { libc::getpid() };
+        PROCESS.store(process, Ordering::Relaxed);
+    }
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(address), iov_len: into.len() };
+    // SAFETY: writes into `into` only; the other address is checked by the system.
+    let copied = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
+    usize::try_from(copied) == Ok(into.len())
+}
+
+/// Whether the system copies memory for us at all: some containers forbid it.
+pub(crate) fn can_copy() -> bool {
+    let there = 0x1234_5678_9ABC_DEF0_u64;
+    let mut copy = [0; 8];
+    copy_if_there(std::ptr::from_ref(&there).expose_provenance(), &mut copy) && u64::from_ne_bytes(copy) == there
+}
+
+/// Whether memory lies in frames of the calling thread that have not ended.
+pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
+    let here = std::ptr::from_ref(&bytes).addr();
+    address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
+}
+
+/// Where the calling thread's stack ends; 0 where nobody knows.
+fn stack_end() -> usize {
+    thread_local! {
+        static END: Cell<usize> = const { Cell::new(0) };
+    }
+    let end = END.try_with(|end| {
+        if end.get() == 0 {
+            end.set(crate::services::threads::stack_end());
+        }
+        end.get()
+    });
+    end.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pages, the second of which is gone.
+    fn half() -> usize {
+        // SAFETY: new memory, of which the second half is given back.
+        unsafe {
+            let all = libc::mmap(std::ptr::null_mut(), 2 * PAGE, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            assert_ne!(all, libc::MAP_FAILED);
+            assert_eq!(libc::munmap(all.byte_add(PAGE), PAGE), 0);
+            all.cast::<u8>().write_bytes(7, PAGE);
+            all.expose_provenance()
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_read() {
+        let mut memory = Memory::new();
+        let there = 0x1234_5678_u64;
+        let address = std::ptr::from_ref(&there).expose_provenance();
+        assert_eq!(memory.word(At::unknown(address)), Some(0x1234_5678));
+        assert!(can_copy());
+        for gone in [0, 8, PAGE, usize::MAX - 4, 0xFFFF_8000_0000_0000] {
+            assert_eq!(memory.word(At::unknown(gone)), None, "{gone:x}");
+        }
+    }
+
+    #[test]
+    fn memory_is_read_up_to_where_it_ends() {
+        let (mut memory, all) = (Memory::new(), half());
+        for before in [8, 9, 100, 300, 4096] {
+            assert_eq!(memory.read::<8>(At::unknown(all + PAGE - before)), Some([7; 8]), "{before} before the end");
+        }
+        for before in [0, 1, 7] {
+            assert_eq!(memory.read::<8>(At::unknown(all + PAGE - before)), None, "{before} before the end");
+        }
+        let mut much = [0; 600];
+        assert!(memory.copy(At::unknown(all + PAGE - 600), &mut much) && much == [7; 600]);
+        assert!(!memory.copy(At::unknown(all + PAGE - 599), &mut much));
+    }
+
+    #[test]
+    fn the_threads_own_stack_is_known() {
+        let local = [1_u64; 4];
+        let address = std::ptr::from_ref(&local).expose_provenance();
+        assert_eq!(At::somewhere(address, 32).ground(), Ground::Held);
+        assert_eq!(At::somewhere(address, usize::MAX).ground(), Ground::Unknown);
+        assert_eq!(At::somewhere(Box::into_raw(Box::new(1)).expose_provenance(), 8).ground(), Ground::Unknown);
+        assert_eq!(At::somewhere(8, 8).ground(), Ground::Unknown);
+    }
+}

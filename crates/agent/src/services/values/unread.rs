@@ -1,0 +1,64 @@
+//! Values that were left unread, told in the recording: whose, and why.
+
+use std::collections::HashSet;
+
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::memory::can_copy;
+use super::plans::refuted;
+use super::proof::unread;
+use crate::services::helper::Task;
+
+/// Methods that are named at most.
+const NAMED: usize = 20;
+
+/// Counts the calls whose values were left unread, and names their methods.
+pub(crate) struct TellUnread {
+    writer: &'static ProcessWriter,
+    named: HashSet<&'static str>,
+}
+
+impl TellUnread {
+    /// Says at once where the system copies no memory for us.
+    pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
+        if !can_copy() {
+            writer.fact(
+                monotonic_ns(),
+                "the system refuses process_vm_readv: values that may not be there any more, as in spans, are shown as ?",
+            );
+        }
+        Self { writer, named: HashSet::new() }
+    }
+
+    fn tell(&mut self, now_ns: u64) {
+        let calls = unread();
+        if calls == 0 {
+            return;
+        }
+        self.writer.state().lose(LossReason::ValuesUnread, calls, now_ns);
+        for pattern in refuted() {
+            if self.named.len() < NAMED && self.named.insert(pattern) {
+                self.writer.fact(now_ns, &remark(pattern));
+            }
+        }
+    }
+}
+
+fn remark(pattern: &str) -> String {
+    format!("the values of {pattern} are not where they were looked for, and are left out")
+}
+
+impl Task for TellUnread {
+    fn tick(&mut self, now_ns: u64) {
+        self.tell(now_ns);
+    }
+
+    fn slow_tick(&mut self, _now_ns: u64) {}
+
+    fn write_out(&mut self) {}
+
+    fn stop(&mut self) -> bool {
+        true
+    }
+}
