@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use clrscope_recording::model::LossReason;
+use clrscope_recording::model::{LossReason, RemarkKind};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use super::memory::can_copy;
@@ -23,8 +23,9 @@ impl TellUnread {
     /// Says at once where the system copies no memory for us.
     pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
         if !can_copy() {
-            writer.fact(
+            writer.remark(
                 monotonic_ns(),
+                RemarkKind::Note,
                 "the system refuses process_vm_readv: values that may not be there any more, as in spans, are shown as ?",
             );
         }
@@ -39,7 +40,7 @@ impl TellUnread {
         self.writer.state().lose(LossReason::ValuesUnread, calls, now_ns);
         for pattern in refuted() {
             if self.named.len() < NAMED && self.named.insert(pattern) {
-                self.writer.fact(now_ns, &remark(pattern));
+                self.writer.remark(now_ns, RemarkKind::Note, &remark(pattern));
             }
         }
     }
