@@ -246,7 +246,7 @@ fn modules_add_up_their_functions() {
 #[test]
 fn losses_come_in_order_and_can_be_cut_by_time() {
     let mut r = recording("thread 1\n  Main 1 5\n");
-    let loss = |reason, first_ns, last_ns| Loss { reason, count: 2, first_ns, last_ns };
+    let loss = |reason, first_ns, last_ns| Loss::new(reason, 2, first_ns, last_ns);
     r.processes[0].losses = vec![loss(LossReason::StackFull, 5, 9), loss(LossReason::TreeFull, 20, 30)];
     let reasons =
         |query: &Query| -> Vec<_> { losses(&r, query).expect("rows").rows.iter().map(|l| l.loss.reason).collect() };

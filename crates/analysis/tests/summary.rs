@@ -68,7 +68,7 @@ fn conditions_go_process_by_process() {
     let mut second = recording("thread 1\n  Main 1 70\n    [JIT] 1 20\n").processes.remove(0);
     second.pid = 8;
     second.exit = Some(Exit::Code(3));
-    let loss = |reason, count| Loss { reason, count, first_ns: 0, last_ns: 0 };
+    let loss = |reason, count| Loss::new(reason, count, 0, 0);
     second.losses = vec![loss(LossReason::TreeFull, 4), loss(LossReason::AbruptEnd, 1), loss(LossReason::StackFull, 2)];
     r.processes.push(second);
     r.run.instruments = "calls:clock=sampled".into();

@@ -1,5 +1,6 @@
 //! Opening recordings, and what to say when that fails or a query finds nothing.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use clrscope_analysis::QueryProblem;
@@ -7,13 +8,47 @@ use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 
 use crate::errors::{Failure, reason, shown};
+use crate::terminal::say;
+
+/// More parts that can't be read than these are counted, not named.
+const MOST_NAMED: usize = 5;
+
+/// A recording for the length of a command. At its end stderr says what of the recording could not be read when it was
+/// looked at: trees and events stay on the disk until then, so that no result can have it in its head.
+#[derive(Debug)]
+pub(crate) struct Opened(Recording);
+
+impl Deref for Opened {
+    type Target = Recording;
+
+    fn deref(&self) -> &Recording {
+        &self.0
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        late_words(&self.0).iter().for_each(|line| say(line));
+    }
+}
+
+fn late_words(recording: &Recording) -> Vec<String> {
+    let named = recording.late_problems().take(MOST_NAMED);
+    let mut lines: Vec<String> =
+        named.map(|problem| format!("clrscope: unreadable: {}: {}", problem.place, problem.what)).collect();
+    let more = recording.late_problems().skip(MOST_NAMED).count();
+    if more > 0 {
+        lines.push(format!("clrscope: unreadable: and {more} more"));
+    }
+    lines
+}
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///
 /// # Errors
-/// When nothing of it can be read. A damaged recording is no error: its problems are in it.
-pub(crate) fn open(path: &Path) -> Result<Recording, Failure> {
-    clrscope_recording::open(path).map_err(|error| open_failure(path, error))
+/// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said at the end.
+pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
+    clrscope_recording::open(path).map(Opened).map_err(|error| open_failure(path, error))
 }
 
 /// Why `path` could not be opened, as three lines.
@@ -68,4 +103,34 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
 
 fn nothing(why: String, hint: &str) -> Failure {
     Failure::new("the filters leave nothing to show", why, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::model::{EventArena, EventChunk, Process};
+
+    use super::*;
+
+    #[test]
+    fn what_can_no_longer_be_read_is_named_up_to_a_limit() {
+        let chunks = |sequence| EventChunk { thread: 0, sequence, bytes: vec![7; 9_000].into() };
+        let arena = EventArena { instrument: "flow".into(), chunks: (1..=7).map(chunks).collect() };
+        let process = Process { pid: 7, events: vec![arena], ..Process::default() };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.clrs");
+        let mut file = std::fs::File::create(&path).expect("a file");
+        let recording = Recording { processes: vec![process], ..Recording::default() };
+        clrscope_recording::pack::write(&recording, &mut file).expect("a packed file");
+        let opened = open(&path).expect("a recording");
+        file.set_len(100).expect("a shorter file");
+        assert_eq!(late_words(&opened), [""; 0], "nobody has looked");
+        assert!(opened.processes[0].events[0].chunks.iter().all(|chunk| chunk.bytes.load().is_empty()));
+        let lines = late_words(&opened);
+        assert_eq!(lines.len(), 6, "{lines:?}");
+        assert!(
+            lines[0].starts_with("clrscope: unreadable: process 0, events of instrument 0, chunk 0: "),
+            "{lines:?}"
+        );
+        assert_eq!(lines[5], "clrscope: unreadable: and 2 more");
+    }
 }

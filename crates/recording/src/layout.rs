@@ -431,6 +431,8 @@ pub mod record {
     /// A pattern of the request has matched something for the first time: one text, `include=PATTERN`,
     /// `exclude=PATTERN` or `redact=PATTERN`.
     pub const PATTERN_MATCHED: u16 = 14;
+    /// What is known of a loss beyond its reason: `u32` reason, one text.
+    pub const LOSS_DETAIL: u16 = 16;
 }
 
 /// Reads a little-endian `u32`, or 0 past the end.

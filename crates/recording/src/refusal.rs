@@ -71,7 +71,7 @@ fn word(path: &Path) -> String {
 }
 
 fn process(pid: u32, why: &str) -> Process {
-    let loss = Loss { reason: LossReason::ProcessRefused, count: 1, first_ns: 0, last_ns: 0 };
+    let loss = Loss::new(LossReason::ProcessRefused, 1, 0, 0);
     let remark = Remark {
         time_ns: 0,
         kind: RemarkKind::Refusal,

@@ -5,7 +5,9 @@ mod common;
 use std::path::Path;
 
 use clrscope_recording::OpenError;
-use clrscope_recording::model::Recording;
+use clrscope_recording::model::{
+    CallTreeBuilder, EventArena, EventChunk, NodeTime, Process, Recording, Thread, TreeSource,
+};
 use clrscope_recording::pack::{PackError, PackOptions, pack, pack_with};
 use common::{assert_same, packed, unpacked};
 use proptest::prelude::*;
@@ -92,6 +94,32 @@ fn a_directory_is_packed_and_reads_the_same() {
     assert_same(&read(&to), &read(&from));
     assert_eq!(read(&to).processes[0].remarks[0].text, "a remark");
     assert_eq!(names(folder.path()), ["x.clrs", "x.clrs.d"]);
+}
+
+#[test]
+fn what_can_no_longer_be_read_is_a_problem_and_not_empty() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, again) = (folder.path().join("x.clrs"), folder.path().join("y.clrs"));
+    let tree = CallTreeBuilder::new(NodeTime::default()).finish();
+    let thread = Thread { id: 1, tree: TreeSource::ready(tree), ..Thread::default() };
+    let chunks = vec![EventChunk { thread: 0, sequence: 1, bytes: vec![7; 20_000].into() }];
+    let events = vec![EventArena { instrument: "flow".into(), chunks }];
+    let process = Process { pid: 7, threads: vec![thread], events, ..Process::default() };
+    std::fs::write(&file, packed(&Recording { processes: vec![process], ..Recording::default() })).expect("a file");
+    let recording = clrscope_recording::open(&file).expect("a recording");
+    assert_eq!(recording.late_problems().count(), 0);
+
+    std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(100)).expect("a shorter file");
+    let process = &recording.processes[0];
+    assert!(process.threads[0].tree.load().is_empty() && process.events[0].chunks[0].bytes.is_empty());
+    let found: Vec<String> = recording.late_problems().map(|p| format!("{}: {}", p.place, p.what)).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("process 0, tree of thread 0, part 0: can't be read any more: "), "{found:?}");
+    assert!(found[1].starts_with("process 0, events of instrument 0, chunk 0: can't be read any more: "), "{found:?}");
+    // Whoever packs what is left is told, and so is the reader of the new file.
+    let report = clrscope_recording::pack::write(&recording, &mut std::fs::File::create(&again).expect("a file"));
+    assert_eq!(report.expect("a packed file").problems.len(), 2);
+    assert_eq!(clrscope_recording::open(&again).expect("a recording").problems.len(), 2);
 }
 
 #[test]

@@ -129,6 +129,21 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
 }
 
 #[test]
+fn what_is_known_of_a_loss_stands_beside_its_count() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let (writer, _arena) = write(&name);
+    writer.state().lose(LossReason::PanicCaught, 3, monotonic_ns());
+    writer.loss_detail(LossReason::PanicCaught, "panicked at a.rs:1:2: no");
+    // The page with the count may be lost where the log is not.
+    writer.loss_detail(LossReason::OddCallback, "JITCompilationFinished twice");
+    let losses = &clrscope_recording::open(&name).expect("a recording").processes[0].losses;
+    let of = |reason| losses.iter().find(|loss| loss.reason == reason).map(|loss| (loss.count, &loss.details[..]));
+    assert_eq!(of(LossReason::PanicCaught), Some((3, &["panicked at a.rs:1:2: no".to_owned()][..])));
+    assert_eq!(of(LossReason::OddCallback), Some((1, &["JITCompilationFinished twice".to_owned()][..])));
+}
+
+#[test]
 fn a_table_of_threads_that_is_behind_says_so_and_catches_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process(77)).expect("a process");

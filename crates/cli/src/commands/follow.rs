@@ -10,7 +10,7 @@ use clrscope_recording::model::{LossReason, Process, Recording};
 
 use crate::errors::Failure;
 use crate::output::file_of;
-use crate::recording_file::{open, query_failure};
+use crate::recording_file::{Opened, open, query_failure};
 
 /// Between two looks at least; a look that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -137,7 +137,7 @@ impl Followed {
         Self { path: path.to_owned(), file, older }
     }
 
-    fn open(&self) -> Result<Recording, Failure> {
+    fn open(&self) -> Result<Opened, Failure> {
         let opened = open(&self.path);
         // What we read of the directory may have been taken away meanwhile, since the file is complete.
         let packed = identity(&self.file).filter(|now| Some(*now) != self.older);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_process_is_over_when_it_says_so_or_has_gone_or_was_told_to_stop() {
-        let stopped = Loss { reason: LossReason::Stopped, count: 1, first_ns: 0, last_ns: 0 };
+        let stopped = Loss::new(LossReason::Stopped, 1, 0, 0);
         let runs = Process::default();
         let complete = Process { complete: true, ..Process::default() };
         let told = Process { losses: vec![stopped], ..Process::default() };

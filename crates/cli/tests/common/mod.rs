@@ -164,7 +164,7 @@ pub fn sample() -> Recording {
             thread(1, 4711, "", ThreadRole::Main, main_tree()),
             thread(2, 4720, ".NET TP Worker", ThreadRole::Pool, pool_tree()),
         ],
-        losses: vec![Loss { reason: LossReason::NameUnknown, count: 2, first_ns: 5_000, last_ns: 9_000 }],
+        losses: vec![Loss::new(LossReason::NameUnknown, 2, 5_000, 9_000)],
         remarks: vec![Remark { time_ns: 7, text: "perf events are not allowed here".to_owned(), ..Remark::default() }],
         ..Process::default()
     };

@@ -5,13 +5,18 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use super::Problem;
+
 /// Where bytes come from.
 pub(crate) trait ByteSource: Send + Sync {
     /// The bytes, if they are in memory or mapped as they are and will stay so.
     fn at_hand(&self) -> Option<&[u8]>;
 
-    /// The bytes, read or decompressed anew. What can't be read any more is empty.
-    fn read(&self) -> Vec<u8>;
+    /// The bytes, read or decompressed anew.
+    ///
+    /// # Errors
+    /// What can't be read any more, and why.
+    fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
 /// The bytes of a chunk. They are read when first looked at: opening a recording leaves them where they
@@ -19,17 +24,30 @@ pub(crate) trait ByteSource: Send + Sync {
 ///
 /// Dereferencing reads them once and keeps them as long as the recording; [`load`](Self::load) keeps
 /// nothing, so that a recording of any size can be walked chunk by chunk.
+///
+/// Bytes that can't be read by then (the disk fails, the file was cut meanwhile) read as none, and
+/// [`problem`](Self::problem) says why; [`Recording::late_problems`](super::Recording::late_problems) has them all.
 #[derive(Clone)]
 pub struct EventBytes(Arc<Kept>);
 
 struct Kept {
     source: Box<dyn ByteSource>,
     read: OnceLock<Vec<u8>>,
+    problem: OnceLock<Problem>,
+}
+
+impl Kept {
+    fn read(&self) -> Vec<u8> {
+        self.source.read().unwrap_or_else(|problem| {
+            let _ = self.problem.set(problem);
+            Vec::new()
+        })
+    }
 }
 
 impl EventBytes {
     pub(crate) fn new(source: impl ByteSource + 'static) -> Self {
-        Self(Arc::new(Kept { source: Box::new(source), read: OnceLock::new() }))
+        Self(Arc::new(Kept { source: Box::new(source), read: OnceLock::new(), problem: OnceLock::new() }))
     }
 
     /// The bytes, without keeping them where they must be read for it.
@@ -37,8 +55,14 @@ impl EventBytes {
     pub fn load(&self) -> Cow<'_, [u8]> {
         match self.0.source.at_hand().or(self.0.read.get().map(Vec::as_slice)) {
             Some(bytes) => Cow::Borrowed(bytes),
-            None => Cow::Owned(self.0.source.read()),
+            None => Cow::Owned(self.0.read()),
         }
+    }
+
+    /// Why the bytes could not be read when they were first missed, if so.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        self.0.problem.get()
     }
 }
 
@@ -47,7 +71,7 @@ impl Deref for EventBytes {
 
     fn deref(&self) -> &[u8] {
         let kept = &self.0;
-        kept.source.at_hand().unwrap_or_else(|| kept.read.get_or_init(|| kept.source.read()))
+        kept.source.at_hand().unwrap_or_else(|| kept.read.get_or_init(|| kept.read()))
     }
 }
 
@@ -56,8 +80,8 @@ impl ByteSource for Vec<u8> {
         Some(self)
     }
 
-    fn read(&self) -> Vec<u8> {
-        self.clone()
+    fn read(&self) -> Result<Vec<u8>, Problem> {
+        Ok(self.clone())
     }
 }
 
@@ -100,9 +124,9 @@ mod tests {
             None
         }
 
-        fn read(&self) -> Vec<u8> {
+        fn read(&self) -> Result<Vec<u8>, Problem> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            vec![1, 2, 3]
+            Ok(vec![1, 2, 3])
         }
     }
 

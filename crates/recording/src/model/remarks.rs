@@ -13,6 +13,16 @@ pub struct Loss {
     pub first_ns: u64,
     /// Last time, nanoseconds since the start of the run.
     pub last_ns: u64,
+    /// What is known beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
+    pub details: Vec<String>,
+}
+
+impl Loss {
+    /// A loss of which nothing is known but reason, count and times.
+    #[must_use]
+    pub const fn new(reason: LossReason, count: u64, first_ns: u64, last_ns: u64) -> Self {
+        Self { reason, count, first_ns, last_ns, details: Vec::new() }
+    }
 }
 
 /// The reasons for a loss. The numbers are part of the format: only ever append.

@@ -14,6 +14,18 @@ pub struct Recording {
     pub problems: Vec<Problem>,
 }
 
+impl Recording {
+    /// What could not be read after the recording was opened: the contents of trees and events stay on the disk until
+    /// somebody looks at them. Complete only once everything has been looked at.
+    pub fn late_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.processes.iter().flat_map(|process| {
+            let trees = process.threads.iter().filter_map(|thread| thread.tree.problem());
+            let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
+            trees.chain(chunks.filter_map(|chunk| chunk.bytes.problem()))
+        })
+    }
+}
+
 /// The launcher's part of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Run {

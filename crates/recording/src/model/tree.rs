@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use super::Problem;
 
 /// The number of the root node, which stands for the thread itself.
 pub const ROOT: u32 = 0;
@@ -14,25 +16,48 @@ pub const ROOT: u32 = 0;
 /// Where a thread's tree comes from; decoding it is repeatable and can be done thread by thread, so
 /// that a large recording never has all its trees in memory.
 #[derive(Clone)]
-pub struct TreeSource(Arc<dyn Fn() -> CallTree + Send + Sync>);
+pub struct TreeSource(Arc<Decoding>);
+
+struct Decoding {
+    decode: Box<Decode>,
+    problem: OnceLock<Problem>,
+}
+
+/// Decodes a tree as far as it goes, and says what of it could not be read.
+type Decode = dyn Fn() -> (CallTree, Option<Problem>) + Send + Sync;
 
 impl TreeSource {
     /// A tree decoded by `decode` whenever it is asked for.
     pub fn lazy(decode: impl Fn() -> CallTree + Send + Sync + 'static) -> Self {
-        Self(Arc::new(decode))
+        Self::fallible(move || (decode(), None))
+    }
+
+    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; what could not is told too.
+    pub(crate) fn fallible(decode: impl Fn() -> (CallTree, Option<Problem>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Decoding { decode: Box::new(decode), problem: OnceLock::new() }))
     }
 
     /// A tree that is at hand.
     #[must_use]
     pub fn ready(tree: CallTree) -> Self {
         let tree = Arc::new(tree);
-        Self(Arc::new(move || CallTree::clone(&tree)))
+        Self::lazy(move || CallTree::clone(&tree))
     }
 
     /// The tree. Decodes it anew at each call: ask once and drop it after use.
     #[must_use]
     pub fn load(&self) -> CallTree {
-        (self.0)()
+        let (tree, problem) = (self.0.decode)();
+        if let Some(problem) = problem {
+            let _ = self.0.problem.set(problem);
+        }
+        tree
+    }
+
+    /// What of the tree could not be read when it was decoded, if so.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        self.0.problem.get()
     }
 }
 

@@ -145,6 +145,6 @@ fn write_with(
         processes: recording.processes.len() as u64,
         threads: written.threads,
         nodes: written.nodes,
-        problems: recording.problems.clone(),
+        problems: recording.problems.iter().chain(recording.late_problems()).cloned().collect(),
     })
 }

@@ -6,7 +6,8 @@ use super::log::LogRecords;
 use super::numbers::{function_kind, source_kind, thread_role};
 use crate::layout::{function, record};
 use crate::model::{
-    CallsInfo, Clock, Function, FunctionKind, JIT_NAME, Module, PairCost, Process, TRUNCATED_NAME, ThreadRole,
+    CallsInfo, Clock, Function, FunctionKind, JIT_NAME, LossReason, Module, PairCost, Process, TRUNCATED_NAME,
+    ThreadRole,
 };
 use crate::payload::PayloadReader;
 
@@ -25,6 +26,8 @@ pub(super) struct Dictionary {
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// A word for each time that an edge's count passed 2^32.
     carried: Vec<u32>,
+    /// What was said of losses beyond their reasons, in order.
+    pub(super) loss_details: Vec<(LossReason, String)>,
     /// Indices from here on are not believed: the log could not hold as many records.
     most: usize,
 }
@@ -77,6 +80,10 @@ impl Dictionary {
                 let said = self.threads.entry(p.u32()).or_default();
                 said.name = p.text();
                 said.role = thread_role(p.u32()).or(said.role);
+            }
+            record::LOSS_DETAIL => {
+                let reason = LossReason::from_number(p.u32());
+                self.loss_details.extend(reason.map(|reason| (reason, p.text())));
             }
             record::CARRY => self.carried.push(p.u32()),
             // From the future.

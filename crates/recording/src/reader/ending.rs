@@ -74,7 +74,7 @@ fn silent_until_now(read: &ReadProcess, last: u64, now: Now) -> bool {
 fn mark(read: &mut ReadProcess) {
     let at = read.process.duration_ns;
     if read.process.losses.iter().all(|loss| loss.reason != LossReason::AbruptEnd) {
-        read.process.losses.push(Loss { reason: LossReason::AbruptEnd, count: 1, first_ns: at, last_ns: at });
+        read.process.losses.push(Loss::new(LossReason::AbruptEnd, 1, at, at));
     }
 }
 

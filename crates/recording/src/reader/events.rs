@@ -102,10 +102,12 @@ impl ByteSource for Stored {
         if self.ended { self.segment.get(self.from..self.end) } else { None }
     }
 
-    fn read(&self) -> Vec<u8> {
+    fn read(&self) -> Result<Vec<u8>, Problem> {
         let copy = self.segment.get(self.from..self.end).unwrap_or(&[]).to_vec();
         // The program may be writing: the copy is only good when the chunk is still the same afterwards.
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        if u64_at(&self.segment, self.chunk + chunk::SEQUENCE) == self.sequence { copy } else { Vec::new() }
+        let is_same = u64_at(&self.segment, self.chunk + chunk::SEQUENCE) == self.sequence;
+        // A ring that has come round is no problem: the chunk's number is missing, which says so.
+        Ok(if is_same { copy } else { Vec::new() })
     }
 }

@@ -9,7 +9,7 @@ use super::segment::SegmentBytes;
 use super::state::{self, Clocks};
 use super::{events, stacks, threads};
 use crate::layout::{block, kind};
-use crate::model::{Clock, Problem, Process, Stacks, TickClock};
+use crate::model::{Clock, Loss, LossReason, Problem, Process, Stacks, TickClock};
 
 /// A process with the absolute times that place it within the run.
 pub(super) struct ReadProcess {
@@ -55,9 +55,11 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     let clocks = Clocks::read(&state);
     let trees = trees(&mut dictionary, arena, times, clocks.ns_per_tick);
     let words = std::mem::take(&mut dictionary.threads);
+    let details = std::mem::take(&mut dictionary.loss_details);
     let mut read = assemble(dictionary, &clocks);
     let process = &mut read.process;
     process.losses = state::losses(&state, clocks.mono_start);
+    add_details(&mut process.losses, details);
     process.threads = threads::read(&records.unwrap_or_else(SegmentBytes::empty), words, trees, clocks.mono_start);
     if let Some(calls) = &mut process.calls {
         calls.cpu_measured = process.threads.iter().any(|thread| thread.cpu_ns.is_some());
@@ -79,6 +81,16 @@ fn read_stacks(folder: &Path, place: &str, problems: &mut Vec<Problem>) -> Stack
     let (stacks, problem) = stacks::read(&bytes.unwrap_or_else(SegmentBytes::empty));
     problems.extend(problem.map(|what| Problem { place: format!("{inside}{FILE}"), what }));
     stacks
+}
+
+/// Puts each detail to the loss with its reason. One without a loss, whose count did not reach the disk, counts once.
+fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
+    for (reason, detail) in details {
+        match losses.iter_mut().find(|loss| loss.reason == reason) {
+            Some(loss) => loss.details.push(detail),
+            None => losses.push(Loss { details: vec![detail], ..Loss::new(reason, 1, 0, 0) }),
+        }
+    }
 }
 
 /// What the trees of the process's threads are decoded from.

@@ -28,8 +28,8 @@ impl SegmentBytes {
     /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under `place`.
     pub(crate) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
         let path = folder.join(name);
-        let opened = Self::open_file(&path, kind);
-        let what = match &opened {
+        let mut opened = Self::open_file(&path, kind);
+        let what = match &mut opened {
             Ok(bytes) => bytes.cut(&path),
             Err(what) => Some(what.clone()),
         };
@@ -59,7 +59,7 @@ impl SegmentBytes {
     }
 
     /// What to say when the file is shorter than it should be.
-    fn cut(&self, path: &Path) -> Option<String> {
+    fn cut(&mut self, path: &Path) -> Option<String> {
         let whole = (HEADER_BYTES as u64).saturating_add(self.committed);
         if self.end as u64 >= whole {
             return None;
@@ -67,7 +67,12 @@ impl SegmentBytes {
         // The program may have made it longer after we looked at its length and before it told us.
         let now = path.metadata().map_or(0, |metadata| metadata.len());
         let there = self.end;
-        (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
+        if now < whole {
+            return Some(format!("is cut: {there} of {whole} bytes are there; what stood before is here"));
+        }
+        // What we look at is what the segment held before.
+        self.committed = there.saturating_sub(HEADER_BYTES) as u64;
+        None
     }
 
     /// Whether the segment has become longer since it was opened.
@@ -111,4 +116,36 @@ fn map(path: &Path) -> io::Result<Option<Mmap>> {
     // read as numbers that are checked after reading, never as references to typed data. Nothing of
     // ours ever makes a segment shorter.
     unsafe { Mmap::map(&file) }.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log's header that says how much content there is.
+    fn header(committed: u64) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[header::KIND..header::KIND + 4].copy_from_slice(&crate::layout::kind::LOG.to_le_bytes());
+        bytes[header::VERSION..header::VERSION + 4].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[header::COMMITTED..header::COMMITTED + 8].copy_from_slice(&committed.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_segment_that_grew_between_looking_at_its_length_and_at_its_size_has_grown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("process.log");
+        std::fs::write(&path, [header(8192), vec![1; 4096]].concat()).expect("a file");
+        // The mapping is of the length that the file has now; the size in it is of a moment later.
+        let mut segment = SegmentBytes::open_file(&path, crate::layout::kind::LOG).expect("a segment");
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|file| file.set_len((HEADER_BYTES + 8192) as u64))
+            .expect("a longer file");
+        assert_eq!(segment.cut(&path), None);
+        assert_eq!(segment.len(), 4096);
+        assert!(segment.has_grown());
+    }
 }

@@ -40,12 +40,8 @@ impl Clocks {
 pub(super) fn losses(state: &[u8], mono_start: u64) -> Vec<Loss> {
     let of = |reason: LossReason| {
         let at = state::LOSSES + reason as usize * state::LOSS_BYTES;
-        Loss {
-            reason,
-            count: u64_at(state, at),
-            first_ns: u64_at(state, at + 8).saturating_sub(mono_start),
-            last_ns: u64_at(state, at + 16).saturating_sub(mono_start),
-        }
+        let since_start = |at| u64_at(state, at).saturating_sub(mono_start);
+        Loss::new(reason, u64_at(state, at), since_start(at + 8), since_start(at + 16))
     };
     LossReason::ALL.into_iter().map(of).filter(|loss| loss.count > 0).collect()
 }

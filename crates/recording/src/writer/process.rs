@@ -232,6 +232,13 @@ impl ProcessWriter {
         self.append(record::REMARK, &payload);
     }
 
+    /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the [state](Self::state).
+    pub fn loss_detail(&self, reason: LossReason, text: &str) {
+        let mut payload = PayloadWriter::default();
+        payload.u32(reason as u32).text(text);
+        self.append(record::LOSS_DETAIL, &payload);
+    }
+
     /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.
     pub fn pattern_matched(&self, pattern: &str) {
         let mut payload = PayloadWriter::default();

@@ -119,8 +119,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn loss()(reason in select(LossReason::ALL.to_vec()), count: u64, first_ns: u64, last_ns: u64) -> Loss {
-        Loss { reason, count, first_ns, last_ns }
+    fn loss()(
+        reason in select(LossReason::ALL.to_vec()),
+        count: u64, first_ns: u64, last_ns: u64, details in vec(text(), 0..3),
+    ) -> Loss {
+        Loss { reason, count, first_ns, last_ns, details }
     }
 }
 

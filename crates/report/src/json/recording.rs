@@ -65,16 +65,16 @@ fn process(process: &Process) -> Object {
 fn all_losses(recording: &Recording) -> Vec<Object> {
     let mut sums: BTreeMap<LossReason, Loss> = BTreeMap::new();
     for loss in recording.processes.iter().flat_map(|p| &p.losses) {
-        let sum = sums.entry(loss.reason).or_insert(Loss { count: 0, ..loss.clone() });
+        let sum = sums.entry(loss.reason).or_insert(Loss { count: 0, details: Vec::new(), ..loss.clone() });
         sum.count = sum.count.saturating_add(loss.count);
         sum.first_ns = sum.first_ns.min(loss.first_ns);
         sum.last_ns = sum.last_ns.max(loss.last_ns);
+        sum.details.extend_from_slice(&loss.details);
     }
     if !recording.problems.is_empty() {
         let count = recording.problems.len() as u64;
         let reason = LossReason::Unreadable;
-        let unread =
-            sums.entry(reason).or_insert(Loss { reason, count: 0, first_ns: 0, last_ns: recording.run.duration_ns });
+        let unread = sums.entry(reason).or_insert(Loss::new(reason, 0, 0, recording.run.duration_ns));
         unread.count = unread.count.max(count);
     }
     sums.values().map(super::loss).collect()

@@ -127,14 +127,18 @@ pub fn module(row: &ModuleRow<'_>, with_pid: bool) -> Object {
     all
 }
 
-/// A row of `losses`.
+/// A row of `losses`; `details` only where there are any.
 pub fn loss(loss: &Loss) -> Object {
-    object([
+    let mut all = object([
         ("reason", json!(loss.reason.name())),
         ("count", json!(loss.count)),
         ("first_ns", json!(loss.first_ns)),
         ("last_ns", json!(loss.last_ns)),
-    ])
+    ]);
+    if !loss.details.is_empty() {
+        all.insert("details".to_owned(), json!(loss.details));
+    }
+    all
 }
 
 /// One sentence of the summary.

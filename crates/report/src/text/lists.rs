@@ -342,6 +342,10 @@ pub fn losses(view: &Losses<'_>, width: usize) -> String {
             row.loss.reason.name().to_owned(),
             row.loss.reason.sentence().to_owned(),
         ]);
+        for detail in &row.loss.details {
+            let nothing = String::new;
+            table.row(vec![nothing(), nothing(), nothing(), nothing(), nothing(), format!("  {detail}")]);
+        }
     }
     for problem in view.problems {
         let words = format!("{}: {}", problem.place, problem.what);

@@ -221,13 +221,13 @@ impl Parts {
                 self.lost += 1;
             }
             let source = Arc::clone(source);
-            self.process.threads[item].tree = TreeSource::lazy(move || decode(&source, &parts));
+            self.process.threads[item].tree = TreeSource::fallible(move || decode(&source, &parts));
         }
         if self.first_without_kind {
             mark_refusal(&mut self.process);
         }
         if self.lost > 0 {
-            let loss = Loss { reason: LossReason::Unreadable, count: self.lost, first_ns: 0, last_ns: 0 };
+            let loss = Loss::new(LossReason::Unreadable, self.lost, 0, 0);
             self.process.losses.push(loss);
         }
         (self.process, problems)
@@ -302,24 +302,36 @@ impl ByteSource for Chunk {
         None
     }
 
-    fn read(&self) -> Vec<u8> {
-        let mut stored = Vec::new();
-        let read = self.source.read(self.section.body(), self.section.head.stored, &mut stored);
-        read.ok().and_then(|()| self.section.head.unpack(&stored).ok()).unwrap_or_default()
+    fn read(&self) -> Result<Vec<u8>, Problem> {
+        content(&self.source, &self.section, &mut Vec::new())
     }
 }
 
-fn decode(source: &Source, parts: &[Section]) -> CallTree {
+/// What a section holds, which was there when the recording was opened.
+fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<Vec<u8>, Problem> {
+    let problem = |what| Problem { place: place(section), what };
+    source
+        .read(section.body(), section.head.stored, buffer)
+        .map_err(|error| problem(format!("can't be read any more: {error}")))?;
+    section.head.unpack(buffer).map_err(|what| problem(what.to_owned()))
+}
+
+/// The tree as far as its parts can be read, and the first problem.
+fn decode(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>) {
     let nodes: u64 = parts.iter().map(|part| u64::from(part.head.count)).sum();
     let mut decoder = Decoder::new(usize::try_from(nodes).unwrap_or(0));
-    let mut buffer = Vec::new();
+    let (mut buffer, mut problem) = (Vec::new(), None);
     for part in parts {
-        let read = source.read(part.body(), part.head.stored, &mut buffer);
-        if let Some(content) = read.ok().and_then(|()| part.head.unpack(&buffer).ok()) {
-            decoder.add(&content, part.head.count);
-        }
+        let added = content(source, part, &mut buffer).and_then(|content| {
+            let what = || Problem {
+                place: place(part),
+                what: "ends early or holds no tree; what stood before is here".to_owned(),
+            };
+            decoder.add(&content, part.head.count).then_some(()).ok_or_else(what)
+        });
+        problem = problem.or(added.err());
     }
-    decoder.finish()
+    (decoder.finish(), problem)
 }
 
 fn place(section: &Section) -> String {

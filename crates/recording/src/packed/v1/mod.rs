@@ -43,7 +43,8 @@
 //! | 10 index | | per section: `u64` offset, then its head |
 //! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
 //!
-//! Kinds 1 to 6, 9 and 11 stand before all trees, and those before all events. Sections and records of an
+//! Kinds 1 to 6, 9 and 11 stand before all trees, and those before all events; only problems met while trees and events were
+//! packed stand behind them. Sections and records of an
 //! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
 //!
 //! # Records
@@ -58,7 +59,7 @@
 //! | 1 `RUN` | list of texts command, `u64` start in Unix ns, `u64` duration, exit, text instruments given, text with defaults, text version of clrscope |
 //! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete, `u64` time stamp counter at the start, `f64` nanoseconds per tick |
 //! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; a cost (`f64` each: enter, leave, pair low, pair high); `u32` count of callers, each `u32` caller, `u32` callee, a cost |
-//! | 4 `LOSS` | `u32` reason, `u64` count, first, last |
+//! | 4 `LOSS` | `u32` reason, `u64` count, first, last, list of texts details |
 //! | 5 `ARENA` | text instrument |
 //! | 6 `FUNCTION` | texts name, signature, raw name; `u32` each: module, token, kind, source, flags (1 dynamic, 2 unloaded) |
 //! | 7 `MODULE` | texts name, path, version; `u32` framework |

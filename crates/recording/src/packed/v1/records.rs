@@ -180,13 +180,19 @@ pub(super) fn take_calls(mut p: PayloadReader<'_>) -> CallsInfo {
 
 fn put_loss(bytes: &mut Vec<u8>, loss: &Loss) {
     let mut p = PayloadWriter::default();
-    p.u32(loss.reason as u32).u64(loss.count).u64(loss.first_ns).u64(loss.last_ns);
+    p.u32(loss.reason as u32).u64(loss.count).u64(loss.first_ns).u64(loss.last_ns).texts(&loss.details);
     put(bytes, record::LOSS, &p);
 }
 
 /// `None` for a reason this version has no words for.
 pub(super) fn take_loss(mut p: PayloadReader<'_>) -> Option<Loss> {
-    Some(Loss { reason: LossReason::from_number(p.u32())?, count: p.u64(), first_ns: p.u64(), last_ns: p.u64() })
+    Some(Loss {
+        reason: LossReason::from_number(p.u32())?,
+        count: p.u64(),
+        first_ns: p.u64(),
+        last_ns: p.u64(),
+        details: p.texts(),
+    })
 }
 
 pub(super) fn put_function(bytes: &mut Vec<u8>, function: &Function) {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::section::{EVENTS_PREFIX, Head, LAST_PART, kind, pack};
 use super::{MAGIC, TRAILER_MAGIC, checksum::checksum, records, tree};
 use crate::layout::stack;
-use crate::model::{CallTree, Process, Recording, StackNode, Stacks};
+use crate::model::{CallTree, Problem, Process, Recording, StackNode, Stacks};
 
 /// Dictionary sections hold about this many bytes, so that damage costs little.
 const DICTIONARY_BYTES: usize = 256 << 10;
@@ -51,6 +51,7 @@ pub(crate) fn write(
     for (number, process) in (0..).zip(&recording.processes) {
         writer.events(number, process)?;
     }
+    writer.problems(&recording.late_problems().cloned().collect::<Vec<_>>())?;
     writer.finish()
 }
 
@@ -116,8 +117,12 @@ impl Writer<'_> {
         let mut content = Vec::new();
         records::put_run(&mut content, &recording.run);
         self.section(Head { kind: kind::RUN, count: 1, ..Head::default() }, &content)?;
+        self.problems(&recording.problems)
+    }
+
+    fn problems(&mut self, problems: &[Problem]) -> io::Result<()> {
         let head = Head { kind: kind::PROBLEMS, ..Head::default() };
-        self.table(head, &recording.problems, records::put_problem)
+        self.table(head, problems, records::put_problem)
     }
 
     fn process(&mut self, number: u32, process: &Process) -> io::Result<()> {
