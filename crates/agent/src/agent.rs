@@ -16,6 +16,8 @@ use clr_profiler::{
 
 use crate::instrument::Instrument;
 use crate::instruments;
+use crate::services::developer_log::{self, Level, log, wants};
+use crate::services::helper::with_signals_blocked;
 use crate::services::threads;
 use crate::services::values::types::Types;
 use crate::startup::{self, Running};
@@ -114,6 +116,7 @@ impl Agent {
             // Calls of functions that are named stay calls, and only with these events is that asked.
             events |= Events::JIT_COMPILATION;
         }
+        log(Level::Info, || format!("events {events:?}, {}", if points.is_some() { "hooks" } else { "no hooks" }));
         let mut setup = Setup::new(events);
         if let Some(points) = points {
             // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
@@ -148,6 +151,7 @@ impl Profiler for Agent {
     }
 
     fn setup_refused(&self, error: &Error) {
+        log(Level::Error, || format!("the runtime refused the setup: {error}"));
         if let Some(running) = self.running() {
             running
                 .writer
@@ -159,8 +163,12 @@ impl Profiler for Agent {
 impl Callbacks for Agent {
     fn shutdown(&self) {
         self.tell(|observer| observer.shutdown());
+        log(Level::Info, || "Shutdown".to_owned());
         let Some(running) = self.running() else { return };
         running.helper.wait_for_round(LAST_ROUND);
+        if wants(Level::Info) {
+            with_signals_blocked(developer_log::flush);
+        }
         running.writer.state().ended();
     }
 

@@ -8,11 +8,16 @@ static CAUGHT: AtomicU64 = AtomicU64::new(0);
 /// Runs `body`; a panic ends it quietly and is counted.
 pub(crate) fn guard(body: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        CAUGHT.fetch_add(1, Ordering::Relaxed);
+        count_caught();
     }
 }
 
-/// Panics caught here so far; the helper thread turns them into a counted loss.
+/// Counts a panic that was caught elsewhere.
+pub(crate) fn count_caught() {
+    CAUGHT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Panics caught here so far; see [`faults`](crate::services::faults).
 pub(crate) fn caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
 }

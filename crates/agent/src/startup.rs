@@ -16,6 +16,7 @@ use crate::instruments::exceptions::Exceptions;
 use crate::instruments::{self, calls};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, trust};
+use crate::services::developer_log::{self, Level, log};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, with_signals_blocked};
 use crate::services::patterns::{Redaction, WatchedFilter};
@@ -39,6 +40,9 @@ pub(crate) struct Running {
 /// Starts everything; the error is a sentence for the recording directory.
 pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
     let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
+    developer_log::begin();
+    let version = env!("CARGO_PKG_VERSION");
+    log(Level::Info, || format!("clrscope {version} in process {}: {AGENT_VARIABLE}={given}", std::process::id()));
     let mut request = match Request::parse(&given) {
         Ok(request) => request,
         Err(error) => return Err(refuse_malformed(&given, error.0)),
@@ -54,7 +58,10 @@ pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
             }
-            aside.into_words()
+            let why = aside.into_words();
+            log(Level::Warn, || format!("stepping aside: {why}"));
+            developer_log::write_into(&folder);
+            why
         })
     })
 }
@@ -127,6 +134,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         return Err(Aside::Asked("this process is a child, and children are not to be recorded"));
     }
     let process = describe(info);
+    log(Level::Info, || format!("{}, command {:?}", process.runtime, process.command));
     let start_ns = process.mono_ns;
     let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
     let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
@@ -136,6 +144,8 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
         return Err(Aside::Asked(OVER));
     }
     let writer: &'static ProcessWriter = Box::leak(Box::new(made?));
+    log(Level::Info, || format!("recording into {}", writer.folder().display()));
+    developer_log::write_into(folder);
     let running = start_instruments(info, given, request, writer, start_ns);
     Ok(running.inspect_err(|_| writer.discard())?)
 }
@@ -173,6 +183,7 @@ fn start_instruments(
     }
     words.extend(Some(beside_instruments(request)).filter(|rest| !rest.is_empty()));
     writer.instruments(given, &words.join(";"));
+    log(Level::Info, || format!("instruments: {}", words.join(";")));
     if !threads::prepare(writer, helper.clone(), &started) {
         return Err("the C library has no thread key left".into());
     }

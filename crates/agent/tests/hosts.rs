@@ -89,6 +89,35 @@ fn switched_off_diagnostics_leave_no_trace() {
 }
 
 #[test]
+fn the_log_for_developers_says_what_was_decided_and_why_not() {
+    each_runtime(|runtime| {
+        let logged = |request: &str, level: &str| {
+            let folder = scratch();
+            let out = folder.path().join("run.clrs.d");
+            let mut command = runtime.command(&fixture("Hello"));
+            under_agent(&mut command, request, &out);
+            command.env("CLRSCOPE_LOG", level);
+            let finished = run(command).expect_success();
+            assert_eq!((finished.stdout_text().as_str(), finished.stderr_text().as_str()), ("Hello, World!\n", ""));
+            let entries = fs::read_dir(&out).expect("the recording").flatten().map(|entry| entry.path());
+            let logs: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "log")).collect();
+            assert_eq!(logs.len(), 1, "{logs:?}");
+            fs::read_to_string(&logs[0]).expect("a log")
+        };
+        let log = logged("calls:noinline;include=[Hello]*", "debug");
+        for line in ["info  [", "instruments: calls:clock=sampled,noinline=on", ": Hello ", "Shutdown"] {
+            assert!(log.contains(line), "no '{line}' on {}:\n{log}", runtime.version);
+        }
+        let log = logged("calls", "info");
+        assert!(!log.contains(": Hello ") && log.contains("Shutdown"), "{log}");
+        assert_eq!(logged("calls", "error"), "");
+        let log = logged("calls:colour", "warn");
+        assert!(log.contains("warn  [") && log.contains("stepping aside: "), "{log}");
+        assert!(logged("calls", "loud").contains("CLRSCOPE_LOG=loud is no level: info is meant"));
+    });
+}
+
+#[test]
 fn another_profiler_in_the_environment_does_not_stand_in_our_way() {
     let (other, class) = (example("template"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}");
     each_runtime(|runtime| {

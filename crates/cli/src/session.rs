@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use clrscope_contract::developer_log;
 use clrscope_contract::request::Request;
 use clrscope_recording::writer::RunWriter;
 
@@ -74,6 +75,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     // From here on an interruption ends packing, not the recording.
     let kept = place.clone();
     signals.on_interruption(move || pack::abandon(&kept.folder, &kept.file, ended.code()));
+    keep_agent_logs(&place);
     let path = if is_empty(&place.folder) {
         discard(&place);
         None
@@ -93,6 +95,22 @@ fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
     match &plan.output {
         Some(path) => output::begin_at(path, plan.force, &start),
         None => output::begin_named(&plan.program.name, &start),
+    }
+}
+
+/// Moves what agents told their developers out of the folder, which goes when it is packed, to beside the recording.
+fn keep_agent_logs(place: &Place) {
+    let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {
+        let mut kept = place.file.clone().into_os_string();
+        kept.push(".");
+        kept.push(entry.file_name());
+        match fs::rename(entry.path(), &kept) {
+            Ok(()) => say(&format!("clrscope: log of an agent: {}", Path::new(&kept).display())),
+            Err(error) => {
+                say(&format!("clrscope: {} could not be kept: {}", shown(&entry.path()), reason(&error)));
+            }
+        }
     }
 }
 

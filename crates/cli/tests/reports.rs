@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use clrscope_recording::model::{Loss, LossReason};
 use common::{Place, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -103,6 +104,23 @@ fn documents_have_the_documented_keys() {
     assert_keys(&modules["rows"][0], "module path version functions calls exclusive_ns exclusive_cpu_ns");
     let losses = json(&place, "report sample.clrs --view losses");
     assert_keys(&losses["rows"][0], "reason count first_ns last_ns");
+}
+
+#[test]
+fn what_is_known_of_a_loss_is_a_line_of_its_own_and_a_field_of_its_row() {
+    let mut recording = sample();
+    let detail = "panicked at slow.rs:7:9: no";
+    let panics = Loss { details: vec![detail.to_owned()], ..Loss::new(LossReason::PanicCaught, 2, 5_000, 9_000) };
+    recording.processes[0].losses.insert(0, panics);
+    let place = Place::new();
+    write_packed(&recording, &place.file("sample.clrs"));
+    let losses = json(&place, "report sample.clrs --view losses");
+    assert_keys(&losses["rows"][0], "reason count first_ns last_ns details");
+    assert_eq!(losses["rows"][0]["details"], serde_json::json!([detail]));
+    assert_eq!(losses["recording"]["losses"][0]["details"], serde_json::json!([detail]));
+    assert_keys(&losses["rows"][1], "reason count first_ns last_ns");
+    let text = String::from_utf8(place.run("report sample.clrs --view losses").stdout).expect("text");
+    assert!(text.lines().any(|line| line.trim() == detail), "{text}");
 }
 
 #[test]

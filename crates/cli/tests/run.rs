@@ -204,6 +204,21 @@ fn a_file_size_limit_is_a_failure_and_not_our_end() {
 }
 
 #[test]
+fn an_agents_log_is_kept_beside_the_recording() {
+    let (place, runtime) = (Place::new(), newest());
+    let words: Vec<OsString> = ["run", "-q", "-o", "l.clrs", "--"].map(OsString::from).to_vec();
+    let mut command = place.clrscope(words.into_iter().chain(runtime.words(&testkit::fixture("Hello"))));
+    runtime.prepare(&mut command);
+    command.env("CLRSCOPE_LOG", "info");
+    let said = testkit::run(command).expect_success().stderr_text();
+    let name = said.trim().strip_prefix("clrscope: log of an agent: ").expect("one line that names it");
+    assert!(name.starts_with("l.clrs.agent-") && name.ends_with(".log"), "{said}");
+    let log = fs::read_to_string(place.file(name)).expect("the log");
+    assert!(log.contains("instruments: calls:") && log.contains("Shutdown"), "{log}");
+    assert!(place.file("l.clrs").exists() && !place.file("l.clrs.d").exists());
+}
+
+#[test]
 fn an_agent_that_steps_aside_says_why_through_the_launcher() {
     let (place, runtime) = (Place::new(), newest());
     // Enough for the launcher's log, too little for the agent's tree.

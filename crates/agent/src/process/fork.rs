@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use crate::hooks;
-use crate::services::threads;
+use crate::services::{developer_log, threads};
 use crate::startup::Running;
 
 static PARENT: OnceLock<&'static Running> = OnceLock::new();
@@ -21,6 +21,7 @@ pub(crate) fn prepare(running: &'static Running) {
 
 extern "C" fn in_child() {
     hooks::stopped_flag().store(1, Ordering::SeqCst);
+    developer_log::withdraw();
     threads::withdraw();
     let Some(running) = PARENT.get() else { return };
     for instrument in &running.instruments {

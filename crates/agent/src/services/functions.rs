@@ -13,6 +13,7 @@ use clrscope_recording::layout;
 use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
 
+use crate::services::developer_log::{Level, log};
 use crate::services::il;
 use crate::services::patterns::WatchedFilter;
 
@@ -129,6 +130,12 @@ impl Functions {
                 }
             }
         };
+        if is_new {
+            log(Level::Debug, || {
+                let what = if known.wanted { "recorded" } else { "not recorded" };
+                format!("function {}: {} {}, {what}", known.index, name.module, name.signature)
+            });
+        }
         if is_new && known.wanted {
             self.note(known.index, name, module.index);
         }

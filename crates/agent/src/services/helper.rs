@@ -12,6 +12,8 @@ use std::time::Duration;
 use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
 
 use crate::services::clock;
+use crate::services::developer_log::{self, Level, log};
+use crate::services::faults::FaultReport;
 
 /// Between two signs of life.
 const SLOW_NS: u64 = 20_000_000;
@@ -95,7 +97,7 @@ impl HelperHandle {
             ends: duration.map(|d| started + d.as_nanos() as u64),
             next_slow: 0,
             next_write_out: 0,
-            panics_told: 0,
+            faults: FaultReport::default(),
             refusal_told: false,
         };
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
@@ -116,7 +118,7 @@ struct Helper {
     ends: Option<u64>,
     next_slow: u64,
     next_write_out: u64,
-    panics_told: u64,
+    faults: FaultReport,
     refusal_told: bool,
 }
 
@@ -131,7 +133,10 @@ impl Helper {
             self.stop();
         }));
         if outcome.is_err() {
-            self.writer.state().lose(clrscope_recording::model::LossReason::PanicCaught, 1, monotonic_ns());
+            crate::boundary::count_caught();
+            // The fault may lie in what tells of faults.
+            crate::boundary::guard(|| self.faults.update(self.writer));
+            crate::boundary::guard(developer_log::flush);
         }
         self.link.gone.store(true, Ordering::Release);
     }
@@ -148,6 +153,7 @@ impl Helper {
         }
         // At once: a program that is refused space may be about to end.
         self.tell_refusal(now);
+        self.faults.update(self.writer);
         if now >= self.next_slow {
             self.next_slow = now + SLOW_NS;
             self.slow_round(now);
@@ -160,19 +166,10 @@ impl Helper {
             task.slow_tick(now);
         }
         self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
-        self.tell_panics(now);
+        developer_log::flush();
         if now >= self.next_write_out {
             self.next_write_out = now + WRITE_OUT_NS;
             self.write_out();
-        }
-    }
-
-    fn tell_panics(&mut self, now: u64) {
-        let caught = crate::boundary::caught() + clr_profiler::panics_caught();
-        if caught > self.panics_told {
-            let more = caught - self.panics_told;
-            self.writer.state().lose(clrscope_recording::model::LossReason::PanicCaught, more, now);
-            self.panics_told = caught;
         }
     }
 
@@ -184,6 +181,7 @@ impl Helper {
         if let Some(error) = first_refusal() {
             self.refusal_told = true;
             self.writer.note(now, &format!("the recording could not grow: {error}"));
+            log(Level::Error, || format!("the recording could not grow: {error}"));
         }
     }
 
@@ -200,6 +198,7 @@ impl Helper {
     /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
     /// so.
     fn stop(&mut self) -> ! {
+        log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.round();
         self.slow_round(monotonic_ns());
         let mut pause = Duration::from_millis(2);
@@ -213,6 +212,8 @@ impl Helper {
                 self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());
                 self.write_out();
                 self.writer.state().stopped();
+                log(Level::Info, || "nothing records any more".to_owned());
+                developer_log::flush();
             }
             // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it
             // stood when it goes on, and would record again.

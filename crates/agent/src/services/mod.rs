@@ -7,11 +7,14 @@
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
+//! - [`faults`]: caught panics and odd callbacks, told in the recording; [`developer_log`]: lines for developers
 //! - [`clock`]: ticks, times and the CPU time of threads
 
 pub(crate) mod clock;
+pub(crate) mod developer_log;
 pub(crate) mod dictionary;
 pub(crate) mod event_log;
+pub(crate) mod faults;
 pub(crate) mod field_cache;
 pub(crate) mod functions;
 pub(crate) mod helper;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clrscope_contract::developer_log;
 
 use super::recording::RecordingArgs;
 use crate::commands::Task;
@@ -140,6 +141,16 @@ fn class_id(text: &str) -> Result<String, Failure> {
     })
 }
 
+/// What else the agent listens to.
+fn environment() -> String {
+    let levels = developer_log::LEVELS.join(", ");
+    format!(
+        "Environment:\n  {}={levels}\n      The agent in each process writes a log for its developers, which is kept \
+         beside the recording\n      as NAME.clrs.agent-PID.log\n\n",
+        developer_log::VARIABLE
+    )
+}
+
 fn long_help() -> String {
     let mut text = String::from("Instruments (-i NAME[:OPTION[=VALUE],...]):\n");
     for instrument in instruments::ALL {
@@ -149,6 +160,7 @@ fn long_help() -> String {
         }
     }
     text.push('\n');
+    text.push_str(&environment());
     text.push_str(EXAMPLES);
     text
 }

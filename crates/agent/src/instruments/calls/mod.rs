@@ -30,11 +30,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clr_profiler::notice::{SuspendReason, TransitionReason};
 use clr_profiler::{Events, FunctionId, ProfilerInfo};
 use clrscope_recording::layout::{block, function};
-use clrscope_recording::model::{Clock, LossReason};
-use clrscope_recording::writer::{Settings, ThreadRecord, monotonic_ns};
+use clrscope_recording::model::Clock;
+use clrscope_recording::writer::{Settings, ThreadRecord};
 
 use crate::hooks::{self as all_hooks, HookNeed};
 use crate::instrument::{Context, Instrument};
+use crate::services::faults::{OddCallback, odd_callback};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::memory::Patience;
@@ -105,8 +106,8 @@ impl Calls {
         self.here().is_some_and(|record| slow::leave_pseudo(self.shared, record, function))
     }
 
-    fn odd(&self) {
-        self.shared.writer.state().lose(LossReason::OddCallback, 1, monotonic_ns());
+    fn odd(&self, which: OddCallback) {
+        odd_callback(self.shared.writer, which);
     }
 }
 
@@ -157,7 +158,7 @@ impl Instrument for Calls {
 
     fn jit_finished(&self, _function: FunctionId) {
         if !self.leave_runtime(function::JIT) && !all_hooks::is_stopped() {
-            self.odd();
+            self.odd(OddCallback::CompilationEnd);
         }
     }
 
@@ -193,13 +194,13 @@ impl Instrument for Calls {
         if reason == TransitionReason::Return {
             let index = self.functions.native(function);
             if !self.leave_runtime(index) {
-                self.odd();
+                self.odd(OddCallback::UnmanagedReturn);
             }
         }
     }
 
     fn filter_enter(&self, _function: FunctionId) {
-        self.with_clause(|record, frame_pointer| unwind::filter_enter(self.shared, record, frame_pointer));
+        self.with_clause(OddCallback::Filter, |record, frame| unwind::filter_enter(self.shared, record, frame));
     }
 
     fn filter_leave(&self) {
@@ -209,11 +210,11 @@ impl Instrument for Calls {
     }
 
     fn unwind_finally_enter(&self, _function: FunctionId) {
-        self.with_clause(|record, frame_pointer| unwind::block_enter(self.shared, record, frame_pointer));
+        self.with_clause(OddCallback::Finally, |record, frame| unwind::block_enter(self.shared, record, frame));
     }
 
     fn catcher_enter(&self, _function: FunctionId) {
-        self.with_clause(|record, frame_pointer| unwind::block_enter(self.shared, record, frame_pointer));
+        self.with_clause(OddCallback::Catch, |record, frame| unwind::block_enter(self.shared, record, frame));
     }
 }
 
@@ -225,12 +226,13 @@ impl Calls {
         }
     }
 
-    /// Asks which activation the block that is about to run belongs to. Only threads with frames matter.
-    fn with_clause(&self, act: impl FnOnce(ThreadRecord, usize)) {
+    /// Asks which activation the block that is about to run belongs to. Only threads with frames matter. `callback` is
+    /// which one it is where that can't be said.
+    fn with_clause(&self, callback: OddCallback, act: impl FnOnce(ThreadRecord, usize)) {
         let Some(record) = threads::active() else { return };
         match self.info.exception_clause() {
             Ok(clause) => act(record, clause.frame_pointer),
-            Err(_) => self.odd(),
+            Err(_) => self.odd(callback),
         }
     }
 }

@@ -22,11 +22,11 @@ use std::sync::atomic::Ordering;
 
 use clr_profiler::{Events, FunctionId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument, thread};
-use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
 use crate::hooks::{HookNeed, stopped_flag};
 use crate::instrument::{Context, Instrument};
+use crate::services::faults::{OddCallback, odd_callback};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::threads;
@@ -83,14 +83,15 @@ impl Flow {
         Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types })
     }
 
-    /// Notes that the exception machinery is about to run a block, and of which activation.
-    fn block(&self, what: u32) {
+    /// Notes that the exception machinery is about to run a block, and of which activation. `callback` is which one it is
+    /// where that can't be said.
+    fn block(&self, what: u32, callback: OddCallback) {
         if threads::active().is_none() {
             return;
         }
         match self.info.exception_clause() {
             Ok(clause) => slow::append(what, clause.frame_pointer),
-            Err(_) => self.writer.state().lose(LossReason::OddCallback, 1, monotonic_ns()),
+            Err(_) => odd_callback(self.writer, callback),
         }
     }
 }
@@ -165,7 +166,7 @@ impl Instrument for Flow {
     }
 
     fn filter_enter(&self, _function: FunctionId) {
-        self.block(flow::FILTER_ENTER);
+        self.block(flow::FILTER_ENTER, OddCallback::Filter);
     }
 
     fn filter_leave(&self) {
@@ -175,11 +176,11 @@ impl Instrument for Flow {
     }
 
     fn unwind_finally_enter(&self, _function: FunctionId) {
-        self.block(flow::BLOCK);
+        self.block(flow::BLOCK, OddCallback::Finally);
     }
 
     fn catcher_enter(&self, _function: FunctionId) {
-        self.block(flow::BLOCK);
+        self.block(flow::BLOCK, OddCallback::Catch);
     }
 }
 

@@ -359,7 +359,7 @@ mod tests {
     use crate::payload::PayloadWriter;
 
     fn read_remarks(reason: LossReason, put: impl Fn(&mut PayloadWriter)) -> Process {
-        let loss = Loss { reason, count: 1, first_ns: 0, last_ns: 0 };
+        let loss = Loss::new(reason, 1, 0, 0);
         let process = Process { losses: vec![loss], ..Process::default() };
         let mut parts = Parts { process, ..Parts::default() };
         let mut payload = PayloadWriter::default();
