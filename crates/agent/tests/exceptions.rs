@@ -37,7 +37,7 @@ fn each_story_is_what_the_program_did() {
         let own = ["Simple::Throw", "Simple::Through", "Simple::Start"].map(|n| format!("Exceptions.Program+{n}"));
         assert_eq!(stack[..3], own, "{place}");
         assert_eq!(stack[3], "Exceptions.Program::Main", "{place}");
-        assert!(simple.stack[..4].iter().all(|frame| frame.il_offset.is_some()), "{place}");
+        assert!(simple.stack.iter().take(4).all(|frame| frame.il_offset.is_some()), "{place}");
         assert_eq!(names(&simple.search), ["Simple::Throw", "Simple::Through", "Simple::Start"], "{place}");
         assert_eq!(names(&simple.unwound), ["Simple::Throw", "Simple::Through"], "{place}");
         assert_eq!(names(&simple.finally), ["Simple::Through"], "{place}");
@@ -155,7 +155,7 @@ fn frames_show_what_their_calls_were_given() {
                 let round = exception.message.and_then(|message| message.split_once(' '));
                 let Some(("simple" | "filter" | "nested", round)) = round else { continue };
                 for frame in exception.stack.iter().filter(|frame| frame.function.module() == "Exceptions") {
-                    let captured = found.captured(exception, frame).expect("each of the program's own is named");
+                    let captured = found.captured(exception, &frame).expect("each of the program's own is named");
                     let i = captured.arguments.iter().find(|argument| argument.name == "i");
                     let Some(i) = i.and_then(|argument| argument.value.as_ref()) else { continue };
                     assert_eq!(*i, Value::Int(round.parse().expect("a number")), "{exception:?} {place}");

@@ -60,7 +60,9 @@ mod times;
 mod views;
 
 pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
-pub use exceptions::{Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions};
+pub use exceptions::{
+    CallStack, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,
+};
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;

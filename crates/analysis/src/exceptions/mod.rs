@@ -5,6 +5,7 @@
 //! rethrow of another where it is the same object at the same address (it carries a stack trace already, or
 //! is thrown in the catch block of the first); one that a collection moved in between counts as new.
 
+mod stack;
 mod story;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ use crate::flow::values::Types;
 use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
 use crate::select;
+
+pub use stack::CallStack;
 
 /// Which exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +85,7 @@ pub struct Exception<'a> {
     /// The message it was made with, cut; `None` for the type's default message.
     pub message: Option<&'a str>,
     /// The stack at the throw, innermost first.
-    pub stack: Vec<Frame<'a>>,
+    pub stack: CallStack<'a>,
     /// The stack had more frames than were kept.
     pub stack_cut: bool,
     /// First pass: the functions that were asked for a handler, innermost first.
@@ -223,7 +226,7 @@ fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     let filters = &query.query;
     let here_and_now = filters.wants_time(exception.time_ns) && filters.wants_thread_if_known(exception.thread);
     let of_type = query.types.is_empty() || query.types.iter().any(|glob| glob.matches(exception.type_name));
-    let mut functions = exception.stack.iter().map(|frame| &frame.function).chain(&exception.catcher);
+    let mut functions = exception.stack.iter().map(|frame| frame.function).chain(exception.catcher);
     let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.name()));
     here_and_now && of_type && of_function
 }

@@ -6,11 +6,12 @@
 //! for good, when the runtime itself catches, or at the end of a program that nobody saved. And up to .NET 9 it
 //! tells of a function twice when one of its blocks is on the stack. All that is made up for here.
 
-use clrscope_recording::events::{Kind, Record, Records, Tag, Thing, Value};
+use clrscope_recording::events::{Kind, Record, Records, Tag, Thing};
 use clrscope_recording::model::{EventArena, Process, Thread};
+use clrscope_recording::upgrade::ExceptionStacks;
 use rustc_hash::FxHashMap;
 
-use super::{Arguments, Exception, Filter, Frame, Inner};
+use super::{Arguments, CallStack, Exception, Filter, Inner};
 use crate::events::EventNames;
 use crate::function::FunctionRef;
 
@@ -21,11 +22,10 @@ pub(super) fn read<'a>(process: &'a Process, arena: &'a EventArena, names: &Even
         process,
         names,
         twice,
-        stacks: FxHashMap::default(),
+        stacks: ExceptionStacks::read(process, arena),
         each: Vec::new(),
         by_address: FxHashMap::default(),
     };
-    told.read_stacks(arena);
     for (thread, chunks) in arena.by_thread() {
         let mut thread =
             OnThread { thread: process.threads.get(thread as usize), under_way: Vec::new(), arguments: Vec::new() };
@@ -40,8 +40,7 @@ struct Told<'a, 'n> {
     process: &'a Process,
     names: &'n EventNames<'a>,
     twice: bool,
-    /// The stacks by their numbers; whether they were cut.
-    stacks: FxHashMap<u64, (Vec<Frame<'a>>, bool)>,
+    stacks: ExceptionStacks,
     each: Vec<Exception<'a>>,
     /// The last throw of the object at each address.
     by_address: FxHashMap<u64, usize>,
@@ -73,33 +72,6 @@ struct OnThread<'a> {
 impl<'a> Told<'a, '_> {
     fn function(&self, thing: Thing) -> FunctionRef<'a> {
         FunctionRef::of(self.process, self.names.function(Tag::FUNCTION, thing))
-    }
-
-    fn read_stacks(&mut self, arena: &'a EventArena) {
-        let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
-        for record in records.filter(|record| record.kind == Kind::EXCEPTION_STACK) {
-            if let Some(number) = record.number(Tag::STACK) {
-                self.stacks.insert(number, (self.frames(&record), record.number(Tag::FRAMES_CUT).is_some()));
-            }
-        }
-    }
-
-    fn frames(&self, record: &Record<'a>) -> Vec<Frame<'a>> {
-        let mut stack: Vec<Frame<'a>> = Vec::new();
-        for field in record.fields() {
-            match (field.tag, field.value) {
-                (Tag::FRAME, Value::Thing(thing)) => {
-                    stack.push(Frame { function: self.function(thing), il_offset: None, arguments: None });
-                }
-                (Tag::IL_OFFSET, Value::Number(offset)) => {
-                    if let Some(last) = stack.last_mut() {
-                        last.il_offset = u32::try_from(offset).ok();
-                    }
-                }
-                _ => {}
-            }
-        }
-        stack
     }
 
     fn type_name(&self, tag: Tag, thing: Option<Thing>) -> &'a str {
@@ -147,7 +119,7 @@ impl<'a> OnThread<'a> {
             time_ns: told.process.started_ns.saturating_add(record.time_ns),
             type_name: told.type_name(Tag::CLASS, class),
             message: None,
-            stack: Vec::new(),
+            stack: CallStack::new(told.process, told.stacks.table(), 0),
             stack_cut: false,
             search: Vec::new(),
             filters: Vec::new(),
@@ -163,11 +135,7 @@ impl<'a> OnThread<'a> {
         });
         self.under_way.push(UnderWay { story, address, block: None, catcher: None });
         Self::says(told, record, story, address);
-        for (position, arguments) in self.arguments.drain(..) {
-            if let Some(frame) = told.each[story].stack.get_mut(position) {
-                frame.arguments = Some(arguments);
-            }
-        }
+        told.each[story].stack.arguments.extend(self.arguments.drain(..));
     }
 
     fn arguments(&mut self, record: &Record<'a>, function: u32) {
@@ -186,12 +154,12 @@ impl<'a> OnThread<'a> {
             type_name: told.type_name(Tag::CLASS, record.thing(Tag::INNER_CLASS)),
             number: number_at(address),
         });
-        let stack = record.number(Tag::STACK).and_then(|number| told.stacks.get(&number)).cloned();
+        let stack = CallStack::new(told.process, told.stacks.table(), told.stacks.of(record));
         let same_type = |number: u32| told.each[number as usize - 1].type_name == told.each[at].type_name;
         let before = before.filter(|&number| same_type(number));
         let story = &mut told.each[at];
         story.message = record.text(Tag::MESSAGE);
-        (story.stack, story.stack_cut) = stack.unwrap_or_default();
+        (story.stack_cut, story.stack) = (stack.is_cut(), stack);
         story.rethrow_of = story.rethrow_of.or(before);
         story.inner = inner;
         told.by_address.insert(address, at);

@@ -63,7 +63,7 @@ fn logs(recording: &Recording) {
     }
     if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
         for one in &found.each {
-            one.stack.iter().for_each(|frame| drop(black_box(found.captured(one, frame))));
+            one.stack.iter().for_each(|frame| drop(black_box(found.captured(one, &frame))));
         }
     }
     if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {

@@ -46,7 +46,7 @@ pub fn exception(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut L
         ("name", json!(exception.place().map(|place| place.name()))),
         ("thread", exception.thread.map_or(Value::Null, |thread| json!(thread_identity(thread)))),
         ("time_ns", json!(exception.time_ns)),
-        ("stack", exception.stack.iter().map(|f| Value::Object(frame(view, exception, f, lines))).collect()),
+        ("stack", exception.stack.iter().map(|f| Value::Object(frame(view, exception, &f, lines))).collect()),
         ("stack_cut", json!(exception.stack_cut)),
         ("search", json!(names(&exception.search))),
         ("filters", exception.filters.iter().map(filter).collect()),

@@ -74,12 +74,12 @@ fn story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, li
         let number = inner.number.map_or_else(String::new, |number| format!(" (#{number})"));
         line(&format!("within it {}{number}", one_line(inner.type_name)));
     }
-    for frame in &exception.stack {
+    for frame in exception.stack.iter() {
         let of = &frame.function;
         let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
         let place = found.map_or_else(String::new, |found| format!(" in {}:{}", found.file, found.line));
         line(&format!("  at {}{}{place}", name(of), module(of)));
-        if let Some(captured) = view.captured(exception, frame) {
+        if let Some(captured) = view.captured(exception, &frame) {
             line(&format!("       given {}", arguments(&captured)));
         }
     }

@@ -1,0 +1,60 @@
+//! The stack of a throw, read from the table of stacks when somebody looks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, StackFrame, Stacks};
+
+use super::{Arguments, Frame};
+use crate::function::FunctionRef;
+
+/// A call stack of one process. Holds no frames: they are looked up in the [stack table](Process::stacks) as they are asked for.
+#[derive(Debug, Clone)]
+pub struct CallStack<'a> {
+    process: &'a Process,
+    table: Arc<Stacks>,
+    number: u32,
+    /// What calls were given, by their place in the stack.
+    pub(super) arguments: BTreeMap<usize, Arguments<'a>>,
+}
+
+impl<'a> CallStack<'a> {
+    /// The stack with this number in `table`, 0 for none.
+    pub(super) fn new(process: &'a Process, table: &Arc<Stacks>, number: u32) -> Self {
+        Self { process, table: Arc::clone(table), number, arguments: BTreeMap::new() }
+    }
+
+    /// The frames, innermost first.
+    pub fn iter(&self) -> impl Iterator<Item = Frame<'a>> {
+        let frames = self.table.frames(self.number).enumerate();
+        frames.map(move |(at, frame)| Frame { arguments: self.arguments.get(&at).copied(), ..self.frame(frame) })
+    }
+
+    /// How many frames there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.frames(self.number).count()
+    }
+
+    /// Whether no frame is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Whether the stack had more frames than were kept.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.table.is_cut(self.number)
+    }
+
+    fn frame(&self, frame: StackFrame) -> Frame<'a> {
+        let (function, il_offset) = match frame {
+            StackFrame::Method { function, il_offset } => (function, il_offset),
+            _ => (0, None),
+        };
+        let known =
+            self.process.functions.get(function as usize).filter(|known| function != 0 && !known.name.is_empty());
+        Frame { function: FunctionRef::of(self.process, known), il_offset, arguments: None }
+    }
+}
