@@ -7,6 +7,7 @@ mod accuracy;
 mod agents;
 mod bench;
 mod fixtures;
+mod layers;
 mod machine;
 mod measured;
 mod notices;
@@ -18,6 +19,7 @@ commands:
   accuracy    compare reports with programs that know their answer, into docs/accuracy.md
   bench       measure what profiling costs, into docs/benchmarks.md
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
+  layers      compare the layers of crates and modules with ARCHITECTURE.md
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
   soak        feed damaged recordings and requests to the readers for a while";
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Some("accuracy") => accuracy::run(&arguments[1..]),
         Some("bench") => bench::run(&arguments[1..]),
         Some("fixtures") => fixtures::run(),
+        Some("layers") => layers::run(),
         Some("notices") => notices::run(),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),
