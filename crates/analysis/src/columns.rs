@@ -2,8 +2,8 @@
 
 use crate::catalog::Catalog;
 use crate::cost::Cost;
+use crate::paths::Paths;
 use crate::query::Query;
-use crate::select::Selected;
 use crate::sums::Sums;
 use crate::times::Times;
 
@@ -18,9 +18,9 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// For the rows of the selected process.
-    pub(crate) fn new(selected: &Selected<'_>, catalog: &Catalog<'_>, query: &Query) -> Self {
-        let calls = selected.process.calls.as_ref();
+    /// For the rows of the process. Only in trees of `calls` hooks have a cost.
+    pub(crate) fn new(paths: &Paths<'_>, catalog: &Catalog<'_>, query: &Query) -> Self {
+        let calls = paths.process.calls.as_ref().filter(|_| paths.metric.is_of_calls());
         Self {
             cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
             raw: query.raw,

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::parallel::fold;
-use crate::select::Selected;
+use crate::paths::Paths;
 use crate::sums::{Keys, NO_KEY, Summer};
 use crate::times::Times;
 
@@ -53,7 +53,7 @@ impl<W: Fn(Edge) -> bool> Keys for ByEdge<'_, W> {
 /// Calls and times of every wanted edge over the selected threads of a process, ordered by slots.
 /// The thread itself is a caller too: its slot is the catalog's root.
 pub(crate) fn edges(
-    selected: &Selected<'_>,
+    paths: &Paths<'_>,
     catalog: &Catalog<'_>,
     columns: &Columns,
     wanted: impl Fn(Edge) -> bool + Sync,
@@ -64,8 +64,8 @@ pub(crate) fn edges(
         let keys = ByEdge { wanted: &wanted, known: FxHashMap::default(), edges: Vec::new(), last: none };
         (Summer::default(), keys, Vec::<Times>::new())
     };
-    let parts = fold(selected.threads.len(), new, |(summer, keys, sums), at| {
-        let mut tree = selected.threads[at].tree.load();
+    let parts = fold(paths.threads.len(), new, |(summer, keys, sums), at| {
+        let mut tree = paths.threads[at].load();
         let summed = summer.sum(&mut tree, catalog, &columns.cost, keys);
         for (key, edge) in summed.entries() {
             let (key, callee) = (key as usize, summed.callee(key));

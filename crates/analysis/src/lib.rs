@@ -41,6 +41,12 @@
 //! but suspensions. Compensated, a node's inclusive time is shared out among itself and its children in
 //! proportion to their measured time less their hooks' cost, so that every sum holds at every node.
 
+//! # Metrics
+//!
+//! These are the numbers of `calls`. Other [metrics](Metric) are sums of events along their stacks, one number per row of its
+//! own (`self`) and one with all it called (`total`): a row's own are the events whose stack ends in the function, its total
+//! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
+
 mod catalog;
 mod columns;
 mod cost;
@@ -50,7 +56,10 @@ mod exceptions;
 mod flow;
 mod forest;
 mod function;
+mod metric;
+mod metrics;
 mod parallel;
+mod paths;
 mod patterns;
 mod programs;
 mod query;
@@ -66,6 +75,8 @@ pub use exceptions::{
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
+pub use metric::{Amount, CALLS, CPU, Column, Metric, Source, StackEvent, StackEvents, Unit, WALL};
+pub use metrics::METRICS;
 pub use parallel::with_processors;
 pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use programs::{Program, own_programs};

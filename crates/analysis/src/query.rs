@@ -5,6 +5,8 @@ use std::fmt;
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::Thread;
 
+use crate::metric::Metric;
+
 /// Which part of a recording a view shows, and how. The default is everything, compensated, in the
 /// view's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Query {
     pub per_thread: bool,
     /// Times as measured, the profiler's share left in.
     pub raw: bool,
+    /// What paths are measured by; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
+    pub metric: Option<&'static Metric>,
 }
 
 /// Selects threads by number or name.
@@ -75,6 +79,10 @@ impl fmt::Display for ThreadSelector {
 /// is ordered by name, signature, module, token, process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
+    /// What the rows have of their own of the view's metric.
+    Own,
+    /// What the rows have of the view's metric with all they called.
+    Total,
     /// Exclusive wall time.
     Exclusive,
     /// Inclusive wall time.
@@ -101,7 +109,9 @@ pub enum Sort {
 
 impl Sort {
     /// Every key with the name the command line gives it.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 13] = [
+        ("self", Self::Own),
+        ("total", Self::Total),
         ("exclusive", Self::Exclusive),
         ("inclusive", Self::Inclusive),
         ("callee", Self::Callee),
@@ -164,6 +174,11 @@ pub enum QueryProblem {
         /// The instrument that would have recorded it.
         instrument: &'static str,
     },
+    /// The metric that was asked for was not recorded.
+    MetricNotRecorded {
+        /// The metric.
+        metric: &'static Metric,
+    },
     /// No function with calls matches.
     NoFunction {
         /// The patterns.
@@ -186,6 +201,9 @@ impl fmt::Display for QueryProblem {
             Self::NotRecorded { view, instrument } => {
                 write!(f, "the view {view} needs the instrument '{instrument}', which was not recorded")
             }
+            Self::MetricNotRecorded { metric: Metric { name, instrument, .. } } => {
+                write!(f, "the metric {name} needs the instrument '{instrument}', which did not record it")
+            }
             Self::NoFunction { wanted } => write!(f, "no recorded function matches {wanted}"),
         }
     }
@@ -201,6 +219,33 @@ impl Query {
             if given.is_some() {
                 return Err(QueryProblem::NotAvailable { option, view, why });
             }
+        }
+        Ok(())
+    }
+
+    /// The order of rows of paths: `first` unless the query has one. Where rows have nothing but the metric, exclusive and
+    /// inclusive are what they have of that, and what they don't have is refused.
+    pub(crate) fn order(&self, metric: &Metric, view: &'static str, first: Sort) -> Result<Sort, QueryProblem> {
+        let asked = self.sort.unwrap_or(first);
+        if metric.is_of_calls() {
+            return Ok(asked);
+        }
+        match asked {
+            Sort::Exclusive => Ok(Sort::Own),
+            Sort::Inclusive => Ok(Sort::Total),
+            Sort::Own | Sort::Total | Sort::Recursion | Sort::Name | Sort::Module => Ok(asked),
+            _ => {
+                let why = "rows of this metric are ordered by self, total, recursion, name or module";
+                Err(QueryProblem::NotAvailable { option: "this --sort", view, why })
+            }
+        }
+    }
+
+    /// Refuses a metric where rows are not measured by one.
+    pub(crate) fn without_metric(&self, view: &'static str) -> Result<(), QueryProblem> {
+        let why = "its rows are not measured by one";
+        if self.metric.is_some() {
+            return Err(QueryProblem::NotAvailable { option: "--metric", view, why });
         }
         Ok(())
     }

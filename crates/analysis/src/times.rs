@@ -1,5 +1,6 @@
 //! Calls and times, of a row and of everything.
 
+use crate::metric::{Amount, Column, Metric, Source};
 use crate::query::Sort;
 
 /// Calls and times of a row; the crate's page defines each. Wall time unless the name says CPU.
@@ -44,6 +45,20 @@ impl Times {
         self.exclusive_cpu_ns = add_known(self.exclusive_cpu_ns, other.exclusive_cpu_ns);
     }
 
+    /// What a row has of a metric, and the columns of `calls` that the row shows: those of another metric's row are empty.
+    pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
+        let amount = match metric.source {
+            Source::Calls(Column::Cpu) => {
+                Amount { own: self.exclusive_cpu_ns.unwrap_or(0), total: self.inclusive_cpu_ns.unwrap_or(0) }
+            }
+            Source::Calls(Column::Calls) => Amount { own: self.calls, total: self.calls },
+            Source::Calls(Column::Wall) | Source::Stacks(_) => {
+                Amount { own: self.exclusive_ns, total: self.inclusive_ns }
+            }
+        };
+        (if metric.is_of_calls() { self } else { Self::default() }, amount)
+    }
+
     /// What a sort key sorts by; 0 for names.
     pub(crate) fn key(&self, sort: Sort) -> u64 {
         match sort {
@@ -55,7 +70,7 @@ impl Times {
             Sort::ExclusiveCpu => self.exclusive_cpu_ns.unwrap_or(0),
             Sort::InclusiveCpu => self.inclusive_cpu_ns.unwrap_or(0),
             Sort::Calls => self.calls,
-            Sort::Recursion | Sort::Name | Sort::Module => 0,
+            Sort::Own | Sort::Total | Sort::Recursion | Sort::Name | Sort::Module => 0,
         }
     }
 }
@@ -73,6 +88,8 @@ pub(crate) fn add_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 pub struct Totals {
     /// Calls of functions, without compilations and suspensions.
     pub calls: u64,
+    /// Calls of functions, compilations and suspensions together.
+    pub entries: u64,
     /// Wall time of all threads together inside recorded functions, the runtime's own time included;
     /// what shares are shares of. Compensated unless the query is raw.
     pub functions_ns: u64,
@@ -103,8 +120,18 @@ impl Totals {
         if self.functions_ns == 0 { 0.0 } else { (ns as f64 / self.functions_ns as f64).min(1.0) }
     }
 
+    /// What shares of a metric are shares of.
+    pub(crate) fn of(&self, metric: &Metric) -> u64 {
+        match metric.source {
+            Source::Calls(Column::Cpu) => self.cpu_ns.unwrap_or(0),
+            Source::Calls(Column::Calls) => self.entries,
+            Source::Calls(Column::Wall) | Source::Stacks(_) => self.functions_ns,
+        }
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
+        self.entries = self.entries.saturating_add(other.entries);
         self.functions_ns = self.functions_ns.saturating_add(other.functions_ns);
         self.outside_ns = self.outside_ns.saturating_add(other.outside_ns);
         self.jit_ns = self.jit_ns.saturating_add(other.jit_ns);

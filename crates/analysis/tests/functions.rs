@@ -1,6 +1,9 @@
 //! `functions`, `threads`, `modules`, `losses` on trees whose answers were computed by hand.
 
-use clrscope_analysis::{FunctionRow, Query, QueryProblem, Sort, ThreadSelector, functions, losses, modules, threads};
+use clrscope_analysis::{
+    CALLS, CPU, FunctionRow, Query, QueryProblem, Sort, ThreadSelector, TreeOptions, WALL, functions, losses, modules,
+    summary, threads, tree,
+};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{HookCost, Loss, LossReason, Recording};
 use clrscope_recording::testing::drawn::{recording, recording_with};
@@ -253,4 +256,40 @@ fn losses_come_in_order_and_can_be_cut_by_time() {
     assert_eq!(reasons(&Query::default()), [LossReason::TreeFull, LossReason::StackFull]);
     assert_eq!(reasons(&Query { since_ns: Some(10), ..Query::default() }), [LossReason::TreeFull]);
     assert_eq!(reasons(&Query { until_ns: Some(19), ..Query::default() }), [LossReason::StackFull]);
+}
+
+#[test]
+fn a_metric_orders_rows_and_says_what_they_have_of_it() {
+    let r = recording("thread 1\n  A 9 10 3\n    B 2 5 8\n");
+    let by = |metric| functions(&r, &Query { metric: Some(metric), ..Query::default() }).expect("rows");
+    let shown = |metric| {
+        let view = by(metric);
+        let row = |row: &FunctionRow<'_>| format!("{} {} {}", row.function.name(), row.amount.own, row.amount.total);
+        (view.rows.iter().map(row).collect::<Vec<_>>().join(", "), view.conditions.total)
+    };
+    assert_eq!(shown(&WALL), ("A 10 15, B 5 5".to_owned(), 15));
+    assert_eq!(shown(&CPU), ("B 8 8, A 3 11".to_owned(), 11));
+    assert_eq!(shown(&CALLS), ("A 9 9, B 2 2".to_owned(), 11));
+    let times = |metric| by(metric).rows.iter().map(|row| row.times).collect::<Vec<_>>();
+    assert_eq!(times(&WALL), times(&CALLS), "the columns stay");
+}
+
+#[test]
+fn metrics_that_were_not_recorded_and_views_without_any_are_refused() {
+    let mut r = recording("thread 1\n  A 9 10 3\n");
+    r.processes[0].calls.iter_mut().for_each(|calls| calls.cpu_measured = false);
+    let query = Query { metric: Some(&CPU), ..Query::default() };
+    let refused = functions(&r, &query).expect_err("there is no CPU time");
+    assert_eq!(refused, QueryProblem::MetricNotRecorded { metric: &CPU });
+    assert_eq!(refused.to_string(), "the metric cpu needs the instrument 'calls', which did not record it");
+    assert_eq!(tree(&r, &query, &TreeOptions::default()).expect_err("nor here"), refused);
+    let query = Query { metric: Some(&WALL), ..Query::default() };
+    let option = |problem| match problem {
+        QueryProblem::NotAvailable { option, .. } => option,
+        other => panic!("{other}"),
+    };
+    assert_eq!(option(summary(&r, &query).expect_err("no metric")), "--metric");
+    assert_eq!(option(threads(&r, &query).expect_err("no metric")), "--metric");
+    assert_eq!(option(modules(&r, &query).expect_err("no metric")), "--metric");
+    assert_eq!(option(losses(&r, &query).expect_err("no metric")), "--metric");
 }

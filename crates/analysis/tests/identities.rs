@@ -3,9 +3,10 @@
 use std::num::NonZero;
 
 use clrscope_analysis::{
-    Forest, Query, Times, Totals, TreeNode, TreeOptions, call_graph, functions, modules, summary, threads, tree,
-    with_processors,
+    Forest, METRICS, Query, Times, Totals, TreeNode, TreeOptions, call_graph, callers, functions, modules, summary,
+    threads, tree, with_processors,
 };
+use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
 use clrscope_recording::testing::drawn::recording_with;
 use proptest::prelude::*;
@@ -156,6 +157,34 @@ proptest! {
             prop_assert_eq!(exclusive + profiler, all - outside);
             let taken_out = if raw { 0 } else { totals.profiler_ns };
             prop_assert_eq!(totals.functions_ns + totals.outside_ns + taken_out, all);
+        }
+    }
+
+    /// Without hooks' cost nothing is shared out, and every metric adds up exactly, in whatever view.
+    #[test]
+    fn every_metric_adds_up(r in any_recording()) {
+        let mut r = r;
+        r.processes[0].calls.iter_mut().for_each(|calls| calls.hook_cost = HookCost::default());
+        for metric in METRICS {
+            let query = Query { metric: Some(metric), ..Query::default() };
+            let rows = functions(&r, &query).expect("rows");
+            let all = rows.conditions.total;
+            prop_assert_eq!(*rows.conditions.metric, *metric);
+            prop_assert_eq!(rows.rows.iter().map(|row| row.amount.own).sum::<u64>(), all, "functions by {}", metric);
+            let tree = tree(&r, &query, &TreeOptions::default()).expect("a tree");
+            prop_assert_eq!(tree.conditions.total, all);
+            prop_assert_eq!(tree.nodes.iter().map(|node| node.amount.own).sum::<u64>(), all, "tree by {}", metric);
+            let roots = tree.nodes.iter().filter(|node| node.depth == 0 && !metric.exclusive);
+            let whole = if metric.exclusive { 0 } else { all };
+            prop_assert_eq!(roots.map(|node| node.amount.total).sum::<u64>(), whole, "roots by {}", metric);
+            let anything = Query { functions: vec![Pattern::parse("*").expect("a pattern")], ..query };
+            if let Ok(callers) = callers(&r, &anything) {
+                for item in &callers.items {
+                    let own: u64 = item.rows.iter().map(|row| row.amount.own).sum();
+                    prop_assert_eq!(own, item.function.amount.own, "callers by {}", metric);
+                }
+                prop_assert_eq!(callers.items.iter().map(|item| item.function.amount.own).sum::<u64>(), all);
+            }
         }
     }
 

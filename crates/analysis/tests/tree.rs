@@ -87,10 +87,10 @@ fn pruning_is_counted() {
     let pruned = |options: &TreeOptions| tree(&r, &query, options).expect("a tree").pruned;
     let few = TreeOptions { min_share: 0.1, max_depth: None };
     assert_eq!(shown(&r, &query, &few), "Main 2 56 6 46 4\n  B 2 30 30 0 0\n  A 3 16 11 5 0\n");
-    assert_eq!((pruned(&few).subtrees, pruned(&few).inclusive_ns), (3, 9));
+    assert_eq!((pruned(&few).subtrees, pruned(&few).total), (3, 9));
     let flat = TreeOptions { min_share: 0.0, max_depth: Some(1) };
     assert_eq!(shown(&r, &query, &flat), "Main 2 56 6 46 4\n");
-    assert_eq!((pruned(&flat).subtrees, pruned(&flat).inclusive_ns), (3, 50));
+    assert_eq!((pruned(&flat).subtrees, pruned(&flat).total), (3, 50));
     let limited = Query { limit: Some(1), ..Query::default() };
     assert_eq!(all(&r, &limited), "Main 2 56 6 46 4\n  B 2 30 30 0 0\n");
 }

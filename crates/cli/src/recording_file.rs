@@ -96,6 +96,10 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             let hint = format!("record it: clrscope run -i {instrument} -- PROGRAM");
             Failure::new(format!("cannot show the view '{view}'"), why, hint)
         }
+        QueryProblem::MetricNotRecorded { metric } => {
+            let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
+            Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
+        }
         QueryProblem::NoFunction { .. } => nothing(why, "'clrscope report REC --view functions' lists the functions"),
         _ => nothing(why, "'clrscope report --help' explains the filters"),
     }

@@ -1,7 +1,6 @@
 //! `collapsed`: one line per stack, `a;b;c WEIGHT`, as the flame graph tools read them.
 //!
-//! The weight is in nanoseconds, of wall time unless CPU time is asked for, or the number of calls
-//! along that very path. Stacks without weight have no line. Frames below the thousandth count for it.
+//! The weight is what the very path has of the metric, in nanoseconds or as a number. Stacks without weight have no line. Frames below the thousandth count for it.
 
 use std::io::Write;
 
@@ -19,7 +18,7 @@ impl Exporter for Collapsed {
     }
 
     fn description(&self) -> &'static str {
-        "one line per stack with its nanoseconds or calls, for flame graph tools"
+        "one line per stack with its nanoseconds or number, for flame graph tools"
     }
 
     fn extension(&self) -> &'static str {
@@ -28,6 +27,7 @@ impl Exporter for Collapsed {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let min_share = options.min_share.unwrap_or(0.0);
-        stacks(recording, options, min_share, |_, _| (), |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))
+        stacks(recording, options, min_share, |_, _| (), |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))?;
+        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! `dot`: the call graph for Graphviz.
 //!
-//! A node per function with its shares of the time, an edge per caller and callee with its calls.
-//! Functions and edges below half a per cent of the time are left out, and the graph says how many.
+//! A node per function with its shares of the metric, an edge per caller and callee with its calls, or with its part of the metric
+//! where that is not one of `calls`. Functions and edges below half a per cent are left out, and the graph says how many.
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{CallGraph, FunctionRow, GraphEdge, call_graph};
+use clrscope_analysis::{Amount, CallGraph, FunctionRow, GraphEdge, Times, WALL, call_graph};
 use clrscope_recording::model::{FunctionKind, Recording};
 
 use crate::{ExportError, ExportOptions, Exporter};
@@ -46,14 +46,12 @@ struct Drawing<'g, 'a> {
 impl<'g, 'a> Drawing<'g, 'a> {
     fn new(graph: &'g CallGraph<'a>, min_share: f64) -> Self {
         let mut drawing = Self { graph, min_share, drawn: Vec::new() };
-        drawing.drawn = graph.functions.iter().map(|f| drawing.is_large(f.times.inclusive_ns)).collect();
+        drawing.drawn = graph.functions.iter().map(|f| drawing.is_large(&f.times, f.amount)).collect();
         drawing
     }
 
-    /// Without any time nothing is small.
-    fn is_large(&self, ns: u64) -> bool {
-        let totals = &self.graph.conditions.totals;
-        totals.functions_ns == 0 || totals.share(ns) >= self.min_share
+    fn is_large(&self, times: &Times, amount: Amount) -> bool {
+        self.graph.conditions.size(times, amount) >= self.min_share
     }
 
     fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
@@ -70,7 +68,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
     }
 
     fn is_drawn(&self, edge: &GraphEdge) -> bool {
-        self.drawn[edge.caller] && self.drawn[edge.callee] && self.is_large(edge.times.inclusive_ns)
+        self.drawn[edge.caller] && self.drawn[edge.callee] && self.is_large(&edge.times, edge.amount)
     }
 
     fn caption(&self, recording: &Recording) -> String {
@@ -81,7 +79,9 @@ impl<'g, 'a> Drawing<'g, 'a> {
         let edges = self.graph.edges.iter().filter(|e| !self.is_drawn(e)).count();
         if hidden + edges > 0 {
             let percent = (self.min_share * 10_000.0).round() / 100.0;
-            caption += &format!("\nleft out below {percent} % of the time or past the limit: ");
+            let metric = self.graph.conditions.metric.sizes();
+            let what = if *metric == WALL { "time" } else { metric.title };
+            caption += &format!("\nleft out below {percent} % of the {what} or past the limit: ");
             caption += &format!("functions {hidden}, edges {edges}");
         }
         caption
@@ -108,9 +108,10 @@ impl<'g, 'a> Drawing<'g, 'a> {
     }
 
     fn write_node(&self, out: &mut dyn Write, at: usize, row: &FunctionRow<'_>) -> io::Result<()> {
-        let totals = &self.graph.conditions.totals;
-        let (own, all) = (totals.share(row.times.exclusive_ns), totals.share(row.times.inclusive_ns));
-        let label = format!("{}\n{:.1} % own, {:.1} % in all", row.function.name(), own * 100.0, all * 100.0);
+        let conditions = &self.graph.conditions;
+        let (own, all) = (conditions.share(row.amount.own), conditions.share(row.amount.total));
+        let in_all = if conditions.metric.exclusive { String::new() } else { format!(", {:.1} % in all", all * 100.0) };
+        let label = format!("{}\n{:.1} % own{in_all}", row.function.name(), own * 100.0);
         let hue = match row.function.kind() {
             FunctionKind::Managed => 0.33,
             FunctionKind::Native => 0.1,
@@ -122,9 +123,11 @@ impl<'g, 'a> Drawing<'g, 'a> {
     }
 
     fn write_edge(&self, out: &mut dyn Write, edge: &GraphEdge) -> io::Result<()> {
-        let width = 1.0 + 4.0 * self.graph.conditions.totals.share(edge.times.inclusive_ns);
-        let (caller, callee, calls) = (edge.caller, edge.callee, edge.times.calls);
-        writeln!(out, "  n{caller} -> n{callee} [label=\"{calls}\", penwidth={width:.2}];")
+        let conditions = &self.graph.conditions;
+        let width = 1.0 + 4.0 * conditions.share(edge.amount.total);
+        let number = if conditions.metric.is_of_calls() { edge.times.calls } else { edge.amount.total };
+        let (caller, callee) = (edge.caller, edge.callee);
+        writeln!(out, "  n{caller} -> n{callee} [label=\"{number}\", penwidth={width:.2}];")
     }
 }
 

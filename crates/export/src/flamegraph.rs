@@ -1,17 +1,17 @@
 //! `flamegraph`: one SVG that can be searched and zoomed in a browser.
 //!
-//! Width is time (or calls); colour tells user code, framework, unmanaged code and the runtime apart,
+//! Width is the metric, wall time of `calls` unless another is asked for; colour tells user code, framework, unmanaged code and the runtime apart,
 //! with a shade per module.
 
 use std::io::Write;
 
-use clrscope_analysis::{FunctionRef, TreeNode};
+use clrscope_analysis::{FunctionRef, Metric, TreeNode, Unit};
 use clrscope_recording::model::{FunctionKind, Recording};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
 
 use crate::stacks::stacks;
-use crate::{ExportError, ExportOptions, Exporter, Weight};
+use crate::{ExportError, ExportOptions, Exporter};
 
 /// Narrower frames would be a fraction of a pixel; their time stays in the frame below.
 const MIN_SHARE: f64 = 0.0002;
@@ -38,17 +38,17 @@ impl Exporter for FlameGraph {
         let colour = |node: &TreeNode<'_>, frame: &str| {
             palette.insert(frame, colour_of(&node.function));
         };
-        stacks(recording, options, options.min_share.unwrap_or(MIN_SHARE), colour, |stack, weight| {
+        let metric = stacks(recording, options, options.min_share.unwrap_or(MIN_SHARE), colour, |stack, weight| {
             lines.push(format!("{stack} {weight}"));
             Ok(())
         })?;
         if lines.is_empty() {
             return Err(ExportError::Empty("nothing was recorded that a flame graph could show"));
         }
-        let (unit, factor) = unit(options.weight);
+        let (unit, factor) = unit(metric);
         let mut drawing = Options::default();
         drawing.title = "clrscope".to_owned();
-        drawing.subtitle = Some(subtitle(recording, options.weight));
+        drawing.subtitle = Some(subtitle(recording, metric));
         drawing.notes = "The wider a frame, the more of the total it and what it called have.".to_owned();
         drawing.count_name = unit.to_owned();
         drawing.factor = factor;
@@ -60,26 +60,21 @@ impl Exporter for FlameGraph {
     }
 }
 
-/// What a unit of weight is shown as, and how many of it a weight of one is.
-const fn unit(weight: Weight) -> (&'static str, f64) {
-    match weight {
-        Weight::Wall | Weight::Cpu => ("\u{b5}s", 1e-3),
-        Weight::Calls => ("calls", 1.0),
+/// What a metric's values are shown in, and how many of it a value of one is.
+const fn unit(metric: &Metric) -> (&'static str, f64) {
+    match metric.unit {
+        Unit::Nanoseconds => ("\u{b5}s", 1e-3),
+        Unit::Count => (metric.title, 1.0),
     }
 }
 
-fn subtitle(recording: &Recording, weight: Weight) -> String {
+fn subtitle(recording: &Recording, metric: &Metric) -> String {
     let command = match recording.processes.first() {
         _ if !recording.run.command.is_empty() => recording.run.command.join(" "),
         Some(process) => process.command.join(" "),
         None => String::new(),
     };
-    let shown = match weight {
-        Weight::Wall => "wall time",
-        Weight::Cpu => "CPU time",
-        Weight::Calls => "calls",
-    };
-    format!("{shown}: {command}")
+    format!("{}: {command}", metric.title)
 }
 
 fn colour_of(function: &FunctionRef<'_>) -> Color {

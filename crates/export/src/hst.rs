@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use clrscope_analysis::{FunctionRow, Query, Sort, Times, functions};
+use clrscope_analysis::{FunctionRow, Metric, Query, QueryProblem, Sort, Times, WALL, functions};
 use clrscope_recording::model::{FunctionKind, Recording, Thread};
 
 use crate::delimited::{seconds, write_line};
@@ -37,6 +37,15 @@ impl Exporter for Hst {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let query = Query { per_thread: true, raw: true, limit: None, ..options.query.clone() };
+        let metric = Metric::of(recording, &query)?;
+        if !metric.is_of_calls() {
+            let why = "its columns are those of the instrument 'calls'";
+            return Err(match query.metric {
+                Some(_) => QueryProblem::NotAvailable { option: "this --metric", view: "hst", why },
+                None => QueryProblem::NotRecorded { view: "hst", instrument: WALL.instrument },
+            }
+            .into());
+        }
         let mut rows = functions(recording, &query)?.rows;
         rows.retain(|row| row.function.kind() != FunctionKind::Suspended);
         let sort = query.sort.unwrap_or(Sort::Exclusive);

@@ -25,36 +25,11 @@ use clrscope_recording::model::Recording;
 /// What an export contains.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportOptions {
-    /// Processes, threads and functions; order, limit and compensation as in reports.
+    /// Processes, threads and functions, metric; order, limit and compensation as in reports.
     pub query: Query,
-    /// What stacks are weighed by (`collapsed`, `flamegraph`).
-    pub weight: Weight,
-    /// Smallest share of the time that is drawn, 0 to 1 (`dot`, `flamegraph`, `collapsed`); each
+    /// Smallest share of the metric that is drawn, 0 to 1 (`dot`, `flamegraph`, `collapsed`); each
     /// format has its own default, which `collapsed` sets to 0.
     pub min_share: Option<f64>,
-}
-
-/// What a stack counts for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Weight {
-    /// Wall time, nanoseconds.
-    #[default]
-    Wall,
-    /// CPU time, nanoseconds.
-    Cpu,
-    /// Calls of the last function along this path.
-    Calls,
-}
-
-impl Weight {
-    /// Every weight with its name on the command line.
-    pub const ALL: [(&'static str, Self); 3] = [("wall", Self::Wall), ("cpu", Self::Cpu), ("calls", Self::Calls)];
-
-    /// The weight with this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, weight)| *weight)
-    }
 }
 
 /// Why an export failed.

@@ -1,15 +1,15 @@
 //! Stacks as text with a weight each: what `collapsed` and `flamegraph` are made of.
 //!
-//! A stack's weight is its node's inclusive weight less that of the children that are shown: own time,
-//! and the time of paths too small or too deep to be shown. So the weights add up to the time of the
-//! roots shown, whatever is left out below them. Calls are weights of single nodes.
+//! A stack's weight is its node's total of the metric less that of the children that are shown: the node's own,
+//! and that of paths too small or too deep to be shown. So the weights add up to the totals of the
+//! roots shown, whatever is left out below them. Where a metric has no totals (calls), they are weights of single nodes.
 
 use std::ops::ControlFlow;
 
-use clrscope_analysis::{Forest, TreeNode, TreeOptions};
+use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions};
 use clrscope_recording::model::Recording;
 
-use crate::{ExportError, ExportOptions, Weight};
+use crate::{ExportError, ExportOptions};
 
 /// Deeper frames count for the frame at this depth: the text of a path would grow with the square of
 /// its depth, and no viewer shows so many.
@@ -25,15 +25,18 @@ struct Open {
 }
 
 /// Shows each stack (`a;b;c`) and its weight, if it has any, to `visit`; each node to `node` when it is
-/// entered.
+/// entered. Returns what the stacks are weighed by.
 pub(crate) fn stacks(
     recording: &Recording,
     options: &ExportOptions,
     min_share: f64,
     mut node: impl FnMut(&TreeNode<'_>, &str),
     mut visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    let forest = Forest::open(recording, &options.query)?;
+) -> Result<&'static Metric, ExportError> {
+    // The order of siblings stays whatever they are weighed by.
+    let sort = options.query.sort.or(Some(Sort::Inclusive));
+    let forest = Forest::open(recording, &Query { sort, ..options.query.clone() })?;
+    let metric = forest.conditions().metric;
     let several = forest.conditions().processes.len() > 1;
     let tree = TreeOptions { min_share, max_depth: Some(MAX_FRAMES) };
     let mut text = String::new();
@@ -42,8 +45,8 @@ pub(crate) fn stacks(
         while let ControlFlow::Continue(done) = pop(&mut path, at.depth) {
             finish(&mut text, &done, &mut visit)?;
         }
-        let weight = weight(at, options.weight);
-        if options.weight != Weight::Calls
+        let weight = at.amount.total;
+        if !metric.exclusive
             && let Some(parent) = path.last_mut()
         {
             parent.left = parent.left.saturating_sub(weight);
@@ -61,7 +64,7 @@ pub(crate) fn stacks(
     while let ControlFlow::Continue(done) = pop(&mut path, 0) {
         finish(&mut text, &done, &mut visit)?;
     }
-    Ok(())
+    Ok(metric)
 }
 
 fn pop(path: &mut Vec<Open>, depth: u32) -> ControlFlow<(), Open> {
@@ -81,14 +84,6 @@ fn finish(
     }
     text.truncate(done.text_before);
     Ok(())
-}
-
-fn weight(node: &TreeNode<'_>, weight: Weight) -> u64 {
-    match weight {
-        Weight::Wall => node.times.inclusive_ns,
-        Weight::Cpu => node.times.inclusive_cpu_ns.unwrap_or(0),
-        Weight::Calls => node.times.calls,
-    }
 }
 
 /// Where a stack was: its process when there are several, its thread when threads are apart.

@@ -1,8 +1,8 @@
 //! Each format from small trees, compared with what was written by hand.
 
-use clrscope_analysis::{Query, Sort};
+use clrscope_analysis::{CALLS, CPU, Metric, Query, Sort};
 use clrscope_contract::request::Pattern;
-use clrscope_export::{ExportError, ExportOptions, Exporter, Weight, exporter, exporters};
+use clrscope_export::{ExportError, ExportOptions, Exporter, exporter, exporters};
 use clrscope_recording::model::{HookCost, Recording};
 use clrscope_recording::testing::drawn::{recording, recording_with};
 
@@ -18,6 +18,10 @@ fn plain(recording: &Recording, format: &str) -> String {
 
 fn with(query: Query) -> ExportOptions {
     ExportOptions { query, ..ExportOptions::default() }
+}
+
+fn by(metric: &'static Metric) -> ExportOptions {
+    with(Query { metric: Some(metric), ..Query::default() })
 }
 
 const SHOP: &str = "
@@ -89,10 +93,10 @@ Pay;Pay 5
 Pay 60
 ";
     assert_eq!(plain(&r, "collapsed"), expected);
-    let calls = ExportOptions { weight: Weight::Calls, ..ExportOptions::default() };
+    let calls = by(&CALLS);
     assert_eq!(export(&r, "collapsed", &calls).lines().last(), Some("Pay 5"));
     assert_eq!(export(&r, "collapsed", &calls).lines().count(), 7);
-    let cpu = ExportOptions { weight: Weight::Cpu, ..ExportOptions::default() };
+    let cpu = by(&CPU);
     assert_eq!(export(&r, "collapsed", &cpu), "Main;Pay;[JIT] 100\nMain;Pay;libc!read 1\nMain;Pay 400\nMain 900\n");
 }
 
@@ -218,7 +222,7 @@ fn a_flame_graph_names_command_and_functions() {
     assert!(svg.contains("List&lt;T&gt;::Add &amp; more (2,250,000 \u{b5}s"), "a frame and its time");
     assert!(svg.contains("[suspended: GC]"));
     assert_eq!(svg, plain(&r, "flamegraph"));
-    let calls = ExportOptions { weight: Weight::Calls, ..ExportOptions::default() };
+    let calls = by(&CALLS);
     assert!(export(&r, "flamegraph", &calls).contains("calls: dotnet"));
 }
 

@@ -178,6 +178,7 @@ fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
 /// # Errors
 /// When no process or thread is meant, or `events` was not recorded.
 pub fn events<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, QueryProblem> {
+    query.query.without_metric("events")?;
     let mut found = Events::default();
     for selected in select::threads(recording, &query.query)? {
         for arena in selected.process.arenas(instrument::EVENTS) {

@@ -183,6 +183,7 @@ impl<'a> Exception<'a> {
 /// # Errors
 /// When no process or thread is meant, or `exceptions` was not recorded.
 pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Result<Exceptions<'a>, QueryProblem> {
+    query.query.without_metric("exceptions")?;
     let (mut found, mut is_recorded) = (Exceptions::default(), false);
     for selected in select::threads(recording, &query.query)? {
         for arena in selected.process.arenas(instrument::EXCEPTIONS) {

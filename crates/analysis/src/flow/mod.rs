@@ -117,6 +117,7 @@ impl<'a> FlowLog<'a> {
     /// # Errors
     /// When no process or thread is meant, or `flow` was not recorded.
     pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
+        query.without_metric("flow")?;
         if query.sort.is_some() {
             let why = "its rows stand in the order in which things happened";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });

@@ -12,8 +12,9 @@ use clrscope_recording::model::{Recording, Thread};
 
 use crate::columns::Columns;
 use crate::function::FunctionRef;
+use crate::metric::{Amount, Metric};
+use crate::paths::{self, Paths, ThreadPaths};
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select::{self, Selected};
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::ProcessSums;
@@ -31,8 +32,10 @@ pub struct TreeNode<'a> {
     pub function: FunctionRef<'a>,
     /// The thread, in per-thread reports.
     pub thread: Option<&'a Thread>,
-    /// Calls and times of this path alone; inclusive is the whole subtree.
+    /// Calls and times of this path alone, where the metric is one of `calls`; inclusive is the whole subtree.
     pub times: Times,
+    /// What the path has of the metric; the total is the whole subtree's.
+    pub amount: Amount,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
     pub by_tail_call: bool,
@@ -41,7 +44,8 @@ pub struct TreeNode<'a> {
 /// What a tree leaves out, so that it can be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeOptions {
-    /// Nodes with a smaller share of the selected time are left out with everything below them.
+    /// Nodes with a smaller share of the metric are left out with everything below them (of the time, where the metric has no
+    /// totals).
     pub min_share: f64,
     /// Nodes at this depth and beyond are left out; `None` keeps all.
     pub max_depth: Option<u32>,
@@ -52,8 +56,8 @@ pub struct TreeOptions {
 pub struct Pruned {
     /// Subtrees left out (not the nodes within them).
     pub subtrees: u64,
-    /// Their inclusive time.
-    pub inclusive_ns: u64,
+    /// Their totals of the metric that sizes paths: [`Metric::sizes`].
+    pub total: u64,
 }
 
 /// The view `tree`, all at once; for large ones walk it instead.
@@ -69,34 +73,44 @@ pub struct Tree<'a> {
 
 /// The merged trees of the selected part of a recording, ready to be walked.
 pub struct Forest<'a> {
-    selected: Vec<Selected<'a>>,
+    paths: Vec<Paths<'a>>,
     query: Query,
     sort: Sort,
     conditions: Conditions<'a>,
 }
 
 /// What a tree can be ordered by: the rest is known only once the children are.
-const SORTS: [Sort; 6] = [Sort::Inclusive, Sort::InclusiveCpu, Sort::Exclusive, Sort::Calls, Sort::Name, Sort::Module];
+const SORTS: [Sort; 8] = [
+    Sort::Own,
+    Sort::Total,
+    Sort::Inclusive,
+    Sort::InclusiveCpu,
+    Sort::Exclusive,
+    Sort::Calls,
+    Sort::Name,
+    Sort::Module,
+];
 
 impl<'a> Forest<'a> {
     /// Selects trees. With function or module filters the roots are the outermost nodes that match.
     ///
     /// # Errors
-    /// When no process or thread is meant, the query asks for a part of the time, or for an order that
-    /// trees do not have (children are ordered by inclusive time unless it says `calls`, `exclusive`
-    /// (as measured), `inclusive-cpu`, `name` or `module`).
+    /// When no process or thread is meant, the query asks for a part of the time that the metric can't follow, for a metric that
+    /// was not recorded, or for an order that trees do not have (children are ordered by their total of the metric unless it
+    /// says `self`, `inclusive`, `calls`, `exclusive` (as measured), `inclusive-cpu`, `name` or `module`).
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
-        query.whole_run("tree")?;
-        let sort = query.sort.unwrap_or(Sort::Inclusive);
+        let metric = Metric::of_view(recording, query, "tree")?;
+        let sort = query.order(metric, "tree", Sort::Total)?;
         if !SORTS.contains(&sort) {
-            let why = "its nodes are ordered by inclusive, inclusive-cpu, exclusive, calls, name or module";
+            let why =
+                "its nodes are ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
         }
-        let selected = select::threads(recording, query)?;
+        let paths = paths::select(recording, query, metric)?;
         let plain = Query { per_thread: false, ..query.clone() };
-        let totals: Vec<_> = selected.iter().map(|s| (s.process, ProcessSums::new(s, &plain).totals)).collect();
-        let conditions = conditions_of(recording, query, &totals);
-        Ok(Self { selected, query: query.clone(), sort, conditions })
+        let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
+        let conditions = conditions_of(recording, query, metric, &totals);
+        Ok(Self { paths, query: query.clone(), sort, conditions })
     }
 
     /// How the selected part came about, with its sums.
@@ -116,25 +130,25 @@ impl<'a> Forest<'a> {
         mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
     ) -> Result<Pruned, E> {
         let mut pruned = Pruned::default();
-        for selected in &self.selected {
-            let names = Names::new(selected, &self.query);
-            let columns = Columns::new(selected, &names.catalog, &self.query);
-            for (threads, shown) in self.sets(selected) {
+        for paths in &self.paths {
+            let names = Names::new(paths, &self.query);
+            let columns = Columns::new(paths, &names.catalog, &self.query);
+            for (threads, shown) in self.sets(paths) {
                 let mut walk = Walk::new(self, &names, columns.clone(), threads, shown, options);
                 walk.run(&mut visit)?;
                 pruned.subtrees = pruned.subtrees.saturating_add(walk.pruned.subtrees);
-                pruned.inclusive_ns = pruned.inclusive_ns.saturating_add(walk.pruned.inclusive_ns);
+                pruned.total = pruned.total.saturating_add(walk.pruned.total);
             }
         }
         Ok(pruned)
     }
 
     /// The threads that are merged with one another, and the thread that their nodes name.
-    fn sets<'s>(&self, selected: &'s Selected<'a>) -> Vec<(&'s [&'a Thread], Option<&'a Thread>)> {
+    fn sets<'s>(&self, paths: &'s Paths<'a>) -> Vec<(&'s [ThreadPaths<'a>], Option<&'a Thread>)> {
         if self.query.per_thread {
-            selected.threads.iter().map(|t| (std::slice::from_ref(t), Some(*t))).collect()
+            paths.threads.iter().map(|t| (std::slice::from_ref(t), Some(t.thread))).collect()
         } else {
-            vec![(&selected.threads, None)]
+            vec![(&paths.threads, None)]
         }
     }
 }

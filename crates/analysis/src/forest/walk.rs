@@ -10,11 +10,13 @@ use super::{Forest, Pruned, TreeNode, TreeOptions};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
 use crate::cost::Hooks;
+use crate::metric::{Column, Metric, Source, WALL};
 use crate::parallel::fold;
+use crate::paths::{Paths, ThreadPaths};
 use crate::query::{Query, Sort};
-use crate::select::Selected;
 use crate::sums::{ByFunction, Summer};
 use crate::times::Times;
+use crate::views::conditions::share;
 
 /// A node of some thread's tree: which tree, which node.
 type Member = (u32, u32);
@@ -50,8 +52,8 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(selected: &Selected<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(selected.process);
+    pub(super) fn new(paths: &Paths<'a>, query: &Query) -> Self {
+        let catalog = Catalog::new(paths.process);
         let wanted = query.filters_functions().then(|| catalog.wanted(query));
         let ranks = ranks(&catalog);
         Self { catalog, wanted, ranks }
@@ -79,7 +81,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         forest: &'f Forest<'a>,
         names: &'f Names<'a>,
         columns: Columns,
-        threads: &[&'a Thread],
+        threads: &[ThreadPaths<'a>],
         thread: Option<&'a Thread>,
         options: &'f TreeOptions,
     ) -> Self {
@@ -161,7 +163,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             leaves: if self.names.catalog.role(group.slot) == Role::Managed { group.calls } else { 0 },
             enters: self.managed_calls(children.clone()),
         };
-        let times = self.share(&group, own, hooks, children.clone());
+        let (times, amount) = self.share(&group, own, hooks, children.clone()).by(self.metric());
         let by_tail_call =
             self.members[group.members].iter().all(|&(t, n)| self.trees[t as usize].tree().flags(n).by_tail_call);
         let depth = self.path.len() as u32;
@@ -173,6 +175,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             function: self.names.catalog.function(group.slot),
             thread: self.thread,
             times,
+            amount,
             by_tail_call,
         }
     }
@@ -278,17 +281,17 @@ impl<'f, 'a> Walk<'f, 'a> {
         });
         let too_deep = self.options.max_depth.is_some_and(|max| self.path.len() as u64 >= u64::from(max));
         let limit = if too_deep { 0 } else { self.forest.query.limit.unwrap_or(usize::MAX) };
-        let total = self.forest.conditions.totals;
+        let all = self.size_of_all();
         let least = self.options.min_share;
         let mut kept = groups.start;
         for at in groups.clone() {
-            let inclusive_ns = self.groups[at].inclusive_ns;
-            if kept - groups.start < limit && (least <= 0.0 || total.share(inclusive_ns) >= least) {
+            let size = self.size(&self.groups[at]);
+            if kept - groups.start < limit && (least <= 0.0 || share(size, all) >= least) {
                 self.groups.swap(kept, at);
                 kept += 1;
             } else {
                 self.pruned.subtrees += 1;
-                self.pruned.inclusive_ns = self.pruned.inclusive_ns.saturating_add(inclusive_ns);
+                self.pruned.total = self.pruned.total.saturating_add(size);
             }
         }
         self.groups.truncate(kept);
@@ -298,21 +301,56 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     fn key(&self, group: &Group) -> u64 {
         match self.forest.sort {
+            Sort::Own => self.own(group, self.metric()),
+            Sort::Total => self.total(group, self.metric()),
             Sort::Calls => group.calls,
-            Sort::Exclusive => self.own_time(group.members.clone()).wall_ns,
+            Sort::Exclusive => self.own(group, &WALL),
             Sort::InclusiveCpu => group.sums.time.cpu_ns,
             Sort::Name | Sort::Module => 0,
             _ => group.inclusive_ns,
         }
     }
+
+    fn metric(&self) -> &'static Metric {
+        self.forest.conditions.metric
+    }
+
+    /// What the group has of its own of a metric, as measured.
+    fn own(&self, group: &Group, metric: &Metric) -> u64 {
+        match metric.source {
+            Source::Calls(Column::Calls) => group.calls,
+            Source::Calls(Column::Cpu) => self.own_time(group.members.clone()).cpu_ns,
+            Source::Calls(Column::Wall) | Source::Stacks(_) => self.own_time(group.members.clone()).wall_ns,
+        }
+    }
+
+    /// What the group and everything below it have of a metric; of CPU time as measured.
+    fn total(&self, group: &Group, metric: &Metric) -> u64 {
+        match metric.source {
+            Source::Calls(Column::Calls) => group.calls,
+            Source::Calls(Column::Cpu) => group.sums.time.cpu_ns,
+            Source::Calls(Column::Wall) | Source::Stacks(_) => group.inclusive_ns,
+        }
+    }
+
+    /// What says whether a group is too small to be shown.
+    fn size(&self, group: &Group) -> u64 {
+        self.total(group, self.metric().sizes())
+    }
+
+    /// The size of everything.
+    fn size_of_all(&self) -> u64 {
+        let conditions = &self.forest.conditions;
+        if self.metric().exclusive { conditions.totals.functions_ns } else { conditions.total }
+    }
 }
 
 /// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
-fn load(threads: &[&Thread], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<Loaded>, FittedCosts) {
+fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<Loaded>, FittedCosts) {
     let slots = catalog.len() + 1;
     let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
     let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
-        let mut tree = threads[at].tree.load();
+        let mut tree = threads[at].load();
         let mut keys = ByFunction { root: catalog.root() };
         let summed = summer.sum(&mut tree, catalog, &columns.cost, &mut keys);
         for (slot, sums) in summed.entries() {

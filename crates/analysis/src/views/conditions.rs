@@ -3,9 +3,10 @@
 use clrscope_recording::model::{CallsInfo, Process, Recording, Remark};
 
 use super::process::ProcessSums;
+use crate::metric::{Amount, Metric, WALL};
+use crate::paths;
 use crate::query::{Query, QueryProblem};
-use crate::select;
-use crate::times::Totals;
+use crate::times::{Times, Totals};
 
 /// How the selected part of a recording came about.
 #[derive(Debug, Clone, Default)]
@@ -14,10 +15,38 @@ pub struct Conditions<'a> {
     pub instruments: &'a str,
     /// Process by process.
     pub processes: Vec<ProcessConditions<'a>>,
-    /// Sums over all of them.
+    /// Sums over all of them; nothing where the metric is not one of `calls`.
     pub totals: Totals,
     /// Times are as measured.
     pub raw: bool,
+    /// What paths are measured by.
+    pub metric: &'static Metric,
+    /// The metric over all of them, before any limit or filter of functions: what shares are shares of.
+    pub total: u64,
+}
+
+impl Conditions<'_> {
+    /// So much of the metric as a share of all of it, 0 to 1.
+    #[must_use]
+    pub fn share(&self, amount: u64) -> f64 {
+        share(amount, self.total)
+    }
+
+    /// The share of a row that says whether it is too small to be shown: of the metric, or of the time where the metric has no
+    /// totals; 1 where there is nothing to have a share of.
+    #[must_use]
+    pub fn size(&self, times: &Times, amount: Amount) -> f64 {
+        let (size, all) = match self.metric.exclusive {
+            true => (times.inclusive_ns, self.totals.functions_ns),
+            false => (amount.total, self.total),
+        };
+        if all == 0 { 1.0 } else { share(size, all) }
+    }
+}
+
+/// So much as a share of the total, 0 to 1.
+pub(crate) fn share(amount: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { (amount as f64 / total as f64).min(1.0) }
 }
 
 /// The conditions in one process.
@@ -29,7 +58,7 @@ pub struct ProcessConditions<'a> {
     pub calls: Option<&'a CallsInfo>,
     /// Its sums: compilation, suspensions, the profiler's share with bounds, truncated paths.
     pub totals: Totals,
-    /// Its share of the time in recorded functions of all selected processes, 0 to 1.
+    /// Its share of the metric in all selected processes, 0 to 1; of the time in recorded functions with any metric of `calls`.
     pub share: f64,
     /// How many things were lost: the counts of its losses that are not mere information.
     pub lost: u64,
@@ -44,24 +73,26 @@ pub struct ProcessConditions<'a> {
 pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditions<'a>, QueryProblem> {
     let plain = Query { per_thread: false, ..query.clone() };
     let mut sums = Vec::new();
-    for selected in select::threads(recording, query)? {
-        sums.push((selected.process, ProcessSums::new(&selected, &plain).totals));
+    for paths in paths::select(recording, query, &WALL)? {
+        sums.push((paths.process, ProcessSums::new(&paths, &plain).totals));
     }
-    Ok(conditions_of(recording, query, &sums))
+    Ok(conditions_of(recording, query, &WALL, &sums))
 }
 
 /// The conditions where the sums are known already.
 pub(crate) fn conditions_of<'a>(
     recording: &'a Recording,
     query: &Query,
+    metric: &'static Metric,
     sums: &[(&'a Process, Totals)],
 ) -> Conditions<'a> {
     let mut all = Totals::default();
     sums.iter().for_each(|(_, totals)| all.add(totals));
+    let of_calls = |totals: Totals| if metric.is_of_calls() { totals } else { Totals::default() };
     let of_process = |&(process, totals): &(&'a Process, Totals)| ProcessConditions {
         process,
         calls: process.calls.as_ref(),
-        totals,
+        totals: of_calls(totals),
         share: all.share(totals.functions_ns),
         lost: process.losses.iter().filter(|l| !l.reason.is_benign()).fold(0, |n, l| n.saturating_add(l.count)),
         remarks: &process.remarks,
@@ -69,7 +100,9 @@ pub(crate) fn conditions_of<'a>(
     Conditions {
         instruments: &recording.run.instruments,
         processes: sums.iter().map(of_process).collect(),
-        totals: all,
+        totals: of_calls(all),
         raw: query.raw,
+        metric,
+        total: all.of(metric),
     }
 }

@@ -5,8 +5,9 @@ use clrscope_recording::model::Recording;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
+use crate::metric::Metric;
+use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select;
 
 /// The view `functions`.
 #[derive(Debug, Clone, Default)]
@@ -22,14 +23,24 @@ pub struct Functions<'a> {
 /// Rows per function, merged over the threads of a process or one per thread.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time.
+/// When no process or thread is meant, or the query asks for a part of the time that the metric can't follow, for a metric that
+/// was not recorded or for an order that its rows do not have.
 pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Functions<'a>, QueryProblem> {
-    query.whole_run("functions")?;
+    functions_by(recording, query, Metric::of_view(recording, query, "functions")?)
+}
+
+/// The view by a metric.
+pub(crate) fn functions_by<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    metric: &'static Metric,
+) -> Result<Functions<'a>, QueryProblem> {
+    let sort = query.order(metric, "functions", Sort::Own)?;
     let mut out = Functions::default();
     let mut totals = Vec::new();
-    for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, query);
-        totals.push((selected.process, sums.totals));
+    for paths in paths::select(recording, query, metric)? {
+        let sums = ProcessSums::new(&paths, query);
+        totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         if query.per_thread {
             out.rows.extend(sums.rows_per_thread(&wanted));
@@ -37,9 +48,8 @@ pub fn functions<'a>(recording: &'a Recording, query: &Query) -> Result<Function
             out.rows.extend(sums.rows(&wanted));
         }
     }
-    let sort = query.sort.unwrap_or(Sort::Exclusive);
     out.rows.sort_by(|a, b| a.compare(b, sort));
     out.left_out = query.cut(&mut out.rows);
-    out.conditions = conditions_of(recording, query, &totals);
+    out.conditions = conditions_of(recording, query, metric, &totals);
     Ok(out)
 }

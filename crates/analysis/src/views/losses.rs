@@ -29,6 +29,7 @@ pub struct Losses<'a> {
 /// # Errors
 /// When no process is meant.
 pub fn losses<'a>(recording: &'a Recording, query: &Query) -> Result<Losses<'a>, QueryProblem> {
+    query.without_metric("losses")?;
     let mut rows = Vec::new();
     for process in select::processes(recording, query)? {
         let mut own: Vec<_> = process.losses.iter().filter(|l| query.wants_span(l.first_ns, l.last_ns)).collect();

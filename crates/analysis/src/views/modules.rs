@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
+use crate::metric::WALL;
+use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select;
 use crate::times::add_known;
 
 /// One row of `modules`.
@@ -45,18 +46,19 @@ pub struct Modules<'a> {
 /// threads apart.
 pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a>, QueryProblem> {
     query.whole_run("modules")?;
+    query.without_metric("modules")?;
     query.merged_threads("modules")?;
     let mut rows = Vec::new();
     let mut totals = Vec::new();
-    for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, query);
-        totals.push((selected.process, sums.totals));
-        rows.extend(of_process(selected.process.pid, &sums, &sums.catalog.wanted(query)));
+    for paths in paths::select(recording, query, &WALL)? {
+        let sums = ProcessSums::new(&paths, query);
+        totals.push((paths.process, sums.totals));
+        rows.extend(of_process(paths.process.pid, &sums, &sums.catalog.wanted(query)));
     }
     let sort = query.sort.unwrap_or(Sort::Exclusive);
     rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| identity(a).cmp(&identity(b))));
     let left_out = query.cut(&mut rows);
-    Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, &totals) })
+    Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, &WALL, &totals) })
 }
 
 fn of_process<'a>(pid: u32, sums: &ProcessSums<'a>, wanted: &[bool]) -> Vec<ModuleRow<'a>> {

@@ -6,13 +6,14 @@ use clrscope_recording::model::Recording;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
-use super::rows::FunctionRow;
+use super::rows::{FunctionRow, key};
 use crate::catalog::{Catalog, Slot};
 use crate::columns::Columns;
 use crate::edges::{Edge, edges};
 use crate::function::FunctionRef;
+use crate::metric::{Amount, Metric};
+use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select;
 use crate::times::Times;
 
 /// One row of `callers` or `callees`: the function on the other side, with the calls and times of
@@ -21,8 +22,10 @@ use crate::times::Times;
 pub struct EdgeRow<'a> {
     /// The caller or callee; `None` where a thread itself is the caller.
     pub function: Option<FunctionRef<'a>>,
-    /// Calls and times of the callee along this edge.
+    /// Calls and times of the callee along this edge, where the metric is one of `calls`.
     pub times: Times,
+    /// What the callee has of the metric along this edge.
+    pub amount: Amount,
 }
 
 impl EdgeRow<'_> {
@@ -32,7 +35,7 @@ impl EdgeRow<'_> {
         let module = |row: &Self| row.function.map_or("", |f| f.module());
         let by_key = match sort {
             Sort::Module => module(self).cmp(module(other)),
-            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+            _ => key(&other.times, other.amount, sort).cmp(&key(&self.times, self.amount, sort)),
         };
         by_key.then_with(|| match (&self.function, &other.function) {
             (Some(a), Some(b)) => a.compare(b),
@@ -81,8 +84,10 @@ pub struct GraphEdge {
     pub caller: usize,
     /// Index into [`CallGraph::functions`].
     pub callee: usize,
-    /// Calls and times of the callee along this edge.
+    /// Calls and times of the callee along this edge, where the metric is one of `calls`.
     pub times: Times,
+    /// What the callee has of the metric along this edge.
+    pub amount: Amount,
 }
 
 /// Which end of an edge a view shows.
@@ -112,8 +117,8 @@ impl Side {
 /// Who called the functions that match the query.
 ///
 /// # Errors
-/// When no function is named or none that was called matches, no process or thread is meant, or the
-/// query asks for a part of the time or for threads apart.
+/// When no function is named or none on a path matches, no process or thread is meant, or the query asks for threads apart, for a
+/// part of the time that the metric can't follow, for a metric that was not recorded or for an order that its rows do not have.
 pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<NeighboursView<'a>, QueryProblem> {
     neighbours(recording, query, Side::Callers)
 }
@@ -127,24 +132,27 @@ pub fn callees<'a>(recording: &'a Recording, query: &Query) -> Result<Neighbours
 }
 
 fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result<NeighboursView<'a>, QueryProblem> {
-    query.whole_run(side.view())?;
+    let metric = Metric::of_view(recording, query, side.view())?;
+    let sort = query.order(metric, side.view(), Sort::Total)?;
     query.merged_threads(side.view())?;
     if query.functions.is_empty() {
         return Err(QueryProblem::FunctionNeeded { view: side.view() });
     }
     let mut items = Vec::new();
     let mut totals = Vec::new();
-    for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, query);
-        totals.push((selected.process, sums.totals));
+    for paths in paths::select(recording, query, metric)? {
+        let sums = ProcessSums::new(&paths, query);
+        totals.push((paths.process, sums.totals));
         let wanted = sums.catalog.wanted(query);
         let is_wanted = |slot: Slot| wanted.get(slot as usize) == Some(&true);
-        let edges = edges(&selected, &sums.catalog, &Columns::new(&selected, &sums.catalog, query), |edge| {
+        let edges = edges(&paths, &sums.catalog, &Columns::new(&paths, &sums.catalog, query), |edge| {
             is_wanted(side.ends(edge).0)
         });
         let about = (0..sums.catalog.len() as Slot).filter(|&slot| is_wanted(slot));
         for (slot, function) in about.filter_map(|slot| Some((slot, sums.row_of(slot)?))) {
-            let (rows, left_out) = rows(&edges, slot, side, &sums.catalog, query);
+            let mut rows = rows(&edges, slot, side, &sums.catalog, metric);
+            rows.sort_by(|a, b| a.compare(b, sort));
+            let left_out = query.cut(&mut rows);
             items.push(Neighbours { function, rows, left_out });
         }
     }
@@ -152,8 +160,8 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
         let wanted: Vec<_> = query.functions.iter().map(|p| format!("'{p}'")).collect();
         return Err(QueryProblem::NoFunction { wanted: wanted.join(" or ") });
     }
-    items.sort_by(|a, b| a.function.compare(&b.function, Sort::Exclusive));
-    Ok(NeighboursView { items, conditions: conditions_of(recording, query, &totals) })
+    items.sort_by(|a, b| a.function.compare(&b.function, Sort::Own));
+    Ok(NeighboursView { items, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
 /// The other ends of the edges of the function in `slot`.
@@ -162,43 +170,42 @@ fn rows<'a>(
     slot: Slot,
     side: Side,
     catalog: &Catalog<'a>,
-    query: &Query,
-) -> (Vec<EdgeRow<'a>>, usize) {
+    metric: &Metric,
+) -> Vec<EdgeRow<'a>> {
     let mine = edges.iter().filter(|(edge, _)| side.ends(*edge).0 == slot);
     let row = |(edge, times): &(Edge, Times)| {
         let other = side.ends(*edge).1;
-        EdgeRow { function: (other != catalog.root()).then(|| catalog.function(other)), times: *times }
+        let (times, amount) = times.by(metric);
+        EdgeRow { function: (other != catalog.root()).then(|| catalog.function(other)), times, amount }
     };
-    let mut rows: Vec<_> = mine.map(row).collect();
-    let sort = query.sort.unwrap_or(Sort::Inclusive);
-    rows.sort_by(|a, b| a.compare(b, sort));
-    let left_out = query.cut(&mut rows);
-    (rows, left_out)
+    mine.map(row).collect()
 }
 
 /// Every function and every edge between them: what the call graph is drawn from. Filters of functions
 /// keep the edges whose both ends match. The query's order and limit are for the functions.
 ///
 /// # Errors
-/// When no process or thread is meant, or the query asks for a part of the time or for threads apart.
+/// When no process or thread is meant, or the query asks for threads apart, for a part of the time that the metric can't follow, for
+/// a metric that was not recorded or for an order that its rows do not have.
 pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGraph<'a>, QueryProblem> {
-    query.whole_run("graph")?;
+    let metric = Metric::of_view(recording, query, "graph")?;
+    let sort = query.order(metric, "graph", Sort::Own)?;
     query.merged_threads("graph")?;
     let mut graph = CallGraph::default();
     let mut totals = Vec::new();
-    for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, query);
-        totals.push((selected.process, sums.totals));
+    for paths in paths::select(recording, query, metric)? {
+        let sums = ProcessSums::new(&paths, query);
+        totals.push((paths.process, sums.totals));
         let mut wanted = sums.catalog.wanted(query);
         // Threads call nothing that calls them, and are drawn by nobody.
         wanted.push(false);
         let both = |(caller, callee): Edge| wanted[caller as usize] && wanted[callee as usize];
-        let edges = edges(&selected, &sums.catalog, &Columns::new(&selected, &sums.catalog, query), both);
+        let edges = edges(&paths, &sums.catalog, &Columns::new(&paths, &sums.catalog, query), both);
         let mut kept: Vec<_> = (0..sums.catalog.len() as Slot)
             .filter(|&s| wanted[s as usize])
             .filter_map(|s| Some((s, sums.row_of(s)?)))
             .collect();
-        kept.sort_by(|a, b| a.1.compare(&b.1, query.sort.unwrap_or(Sort::Exclusive)));
+        kept.sort_by(|a, b| a.1.compare(&b.1, sort));
         graph.left_out += query.cut(&mut kept);
         let mut numbers = vec![None; sums.catalog.len()];
         for (slot, row) in kept {
@@ -206,11 +213,12 @@ pub fn call_graph<'a>(recording: &'a Recording, query: &Query) -> Result<CallGra
             graph.functions.push(row);
         }
         let drawn = edges.iter().filter_map(|((caller, callee), times)| {
-            Some(GraphEdge { caller: numbers[*caller as usize]?, callee: numbers[*callee as usize]?, times: *times })
+            let (times, amount) = times.by(metric);
+            Some(GraphEdge { caller: numbers[*caller as usize]?, callee: numbers[*callee as usize]?, times, amount })
         });
         graph.edges.extend(drawn);
     }
     graph.edges.sort_by_key(|e| (e.caller, e.callee));
-    graph.conditions = conditions_of(recording, query, &totals);
+    graph.conditions = conditions_of(recording, query, metric, &totals);
     Ok(graph)
 }

@@ -5,9 +5,10 @@ use clrscope_recording::model::Thread;
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
+use crate::metric::Metric;
 use crate::parallel::fold;
+use crate::paths::Paths;
 use crate::query::Query;
-use crate::select::Selected;
 use crate::sums::{ByFunction, Summed, Summer};
 use crate::times::{Times, Totals};
 
@@ -32,30 +33,37 @@ pub(crate) struct ProcessSums<'a> {
     pub(crate) catalog: Catalog<'a>,
     pub(crate) totals: Totals,
     pub(crate) threads: Vec<ThreadRow<'a>>,
+    metric: &'static Metric,
     merged: Vec<Merged>,
     per_thread: Vec<(u32, &'a Thread, Merged)>,
 }
 
 impl<'a> ProcessSums<'a> {
     /// Sums the selected threads of a process. Rows per thread are kept only when asked for.
-    pub(crate) fn new(selected: &Selected<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(selected.process);
-        let columns = Columns::new(selected, &catalog, query);
+    pub(crate) fn new(paths: &Paths<'a>, query: &Query) -> Self {
+        let catalog = Catalog::new(paths.process);
+        let columns = Columns::new(paths, &catalog, query);
         let new = || (Summer::default(), Part { keeps_rows: query.per_thread, ..Part::default() });
-        let parts = fold(selected.threads.len(), new, |(summer, part), at| {
-            let thread = selected.threads[at];
-            let mut tree = thread.tree.load();
+        let parts = fold(paths.threads.len(), new, |(summer, part), at| {
+            let mut tree = paths.threads[at].load();
             let mut keys = ByFunction { root: catalog.root() };
             let summed = summer.sum(&mut tree, &catalog, &columns.cost, &mut keys);
-            part.take(selected.process.pid, thread, &catalog, &columns, &summed);
+            part.take(paths.process.pid, paths.threads[at].thread, &catalog, &columns, &summed);
         });
         let mut all = Part::default();
         for (_, part) in parts {
             all.join(part);
         }
-        let order = |t: &ThreadRow<'_>| selected.threads.iter().position(|known| std::ptr::eq(*known, t.thread));
+        let order = |t: &ThreadRow<'_>| paths.threads.iter().position(|known| std::ptr::eq(known.thread, t.thread));
         all.threads.sort_by_cached_key(order);
-        Self { catalog, totals: all.totals, threads: all.threads, merged: all.merged, per_thread: all.per_thread }
+        Self {
+            catalog,
+            totals: all.totals,
+            threads: all.threads,
+            metric: paths.metric,
+            merged: all.merged,
+            per_thread: all.per_thread,
+        }
     }
 
     /// One row per wanted function that was called or has time.
@@ -77,10 +85,12 @@ impl<'a> ProcessSums<'a> {
     }
 
     fn row(&self, slot: u32, merged: &Merged, thread: Option<&'a Thread>) -> FunctionRow<'a> {
+        let (times, amount) = merged.times.by(self.metric);
         FunctionRow {
             function: self.catalog.function(slot),
             thread,
-            times: merged.times,
+            times,
+            amount,
             max_recursion: merged.max_recursion,
             threads: merged.threads,
         }
@@ -162,6 +172,7 @@ fn count(totals: &mut Totals, catalog: &Catalog<'_>, slot: u32, times: &Times, r
     let role = catalog.role(slot);
     let sums = Totals {
         calls: if role.is_call() { times.calls } else { 0 },
+        entries: times.calls,
         functions_ns: own,
         jit_ns: if role == Role::Jit { times.exclusive_ns } else { 0 },
         suspended_ns: if role == Role::Suspended { times.exclusive_ns } else { 0 },

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use clrscope_recording::model::Thread;
 
 use crate::function::FunctionRef;
+use crate::metric::Amount;
 use crate::query::Sort;
 use crate::times::{Times, Totals};
 
@@ -15,8 +16,10 @@ pub struct FunctionRow<'a> {
     pub function: FunctionRef<'a>,
     /// The thread, in per-thread reports.
     pub thread: Option<&'a Thread>,
-    /// Calls and times.
+    /// Calls and times, where the metric is one of `calls`.
     pub times: Times,
+    /// What the function has of the metric.
+    pub amount: Amount,
     /// How many activations of it lay on one stack at once, at most; 1 without recursion.
     pub max_recursion: u32,
     /// How many threads called it.
@@ -30,10 +33,19 @@ impl FunctionRow<'_> {
         let by_key = match sort {
             Sort::Recursion => other.max_recursion.cmp(&self.max_recursion),
             Sort::Module => self.function.module().cmp(other.function.module()),
-            _ => other.times.key(sort).cmp(&self.times.key(sort)),
+            _ => key(&other.times, other.amount, sort).cmp(&key(&self.times, self.amount, sort)),
         };
         let thread = |row: &Self| row.thread.map_or(0, |t| t.id);
         by_key.then_with(|| self.function.compare(&other.function)).then_with(|| thread(self).cmp(&thread(other)))
+    }
+}
+
+/// What a sort key sorts rows of paths by; 0 for names.
+pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
+    match sort {
+        Sort::Own => amount.own,
+        Sort::Total => amount.total,
+        _ => times.key(sort),
     }
 }
 

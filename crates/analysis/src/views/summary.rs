@@ -4,8 +4,9 @@ use clrscope_recording::model::{FunctionKind, Recording};
 use rustc_hash::FxHashMap;
 
 use super::conditions::Conditions;
-use super::functions::{Functions, functions};
+use super::functions::{Functions, functions_by};
 use super::rows::FunctionRow;
+use crate::metric::WALL;
 use crate::query::{Query, QueryProblem, Sort};
 
 /// One sentence of the summary.
@@ -40,9 +41,10 @@ const TOP: usize = 10;
 /// threads apart.
 pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a>, QueryProblem> {
     query.whole_run("summary")?;
+    query.without_metric("summary")?;
     query.merged_threads("summary")?;
     let all = Query { limit: None, sort: Some(Sort::Exclusive), ..query.clone() };
-    let functions = functions(recording, &all)?;
+    let functions = functions_by(recording, &all, &WALL)?;
     let findings = findings(&functions, query.filters_functions());
     let Functions { mut rows, conditions, .. } = functions;
     let count = rows.len();

@@ -5,8 +5,9 @@ use clrscope_recording::model::Recording;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::ThreadRow;
+use crate::metric::WALL;
+use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select;
 
 /// The view `threads`.
 #[derive(Debug, Clone, Default)]
@@ -26,11 +27,12 @@ pub struct Threads<'a> {
 /// When no process or thread is meant, or the query asks for something that is not about threads.
 pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a>, QueryProblem> {
     query.whole_run("threads")?;
+    query.without_metric("threads")?;
     let mut rows = Vec::new();
     let mut totals = Vec::new();
-    for selected in select::threads(recording, query)? {
-        let sums = ProcessSums::new(&selected, &Query { per_thread: false, ..query.clone() });
-        totals.push((selected.process, sums.totals));
+    for paths in paths::select(recording, query, &WALL)? {
+        let sums = ProcessSums::new(&paths, &Query { per_thread: false, ..query.clone() });
+        totals.push((paths.process, sums.totals));
         rows.extend(sums.threads);
     }
     if let Some(sort) = query.sort {
@@ -38,7 +40,7 @@ pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a
         rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| name(a, sort).cmp(name(b, sort))));
     }
     let left_out = query.cut(&mut rows);
-    Ok(Threads { rows, left_out, conditions: conditions_of(recording, query, &totals) })
+    Ok(Threads { rows, left_out, conditions: conditions_of(recording, query, &WALL, &totals) })
 }
 
 fn key(row: &ThreadRow<'_>, sort: Sort) -> u64 {
@@ -48,7 +50,7 @@ fn key(row: &ThreadRow<'_>, sort: Sort) -> u64 {
         Sort::Profiler => row.profiler_ns,
         Sort::ExclusiveCpu | Sort::InclusiveCpu => row.cpu_ns.unwrap_or(0),
         Sort::Recursion => row.max_depth.into(),
-        Sort::Exclusive | Sort::Inclusive | Sort::Callee => row.running_ns,
+        Sort::Own | Sort::Total | Sort::Exclusive | Sort::Inclusive | Sort::Callee => row.running_ns,
         Sort::Name | Sort::Module => 0,
     }
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clrscope_export::{ExportOptions, Weight, exporters};
+use clrscope_analysis::{Metric, Query};
+use clrscope_export::{ExportOptions, exporters};
 
-use super::filters::Filters;
+use super::filters::{Filters, metrics};
 use crate::commands::export::Options;
 use crate::errors::Failure;
 
@@ -14,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   clrscope export app.clrs --to flamegraph -o app.svg
   clrscope export app.clrs --to hst > app.hst
-  clrscope export app.clrs --to collapsed --weight calls | sort -k2 -n";
+  clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n";
 
 /// Write a recording in the format of another program
 #[derive(Debug, Args)]
@@ -36,11 +37,11 @@ pub(super) struct Export {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// What stacks are weighed by (flamegraph, collapsed)
-    #[arg(long, value_name = "WHAT", default_value = "wall", value_parser = weights())]
-    weight: String,
+    /// What paths are measured by [default: the first that was recorded]
+    #[arg(long, visible_alias = "weight", value_name = "METRIC", value_parser = metrics())]
+    metric: Option<&'static Metric>,
 
-    /// Smallest share of the time that is drawn, 0 to 1 (flamegraph, dot, collapsed) [default: the format's own]
+    /// Smallest share of the metric that is drawn, 0 to 1 (flamegraph, dot, collapsed) [default: the format's own]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_share: Option<f64>,
 
@@ -50,10 +51,6 @@ pub(super) struct Export {
 
 fn formats() -> PossibleValuesParser {
     exporters().iter().map(|e| PossibleValue::new(e.name()).help(e.description())).into()
-}
-
-fn weights() -> PossibleValuesParser {
-    Weight::ALL.iter().map(|(name, _)| PossibleValue::new(*name)).into()
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -69,8 +66,7 @@ impl Export {
             output: self.output,
             force: self.force,
             export: ExportOptions {
-                query: self.filters.into_query()?,
-                weight: Weight::parse(&self.weight).unwrap_or_default(),
+                query: Query { metric: self.metric, ..self.filters.into_query()? },
                 min_share: self.min_share,
             },
         })

@@ -1,7 +1,8 @@
 //! The filters that are the same for every command that reads a recording.
 
 use clap::Args;
-use clrscope_analysis::{Query, Sort, ThreadSelector};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clrscope_analysis::{METRICS, Metric, Query, Sort, ThreadSelector};
 use clrscope_contract::request::{Glob, Pattern, RequestError, parse_duration};
 
 use crate::errors::{Failure, quoted};
@@ -44,8 +45,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
-    /// Order of the rows: exclusive, inclusive, callee, suspended, profiler, exclusive-cpu, inclusive-cpu, calls,
-    /// recursion, name or module
+    /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, exclusive-cpu,
+    /// inclusive-cpu, calls, recursion, name or module
     #[arg(long, value_name = "KEY", value_parser = sort)]
     sort: Option<Sort>,
 
@@ -68,8 +69,15 @@ impl Filters {
             sort: self.sort,
             per_thread: false,
             raw: self.raw,
+            metric: None,
         })
     }
+}
+
+/// A metric by its name.
+pub(super) fn metrics() -> impl TypedValueParser<Value = &'static Metric> {
+    let names = METRICS.map(|metric| PossibleValue::new(metric.name).help(metric.title));
+    PossibleValuesParser::new(names).try_map(|name| Metric::parse(&name).ok_or("there is no such metric"))
 }
 
 /// Patterns of functions, for every option that takes them.

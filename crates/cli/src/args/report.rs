@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use clrscope_analysis::{EventQuery, ExceptionQuery, Query};
+use clrscope_analysis::{EventQuery, ExceptionQuery, Metric, Query};
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
 
-use super::filters::{Filters, whole};
+use super::filters::{Filters, metrics, whole};
 use crate::commands::report::{Format, Options, View};
 use crate::commands::{Task, events, exceptions, flow};
 use crate::errors::{Failure, quoted};
@@ -35,6 +35,10 @@ pub(super) struct Report {
     /// How to show it
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FormatName,
+
+    /// What paths are measured by in the views functions, tree, callers and callees [default: the first that was recorded]
+    #[arg(long, value_name = "METRIC", value_parser = metrics())]
+    metric: Option<&'static Metric>,
 
     /// One row, or one tree, per thread
     #[arg(long)]
@@ -121,6 +125,7 @@ impl Report {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
+        query.metric = self.metric;
         let (recording, format, logs) = (self.recording, self.format.into(), self.logs);
         Ok(match Shown::from(self.view) {
             Shown::Table(view) => {

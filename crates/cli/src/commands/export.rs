@@ -115,6 +115,6 @@ fn failure(options: &Options, error: &ExportError) -> Failure {
         ),
         ExportError::Query(problem) => query_failure(problem),
         ExportError::Io(error) => Failure::new(what, reason(error), "choose another file with -o"),
-        other => Failure::new(what, other.to_string(), "leave filters out, or choose another --weight"),
+        other => Failure::new(what, other.to_string(), "leave filters out, or choose another --metric"),
     }
 }

@@ -78,7 +78,7 @@ fn write_open(out: &mut dyn Write, next: &TreeNode<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clrscope_analysis::{FunctionRef, Times};
+    use clrscope_analysis::{Amount, FunctionRef, Times};
     use clrscope_recording::model::{Function, Module};
 
     fn written<'a>(nodes: impl Iterator<Item = TreeNode<'a>>) -> Vec<u8> {
@@ -97,6 +97,7 @@ mod tests {
             function: FunctionRef { pid: 1, function: &function, module: &module },
             thread: None,
             times: Times { calls: u64::from(depth), ..Times::default() },
+            amount: Amount::default(),
             by_tail_call: false,
         });
         serde_json::from_slice(&written(nodes)).expect("well-formed JSON")
@@ -131,6 +132,7 @@ mod tests {
             function: FunctionRef { pid: 1, function: &function, module: &module },
             thread: None,
             times: Times::default(),
+            amount: Amount::default(),
             by_tail_call: false,
         });
         let text = written(nodes);

@@ -50,9 +50,9 @@ pub fn summary(view: &Summary<'_>, sort: Option<Sort>, width: usize) -> String {
 /// What rows are ordered by, in words.
 fn order(sort: Sort) -> &'static str {
     match sort {
-        Sort::Exclusive => "their own time",
+        Sort::Own | Sort::Exclusive => "their own time",
         Sort::ExclusiveCpu => "their own CPU time",
-        Sort::Inclusive => "the time of all they call",
+        Sort::Total | Sort::Inclusive => "the time of all they call",
         Sort::InclusiveCpu => "the CPU time of all they call",
         Sort::Callee => "the time in what they call",
         Sort::Suspended => "the time they stood suspended",

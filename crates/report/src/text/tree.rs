@@ -65,8 +65,8 @@ fn pruned(view: &Tree<'_>, totals: &Totals, width: usize) -> String {
     let line = format!(
         "... and {} smaller paths with {} ({}) in all; --format json has them",
         count(view.pruned.subtrees),
-        time(view.pruned.inclusive_ns),
-        share(totals.share(view.pruned.inclusive_ns)),
+        time(view.pruned.total),
+        share(totals.share(view.pruned.total)),
     );
     footnote(&line, width)
 }

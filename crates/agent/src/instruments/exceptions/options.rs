@@ -28,8 +28,9 @@ impl Default for Options {
     }
 }
 
-impl crate::instrument::Options for Options {
-    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
+impl Options {
+    /// Understands the options.
+    pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
         let mut options = Self::default();
         for (key, value) in &request.options {
             if key == "args" {
@@ -83,7 +84,6 @@ impl fmt::Display for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::Options as _;
 
     fn parse(text: &str) -> Result<Options, String> {
         Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))

@@ -1,0 +1,162 @@
+//! Metrics: what can be shown along the paths of a recording.
+//!
+//! A context is a path of frames, and instruments add metrics to contexts. Each metric is declared once, as a [`Metric`] in
+//! [`METRICS`](crate::METRICS); the views of paths (`functions`, `tree`, `callers`, `callees`, the call graph) and the exports made
+//! of them work on any of these. Every metric is a sum: values of threads, processes and paths add up.
+
+use std::fmt;
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, Stacks};
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// The name on the command line, and the end of the keys of rows where [`Source`] says so.
+    pub name: &'static str,
+    /// What the metric is, for titles: `wall time`.
+    pub title: &'static str,
+    /// What values are in.
+    pub unit: Unit,
+    /// The instrument that records the metric.
+    pub instrument: &'static str,
+    /// Rows count for themselves alone: what lies below them is not in their total, which is their own value again.
+    pub exclusive: bool,
+    /// Where the values are.
+    pub source: Source,
+}
+
+/// The unit of a metric's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A number of something, named by the metric's title.
+    Count,
+}
+
+/// Where the values of a metric come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    /// A column of the calling-context trees of `calls`. Rows have the columns of [`Times`], all of them.
+    Calls(Column),
+    /// Events with a stack each. Rows have `self_NAME` and `total_NAME`.
+    Stacks(fn(&Process) -> StackEvents),
+}
+
+/// A column of the trees of `calls`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Wall time.
+    Wall,
+    /// CPU time.
+    Cpu,
+    /// Number of calls.
+    Calls,
+}
+
+/// Events of one process, each with a stack and so much of a metric.
+#[derive(Debug, Clone, Default)]
+pub struct StackEvents {
+    /// The stacks that the events refer to.
+    pub table: Arc<Stacks>,
+    /// The events, in any order.
+    pub events: Vec<StackEvent>,
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackEvent {
+    /// Index into [`Process::threads`].
+    pub thread: u32,
+    /// When, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not known.
+    pub stack: u32,
+    /// What the event adds to the metric.
+    pub amount: u64,
+}
+
+/// What one row has of a metric.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// The row's own: without what it called.
+    pub own: u64,
+    /// With everything it called, recursion counted once.
+    pub total: u64,
+}
+
+/// Wall time, the metric of `calls` unless another is asked for.
+pub static WALL: Metric = Metric {
+    name: "wall",
+    title: "wall time",
+    unit: Unit::Nanoseconds,
+    instrument: "calls",
+    exclusive: false,
+    source: Source::Calls(Column::Wall),
+};
+
+/// CPU time.
+pub static CPU: Metric = Metric {
+    name: "cpu",
+    title: "CPU time",
+    unit: Unit::Nanoseconds,
+    instrument: "calls",
+    exclusive: false,
+    source: Source::Calls(Column::Cpu),
+};
+
+/// Number of calls; of `[JIT]` compilations, of suspensions their number.
+pub static CALLS: Metric = Metric {
+    name: "calls",
+    title: "calls",
+    unit: Unit::Count,
+    instrument: "calls",
+    exclusive: true,
+    source: Source::Calls(Column::Calls),
+};
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Metric {}
+
+impl Default for &'static Metric {
+    fn default() -> Self {
+        &WALL
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Metric {
+    /// Whether rows have the columns of the trees of `calls`.
+    #[must_use]
+    pub const fn is_of_calls(&self) -> bool {
+        matches!(self.source, Source::Calls(_))
+    }
+
+    /// The keys of what a row has of its own and in all, where rows have no columns of `calls`.
+    #[must_use]
+    pub fn keys(&self) -> [String; 2] {
+        let unit = match self.unit {
+            Unit::Nanoseconds => "_ns",
+            Unit::Count => "",
+        };
+        ["self", "total"].map(|part| format!("{part}_{}{unit}", self.name))
+    }
+
+    /// The metric that says which paths are too small to be shown: the metric itself, but wall time where rows have no
+    /// totals.
+    #[must_use]
+    pub fn sizes(&'static self) -> &'static Self {
+        if self.exclusive { &WALL } else { self }
+    }
+}
