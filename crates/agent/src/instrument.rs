@@ -13,6 +13,7 @@ use crate::hooks::HookNeed;
 use crate::services::functions::Functions;
 use crate::services::helper::{HelperHandle, Task};
 use crate::services::patterns::Redaction;
+use crate::services::stacks::table::SharedStackTable;
 use crate::services::values::types::Types;
 
 /// What an instrument finds when it starts.
@@ -26,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
+    /// The stack table of the recording, for instruments that record stacks.
+    pub(crate) stacks: SharedStackTable,
 }
 
 /// One instrument.

@@ -20,6 +20,7 @@ use crate::services::developer_log::{self, Level, log};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, with_signals_blocked};
 use crate::services::patterns::{Redaction, WatchedFilter};
+use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
 use crate::services::{clock, threads};
 
@@ -171,6 +172,7 @@ fn start_instruments(
         interval_ns: interval.as_nanos() as u64,
         start_ns,
         redact: Arc::new(Redaction::new(&request.redact, writer)),
+        stacks: SharedStackTable::default(),
     };
     let mut started = Vec::new();
     let mut exceptions = None;

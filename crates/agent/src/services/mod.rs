@@ -6,6 +6,7 @@
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread
+//! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
 //! - [`faults`]: caught panics and odd callbacks, told in the recording; [`developer_log`]: lines for developers
 //! - [`clock`]: ticks, times and the CPU time of threads
@@ -21,5 +22,6 @@ pub(crate) mod helper;
 pub(crate) mod il;
 pub(crate) mod memory;
 pub(crate) mod patterns;
+pub(crate) mod stacks;
 pub(crate) mod threads;
 pub(crate) mod values;

@@ -70,11 +70,13 @@ pub enum LossReason {
     ProcessRefused = 18,
     /// The values of a call were left out: they were not where the agent looks for them.
     ValuesUnread = 19,
+    /// A call stack found no memory in the stack table; what was recorded there has none.
+    StackTableFull = 20,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -95,6 +97,7 @@ impl LossReason {
         Self::OddCallback,
         Self::ProcessRefused,
         Self::ValuesUnread,
+        Self::StackTableFull,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -121,6 +124,7 @@ impl LossReason {
             Self::OddCallback => "odd_callback",
             Self::ProcessRefused => "process_refused",
             Self::ValuesUnread => "values_unread",
+            Self::StackTableFull => "stack_table_full",
         }
     }
 
@@ -148,6 +152,7 @@ impl LossReason {
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",
             Self::ValuesUnread => "values of calls were left out, as they were not where they were looked for",
+            Self::StackTableFull => "call stacks found no memory; what happened there is recorded without a stack",
         }
     }
 

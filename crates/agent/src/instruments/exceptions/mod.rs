@@ -6,17 +6,12 @@
 //! search or unwind in a function) and with times only where somebody asks for them; a throw says what the
 //! exception says and the number of its stack. Who belongs to whom is found out when the recording is read.
 //!
-//! [`stacks`] finds and numbers stacks, [`rules`] walks them, [`learn`] finds out how. With `args` the calls of
-//! methods that were named leave their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
+//! Stacks are those of [`services::stacks`](crate::services::stacks). With `args` the calls of methods that were named leave
+//! their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
 
-mod again;
 mod arguments;
 pub(crate) mod hooks;
-mod learn;
 mod options;
-mod places;
-mod rules;
-mod stacks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +20,7 @@ use clr_profiler::{
     Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId,
     ProfilerInfo, Result,
 };
-use clrscope_recording::events::{Kind, ShortFields, Tag};
+use clrscope_recording::events::{Kind, ShortFields, Tag, Thing};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
@@ -37,14 +32,13 @@ use crate::services::event_log::EventLog;
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::il;
+use crate::services::stacks::{CallStacks, StackOptions, WalkedFrame};
 use crate::services::values::costly::TellCostly;
 use crate::services::values::plans;
 use crate::services::values::types::Types;
 use crate::services::values::unread::TellUnread;
 
 pub(crate) use options::Options;
-use places::Places;
-use stacks::{Finder, Stacks};
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
@@ -62,8 +56,7 @@ pub(crate) struct Exceptions {
     log: &'static EventLog,
     names: Dictionary,
     reader: ExceptionReader,
-    places: Places,
-    stacks: Stacks,
+    stacks: CallStacks,
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
     shares_hooks: AtomicBool,
@@ -79,7 +72,9 @@ impl Exceptions {
     /// In words, when its file can't be had.
     pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
-        let stacks = Stacks::new(options.frames, options.walk, options.arguments);
+        let recorded = context.stacks.open(context.writer, &context.helper)?;
+        let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
+        let wanted = StackOptions { frames, walk, frame_pointers };
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -87,8 +82,7 @@ impl Exceptions {
             log,
             names: Dictionary::new(&context.info, &context.functions, log),
             reader: ExceptionReader::new(),
-            places: Places::default(),
-            stacks: stacks.map_err(|error| format!("no thread key: {error}"))?,
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
             types: if options.arguments { Some(types(context)?) } else { None },
             shares_hooks: AtomicBool::new(false),
             told_no_stack: AtomicBool::new(false),
@@ -126,14 +120,12 @@ impl Exceptions {
     /// Functions and code are gone; their identifiers and addresses may be used again.
     fn code_unloaded(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        self.places.unloaded();
-        self.stacks.unloaded();
+        self.stacks.code_unloaded();
     }
 
     fn stack(&self, frame: NativeFrame) -> u32 {
-        let (info, names, places, log) = (&self.info, &self.names, &self.places, self.log);
-        let finder = Finder { info, names, functions: &self.functions, places, log };
-        self.stacks.here(&finder, frame).unwrap_or_else(|error| {
+        let number = self.stacks.number_here(frame, |frames| self.write_arguments(frames));
+        number.unwrap_or_else(|error| {
             if !self.told_no_stack.swap(true, Ordering::Relaxed) {
                 let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
                 self.writer.note(monotonic_ns(), &remark);
@@ -142,13 +134,27 @@ impl Exceptions {
         })
     }
 
+    /// Stores the arguments of each frame that has some, before the throw they belong to.
+    fn write_arguments(&self, frames: &[WalkedFrame]) {
+        for (position, frame) in frames.iter().enumerate() {
+            let Some(frame_pointer) = frame.frame_pointer else { continue };
+            let function = frame.location.function;
+            arguments::of_frame(function, frame_pointer, |bytes| {
+                self.log.write_with(None, Kind::EXCEPTION_ARGUMENTS, |encoder| {
+                    encoder.number(Tag::POSITION, position as u64);
+                    encoder.thing(Tag::FUNCTION, Thing { id: 0, index: function }).opaque(Tag::ARGUMENTS, bytes);
+                })
+            });
+        }
+    }
+
     /// What the exception says, and the stack it was thrown at.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.0, || self.class(content.class)) else { return };
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
             encoder.number(Tag::OBJECT, exception.address() as u64).short(class);
-            encoder.number(Tag::STACK, stack.into());
+            encoder.number(Tag::STACK_NODE, stack.into());
             if let Some(message) = content.message {
                 encoder.utf16(Tag::MESSAGE, message.units());
             }
@@ -212,7 +218,7 @@ impl Instrument for Exceptions {
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let tell_costly = TellCostly::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
         let mut tasks: Vec<Box<dyn Task>> =
-            vec![self.log.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)];
+            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)];
         if self.types.is_some() {
             tasks.push(Box::new(TellUnread::new(self.writer)));
         }
@@ -221,6 +227,7 @@ impl Instrument for Exceptions {
 
     fn detach_in_child(&self) {
         self.log.detach_in_child();
+        self.stacks.detach_in_child();
         if let Some(types) = self.types {
             types.store().segment().detach_in_child();
         }
@@ -241,8 +248,8 @@ impl Task for CountDropped {
 
 impl Callbacks for Exceptions {
     fn shutdown(&self) {
-        if let Some(remark) = self.stacks.checked() {
-            self.writer.note(monotonic_ns(), &remark);
+        if let Some(comparison) = self.stacks.comparison() {
+            self.writer.note(monotonic_ns(), &format!("exceptions: {comparison}"));
         }
     }
 
@@ -262,8 +269,11 @@ impl Callbacks for Exceptions {
             Some(content) => self.write_thrown(exception, &content, stack),
             None => {
                 let class = self.names.class_of(exception);
-                let fields =
-                    [(Tag::OBJECT, exception.address().into()), (Tag::CLASS, class.into()), (Tag::STACK, stack.into())];
+                let fields = [
+                    (Tag::OBJECT, exception.address().into()),
+                    (Tag::CLASS, class.into()),
+                    (Tag::STACK_NODE, stack.into()),
+                ];
                 self.log.write(Kind::EXCEPTION_THROWN, &fields);
             }
         }

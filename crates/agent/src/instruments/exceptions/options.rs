@@ -4,7 +4,7 @@ use std::fmt;
 
 use clrscope_contract::request::{InstrumentRequest, parse_limit};
 
-use super::stacks::Walk;
+use crate::services::stacks::Walk;
 
 /// Frames kept of a stack when nobody says how many, and at most.
 const FRAMES: usize = 64;

@@ -5,64 +5,64 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{FunctionId, ProfilerInfo, StackFrame};
 
-use crate::services::dictionary::{Ask, Dictionary};
+use crate::services::functions::Functions;
 
 /// Addresses that are remembered.
 const MOST: usize = 1 << 16;
 
 /// A frame as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Our number.
-    pub(super) function: u32,
-    pub(super) il_offset: Option<u32>,
+pub(crate) struct CodeLocation {
+    /// Index of the function in the recording.
+    pub(crate) function: u32,
+    pub(crate) il_offset: Option<u32>,
 }
 
-/// The places seen so far.
+/// The locations seen so far.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct CodeLocations {
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    places: HashMap<usize, Place>,
+    locations: HashMap<usize, CodeLocation>,
     /// Counts unloads: what was looked up before one is not stored after it.
     unloads: u64,
 }
 
-impl Places {
+impl CodeLocations {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a frame. Asks the runtime for one that is new.
-    pub(super) fn of(&self, info: &ProfilerInfo, names: &Dictionary, frame: StackFrame) -> Place {
+    /// The location of a frame. Asks the runtime for one that is new.
+    pub(super) fn of(&self, info: &ProfilerInfo, functions: &Functions, frame: StackFrame) -> CodeLocation {
         let (known, unloads) = {
             let known = self.known();
-            (known.places.get(&frame.address).copied(), known.unloads)
+            (known.locations.get(&frame.address).copied(), known.unloads)
         };
-        if let Some(place) = known {
-            return place;
+        if let Some(location) = known {
+            return location;
         }
-        let place = Place {
-            function: names.function(frame.function, Ask::Now).index,
+        let location = CodeLocation {
+            function: functions.noted(frame.function).index,
             il_offset: il_offset(info, frame.function, frame.address),
         };
         let mut known = self.known();
         if known.unloads == unloads {
-            if known.places.len() >= MOST {
-                known.places.clear();
+            if known.locations.len() >= MOST {
+                known.locations.clear();
             }
-            known.places.insert(frame.address, place);
+            known.locations.insert(frame.address, location);
         }
-        place
+        location
     }
 
     /// Code is gone; other code may come to lie at its addresses.
-    pub(super) fn unloaded(&self) {
+    pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
-        known.places.clear();
+        known.locations.clear();
         known.unloads += 1;
     }
 }

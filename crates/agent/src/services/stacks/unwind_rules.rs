@@ -2,54 +2,54 @@
 //!
 //! The stack pointer in a compiled method is a fixed distance below that of its caller, so the return
 //! address alone says where the next one lies. Only what led to the same stack as the runtime's own walk
-//! before is trusted ([`learn`](super::learn)); at anything else the walk gives up, and the runtime is asked.
+//! before is trusted ([`unwind_training`](super::unwind_training)); at anything else the walk gives up, and the runtime is asked.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use clr_profiler::{NativeFrame, OwnStack, StackWords};
 
-use super::places::Place;
+use super::code_locations::CodeLocation;
 
 /// Addresses and ends of stacks that are remembered at most.
 pub(super) const MOST: usize = 1 << 16;
-/// Frames of the runtime's own between the thrower and us, and between a stack's end and the thread's.
+/// Frames of the runtime's own between the innermost method and us, and between a stack's end and the thread's.
 const NATIVE_FRAMES: usize = 32;
 const END_FRAMES: usize = 6;
 
-/// What lies at a return address.
+/// The kind of code at a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum CodeKind {
     /// The runtime's code, or its managed helpers: the frame pointer leads on.
     Runtime,
     /// A stub of the runtime that keeps no frame pointer: so many bytes from where its callee's frame ends.
     Stub(usize),
     /// A method whose frame has so many bytes.
-    Method { bytes: usize, keeps_frame_pointer: bool, place: Place },
+    Method { bytes: usize, keeps_frame_pointer: bool, location: CodeLocation },
     /// None of these: filters, finally and catch blocks, stubs in IL, unusual frames.
     Odd,
 }
 
-/// What is known of a return address.
+/// The rule for a return address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
-    pub(super) what: What,
+pub(super) struct UnwindRule {
+    pub(super) kind: CodeKind,
     /// It has led on to where the runtime's walk went on.
     pub(super) sure: bool,
     /// How often it led elsewhere.
     pub(super) failed: u8,
 }
 
-impl Rule {
-    pub(super) fn of(what: What) -> Self {
-        Self { what, sure: false, failed: 0 }
+impl UnwindRule {
+    pub(super) fn of(kind: CodeKind) -> Self {
+        Self { kind, sure: false, failed: 0 }
     }
 }
 
-/// What is known. Everything here is of addresses, and forgotten when code is unloaded.
+/// All rules. They are of addresses, and forgotten when code is unloaded.
 #[derive(Default)]
-pub(super) struct Rules {
-    pub(super) addresses: HashMap<usize, Rule, BuildHasherDefault<Mix>>,
+pub(super) struct UnwindRules {
+    pub(super) addresses: HashMap<usize, UnwindRule, BuildHasherDefault<Mix>>,
     /// Where outermost methods were called from: see [`end_of_stack`].
     pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
 }
@@ -63,7 +63,7 @@ pub(super) enum Trust {
     All,
 }
 
-/// What a walk reads: words of the calling thread's stack.
+/// Words of the calling thread's stack, as a walk reads them.
 pub(super) trait Words {
     /// See [`OwnStack::word`].
     fn word(&mut self, address: usize) -> Option<usize>;
@@ -77,9 +77,9 @@ impl Words for OwnStack {
 }
 
 /// Keeps what it reads.
-pub(super) struct Noting<'a>(pub(super) OwnStack, pub(super) &'a mut StackWords);
+pub(super) struct NotedWords<'a>(pub(super) OwnStack, pub(super) &'a mut StackWords);
 
-impl Words for Noting<'_> {
+impl Words for NotedWords<'_> {
     #[inline]
     fn word(&mut self, address: usize) -> Option<usize> {
         self.1.read(self.0, address)
@@ -97,19 +97,19 @@ pub(super) enum Outcome {
     Lost(Option<(usize, usize)>),
 }
 
-impl Rules {
+impl UnwindRules {
     pub(super) fn clear(&mut self) {
         self.addresses.clear();
         self.ends.clear();
     }
 
-    fn get(&self, address: usize, trust: Trust) -> Option<What> {
+    fn get(&self, address: usize, trust: Trust) -> Option<CodeKind> {
         let rule = self.addresses.get(&address)?;
-        (trust == Trust::All || rule.sure).then_some(rule.what)
+        (trust == Trust::All || rule.sure).then_some(rule.kind)
     }
 
-    /// Where the thrower goes on, and its stack pointer. `visit` sees the addresses on the way.
-    fn thrower(
+    /// Where the innermost method goes on, and its stack pointer. `visit` sees the addresses on the way.
+    fn innermost(
         &self,
         stack: &mut impl Words,
         frame: NativeFrame,
@@ -121,19 +121,19 @@ impl Rules {
             let address = stack.word(frame.checked_add(8)?)?;
             visit(address);
             match self.get(address, trust)? {
-                What::Runtime => frame = stack.word(frame).filter(|&up| up > frame)?,
-                What::Stub(bytes) => {
+                CodeKind::Runtime => frame = stack.word(frame).filter(|&up| up > frame)?,
+                CodeKind::Stub(bytes) => {
                     let sp = frame.checked_add(16 + bytes)?;
                     return Some((stack.word(sp - 8)?, sp));
                 }
-                What::Method { .. } => return Some((address, frame + 16)),
-                What::Odd => return None,
+                CodeKind::Method { .. } => return Some((address, frame + 16)),
+                CodeKind::Odd => return None,
             }
         }
         None
     }
 
-    /// Walks from the thrower outwards, `limit` methods at most. `visit` is given each method's address,
+    /// Walks from the innermost method outwards, `limit` methods at most. `visit` is given each method's address,
     /// stack pointer and place, `on_the_way` the addresses of the runtime's code before them.
     pub(super) fn walk(
         &self,
@@ -142,24 +142,24 @@ impl Rules {
         limit: usize,
         trust: Trust,
         on_the_way: impl FnMut(usize),
-        mut visit: impl FnMut(usize, usize, Place),
+        mut visit: impl FnMut(usize, usize, CodeLocation),
     ) -> Outcome {
-        let Some((mut address, mut sp)) = self.thrower(&mut stack, frame, trust, on_the_way) else {
+        let Some((mut address, mut sp)) = self.innermost(&mut stack, frame, trust, on_the_way) else {
             return Outcome::Lost(None);
         };
         let mut left = limit;
         let mut keeps = false;
         loop {
-            if left == 0 && matches!(self.get(address, Trust::All), Some(What::Method { .. })) {
+            if left == 0 && matches!(self.get(address, Trust::All), Some(CodeKind::Method { .. })) {
                 return Outcome::Cut;
             }
-            let Some(What::Method { bytes, keeps_frame_pointer, place }) = self.get(address, trust) else {
+            let Some(CodeKind::Method { bytes, keeps_frame_pointer, location }) = self.get(address, trust) else {
                 let end = (left < limit && keeps).then(|| end_of_stack(&mut stack, address, sp)).flatten();
                 let is_known = end.is_some_and(|end| self.ends.contains(&end));
                 return if is_known { Outcome::Whole } else { Outcome::Lost(Some((address, sp))) };
             };
             left -= 1;
-            visit(address, sp, place);
+            visit(address, sp, location);
             keeps = keeps_frame_pointer;
             sp += bytes;
             match stack.word(sp - 8) {
@@ -253,14 +253,15 @@ mod tests {
         NativeFrame(std::hint::black_box(at))
     }
 
-    fn method(bytes: usize, function: u32) -> What {
-        What::Method { bytes, keeps_frame_pointer: true, place: Place { function, il_offset: None } }
+    fn method(bytes: usize, function: u32) -> CodeKind {
+        CodeKind::Method { bytes, keeps_frame_pointer: true, location: CodeLocation { function, il_offset: None } }
     }
 
-    fn walk(rules: &Rules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
+    fn walk(rules: &UnwindRules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
         let own = OwnStack::here().expect("bounds are known");
         let mut found = Vec::new();
-        let outcome = rules.walk(own, frame, limit, Trust::Sure, |_| (), |_, _, place| found.push(place.function));
+        let outcome =
+            rules.walk(own, frame, limit, Trust::Sure, |_| (), |_, _, location| found.push(location.function));
         (found, outcome)
     }
 
@@ -268,12 +269,16 @@ mod tests {
     fn only_what_is_sure_leads_on_and_only_a_known_end_is_the_end() {
         let mut words = [0; 20];
         let frame = stack(&mut words);
-        let mut rules = Rules::default();
-        let known =
-            [(RUNTIME, What::Runtime), (STUB, What::Stub(16)), (THROWER, method(32, 7)), (CALLER, method(16, 8))];
+        let mut rules = UnwindRules::default();
+        let known = [
+            (RUNTIME, CodeKind::Runtime),
+            (STUB, CodeKind::Stub(16)),
+            (THROWER, method(32, 7)),
+            (CALLER, method(16, 8)),
+        ];
         for (address, what) in known {
             assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)), "without {address:#x}");
-            rules.addresses.insert(address, Rule { sure: true, ..Rule::of(what) });
+            rules.addresses.insert(address, UnwindRule { sure: true, ..UnwindRule::of(what) });
         }
         let (found, outcome) = walk(&rules, frame, 9);
         let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
@@ -294,8 +299,8 @@ mod tests {
     fn a_chain_that_leads_nowhere_ends() {
         let mut words = [0; 20];
         let frame = stack(&mut words);
-        let mut rules = Rules::default();
-        rules.addresses.insert(RUNTIME, Rule { sure: true, ..Rule::of(What::Runtime) });
+        let mut rules = UnwindRules::default();
+        rules.addresses.insert(RUNTIME, UnwindRule { sure: true, ..UnwindRule::of(CodeKind::Runtime) });
         std::hint::black_box(&mut words)[0] = frame.0;
         assert_eq!(walk(&rules, frame, 9).1, Outcome::Lost(None));
         assert_eq!(walk(&rules, NativeFrame(usize::MAX), 9).1, Outcome::Lost(None));

@@ -2,8 +2,8 @@
 
 use clr_profiler::{FrameShape, FunctionId, NameCache, NativeFrame, OwnStack, ProfilerInfo, StackFrame, library_of};
 
-use super::places::{Place, code_start};
-use super::rules::{MOST, Outcome, Rule, Rules, Trust, What, end_of_stack};
+use super::code_locations::{CodeLocation, code_start};
+use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};
 
 /// The type whose methods the runtime throws with: managed code, but not in the runtime's stacks.
 const THROWING: &str = "System.Runtime.EH::";
@@ -17,14 +17,14 @@ const TAKEN_OVER_BYTES: usize = 4 << 10;
 const FAILURES: u8 = 8;
 
 /// A stack as the runtime walked it.
-pub(super) struct Seen<'a> {
-    pub(super) frames: &'a [(StackFrame, Place)],
+pub(super) struct RuntimeWalk<'a> {
+    pub(super) frames: &'a [(StackFrame, CodeLocation)],
     /// The limit was reached before the end.
     pub(super) cut: bool,
 }
 
-/// What is found out on the way: the runtime is asked without holding the lock on the rules.
-pub(super) struct Learner<'a> {
+/// What rules are found out with. The runtime is asked without holding the lock on the rules.
+pub(super) struct Training<'a> {
     pub(super) info: &'a ProfilerInfo,
     pub(super) names: &'a NameCache,
     pub(super) stack: OwnStack,
@@ -40,7 +40,7 @@ pub(super) struct Trial {
     outcome: Outcome,
 }
 
-/// What the runtime saw behind the last method that is right.
+/// The runtime's next step behind the last method that is right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Method(usize),
@@ -52,7 +52,7 @@ enum Next {
 /// Changes to make to the rules.
 #[derive(Default)]
 pub(super) struct Lesson {
-    add: Vec<(usize, What)>,
+    add: Vec<(usize, CodeKind)>,
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
@@ -61,12 +61,12 @@ pub(super) struct Lesson {
 
 impl Lesson {
     /// Makes the changes.
-    pub(super) fn apply(self, rules: &mut Rules) {
+    pub(super) fn apply(self, rules: &mut UnwindRules) {
         if rules.addresses.len() >= MOST || rules.ends.len() >= MOST {
             rules.clear();
         }
-        for (address, what) in self.add {
-            rules.addresses.entry(address).or_insert_with(|| Rule::of(what));
+        for (address, kind) in self.add {
+            rules.addresses.entry(address).or_insert_with(|| UnwindRule::of(kind));
         }
         for address in self.confirm {
             if let Some(rule) = rules.addresses.get_mut(&address) {
@@ -77,7 +77,8 @@ impl Lesson {
             doubt(rules, address);
         }
         if let Some((address, size)) = self.resize
-            && let Some(Rule { what: What::Method { bytes, .. }, sure: false, .. }) = rules.addresses.get_mut(&address)
+            && let Some(UnwindRule { kind: CodeKind::Method { bytes, .. }, sure: false, .. }) =
+                rules.addresses.get_mut(&address)
         {
             *bytes = size;
         }
@@ -86,24 +87,24 @@ impl Lesson {
 }
 
 /// A rule led elsewhere. One that led right before stays: the runtime passes over frames whose block runs.
-fn doubt(rules: &mut Rules, address: usize) {
+fn doubt(rules: &mut UnwindRules, address: usize) {
     let Some(rule) = rules.addresses.get_mut(&address).filter(|rule| !rule.sure) else { return };
     rule.failed += 1;
-    match rule.what {
-        What::Method { .. } if rule.failed >= FAILURES => *rule = Rule::of(What::Odd),
+    match rule.kind {
+        CodeKind::Method { .. } if rule.failed >= FAILURES => *rule = UnwindRule::of(CodeKind::Odd),
         // Guessed from one stack; the next one may say better.
-        What::Stub(_) => drop(rules.addresses.remove(&address)),
+        CodeKind::Stub(_) => drop(rules.addresses.remove(&address)),
         _ => {}
     }
 }
 
-impl Learner<'_> {
-    /// What `known` lacks to find the thrower and his callers.
-    pub(super) fn missing(&self, seen: &Seen<'_>, known: impl Fn(usize) -> Option<What>) -> Lesson {
+impl Training<'_> {
+    /// The rules that `known` lacks to find the innermost method and its callers.
+    pub(super) fn missing(&self, seen: &RuntimeWalk<'_>, known: impl Fn(usize) -> Option<CodeKind>) -> Lesson {
         let mut lesson = Lesson::default();
-        for (frame, place) in seen.frames {
+        for (frame, location) in seen.frames {
             if known(frame.address).is_none() {
-                lesson.add.push((frame.address, self.method(*frame, *place)));
+                lesson.add.push((frame.address, self.method(*frame, *location)));
             }
         }
         if let Some((first, _)) = seen.frames.first() {
@@ -112,30 +113,32 @@ impl Learner<'_> {
         lesson
     }
 
-    fn method(&self, frame: StackFrame, place: Place) -> What {
+    fn method(&self, frame: StackFrame, location: CodeLocation) -> CodeKind {
         let shape = code_start(self.info, frame.function, frame.address)
             .and_then(|start| self.info.frame_shape(start, frame.address).ok().flatten());
         match shape {
-            Some(FrameShape { bytes, keeps_frame_pointer }) => What::Method { bytes, keeps_frame_pointer, place },
-            None => What::Odd,
+            Some(FrameShape { bytes, keeps_frame_pointer }) => {
+                CodeKind::Method { bytes, keeps_frame_pointer, location }
+            }
+            None => CodeKind::Odd,
         }
     }
 
-    /// The runtime's frames between us and the thrower.
-    fn way_to(&self, thrower: usize, known: &impl Fn(usize) -> Option<What>, lesson: &mut Lesson) {
+    /// The runtime's frames between us and the innermost method.
+    fn way_to(&self, innermost: usize, known: &impl Fn(usize) -> Option<CodeKind>, lesson: &mut Lesson) {
         let mut frame = self.frame.0;
         let mut before = None;
         for _ in 0..NATIVE_FRAMES {
             let address = frame.checked_add(8).and_then(|at| self.stack.word(at));
             let Some(address) = address.filter(|&address| address != 0) else { break };
-            if address == thrower || matches!(known(address), Some(What::Stub(_) | What::Odd)) {
+            if address == innermost || matches!(known(address), Some(CodeKind::Stub(_) | CodeKind::Odd)) {
                 return;
             }
-            let runtime = known(address) == Some(What::Runtime) || self.is_runtime(address);
+            let runtime = known(address) == Some(CodeKind::Runtime) || self.is_runtime(address);
             if !runtime {
                 break;
             }
-            lesson.add.push((address, What::Runtime));
+            lesson.add.push((address, CodeKind::Runtime));
             before = Some((address, frame));
             match self.stack.word(frame) {
                 Some(up) if up > frame => frame = up,
@@ -145,10 +148,10 @@ impl Learner<'_> {
         // The last of the runtime's frames belongs to a stub, whose own frame the chain passes over.
         if let Some((address, frame)) = before
             && let Some(bytes) =
-                (16..STUB_BYTES).step_by(8).find(|bytes| self.stack.word(frame + 8 + bytes) == Some(thrower))
+                (16..STUB_BYTES).step_by(8).find(|bytes| self.stack.word(frame + 8 + bytes) == Some(innermost))
         {
             lesson.add.retain(|(known, _)| *known != address);
-            lesson.add.push((address, What::Stub(bytes)));
+            lesson.add.push((address, CodeKind::Stub(bytes)));
         }
     }
 
@@ -165,7 +168,7 @@ impl Learner<'_> {
     }
 
     /// Walks by all rules, sure or not.
-    pub(super) fn trial(&self, seen: &Seen<'_>, rules: &Rules) -> Trial {
+    pub(super) fn trial(&self, seen: &RuntimeWalk<'_>, rules: &UnwindRules) -> Trial {
         let (mut way, mut walked) = (Vec::new(), Vec::new());
         let limit = seen.frames.len();
         let mut last = 0;
@@ -185,7 +188,7 @@ impl Learner<'_> {
 
     /// Compares the walk with what the runtime saw: what led the same way may be trusted from now on.
     /// `is_end` knows ends of stacks.
-    pub(super) fn compare(&self, seen: &Seen<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> Lesson {
+    pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> Lesson {
         let pairs = trial.walked.iter().zip(seen.frames);
         let same = pairs.take_while(|(walked, (seen, _))| **walked == seen.address).count();
         let mut lesson = Lesson::default();
@@ -233,7 +236,7 @@ impl Learner<'_> {
         let owner = self.info.function_at(address.saturating_sub(1)).ok().map(|(owner, _)| owner);
         if owner.is_some_and(|owner| owner != function) {
             // In the program's code, but not where the runtime went on: in a block, or a stub in IL.
-            lesson.add.push((address, What::Odd));
+            lesson.add.push((address, CodeKind::Odd));
         } else if owner.is_none() && library_of(address).is_some() {
             // Called by native code, and if nothing of the program's is beyond, this is the end.
             lesson.end = end_of_stack(&mut { self.stack }, address, sp).filter(|_| next == Next::Nothing);

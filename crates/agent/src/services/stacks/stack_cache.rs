@@ -1,4 +1,4 @@
-//! The stacks that a thread was at before: most programs throw at the same few places.
+//! The stacks that a thread was at before: most programs throw and allocate at the same few places.
 //!
 //! A walk reads words of the stack and nothing else, so where it read the same ones before it leads to the
 //! same stack, without looking anything up.
@@ -7,30 +7,30 @@ use std::cell::RefCell;
 
 use clr_profiler::{NativeFrame, OwnStack, PerThread, StackWords};
 
-use super::rules::Noting;
+use super::unwind_rules::NotedWords;
 
 /// Stacks that are remembered per thread. A power of two.
 const STACKS: usize = 8;
 
 /// The threads' last stacks.
-pub(super) struct Again(PerThread<Own>);
+pub(super) struct StackCache(PerThread<Own>);
 
 #[derive(Default)]
 struct Own(RefCell<[Last; STACKS]>);
 
-// SAFETY: `Again` uses a thread's own only on that thread, and nothing visits those of all threads.
+// SAFETY: `StackCache` uses a thread's own only on that thread, and nothing visits those of all threads.
 unsafe impl Sync for Own {}
 
 #[derive(Default)]
 struct Last {
-    /// What the walk read; none where it led to no stack that is stored.
+    /// The words that the walk read; none where it led to no stack that is stored.
     words: StackWords,
     number: u32,
     /// How many unloads there were before the walk.
     unloads: u64,
 }
 
-impl Again {
+impl StackCache {
     /// Nothing is remembered yet.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Again {
         stack: OwnStack,
         frame: NativeFrame,
         unloads: u64,
-        walk: impl FnOnce(Noting<'_>) -> Option<u32>,
+        walk: impl FnOnce(NotedWords<'_>) -> Option<u32>,
     ) -> Option<u32> {
         self.0.with(|own| {
             let mut stacks = own.0.try_borrow_mut().ok()?;
@@ -56,7 +56,7 @@ impl Again {
                 return Some(last.number);
             }
             last.words.clear();
-            let found = walk(Noting(stack, &mut last.words));
+            let found = walk(NotedWords(stack, &mut last.words));
             match found {
                 Some(number) => (last.number, last.unloads) = (number, unloads),
                 None => last.words.clear(),
@@ -74,17 +74,17 @@ fn place(frame: NativeFrame) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::Words;
+    use super::super::unwind_rules::Words;
     use super::*;
 
     #[test]
     fn the_same_words_are_the_same_stack_until_something_is_unloaded() {
-        let again = Again::new().expect("a key");
+        let cache = StackCache::new().expect("a key");
         let mut words = [11_usize, 22];
         let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let ask = |unloads, answer: Option<u32>| {
             let (mut walked, stack) = (false, OwnStack::here().expect("bounds are known"));
-            let found = again.number(stack, NativeFrame(at), unloads, |mut words| {
+            let found = cache.number(stack, NativeFrame(at), unloads, |mut words| {
                 walked = true;
                 words.word(at + 8);
                 answer

@@ -1,0 +1,319 @@
+//! Call stacks of the calling thread, in callbacks of the runtime, each as a number in the recording's stack table.
+//!
+//! A stack at a callback is walked by what is known of each return address, and by the runtime where that is not enough:
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`unwind_rules`] | what is known of return addresses, and the walk by it |
+//! | [`unwind_training`] | how that is found out: by comparison with the runtime's own walks |
+//! | [`stack_cache`] | stacks whose words were read before |
+//! | [`code_locations`] | functions and offsets in their IL by address |
+//! | [`table`] | the recording's stack table |
+//!
+//! Rules for all of it: only on the thread whose stack is meant, only in a callback in which the runtime may be asked
+//! (exceptions, allocations; not in hooks, nor while a collection has stopped the program), and no lock is held while the
+//! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
+
+mod code_locations;
+mod stack_cache;
+pub(crate) mod table;
+mod unwind_rules;
+mod unwind_training;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher as _};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use clr_profiler::{NativeFrame, OwnStack, ProfilerInfo, Result, StackFrame};
+
+pub(crate) use code_locations::CodeLocation;
+use code_locations::CodeLocations;
+use stack_cache::StackCache;
+use table::RecordedStacks;
+use unwind_rules::{MOST, Mix, NotedWords, Outcome, Trust, UnwindRules};
+use unwind_training::{Lesson, RuntimeWalk, Training};
+
+use crate::services::functions::Functions;
+use crate::services::helper::Task;
+
+/// How stacks are walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// By what is known of the frames, and by the runtime where that is not enough.
+    Frames,
+    /// Always by the runtime.
+    Snapshot,
+    /// Both ways, and they are compared.
+    Check,
+}
+
+/// Which stacks an instrument wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackOptions {
+    /// Frames kept of a stack, the innermost; 0 for no stacks.
+    pub(crate) frames: usize,
+    pub(crate) walk: Walk,
+    /// Frame pointers are wanted, which only the runtime can tell.
+    pub(crate) frame_pointers: bool,
+}
+
+/// A frame of the calling thread's stack, as the runtime walked it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkedFrame {
+    pub(crate) location: CodeLocation,
+    /// The frame pointer, where such were asked for.
+    pub(crate) frame_pointer: Option<usize>,
+}
+
+/// The stacks of one instrument: the rules by which they are walked, and their numbers.
+pub(crate) struct CallStacks {
+    options: StackOptions,
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    locations: CodeLocations,
+    recorded: &'static RecordedStacks,
+    known: RwLock<Known>,
+    cache: StackCache,
+    /// Counts unloads: what was found out before one is not believed after it. Changed with `known` locked.
+    unloads: AtomicU64,
+    comparison: Comparison,
+}
+
+/// The outcome of [`Walk::Check`].
+#[derive(Default)]
+struct Comparison {
+    /// Stacks that could only be had from the runtime.
+    asked: AtomicU64,
+    same: AtomicU64,
+    differ: AtomicU64,
+}
+
+#[derive(Default)]
+struct Known {
+    rules: UnwindRules,
+    /// Numbers of stacks by their [`Sum`]s. Sums are of locations, which no unload changes.
+    numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+}
+
+/// Adds up the locations of a stack.
+#[derive(Default, Clone, Copy)]
+struct Sum(Mix);
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, location: CodeLocation) {
+        let offset = u64::from(location.il_offset.map_or(0, |offset| offset + 1));
+        self.0.write_u64(u64::from(location.function) << 32 | offset);
+    }
+
+    fn finish(mut self, cut: bool) -> u64 {
+        self.0.write_u64(cut.into());
+        self.0.finish()
+    }
+}
+
+impl CallStacks {
+    /// Stacks that are stored in `recorded`.
+    ///
+    /// # Errors
+    /// In words, when the process has no thread key left.
+    pub(crate) fn new(
+        options: StackOptions,
+        info: &ProfilerInfo,
+        functions: &Arc<Functions>,
+        recorded: &'static RecordedStacks,
+    ) -> std::result::Result<Self, String> {
+        Ok(Self {
+            options,
+            info: info.clone(),
+            functions: Arc::clone(functions),
+            locations: CodeLocations::default(),
+            recorded,
+            known: RwLock::default(),
+            cache: StackCache::new().map_err(|error| format!("no thread key: {error}"))?,
+            unloads: AtomicU64::new(0),
+            comparison: Comparison::default(),
+        })
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Code is gone; other code may come to lie at its addresses. Call it for each module and dynamic method that unloads.
+    pub(crate) fn code_unloaded(&self) {
+        self.locations.code_unloaded();
+        let mut known = self.known_mut();
+        known.rules.clear();
+        self.unloads.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The outcome of [`Walk::Check`], in words, where that was asked for.
+    pub(crate) fn comparison(&self) -> Option<String> {
+        (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
+    }
+
+    /// What the helper thread does for stacks.
+    pub(crate) fn task(&self) -> Box<dyn Task> {
+        self.recorded.task()
+    }
+
+    /// In a forked child: lets go of the stack table. Async-signal-safe.
+    pub(crate) fn detach_in_child(&self) {
+        self.recorded.detach_in_child();
+    }
+
+    /// The number of the calling thread's stack in the recording's stack table, 0 for none. `frame` is the frame that the
+    /// framework's callback was given. Where frame pointers were asked for, `visit` sees the frames that are kept,
+    /// innermost first.
+    ///
+    /// # Errors
+    /// What the runtime answers when it is asked.
+    pub(crate) fn number_here(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
+        if self.options.frames == 0 {
+            return Ok(0);
+        }
+        if self.options.frame_pointers {
+            let asked = self.with_frame_pointers(visit)?;
+            self.comparison.add(None, asked);
+            return Ok(asked);
+        }
+        let stack = if self.options.walk == Walk::Snapshot { None } else { OwnStack::here() };
+        let walked = stack.and_then(|stack| self.walked(stack, frame));
+        if self.options.walk == Walk::Check {
+            let asked = self.asked(stack, frame)?;
+            self.comparison.add(walked, asked);
+            return Ok(asked);
+        }
+        walked.map_or_else(|| self.asked(stack, frame), Ok)
+    }
+
+    /// By what is known of the frames.
+    fn walked(&self, stack: OwnStack, frame: NativeFrame) -> Option<u32> {
+        let unloads = self.unloads.load(Ordering::Acquire);
+        let mut cut = None;
+        let stored = self.cache.number(stack, frame, unloads, |words| {
+            let (sum, was_cut) = self.sum(words, frame)?;
+            cut = Some(was_cut);
+            self.known().numbers.get(&sum).copied()
+        });
+        stored.or_else(|| Some(self.number(&self.locations(stack, frame), cut?)))
+    }
+
+    /// The sum of a stack, and whether there are more frames than are kept.
+    #[cold]
+    fn sum(&self, words: NotedWords<'_>, frame: NativeFrame) -> Option<(u64, bool)> {
+        let mut sum = Sum::default();
+        let (known, limit) = (self.known(), self.options.frames);
+        let outcome = known.rules.walk(words, frame, limit, Trust::Sure, |_| (), |_, _, location| sum.add(location));
+        let cut = match outcome {
+            Outcome::Whole => false,
+            Outcome::Cut => true,
+            Outcome::Lost(_) => return None,
+        };
+        Some((sum.finish(cut), cut))
+    }
+
+    fn locations(&self, stack: OwnStack, frame: NativeFrame) -> Vec<CodeLocation> {
+        let mut locations = Vec::new();
+        let visit = |_, _, location| locations.push(location);
+        self.known().rules.walk(stack, frame, self.options.frames, Trust::Sure, |_| (), visit);
+        locations
+    }
+
+    /// By the runtime, whose walk is learnt from.
+    fn asked(&self, stack: Option<OwnStack>, frame: NativeFrame) -> Result<u32> {
+        let unloads = self.unloads.load(Ordering::Acquire);
+        let (mut frames, mut cut) = (Vec::new(), false);
+        self.info.stack_here(|frame| self.visit(frame, &mut frames, &mut cut))?;
+        if let Some(stack) = stack {
+            let names = self.functions.names();
+            let walk = RuntimeWalk { frames: &frames, cut };
+            self.learn(&Training { info: &self.info, names, stack, frame }, &walk, unloads);
+        }
+        Ok(self.number(&self.kept(&frames), cut))
+    }
+
+    fn with_frame_pointers(&self, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
+        let (mut frames, mut cut) = (Vec::new(), false);
+        self.info.stack_here_with_frame_pointers(|frame| self.visit(frame, &mut frames, &mut cut))?;
+        let kept = frames.iter().take(self.options.frames);
+        let walked: Vec<_> =
+            kept.map(|&(frame, location)| WalkedFrame { location, frame_pointer: frame.frame_pointer }).collect();
+        visit(&walked);
+        Ok(self.number(&self.kept(&frames), cut))
+    }
+
+    /// Notes a frame: one more than is kept, to know that there are more.
+    fn visit(
+        &self,
+        frame: StackFrame,
+        frames: &mut Vec<(StackFrame, CodeLocation)>,
+        cut: &mut bool,
+    ) -> ControlFlow<()> {
+        frames.push((frame, self.locations.of(&self.info, &self.functions, frame)));
+        *cut = frames.len() > self.options.frames;
+        if *cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn kept(&self, frames: &[(StackFrame, CodeLocation)]) -> Vec<CodeLocation> {
+        frames.iter().take(self.options.frames).map(|(_, location)| *location).collect()
+    }
+
+    /// Never holds the lock while the runtime is asked.
+    fn learn(&self, training: &Training<'_>, seen: &RuntimeWalk<'_>, unloads: u64) {
+        let apply = |lesson: Lesson| {
+            let mut known = self.known_mut();
+            if self.unloads.load(Ordering::Acquire) == unloads {
+                lesson.apply(&mut known.rules);
+            }
+        };
+        let kind = |address| self.known().rules.addresses.get(&address).map(|rule| rule.kind);
+        apply(training.missing(seen, kind));
+        let trial = training.trial(seen, &self.known().rules);
+        apply(training.compare(seen, &trial, |end| self.known().rules.ends.contains(&end)));
+    }
+
+    /// The number of a stack, stored in the recording when it is new.
+    fn number(&self, locations: &[CodeLocation], cut: bool) -> u32 {
+        let mut sum = Sum::default();
+        locations.iter().for_each(|&location| sum.add(location));
+        let sum = sum.finish(cut);
+        if let Some(&number) = self.known().numbers.get(&sum) {
+            return number;
+        }
+        let number = self.recorded.number(locations, cut);
+        // What found no room is tried again.
+        if number != 0 {
+            let mut known = self.known_mut();
+            if known.numbers.len() >= MOST {
+                known.numbers.clear();
+            }
+            known.numbers.insert(sum, number);
+        }
+        number
+    }
+}
+
+impl Comparison {
+    fn add(&self, walked: Option<u32>, asked: u32) {
+        let counter = match walked {
+            None => &self.asked,
+            Some(walked) if walked == asked => &self.same,
+            Some(_) => &self.differ,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn in_words(&self) -> String {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (asked, same, differ) = (count(&self.asked), count(&self.same), count(&self.differ));
+        format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot")
+    }
+}

@@ -1,0 +1,100 @@
+//! The stack table of the recording, shared by all instruments that record stacks.
+
+use std::sync::{Arc, OnceLock};
+
+use clrscope_recording::model::{LossReason, StackFrame};
+use clrscope_recording::writer::{ProcessWriter, StackTable, monotonic_ns};
+
+use super::code_locations::CodeLocation;
+use crate::hooks;
+use crate::services::helper::{HelperHandle, Task};
+use crate::services::memory::{GrowingMemory, Patience};
+
+/// The table, once an instrument has asked for it.
+#[derive(Default, Clone)]
+pub(crate) struct SharedStackTable(Arc<OnceLock<&'static RecordedStacks>>);
+
+impl SharedStackTable {
+    /// The table, made when the first instrument asks.
+    ///
+    /// # Errors
+    /// In words, when the file can't be had.
+    pub(crate) fn open(
+        &self,
+        writer: &'static ProcessWriter,
+        helper: &HelperHandle,
+    ) -> Result<&'static RecordedStacks, String> {
+        if let Some(table) = self.0.get() {
+            return Ok(table);
+        }
+        let table = writer.create_stacks().map_err(|error| format!("no memory for stacks: {error}"))?;
+        // Callbacks come even after the end, so the table stays for ever.
+        let made = Box::leak(Box::new(RecordedStacks { writer, table, patience: Patience::new(helper.clone()) }));
+        Ok(self.0.get_or_init(|| made))
+    }
+}
+
+/// Where stacks get their numbers.
+pub(crate) struct RecordedStacks {
+    writer: &'static ProcessWriter,
+    table: StackTable,
+    patience: Patience,
+}
+
+impl GrowingMemory for StackTable {
+    fn backed(&self) -> usize {
+        self.segment().committed()
+    }
+
+    fn may_give(&self, _bytes: usize) -> bool {
+        !self.is_full() && !self.is_refused()
+    }
+}
+
+impl RecordedStacks {
+    /// The number of the stack with these frames, innermost first; stored if it is new. 0 for a stack without frames, once
+    /// recording has ended, and where there is no room, which is counted. Allocates, and waits where the helper thread is
+    /// behind: for callbacks, not for hooks.
+    pub(crate) fn number(&self, frames: &[CodeLocation], cut: bool) -> u32 {
+        if hooks::is_stopped() {
+            return 0;
+        }
+        let frames: Vec<StackFrame> = frames.iter().map(|&frame| frame.into()).collect();
+        let intern = || self.table.intern(&frames, cut);
+        let number = intern().or_else(|| self.patience.wait(&self.table, 0, intern));
+        number.unwrap_or_else(|| {
+            self.writer.state().lose(LossReason::StackTableFull, 1, monotonic_ns());
+            0
+        })
+    }
+
+    /// What the helper thread does for the table.
+    pub(crate) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(KeepAhead(self))
+    }
+
+    /// In a forked child: lets go of the file. Async-signal-safe.
+    pub(crate) fn detach_in_child(&self) {
+        self.table.segment().detach_in_child();
+    }
+}
+
+impl From<CodeLocation> for StackFrame {
+    fn from(location: CodeLocation) -> Self {
+        Self::Method { function: location.function, il_offset: location.il_offset }
+    }
+}
+
+struct KeepAhead(&'static RecordedStacks);
+
+impl Task for KeepAhead {
+    fn tick(&mut self, _now_ns: u64) {
+        // A refusal shows when a stack finds no room, and is counted there.
+        let _ = self.0.table.keep_ahead();
+    }
+
+    fn write_out(&mut self) {
+        // What fails now is tried again at the next round.
+        let _ = self.0.table.segment().write_out();
+    }
+}
