@@ -141,7 +141,7 @@ fn a_file_size_limit_folds_what_finds_no_room() {
 #[test]
 fn a_program_that_becomes_another_user_folds_what_finds_no_room() {
     if !is_root() {
-        return say("NOT RUN: only root can become another user");
+        return not_run("only root can become another user");
     }
     // Of events much more is kept ready ahead of need.
     let requests = [("calls", [MANY_PATHS.1[0], "0", "65534"]), ("flow:all", ["20", "0", "65534"])];

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clrscope_recording::model::{LossReason, Problem, Process};
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, random_pause, run, run_within,
-    runtimes, scratch,
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, run_within,
+    runtimes, scratch, wait_for, wait_for_work,
 };
 use support::flow::FlowSums;
 use support::{Run, Sums, assert_unchanged, record_with, under_agent};
@@ -275,7 +275,7 @@ fn kill_at_any_moment_loses_nothing() {
             command.args([steps, &BATCH.to_string()]);
             under_agent(&mut command, request, &out);
             let service = Service::start(command);
-            std::thread::sleep(random_pause(Duration::from_millis(most_ms)));
+            pause(random_pause(Duration::from_millis(most_ms)));
             let finished = service.stop("KILL");
             let said = last_count(&finished, BATCH);
             let recording = clrscope_recording::open(&out).expect("a recording");
@@ -302,11 +302,18 @@ fn kill_at_any_moment_loses_nothing() {
 #[test]
 fn kill_while_the_runtime_starts_leaves_what_can_be_read() {
     each_runtime(|runtime| {
-        for _ in 0..2 {
+        let mut opened = 0;
+        // Twice at least, and longer and longer until the agent had begun when the program was killed.
+        for attempt in 1.. {
+            if attempt > 2 && opened > 0 {
+                break;
+            }
+            assert!(attempt < 40, "killed before the agent was there, each time, on {}", runtime.version);
             let folder = scratch();
             let out = folder.path().join("run.clrs.d");
             let mut command = Command::new("timeout");
-            let seconds = format!("{:.6}", random_pause(Duration::from_millis(250)).as_secs_f64().max(1e-6));
+            let seconds =
+                format!("{:.6}", random_pause(Duration::from_millis(125) * attempt.max(2)).as_secs_f64().max(1e-6));
             command.args(["--signal=KILL", &seconds]).args(runtime.words(&fixture("Counter"))).args(["-", "1"]);
             runtime.prepare(&mut command);
             under_agent(&mut command, "calls;flow;events;exceptions", &out);
@@ -315,6 +322,7 @@ fn kill_while_the_runtime_starts_leaves_what_can_be_read() {
             assert_eq!(said, (String::new(), String::new()), "no line comes, on {}", runtime.version);
             // Killed before the agent was there: then there is nothing.
             let Ok(recording) = clrscope_recording::open(&out) else { continue };
+            opened += 1;
             // At that moment a file may be there and have nothing in it.
             let is_new = |problem: &Problem| problem.what == "is empty" || problem.what.starts_with("was not begun");
             assert!(recording.problems.iter().all(is_new), "{:?} on {}", recording.problems, runtime.version);
@@ -352,16 +360,11 @@ fn a_duration_ends_the_recording_and_not_the_program() {
             let process = recording.processes.into_iter().next()?;
             process.losses.iter().any(|loss| loss.reason == LossReason::Stopped).then_some(process)
         };
-        let process = (0..600)
-            .find_map(|_| {
-                std::thread::sleep(Duration::from_millis(100));
-                stopped()
-            })
-            .unwrap_or_else(|| panic!("not stopped within a minute on {}", runtime.version));
+        let process = wait_for("the end of the recording", stopped);
         // Hooks that were under way may still have counted.
-        std::thread::sleep(Duration::from_millis(200));
+        wait_for_work(service.id(), Duration::from_millis(200));
         let then = stopped().map(|process| count(&process, "Counter", "Counter.Program::Step"));
-        std::thread::sleep(Duration::from_millis(300));
+        wait_for_work(service.id(), Duration::from_millis(300));
         let now = stopped().map(|process| count(&process, "Counter", "Counter.Program::Step"));
         assert_eq!(then, now, "still recording on {}", runtime.version);
         let finished = service.stop("KILL");

@@ -146,6 +146,7 @@ fn remove(folder: &Path) -> io::Result<()> {
         if !folder.exists() {
             return Ok(());
         }
+        #[expect(clippy::disallowed_methods, reason = "nobody says when the other process is done")]
         thread::sleep(Duration::from_millis(10));
     }
     fs::remove_dir_all(folder)

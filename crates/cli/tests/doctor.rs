@@ -142,7 +142,7 @@ fn seeing(command: &Command, file: &str, text: &str) -> Option<Command> {
     let mut trial = Command::new("true");
     trial.current_dir(command.get_current_dir().expect("a folder"));
     if !testkit::run(wrapped(&words, &trial)).status.success() {
-        testkit::say("NOT RUN: this machine does not allow mounting over files");
+        testkit::not_run("this machine does not allow mounting over files");
         return None;
     }
     Some(wrapped(&words, &without_powers(command)))
@@ -151,7 +151,7 @@ fn seeing(command: &Command, file: &str, text: &str) -> Option<Command> {
 #[test]
 fn what_the_kernel_lets_users_measure_is_told_with_what_would_allow_more() {
     if !fs::read_to_string("/proc/self/status").expect("Linux").contains("Seccomp:\t0") {
-        return testkit::say("NOT RUN: system calls are filtered here");
+        return testkit::not_run("system calls are filtered here");
     }
     for (level, status, found, cure) in [
         ("4", "note", "not allowed (perf_event_paranoid is 4)", "kernel.perf_event_paranoid=1, or in a container"),
@@ -286,7 +286,7 @@ fn a_machine_without_libicu_is_told_how_to_do_without() {
     command.env_remove("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT");
     let trial = testkit::run(hidden(&Command::new("true")));
     if !trial.status.success() {
-        return testkit::say("NOT RUN: this machine does not allow hiding libraries");
+        return testkit::not_run("this machine does not allow hiding libraries");
     }
     assert_row(&rows(hidden(&command)), "libicu", "warning", "is missing", "install libicu, or set DOTNET_SYSTEM");
     command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");

@@ -152,11 +152,7 @@ fn following_begins_before_the_program_and_refuses_what_never_comes() {
     let runtime = testkit::runtimes().last().expect("a runtime");
     let place = Place::new();
     let (program, mut input) = counter(&place, runtime, "flow");
-    let deadline = Instant::now() + PATIENCE;
-    while !place.file("x.clrs.d").is_dir() {
-        assert!(Instant::now() < deadline, "no recording begins");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    testkit::wait_until("the beginning of a recording", || place.file("x.clrs.d").is_dir());
     let flow = follower(&place, "flow");
     let refused = place.run("report x.clrs.d --view events --follow");
     assert_eq!(refused.status.code(), Some(1));
@@ -179,12 +175,10 @@ fn who_reads_no_more_ends_the_following() {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
         // The reader is gone now; whatever the program does next has nobody to be shown to.
-        let deadline = Instant::now() + PATIENCE;
-        while child.try_wait().expect("a child").is_none() {
+        testkit::wait_until(&format!("{view}: the end without a reader"), || {
             writeln!(input, "gc").expect("the program reads");
-            assert!(Instant::now() < deadline, "{view}: it goes on without a reader");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            child.try_wait().expect("a child").is_some()
+        });
     }
     drop(input);
     program.rest();

@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use clrscope_testkit as testkit;
 use common::Place;
@@ -186,9 +185,7 @@ fn a_program_waits_for_its_debugger() {
         format!("clrscope: process {pid} waits for a debugger: gdb -p {pid} (or lldb -p {pid}), then 'continue'\n")
     );
     let status = || fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    while !status().contains("State:\tT (stopped)") {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    testkit::wait_until("the stop", || status().contains("State:\tT (stopped)"));
     // What a debugger does once it has attached.
     assert!(Command::new("kill").args(["-CONT", &pid]).status().expect("kill").success());
     assert_eq!(tool.wait().expect("it ends").code(), Some(9));

@@ -178,7 +178,7 @@ fn assert_as_bare(with: &Finished, bare: &Finished, words: fn(&Finished) -> Stri
 
 #[test]
 fn building_running_and_testing_give_the_same_results() {
-    let Some(sdk) = Sdk::find() else { return testkit::say("NOT RUN: no .NET SDK is at hand") };
+    let Some(sdk) = Sdk::find() else { return testkit::not_run("no .NET SDK is at hand") };
     let projects = Projects::new(sdk);
     let recordings = ["build.clrs", "run.clrs", "test.clrs"].map(|name| projects.place.file(name));
     let [built, ran, tested] = &recordings;
@@ -211,7 +211,7 @@ fn building_running_and_testing_give_the_same_results() {
     assert!(report.contains(" is app, no tool of the SDK: --process app shows it alone"), "{report}");
 
     if testkit::kit().is_none() {
-        return testkit::say("NOT RUN: without the kit there are no packages to test with");
+        return testkit::not_run("without the kit there are no packages to test with");
     }
     let with = projects.recorded("tests", &["test"], tested);
     let text = with.stdout_text();

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
-use testkit::{Expectations, Runtime, Service, each_runtime, fixture, get, load, runtimes, workspace_root};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use testkit::{
+    Expectations, Runtime, Service, each_runtime, each_web_runtime, fixture, get, load, runtimes, wait_until,
+    workspace_root,
+};
 
 /// The tool over a fixture on this runtime.
 fn over(place: &Place, runtime: &Runtime, options: &[&str], name: &str, arguments: &[&str]) -> Command {
@@ -37,14 +38,6 @@ fn calls(document: &Value, name: &str) -> u64 {
     rows.filter_map(|row| row["calls"].as_u64()).sum()
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < PATIENCE, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// `requests` answers of 200, by `ab` where it is installed: it keeps connections and sends more than we would.
 fn under_load(address: &str, path: &str, requests: usize) {
     let url = format!("http://{address}{path}");
@@ -56,7 +49,7 @@ fn under_load(address: &str, path: &str, requests: usize) {
             assert!(text.contains(&complete), "{text}{}", String::from_utf8_lossy(&output.stderr));
         }
         Err(error) => {
-            testkit::say(&format!("NOT RUN: ab ({error}); the load is our own"));
+            testkit::say(&format!("without ab ({error}) the load is our own"));
             assert_eq!(load(address, path, 8, requests / 8), requests / 8 * 8);
         }
     }
@@ -64,11 +57,7 @@ fn under_load(address: &str, path: &str, requests: usize) {
 
 #[test]
 fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
-    let with_web: Vec<_> = runtimes().iter().filter(|runtime| runtime.has_web()).collect();
-    if with_web.is_empty() {
-        testkit::say("NOT RUN: no ASP.NET runtime is at hand");
-    }
-    for runtime in with_web {
+    each_web_runtime(|runtime| {
         let place = Place::new();
         let printed = place.run("env --json -i calls -o web.clrs.d");
         assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
@@ -102,19 +91,15 @@ fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
         assert_eq!(ended["recording"]["complete"], true, "the agent saw the end");
         assert!(place.run("pack web.clrs.d").status.success());
         assert_eq!(json(&place, "report web.clrs --view functions")["rows"], ended["rows"]);
-    }
+    });
 }
 
 #[test]
 fn what_handlers_of_a_web_service_throw_is_told_request_by_request() {
-    let with_web: Vec<_> = runtimes().iter().filter(|runtime| runtime.has_web()).collect();
-    if with_web.is_empty() {
-        testkit::say("NOT RUN: no ASP.NET runtime is at hand");
-    }
     let source = workspace_root().join("dotnet/fixtures/Web/Web.cs");
     let source = fs::read_to_string(source).expect("the fixture's source");
     let line = 1 + source.lines().position(|line| line.contains("was to fail")).expect("the line that throws");
-    for runtime in with_web {
+    each_web_runtime(|runtime| {
         let (place, version) = (Place::new(), &runtime.version);
         let service = Service::start(over(&place, runtime, &["-q", "-i", "exceptions", "-o", "w.clrs"], "Web", &[]));
         let address = service.address().to_owned();
@@ -147,7 +132,7 @@ fn what_handlers_of_a_web_service_throw_is_told_request_by_request() {
         let counted: u64 = counts.map(|row| row["count"].as_u64().expect("a count")).sum();
         let thrown = rows.iter().copied().filter(of_handler).count();
         assert_eq!(counted, thrown as u64, "both views agree on {version}");
-    }
+    });
 }
 
 #[test]
@@ -156,7 +141,8 @@ fn a_server_under_the_launcher_ends_in_order() {
         for signal in ["INT", "TERM"] {
             let place = Place::new();
             let service = Service::start(over(&place, runtime, &["-q", "-o", "s.clrs"], "Server", &[]));
-            std::thread::sleep(Duration::from_millis(200));
+            let requests = || calls(&json(&place, "report s.clrs.d --view functions"), "Server.Program::Request");
+            wait_until("a request", || requests() > 0);
             let finished = service.stop(signal).expect_success();
             let text = finished.stdout_text();
             assert_eq!(Expectations::other_lines(&text), "ready\nstopped\n", "{signal} on {}", runtime.version);
@@ -195,7 +181,8 @@ fn a_server_that_outlives_the_program_is_listed_and_goes_on_unrecorded() {
         // The server may not have got as far as its agent.
         assert!(complete == [Some(true), Some(false)] || complete == [Some(true)], "{document:#}");
         assert!(!place.file("o.clrs.d").exists(), "the directory is packed and gone");
-        std::thread::sleep(Duration::from_millis(300));
+        // That nothing is written any more has no event.
+        testkit::pause(Duration::from_millis(300));
         assert!(alive() && !place.file("o.clrs.d").exists(), "on {}", runtime.version);
         assert!(Command::new("kill").arg(&pid).status().expect("kill starts").success());
     });

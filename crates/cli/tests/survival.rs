@@ -12,7 +12,10 @@ use clrscope_testkit as testkit;
 use common::Place;
 use serde_json::Value;
 use testkit::confine::{with_small_disk, without_powers};
-use testkit::{Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, random_pause};
+use testkit::{
+    Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, random_pause, wait_for_work,
+    wait_until,
+};
 
 fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
@@ -67,14 +70,14 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             let arguments = ["100000000000", &BATCH.to_string()];
             let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
-            std::thread::sleep(pause);
+            testkit::pause(pause);
             let launcher = service.id();
             let program = child_of(launcher).expect("it counts for ever");
             kill(launcher);
             // It goes on, and so does its recording.
-            std::thread::sleep(Duration::from_millis(200));
+            wait_for_work(program, Duration::from_millis(100));
             let before = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
-            std::thread::sleep(Duration::from_millis(200));
+            wait_for_work(program, Duration::from_millis(100));
             kill(program);
             let finished = service.wait();
             let said = last_count(&finished, BATCH);
@@ -96,7 +99,7 @@ fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
             let arguments = ["100000000000", &BATCH.to_string()];
             let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
-            std::thread::sleep(random_pause(Duration::from_millis(most_ms)));
+            testkit::pause(random_pause(Duration::from_millis(most_ms)));
             kill(child_of(service.id()).expect("it counts for ever"));
             let finished = service.wait();
             let said = last_count(&finished, BATCH);
@@ -149,23 +152,27 @@ fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
 #[test]
 fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
     let runtime = newest();
-    let mut cut_short = 0;
-    for wait_ms in [0, 1, 2, 4, 7, 12] {
+    // The first is killed before it sees the end of its program, the others so many milliseconds after it could.
+    for wait_ms in [None, Some(0), Some(1), Some(2), Some(4), Some(7), Some(12)] {
         let place = Place::new();
-        let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Recursion", &[]));
+        let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Server", &[]));
         let launcher = service.id();
-        if let Some(program) = child_of(launcher) {
-            wait_for_end(program);
+        let program = child_of(launcher).expect("it serves until it is told to end");
+        signal("STOP", launcher);
+        signal("TERM", program);
+        wait_for_end(program);
+        if let Some(wait_ms) = wait_ms {
+            signal("CONT", launcher);
+            testkit::pause(Duration::from_millis(wait_ms));
         }
-        std::thread::sleep(Duration::from_millis(wait_ms));
         kill(launcher);
         let finished = service.wait();
-        cut_short += usize::from(finished.status.code().is_none());
-        let name = "Recursion.Program::Fib";
+        assert!(wait_ms.is_some() || finished.status.code().is_none(), "it was killed while it stood");
+        let name = "Server.Program::Request";
         let truth = Expectations::parse(&finished.stdout_text()).calls(name);
-        assert_eq!(Some(calls(&place, OsStr::new("p.clrs"), name)), truth, "{wait_ms} ms: {:?}", names(&place));
+        assert!(truth.is_some(), "{}", finished.stdout_text());
+        assert_eq!(Some(calls(&place, OsStr::new("p.clrs"), name)), truth, "{wait_ms:?} ms: {:?}", names(&place));
     }
-    assert!(cut_short > 0, "the launcher had always ended before");
 }
 
 /// The program that a launcher runs, unless it has ended.
@@ -180,14 +187,17 @@ fn wait_for_end(pid: u32) {
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
     };
-    while running() {
-        std::thread::sleep(Duration::from_micros(200));
-    }
+    wait_until("the end of the program", || !running());
 }
 
 fn kill(pid: u32) {
-    // It may just have ended by itself.
-    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+    signal("KILL", pid);
+}
+
+fn signal(name: &str, pid: u32) {
+    // The process may just have ended by itself.
+    let _ =
+        Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(std::process::Stdio::null()).status();
 }
 
 #[test]

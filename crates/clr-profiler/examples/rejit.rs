@@ -37,6 +37,7 @@ impl State {
     /// Waits for the file, does what it orders, and says so.
     fn obey(&self, order: &str, act: impl Fn(&Self, (ModuleId, Token), FunctionId) -> Result<String>) {
         while !self.folder.join(order).exists() {
+            #[expect(clippy::disallowed_methods, reason = "orders come as files")]
             std::thread::sleep(Duration::from_millis(5));
         }
         let Some(&(module, token, function)) = self.step.get() else { return self.line(format_args!("no Step")) };

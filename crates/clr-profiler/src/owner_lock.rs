@@ -56,6 +56,7 @@ impl OwnerLock {
                 asked += 1;
                 std::thread::yield_now();
             } else {
+                #[expect(clippy::disallowed_methods, reason = "an owner pays nothing to wake those who wait")]
                 std::thread::sleep(NAP);
             }
         }

@@ -5,7 +5,6 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
 
 use clrscope_testkit as testkit;
 
@@ -42,11 +41,7 @@ impl Counter {
 /// Gives an order and waits until it is said to be done.
 fn order(folder: &Path, what: &str) {
     std::fs::write(folder.join(what), "").expect("a file");
-    let until = Instant::now() + Duration::from_secs(60);
-    while !folder.join(format!("{what} done")).exists() {
-        assert!(Instant::now() < until, "{what} is not done");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    testkit::wait_until(what, || folder.join(format!("{what} done")).exists());
 }
 
 #[test]

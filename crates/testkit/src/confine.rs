@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::runtimes::say;
+use crate::not_run;
 
 /// Whether tests run as root, who may become anybody.
 pub fn is_root() -> bool {
@@ -40,7 +40,7 @@ pub fn with_small_disk(command: &Command, folder: &Path, size: &str, kept: &Path
     };
     let trial = Command::new(space[0]).args(&space[1..]).args(["mount", "-t", "tmpfs", "trial", "/mnt"]).output();
     if !trial.is_ok_and(|output| output.status.success()) {
-        say("NOT RUN: this machine does not allow mounting a small disk");
+        not_run("this machine does not allow mounting a small disk");
         return None;
     }
     let (folder, kept) = (folder.to_str().expect("UTF-8"), kept.to_str().expect("UTF-8"));

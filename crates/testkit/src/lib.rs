@@ -14,6 +14,8 @@
 //!   [`last_count`] what one said before it was killed.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
+//! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
+//! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
@@ -22,6 +24,7 @@
 
 mod artifacts;
 mod azmcp;
+mod chance;
 pub mod compile;
 pub mod confine;
 mod counter;
@@ -29,18 +32,23 @@ mod expectations;
 pub mod manifest;
 mod program;
 mod runtimes;
+mod say;
 mod sdk;
 mod signals;
+mod wait;
 mod web;
 mod workspace;
 
 pub use artifacts::{agent, cli, example, load_profiler};
 pub use azmcp::{azmcp, azmcp_command};
+pub use chance::random_pause;
 pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};
-pub use program::{Finished, PROFILER_VARIABLES, random_pause, run, run_within};
-pub use runtimes::{Runtime, each_runtime, fetched_runtime, runtimes, say};
+pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
+pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
+pub use say::{not_run, say};
 pub use sdk::Sdk;
 pub use signals::let_children_hear;
+pub use wait::{pause, wait_for, wait_for_work, wait_until};
 pub use web::{Service, get, load};
 pub use workspace::{fixture, kit, scratch, target_folder, workspace_root};

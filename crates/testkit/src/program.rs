@@ -120,7 +120,7 @@ pub(crate) fn wait_within(child: &mut Child, limit: Duration) -> Option<ExitStat
         if Instant::now() >= end {
             return None;
         }
-        thread::sleep(pause);
+        crate::pause(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
@@ -130,13 +130,4 @@ pub(crate) fn kill_group(child: &mut Child) {
     let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
     let _ = child.kill();
     let _ = child.wait();
-}
-
-/// A pause of less than `most`, another one in each run; said aloud, so that a failure can be told which.
-pub fn random_pause(most: Duration) -> Duration {
-    use std::hash::{BuildHasher, Hasher};
-    let most_us = (most.as_micros() as u64).max(1);
-    let pause = Duration::from_micros(std::hash::RandomState::new().build_hasher().finish() % most_us);
-    crate::say(&format!("a pause of {pause:?}"));
-    pause
 }

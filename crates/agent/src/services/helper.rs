@@ -73,6 +73,7 @@ impl HelperHandle {
         let deadline = monotonic_ns() + most.as_nanos() as u64;
         while self.0.rounds.load(Ordering::Acquire) < target && monotonic_ns() < deadline && !self.is_gone() {
             self.wake();
+            #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
             std::thread::sleep(Duration::from_micros(200));
         }
     }

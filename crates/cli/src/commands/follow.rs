@@ -63,6 +63,7 @@ pub(crate) fn follow(
             Look::Shown | Look::NotYet(_) if has_ended => return Ok(()),
             Look::Shown | Look::NotYet(_) => {}
         }
+        #[expect(clippy::disallowed_methods, reason = "a growing recording is looked at now and then")]
         std::thread::sleep(PAUSE.max(began.elapsed()));
     }
 }

@@ -77,6 +77,7 @@ fn release_when_traced(pid: Pid) {
             let _ = kill_process(pid, Signal::CONT);
             return;
         }
+        #[expect(clippy::disallowed_methods, reason = "the system tells nobody of a tracer")]
         thread::sleep(LOOK);
     }
 }

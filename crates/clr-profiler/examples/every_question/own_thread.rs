@@ -130,6 +130,7 @@ fn event_pipe(state: &State) -> Result<()> {
         if state.delivered.load(Ordering::Relaxed) > 0 && state.own_events.load(Ordering::Relaxed) > 0 {
             break;
         }
+        #[expect(clippy::disallowed_methods, reason = "events are delivered on another thread")]
         std::thread::sleep(Duration::from_millis(10));
     }
     info.event_pipe_stop_session(session)?;

@@ -92,6 +92,7 @@ fn watch(
         }
         let so_far = folders.iter().map(|folder| size_of(folder)).sum::<u64>();
         bar.set_position(before + so_far.min(bytes));
+        #[expect(clippy::disallowed_methods, reason = "the progress is shown now and then")]
         thread::sleep(LOOK_EVERY);
     };
     let text = reader.join().unwrap_or_default();
