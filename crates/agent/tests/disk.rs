@@ -11,7 +11,7 @@ use std::process::Command;
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::model::{LossReason, Process, Recording};
 use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
-use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, run, say, scratch};
+use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, not_run, run, scratch};
 use support::{Sums, assert_unchanged, under_agent};
 
 /// More distinct paths than a small disk holds: 8 MiB of tree.
