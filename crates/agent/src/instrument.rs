@@ -1,114 +1,116 @@
-//! What every instrument is: a name, needs, callbacks.
+//! What every instrument is: callbacks with a specification, a start, and needs.
 //!
-//! Callbacks run on the program's threads behind the framework's panic boundary. None may write to
-//! the program's streams, and none is called before the instrument's `start` has returned.
+//! An instrument hears everything that the runtime tells, as [`Callbacks`]. Callbacks run on the program's threads behind the
+//! framework's panic boundary. None may write to the program's streams, and none is called before the instrument's
+//! [`start`](Instrument::start) has returned.
+//!
+//! Recording can stop and start again while the process lives ([`HelperHandle`]): the work is that of the
+//! instrument's [tasks](Instrument::tasks), on the helper thread. Hooks can be had at the start of the runtime only, so they
+//! stay; they do nothing while recording is stopped.
+//!
+//! [`HelperHandle`]: crate::services::helper::HelperHandle
 
-use std::sync::Arc;
+use std::fmt::Display;
 
-use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Callbacks, Events, FunctionId, ProfilerInfo};
-use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
+use clr_profiler::{Callbacks, Events, FunctionId};
+use clrscope_contract::request::InstrumentRequest;
+use clrscope_recording::writer::ThreadRecord;
 
-use crate::hooks::HookNeed;
-use crate::services::functions::Functions;
-use crate::services::helper::{HelperHandle, Task};
-use crate::services::patterns::Redaction;
-use crate::services::stacks::table::SharedStackTable;
-use crate::services::values::types::Types;
+use crate::hooks::{HookParts, HookSet};
+use crate::services::context::Context;
+use crate::services::functions::Choice;
+use crate::services::helper::Task;
 
-/// What an instrument finds when it starts.
-pub(crate) struct Context {
-    pub(crate) info: ProfilerInfo,
-    pub(crate) writer: &'static ProcessWriter,
-    pub(crate) functions: Arc<Functions>,
-    pub(crate) helper: HelperHandle,
-    pub(crate) interval_ns: u64,
-    /// Monotonic nanoseconds when the recording of the process began.
-    pub(crate) start_ns: u64,
-    /// Parameters and fields whose values are never to be read.
-    pub(crate) redact: Arc<Redaction>,
-    /// The stack table of the recording, for instruments that record stacks.
-    pub(crate) stacks: SharedStackTable,
+/// How the recording of the process began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// With the runtime.
+    Launch,
+    /// In a program that was running.
+    Attach,
+}
+
+/// What was asked of an instrument, with every default filled in; displayed in the grammar that it is parsed from.
+pub(crate) trait Options: Display + Sized {
+    /// Understands the options of a request.
+    ///
+    /// # Errors
+    /// In words, when an option is not known or its value not understood.
+    fn parse(request: &InstrumentRequest) -> Result<Self, String>;
 }
 
 /// One instrument.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
-pub(crate) trait Instrument: Send + Sync {
-    /// The events it wants from the runtime.
-    fn events(&self) -> Events;
-    /// The agent runs: the last thing in the runtime's `Initialize`, on the thread that makes the runtime.
-    fn begins(&self) {}
-    /// What it wants to happen at enter, leave and tail call, if anything.
-    fn hooks(&self) -> Option<HookNeed> {
-        None
+pub(crate) trait Instrument: Callbacks {
+    /// What can be asked of the instrument.
+    type Options: Options
+    where
+        Self: Sized;
+
+    /// The sets of hooks that the instrument brings, alone and together with others.
+    fn hook_sets() -> &'static [HookSet]
+    where
+        Self: Sized,
+    {
+        &[]
     }
-    /// It has [`hooks`](Self::hooks), and it is not the only one. Told before anything else is asked.
-    fn shares_hooks(&self) {}
-    /// What it wants done regularly on the helper thread; asked once.
+
+    /// What the instrument wants its hooks to do at enter, leave and tail call.
+    fn hook_parts(options: &Self::Options) -> HookParts
+    where
+        Self: Sized,
+    {
+        HookParts::NONE
+    }
+
+    /// Says which functions the instrument can do without.
+    fn choose(options: &Self::Options, choice: &mut Choice)
+    where
+        Self: Sized,
+    {
+    }
+
+    /// Makes the instrument with everything that its hooks and callbacks need.
+    ///
+    /// # Errors
+    /// In words, when a file or a thread key can't be had.
+    fn start(options: &Self::Options, context: &Context) -> Result<Self, String>
+    where
+        Self: Sized;
+
+    /// The events that the instrument wants from the runtime.
+    fn events(&self) -> Events;
+
+    /// The agent runs: the last thing in the runtime's `Initialize` or `InitializeForAttach`, on the thread that calls it.
+    fn begins(&self, beginning: Beginning) {}
+
+    /// What the instrument wants done regularly on the helper thread, with what is to be done where recording stops and
+    /// starts again. Asked once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
-    /// Itself, if it wants to hear every callback of its [`events`](Self::events); asked once.
-    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Callbacks>> {
-        None
-    }
-    /// In a forked child: let go of everything that is mapped. Async-signal-safe.
+
+    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
-    /// The calling thread is new: prepare its record. Runs in a hook, so it neither blocks nor waits;
+    /// The calling thread is new: prepares its record. Runs in a hook, so it neither blocks nor waits;
     /// false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         true
     }
+
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
 
-    /// A function with hooks is about to be compiled; what its hooks are to be given, from what they would
-    /// be given without this instrument. The answer must be the same each time.
+    /// What the hooks of a function that is about to be compiled are to be given, from what they would
+    /// be given without this instrument; 0 for no hooks. The answer must be the same each time.
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
-    /// The types of the program where it stores values: they are told of modules, classes and compilations. Asked once.
-    fn types(&self) -> Option<&'static Types> {
-        None
-    }
-    /// A function that nobody chose is about to be compiled; what its hooks are to be given if this instrument
-    /// needs them all the same. The answer must be the same each time.
+
+    /// What the hooks of a function that nobody chose are to be given, where this instrument needs them all the same.
+    /// The answer must be the same each time.
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         None
     }
-    /// Whether calls of `callee` in the function `caller` are to stay calls, so that its hooks see them.
-    fn keeps_call(&self, caller: u32, callee: FunctionId) -> bool {
-        false
-    }
-
-    /// Compilation of a method begins on this thread.
-    fn jit_started(&self, function: FunctionId) {}
-    /// It has ended.
-    fn jit_finished(&self, function: FunctionId) {}
-    /// A garbage collection begins; every thread that runs managed code stands still.
-    fn collection_started(&self) {}
-    /// A garbage collection has ended.
-    fn collection_finished(&self) {}
-    /// The runtime begins to suspend all threads, on the thread that asks for it.
-    fn suspend_started(&self, reason: SuspendReason) {}
-    /// All threads run again, or the suspension was given up.
-    fn resume_finished(&self) {}
-    /// This thread stands still from here on.
-    fn thread_suspended(&self) {}
-    /// This thread goes on.
-    fn thread_resumed(&self) {}
-    /// Managed code calls unmanaged code, or returns to it.
-    fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {}
-    /// Unmanaged code returns to managed code, or calls it.
-    fn to_managed(&self, function: Option<FunctionId>, reason: TransitionReason) {}
-
-    /// The search for a catcher runs a filter of `function`. This and what follows: only with [`hooks`](Self::hooks).
-    fn filter_enter(&self, function: FunctionId) {}
-    /// The filter has answered.
-    fn filter_leave(&self) {}
-    /// A finally or fault block of `function` runs.
-    fn unwind_finally_enter(&self, function: FunctionId) {}
-    /// The catch block of `function` runs.
-    fn catcher_enter(&self, function: FunctionId) {}
 }

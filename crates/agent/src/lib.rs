@@ -18,5 +18,9 @@ mod instruments;
 mod process;
 mod services;
 mod startup;
+#[cfg(test)]
+mod tests;
 
-clr_profiler::export_profiler!(agent::Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+pub use agent::Agent;
+
+clr_profiler::export_profiler!(Agent, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");

@@ -5,48 +5,82 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clr_profiler::ProfilerInfo;
+use clr_profiler::{Callbacks, ProfilerInfo};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
 
-use crate::hooks::HookNeed;
-use crate::instrument::{Context, Instrument};
-use crate::instruments::exceptions::Exceptions;
-use crate::instruments::{self, calls};
+use crate::hooks::{HookParts, HookSet};
+use crate::instruments::{self, Instruments, Requested};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, trust};
-use crate::services::developer_log::{self, Level, log};
+use crate::services::context::{Context, SharedTypes};
+use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, with_signals_blocked};
 use crate::services::patterns::{Redaction, WatchedFilter};
 use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
+use crate::services::values::types::Types;
 use crate::services::{clock, threads};
+
+/// How long the end of the program may wait for the helper thread's last look.
+const LAST_ROUND: Duration = Duration::from_millis(100);
 
 /// A running agent.
 pub(crate) struct Running {
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) functions: Arc<Functions>,
     pub(crate) helper: HelperHandle,
-    pub(crate) instruments: Vec<Arc<dyn Instrument>>,
-    /// Those of them that have hooks, and what for.
-    pub(crate) hooked: Vec<(HookNeed, Arc<dyn Instrument>)>,
-    /// One of them that is known by its type.
-    pub(crate) exceptions: Option<Arc<Exceptions>>,
-    pub(crate) thread_names: Names,
-    pub(crate) named_only_matter: bool,
+    pub(crate) instruments: &'static Instruments,
+    /// The hooks, where an instrument needs some.
+    pub(crate) hooks: Option<&'static HookSet>,
+    types: Option<&'static Types>,
+    thread_names: Names,
+    end: End,
 }
 
-/// Starts everything; the error is a sentence for the recording directory.
-pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
-    let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
+// In this order: the instruments need the names that `functions` forgets, and the end is last.
+clr_profiler::compose_callbacks! { Running { types, instruments, functions, thread_names, end } }
+
+impl Running {
+    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    pub(crate) fn detach_in_child(&self) {
+        self.instruments.detach_in_child();
+        if let Some(types) = self.types {
+            types.store().segment().detach_in_child();
+        }
+        self.writer.log().segment().detach_in_child();
+        self.writer.state().segment().detach_in_child();
+        self.writer.threads().segment().detach_in_child();
+    }
+}
+
+/// Notes the orderly end of the program.
+struct End {
+    helper: HelperHandle,
+    writer: &'static ProcessWriter,
+}
+
+impl Callbacks for End {
+    fn shutdown(&self) {
+        log(Level::Info, || "Shutdown".to_owned());
+        self.helper.wait_for_round(LAST_ROUND);
+        if wants(Level::Info) {
+            with_signals_blocked(developer_log::flush);
+        }
+        self.writer.state().ended();
+    }
+}
+
+/// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
+pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String> {
     developer_log::begin();
     let version = env!("CARGO_PKG_VERSION");
     log(Level::Info, || format!("clrscope {version} in process {}: {AGENT_VARIABLE}={given}", std::process::id()));
-    let mut request = match Request::parse(&given) {
+    let mut request = match Request::parse(given) {
         Ok(request) => request,
-        Err(error) => return Err(refuse_malformed(&given, error.0)),
+        Err(error) => return Err(refuse_malformed(given, error.0)),
     };
     if request.instruments.is_empty() {
         request.instruments.push(InstrumentRequest { name: "calls".into(), options: Vec::new() });
@@ -55,7 +89,7 @@ pub(crate) fn start(info: &ProfilerInfo) -> Result<Running, String> {
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
     with_signals_blocked(|| {
-        start_in(info, &given, &request, &folder).map_err(|aside| {
+        start_in(info, given, &request, &folder).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
             }
@@ -161,48 +195,51 @@ fn start_instruments(
     if let Some((why, _)) = request.conflict() {
         return Err(why.to_owned());
     }
+    let mut requested = Requested::default();
+    let mut words = Vec::new();
+    for instrument in &request.instruments {
+        words.push(requested.add(instrument)?);
+    }
+    words.extend(Some(beside_instruments(request)).filter(|rest| !rest.is_empty()));
+    let parts = requested.hook_parts();
+    let hooks = instruments::hook_set(parts);
+    if hooks.is_none() && parts != HookParts::NONE {
+        return Err("there are no hooks that do what these instruments want together".into());
+    }
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
-    let functions = Arc::new(Functions::new(info, writer, choice(request, writer)?));
+    let functions = Arc::new(Functions::new(info, writer, choice(request, &requested, writer)));
     let context = Context {
+        interval_ns: interval.as_nanos() as u64,
+        start_ns,
+        hooks: parts,
         info: info.clone(),
         writer,
         functions: Arc::clone(&functions),
         helper: helper.clone(),
-        interval_ns: interval.as_nanos() as u64,
-        start_ns,
         redact: Arc::new(Redaction::new(&request.redact, writer)),
         stacks: SharedStackTable::default(),
+        types: SharedTypes::default(),
     };
-    let mut started = Vec::new();
-    let mut exceptions = None;
-    let mut words = Vec::new();
-    for instrument in &request.instruments {
-        let made = instruments::make(instrument, &context)?;
-        started.push(made.instrument);
-        exceptions = exceptions.or(made.exceptions);
-        words.push(made.options);
-    }
-    words.extend(Some(beside_instruments(request)).filter(|rest| !rest.is_empty()));
+    let instruments: &'static Instruments = Box::leak(Box::new(Instruments::start(&requested, &context)?));
     writer.instruments(given, &words.join(";"));
     log(Level::Info, || format!("instruments: {}", words.join(";")));
-    if !threads::prepare(writer, helper.clone(), &started) {
+    if !threads::prepare(writer, helper.clone(), instruments) {
         return Err("the C library has no thread key left".into());
     }
-    let hooked = with_hooks(&started);
-    let mut tasks: Vec<_> = started.iter().flat_map(|instrument| instrument.tasks()).collect();
+    let mut tasks = instruments.tasks();
     tasks.push(Box::new(SystemNames::new(writer)));
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {
         writer,
         functions,
-        helper,
-        instruments: started,
-        hooked,
-        exceptions,
-        thread_names: Names::new(writer),
-        named_only_matter: !request.filter.include.is_empty(),
+        helper: helper.clone(),
+        instruments,
+        hooks,
+        types: context.types.in_use(),
+        thread_names: Names::new(info, writer),
+        end: End { helper, writer },
     })
 }
 
@@ -211,25 +248,12 @@ fn beside_instruments(request: &Request) -> String {
     Request { instruments: Vec::new(), out: None, join: false, ..request.clone() }.to_string()
 }
 
-/// Those that have hooks; each is told where it is not the only one.
-fn with_hooks(instruments: &[Arc<dyn Instrument>]) -> Vec<(HookNeed, Arc<dyn Instrument>)> {
-    let hooked: Vec<_> = instruments.iter().filter_map(|i| Some((i.hooks()?, Arc::clone(i)))).collect();
-    if hooked.len() > 1 {
-        hooked.iter().for_each(|(_, instrument)| instrument.shares_hooks());
-    }
-    hooked
-}
-
-/// What the functions' dictionary has to decide, from the request and from the options of `calls`.
-fn choice(request: &Request, writer: &'static ProcessWriter) -> Result<Choice, String> {
+/// What the functions' dictionary has to decide, from the request and from what the instruments can do without.
+fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> Choice {
     let filter = WatchedFilter::new(request.filter.clone(), writer);
     let mut choice = Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true };
-    for instrument in request.instruments.iter().filter(|i| i.name == "calls") {
-        let options = calls::Options::parse(instrument)?;
-        choice.helpers = options.helpers;
-        choice.trivial = options.trivial;
-    }
-    Ok(choice)
+    requested.choose(&mut choice);
+    choice
 }
 
 fn describe(info: &ProfilerInfo) -> ProcessRecord {

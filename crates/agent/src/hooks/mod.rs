@@ -6,8 +6,6 @@ pub(crate) mod macros;
 use std::arch::global_asm;
 use std::ffi::c_void;
 
-use clrscope_recording::model::Clock;
-
 global_asm!(
     // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
     ".section .tbss,\"awT\",@nobits",
@@ -30,15 +28,32 @@ unsafe extern "C" {
     static clrscope_stopped: std::sync::atomic::AtomicU8;
 }
 
-/// What an instrument wants to happen at each event.
+/// What hooks do at enter, leave and tail call: parts, each of which an instrument may want.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HookNeed {
-    /// Keep the calling-context tree, by this clock.
-    Calls(Clock),
+pub(crate) struct HookParts(u8);
+
+impl HookParts {
+    /// Nothing: no hooks are needed.
+    pub(crate) const NONE: Self = Self(0);
+    /// Count calls in the calling-context tree.
+    pub(crate) const TREE_SAMPLED: Self = Self(1);
+    /// Count calls in the calling-context tree, and charge ticks to its edges.
+    pub(crate) const TREE_TSC: Self = Self(2);
     /// Append every event.
-    Flow,
-    /// Keep the arguments of calls that have not ended. Not together with [`Flow`](Self::Flow).
-    Arguments,
+    pub(crate) const EVENTS: Self = Self(4);
+    /// Keep the arguments of calls that have not ended.
+    pub(crate) const ARGUMENTS: Self = Self(8);
+
+    /// The parts of both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// One set of hooks, by what it does.
+pub(crate) struct HookSet {
+    pub(crate) does: HookParts,
+    pub(crate) entry_points: fn() -> EntryPoints,
 }
 
 /// The three entry points of one set of hooks.

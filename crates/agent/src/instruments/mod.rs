@@ -1,84 +1,156 @@
-//! The instruments, one module each.
+//! The instruments, one module each, and their one list: what is made of all of them follows from it.
 
-pub(crate) mod calls;
-pub(crate) mod events;
-pub(crate) mod exceptions;
-pub(crate) mod flow;
-
-use std::sync::Arc;
-
+use clr_profiler::{Events, FunctionId};
 use clrscope_contract::request::InstrumentRequest;
-use clrscope_recording::model::Clock;
+use clrscope_recording::writer::ThreadRecord;
 
-use crate::hooks::{EntryPoints, HookNeed};
-use crate::instrument::{Context, Instrument};
-use exceptions::Exceptions;
+use crate::hooks::{HookParts, HookSet};
+use crate::instrument::{Beginning, Instrument, Options};
+use crate::services::context::Context;
+use crate::services::functions::Choice;
+use crate::services::helper::Task;
+use crate::services::threads::FollowThreads;
 
-/// An instrument that has started.
-pub(crate) struct Started {
-    pub(crate) instrument: Arc<dyn Instrument>,
-    /// The same, if it is this one.
-    pub(crate) exceptions: Option<Arc<Exceptions>>,
-    /// Its options with every default filled in.
-    pub(crate) options: String,
+/// Declares the instruments: `NAME: TYPE`, where the name is that of the module, too, and of the instrument in requests.
+macro_rules! instruments {
+    ($($name:ident: $type:ident),* $(,)?) => {
+        $(pub(crate) mod $name;)*
+
+        /// The names of all instruments, in the order in which they hear callbacks.
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        /// The options of the instruments that were asked for.
+        #[derive(Default)]
+        pub(crate) struct Requested {
+            $($name: Option<<$name::$type as Instrument>::Options>,)*
+        }
+
+        impl Requested {
+            /// Understands a request; gives back its options with every default filled in.
+            ///
+            /// # Errors
+            /// In words, when there is no instrument of that name, or an option is not understood.
+            pub(crate) fn add(&mut self, request: &InstrumentRequest) -> Result<String, String> {
+                match request.name.as_str() {
+                    $(stringify!($name) => {
+                        let options = <<$name::$type as Instrument>::Options as Options>::parse(request)?;
+                        let filled = options.to_string();
+                        self.$name = Some(options);
+                        Ok(filled)
+                    })*
+                    name => Err(format!("there is no instrument '{name}'; known: {}", NAMES.join(", "))),
+                }
+            }
+
+            /// What the hooks of all instruments do together.
+            pub(crate) fn hook_parts(&self) -> HookParts {
+                let parts = HookParts::NONE;
+                $(let parts = self.$name.as_ref().map_or(parts, |options| {
+                    parts.and(<$name::$type as Instrument>::hook_parts(options))
+                });)*
+                parts
+            }
+
+            /// Which functions all instruments can do without.
+            pub(crate) fn choose(&self, choice: &mut Choice) {
+                $(if let Some(options) = &self.$name {
+                    <$name::$type as Instrument>::choose(options, choice);
+                })*
+            }
+        }
+
+        /// The instruments that run.
+        #[derive(Default)]
+        pub(crate) struct Instruments {
+            $($name: Option<$name::$type>,)*
+        }
+
+        clr_profiler::compose_callbacks! { Instruments { $($name),* } }
+
+        impl Instruments {
+            /// Starts what was asked for.
+            ///
+            /// # Errors
+            /// In words, when one of them can't start.
+            pub(crate) fn start(requested: &Requested, context: &Context) -> Result<Self, String> {
+                let mut started = Self::default();
+                $(if let Some(options) = &requested.$name {
+                    started.$name = Some(<$name::$type as Instrument>::start(options, context)?);
+                })*
+                Ok(started)
+            }
+
+            /// A place for each instrument, for what is the same for all.
+            fn places(&self) -> [Option<&dyn Instrument>; NAMES.len()] {
+                [$(self.$name.as_ref().map(|instrument| instrument as &dyn Instrument)),*]
+            }
+        }
+
+        /// The sets of hooks of all instruments.
+        fn hook_sets() -> impl Iterator<Item = &'static HookSet> {
+            [$(<$name::$type as Instrument>::hook_sets()),*].into_iter().flatten()
+        }
+    };
 }
 
-/// Makes the instrument that was asked for.
-///
-/// # Errors
-/// In words, when there is none of that name, an option is not understood, or it can't start.
-pub(crate) fn make(request: &InstrumentRequest, context: &Context) -> Result<Started, String> {
-    match request.name.as_str() {
-        "calls" => {
-            let options = calls::Options::parse(request)?;
-            Ok(Started::new(calls::Calls::start(&options, context)?, options))
-        }
-        "flow" => {
-            let options = flow::Options::parse(request)?;
-            Ok(Started::new(flow::Flow::start(&options, context)?, options))
-        }
-        "events" => {
-            let options = events::Options::parse(request)?;
-            Ok(Started::new(events::Events::start(&options, context)?, options))
-        }
-        "exceptions" => {
-            let options = exceptions::Options::parse(request)?;
-            let exceptions = Arc::new(Exceptions::start(&options, context)?);
-            let options = options.to_string();
-            Ok(Started { instrument: Arc::clone(&exceptions) as _, exceptions: Some(exceptions), options })
-        }
-        name => Err(format!("there is no instrument '{name}'; known: calls, flow, events, exceptions")),
+instruments! {
+    calls: Calls,
+    flow: Flow,
+    events: Events,
+    exceptions: Exceptions,
+}
+
+impl Instruments {
+    fn all(&self) -> impl Iterator<Item = &dyn Instrument> {
+        self.places().into_iter().flatten()
+    }
+
+    /// The events that the instruments want from the runtime together.
+    pub(crate) fn events(&self) -> Events {
+        Events::of_parts(self.all().map(|instrument| instrument.events()))
+    }
+
+    /// The agent runs.
+    pub(crate) fn begin(&self, beginning: Beginning) {
+        self.all().for_each(|instrument| instrument.begins(beginning));
+    }
+
+    /// What is to be done on the helper thread. Asked once.
+    pub(crate) fn tasks(&self) -> Vec<Box<dyn Task>> {
+        self.all().flat_map(|instrument| instrument.tasks()).collect()
+    }
+
+    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    pub(crate) fn detach_in_child(&self) {
+        self.all().for_each(|instrument| instrument.detach_in_child());
+    }
+
+    /// What the hooks of a chosen function are to be given; 0 for no hooks.
+    pub(crate) fn mapped(&self, function: FunctionId, index: u32) -> usize {
+        self.all().fold(index as usize, |client, instrument| instrument.mapped(function, index, client))
+    }
+
+    /// What the hooks of a function that nobody chose are to be given, where an instrument needs them.
+    pub(crate) fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
+        self.all().find_map(|instrument| instrument.needs(function, index))
     }
 }
 
-impl Started {
-    fn new(instrument: impl Instrument + 'static, options: impl ToString) -> Self {
-        Self { instrument: Arc::new(instrument), exceptions: None, options: options.to_string() }
+impl FollowThreads for Instruments {
+    fn thread_begins(&self, record: ThreadRecord) -> bool {
+        let failed = self.all().position(|instrument| !instrument.thread_begins(record));
+        if let Some(at) = failed {
+            self.all().take(at).for_each(|begun| begun.thread_ends(record));
+        }
+        failed.is_none()
+    }
+
+    fn thread_ends(&self, record: ThreadRecord) {
+        self.all().for_each(|instrument| instrument.thread_ends(record));
     }
 }
 
-/// The entry points that do everything the instruments want.
-pub(crate) fn entry_points(needs: impl IntoIterator<Item = HookNeed>) -> Option<EntryPoints> {
-    let (mut clock, mut has_flow, mut has_arguments) = (None, false, false);
-    for need in needs {
-        match need {
-            HookNeed::Calls(wanted) => clock = Some(wanted),
-            HookNeed::Flow => has_flow = true,
-            HookNeed::Arguments => has_arguments = true,
-        }
-    }
-    if has_arguments {
-        return Some(exceptions::hooks::entry_points(clock.is_some()));
-    }
-    if clock.is_some() && has_flow {
-        flow::values::with_calls();
-    }
-    match (clock, has_flow) {
-        (None, false) => None,
-        (None, true) => Some(flow::hooks::alone()),
-        (Some(Clock::Sampled), false) => Some(calls::hooks::sampled()),
-        (Some(Clock::Sampled), true) => Some(flow::hooks::sampled()),
-        (Some(Clock::Tsc), false) => Some(calls::hooks::tsc()),
-        (Some(Clock::Tsc), true) => Some(flow::hooks::tsc()),
-    }
+/// The hooks that do these parts and nothing else; `None` where there are no such hooks.
+pub(crate) fn hook_set(parts: HookParts) -> Option<&'static HookSet> {
+    hook_sets().find(|set| set.does == parts)
 }

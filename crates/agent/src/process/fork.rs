@@ -1,33 +1,34 @@
 //! A forked child shares our mappings: its hooks must be off and its stores must not reach the
 //! parent's recording.
 
-use std::sync::OnceLock;
+use std::sync::Once;
 use std::sync::atomic::Ordering;
 
 use crate::hooks;
+use crate::services::memory::Published;
 use crate::services::{developer_log, threads};
-use crate::startup::Running;
 
-static PARENT: OnceLock<&'static Running> = OnceLock::new();
+/// What a child does to let go of a recording.
+type Detach = Box<dyn Fn() + Send + Sync>;
 
-/// Arranges that children made by `fork` let go of everything. Those made by `vfork` or a bare
-/// `clone` run no managed code before they `exec`.
-pub(crate) fn prepare(running: &'static Running) {
-    if PARENT.set(running).is_ok() {
+static DETACH: Published<Detach> = Published::nothing();
+static PREPARED: Once = Once::new();
+
+/// Arranges that children made by `fork` turn their hooks off and then `detach`, which is async-signal-safe. Those made by
+/// `vfork` or a bare `clone` run no managed code before they `exec`.
+pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
+    DETACH.publish(Box::new(detach));
+    PREPARED.call_once(|| {
         // SAFETY: the handler is async-signal-safe, and the library is never unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    }
+    });
 }
 
 extern "C" fn in_child() {
     hooks::stopped_flag().store(1, Ordering::SeqCst);
     developer_log::withdraw();
     threads::withdraw();
-    let Some(running) = PARENT.get() else { return };
-    for instrument in &running.instruments {
-        instrument.detach_in_child();
+    if let Some(detach) = DETACH.get() {
+        detach();
     }
-    running.writer.log().segment().detach_in_child();
-    running.writer.state().segment().detach_in_child();
-    running.writer.threads().segment().detach_in_child();
 }

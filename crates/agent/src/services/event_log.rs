@@ -14,7 +14,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::hooks;
-use crate::instrument::Context;
+use crate::services::context::Context;
 use crate::services::field_cache::FieldCache;
 use crate::services::helper::{HelperHandle, Task};
 use crate::services::memory::Patience;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo};
+use clr_profiler::{Callbacks, FunctionId, FunctionName, Inlining, ModuleId, NameCache, ProfilerInfo};
 use clrscope_recording::layout;
 use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
@@ -109,6 +109,11 @@ impl Functions {
     /// The function if it was seen before; never asks the runtime.
     pub(crate) fn known(&self, function: FunctionId) -> Option<Known> {
         self.tables().by_id.get(&function).map(|entry| entry.known)
+    }
+
+    /// Whether functions are named one by one, so that calls of them are to stay calls.
+    pub(crate) fn names_functions(&self) -> bool {
+        self.choice.filter.names_any()
     }
 
     /// Names of classes and modules.
@@ -246,7 +251,7 @@ impl Functions {
     }
 
     /// Forgets the ids of a module that is gone: the runtime reuses them.
-    pub(crate) fn module_unloaded(&self, module: ModuleId) {
+    fn forget_module(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         let gone: Vec<u32> = {
             let mut tables = self.tables();
@@ -262,9 +267,24 @@ impl Functions {
     }
 
     /// Forgets the id of a dynamic method that was freed.
-    pub(crate) fn function_unloaded(&self, function: FunctionId) {
+    fn forget_function(&self, function: FunctionId) {
         self.names.function_unloaded(function);
         self.tables().by_id.remove(&function);
+    }
+}
+
+/// Names are forgotten when the runtime is about to use their identifiers again, and calls of named functions stay calls.
+impl Callbacks for Functions {
+    fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
+        if self.names_functions() && self.get(callee).named { Inlining::Forbid } else { Inlining::Allow }
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, _status: clr_profiler::Result<()>) {
+        self.forget_module(module);
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.forget_function(function);
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
 
+use crate::hooks;
 use crate::services::clock;
 use crate::services::developer_log::{self, Level, log};
 use crate::services::faults::FaultReport;
@@ -22,6 +23,11 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Between two rounds of writing out what the file system could not promise space for.
 const WRITE_OUT_NS: u64 = 200_000_000;
 
+/// Between two rounds of stopping.
+const STOP_PAUSE: Duration = Duration::from_millis(2);
+/// How long those wait who ask that recording stop or start again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Something to be done regularly. Runs on the helper thread: may allocate and wait for the disk,
 /// must not call the runtime.
 #[expect(unused_variables, reason = "the defaults ignore what they are given; the names are documentation")]
@@ -32,10 +38,12 @@ pub(crate) trait Task: Send {
     fn slow_tick(&mut self, now_ns: u64) {}
     /// Write out what lies in private memory.
     fn write_out(&mut self) {}
-    /// Recording ends while the process goes on; called until it answers true.
+    /// Recording stops while the process goes on; called until it answers true, and now and then after that.
     fn stop(&mut self) -> bool {
         true
     }
+    /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
+    fn start_again(&mut self, now_ns: u64) {}
 }
 
 /// How others reach the helper thread.
@@ -47,6 +55,10 @@ struct Link {
     thread: OnceLock<Thread>,
     gone: AtomicBool,
     rounds: AtomicU64,
+    /// Whether recording is to be stopped for now.
+    is_stop_wanted: AtomicBool,
+    /// Whether it is.
+    is_stopped: AtomicBool,
 }
 
 impl HelperHandle {
@@ -76,6 +88,29 @@ impl HelperHandle {
             #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
             std::thread::sleep(Duration::from_micros(200));
         }
+    }
+
+    /// Stops recording until [`start_again`](Self::start_again); whether it stopped within [`PATIENCE`]. The thread's last look
+    /// comes first, so that nothing is missing.
+    pub(crate) fn stop_recording(&self) -> bool {
+        self.0.is_stop_wanted.store(true, Ordering::Release);
+        self.wait_until(true)
+    }
+
+    /// Starts recording again; whether that came into effect within [`PATIENCE`].
+    pub(crate) fn start_again(&self) -> bool {
+        self.0.is_stop_wanted.store(false, Ordering::Release);
+        self.wait_until(false)
+    }
+
+    fn wait_until(&self, is_stopped: bool) -> bool {
+        let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
+        let is_so = || self.0.is_stopped.load(Ordering::Acquire) == is_stopped;
+        while !is_so() && monotonic_ns() < deadline && !self.is_gone() {
+            self.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        is_so() && !self.is_gone()
     }
 
     /// Starts the thread.
@@ -128,6 +163,9 @@ impl Helper {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut pauses = Pauses::new(interval);
             while !self.is_over(monotonic_ns()) {
+                if self.link.is_stop_wanted.load(Ordering::Acquire) {
+                    self.stop_for_now();
+                }
                 self.round();
                 std::thread::park_timeout(pauses.next());
             }
@@ -196,18 +234,50 @@ impl Helper {
         let _ = self.writer.threads().segment().write_out();
     }
 
+    /// Stops recording until it is wanted again, or the recording is over.
+    fn stop_for_now(&mut self) {
+        log(Level::Info, || "recording stops for now".to_owned());
+        let began = monotonic_ns();
+        self.round();
+        self.slow_round(began);
+        while self.link.is_stop_wanted.load(Ordering::Acquire) && !self.is_over(monotonic_ns()) {
+            if self.stop_tasks() {
+                self.link.is_stopped.store(true, Ordering::Release);
+            }
+            self.writer.state().alive(monotonic_ns(), clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+            std::thread::park_timeout(STOP_PAUSE);
+        }
+        let now = monotonic_ns();
+        if self.is_over(now) {
+            return;
+        }
+        for task in &mut self.tasks {
+            task.start_again(now);
+        }
+        self.writer.note(now, &format!("recording was stopped for {:.1} ms", now.saturating_sub(began) as f64 / 1e6));
+        log(Level::Info, || "recording starts again".to_owned());
+        hooks::stopped_flag().store(0, Ordering::SeqCst);
+        self.link.is_stopped.store(false, Ordering::Release);
+    }
+
+    /// One round of stopping; whether all tasks have.
+    fn stop_tasks(&mut self) -> bool {
+        let mut done = true;
+        for task in &mut self.tasks {
+            done &= task.stop();
+        }
+        done
+    }
+
     /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
     /// so.
     fn stop(&mut self) -> ! {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.round();
         self.slow_round(monotonic_ns());
-        let mut pause = Duration::from_millis(2);
+        let mut pause = STOP_PAUSE;
         loop {
-            let mut done = true;
-            for task in &mut self.tasks {
-                done &= task.stop();
-            }
+            let done = self.stop_tasks();
             if done && !self.link.gone.swap(true, Ordering::AcqRel) {
                 // Only now: whoever finds this in the recording may count on nothing being added.
                 self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());

@@ -1,5 +1,6 @@
 //! What instruments share, each with a name of its own.
 //!
+//! - [`context`]: what all of them find when they start
 //! - [`threads`]: begin and end of each thread of the program, its record and its names
 //! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to decide
 //! - [`values`]: types, and values read from registers and memory
@@ -12,6 +13,7 @@
 //! - [`clock`]: ticks, times and the CPU time of threads
 
 pub(crate) mod clock;
+pub(crate) mod context;
 pub(crate) mod developer_log;
 pub(crate) mod dictionary;
 pub(crate) mod event_log;

@@ -52,6 +52,11 @@ impl WatchedFilter {
         self.filter.passes(assembly, name)
     }
 
+    /// Whether there are includes, which name functions.
+    pub(crate) fn names_any(&self) -> bool {
+        !self.filter.include.is_empty()
+    }
+
     /// Whether a function is named by an include.
     pub(crate) fn names(&self, assembly: &str, name: &str) -> bool {
         self.filter.includes(assembly, name)

@@ -1,6 +1,6 @@
 //! Composition: several [`Callbacks`] that are notified one after another, made from the table of callbacks.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::notice::Inlining;
 use crate::{Callbacks, NativeFrame, ObjectId, Result};
@@ -173,9 +173,31 @@ macro_rules! notify_each {
     };
 }
 
+/// The methods of a part that is made later.
+macro_rules! notify_set {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        $(
+            #[inline]
+            fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                self.get().$name($($argument),*)
+            }
+        )*
+
+        #[inline]
+        fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
+            self.get().exception_thrown_in(exception, frame);
+        }
+    };
+}
+
 /// Nobody is notified where there is nothing.
 impl<C: Callbacks> Callbacks for Option<C> {
     crate::for_each_callback!(notify_each);
+}
+
+/// A part that is made later: nobody is notified before.
+impl<C: Callbacks> Callbacks for OnceLock<C> {
+    crate::for_each_callback!(notify_set);
 }
 
 impl<C: Callbacks> Callbacks for [C] {

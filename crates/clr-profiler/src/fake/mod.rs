@@ -56,6 +56,7 @@ mod complete;
 mod edge;
 mod event;
 mod events;
+mod examples;
 mod info;
 mod later_info;
 mod metadata;

@@ -19,7 +19,7 @@ use std::ffi::c_void;
 
 use clrscope_recording::layout::thread;
 
-use crate::hooks::EntryPoints;
+use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{leave_slow, restore_arguments, save_arguments};
 
 /// The five ways an edge can lie in its block: the count goes up, the frame is pushed.
@@ -295,8 +295,14 @@ unsafe extern "C" {
     fn clrscope_tailcall_tsc();
 }
 
+/// Hooks that keep the tree and do nothing else.
+pub(super) const SETS: &[HookSet] = &[
+    HookSet { does: HookParts::TREE_SAMPLED, entry_points: sampled },
+    HookSet { does: HookParts::TREE_TSC, entry_points: tsc },
+];
+
 /// Hooks that count.
-pub(crate) fn sampled() -> EntryPoints {
+pub(super) fn sampled() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_sampled as *const c_void,
         leave: clrscope_leave_sampled as *const c_void,
@@ -305,7 +311,7 @@ pub(crate) fn sampled() -> EntryPoints {
 }
 
 /// Hooks that count and read the clock.
-pub(crate) fn tsc() -> EntryPoints {
+pub(super) fn tsc() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_tsc as *const c_void,
         leave: clrscope_leave_tsc as *const c_void,

@@ -24,19 +24,20 @@ pub(crate) mod slow;
 mod stacks;
 mod unwind;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clr_profiler::notice::{SuspendReason, TransitionReason};
-use clr_profiler::{Events, FunctionId, ProfilerInfo};
+use clr_profiler::notice::{DynamicIl, SuspendReason, TransitionReason};
+use clr_profiler::{Callbacks, Events, FunctionId, ObjectId, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::Clock;
 use clrscope_recording::writer::{Settings, ThreadRecord};
 
-use crate::hooks::{self as all_hooks, HookNeed};
-use crate::instrument::{Context, Instrument};
+use crate::hooks::{self as all_hooks, HookParts, HookSet};
+use crate::instrument::Instrument;
+use crate::services::context::Context;
 use crate::services::faults::{OddCallback, odd_callback};
-use crate::services::functions::Functions;
+use crate::services::functions::{Choice, Functions};
 use crate::services::helper::Task;
 use crate::services::memory::Patience;
 use crate::services::threads;
@@ -51,14 +52,13 @@ pub(crate) struct Calls {
     functions: Arc<Functions>,
     options: Options,
     sampler: Mutex<Option<sampler::Sampler>>,
-    shares_hooks: AtomicBool,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
 }
 
 impl Calls {
     /// Makes the tree's memory and everything the hooks need.
-    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
+    fn make(options: &Options, context: &Context) -> std::result::Result<Self, String> {
         let writer = context.writer;
         let arena =
             writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
@@ -81,13 +81,15 @@ impl Calls {
             lost_carries: 0.into(),
         });
         let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
+        // What a pair costs can be measured only where it does nothing else.
+        let is_alone = context.hooks == Self::hook_parts(options);
+        let sampler = if is_alone { sampler.with_probe() } else { sampler };
         Ok(Self {
             shared,
             info: context.info.clone(),
             functions: Arc::clone(&context.functions),
             options: options.clone(),
             sampler: Mutex::new(Some(sampler)),
-            shares_hooks: AtomicBool::new(false),
             suspension: AtomicU32::new(function::SUSPENDED),
         })
     }
@@ -112,6 +114,28 @@ impl Calls {
 }
 
 impl Instrument for Calls {
+    type Options = Options;
+
+    fn hook_sets() -> &'static [HookSet] {
+        hooks::SETS
+    }
+
+    fn hook_parts(options: &Options) -> HookParts {
+        match options.clock {
+            Clock::Sampled => HookParts::TREE_SAMPLED,
+            Clock::Tsc => HookParts::TREE_TSC,
+        }
+    }
+
+    fn choose(options: &Options, choice: &mut Choice) {
+        choice.helpers = options.helpers;
+        choice.trivial = options.trivial;
+    }
+
+    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+        Self::make(options, context)
+    }
+
     fn events(&self) -> Events {
         let mut events = Events::JIT_COMPILATION | Events::SUSPENSIONS | Events::EXCEPTIONS;
         if self.options.noinline {
@@ -123,10 +147,6 @@ impl Instrument for Calls {
         events
     }
 
-    fn hooks(&self) -> Option<HookNeed> {
-        Some(HookNeed::Calls(self.options.clock))
-    }
-
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         stacks::begin(self.shared, record)
     }
@@ -135,15 +155,8 @@ impl Instrument for Calls {
         stacks::end(self.shared, record);
     }
 
-    fn shares_hooks(&self) {
-        self.shares_hooks.store(true, Ordering::Relaxed);
-    }
-
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // What a pair costs can be measured only where it does nothing else.
-        let is_alone = !self.shares_hooks.load(Ordering::Relaxed);
-        let sampler = sampler.map(|sampler| if is_alone { sampler.with_probe() } else { sampler });
         sampler.into_iter().map(|sampler| Box::new(sampler) as Box<dyn Task>).collect()
     }
 
@@ -151,38 +164,49 @@ impl Instrument for Calls {
         shared::withdraw();
         self.shared.arena.segment().detach_in_child();
     }
+}
 
-    fn jit_started(&self, _function: FunctionId) {
+impl Callbacks for Calls {
+    fn jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool) {
         self.enter_runtime(function::JIT);
     }
 
-    fn jit_finished(&self, _function: FunctionId) {
-        if !self.leave_runtime(function::JIT) && !all_hooks::is_stopped() {
-            self.odd(OddCallback::CompilationEnd);
-        }
+    fn jit_compilation_finished(&self, _function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+        self.leave_compiler();
     }
 
-    fn suspend_started(&self, reason: SuspendReason) {
+    fn dynamic_method_jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool, _il: DynamicIl<'_>) {
+        self.enter_runtime(function::JIT);
+    }
+
+    fn dynamic_method_jit_compilation_finished(&self, _function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
+        self.leave_compiler();
+    }
+
+    fn runtime_suspend_started(&self, reason: SuspendReason) {
         let number = function::SUSPENDED + reason.raw().min(9);
         self.suspension.store(number, Ordering::Release);
-        let Some(record) = self.here() else { return };
-        slow::enter_pseudo(self.shared, record, number);
+        self.enter_runtime(number);
     }
 
-    fn resume_finished(&self) {
+    fn runtime_suspend_aborted(&self) {
         self.leave_suspension();
     }
 
-    fn thread_suspended(&self) {
+    fn runtime_resume_finished(&self) {
+        self.leave_suspension();
+    }
+
+    fn runtime_thread_suspended(&self, _thread: ThreadId) {
         self.enter_runtime(self.suspension.load(Ordering::Acquire));
     }
 
-    fn thread_resumed(&self) {
+    fn runtime_thread_resumed(&self, _thread: ThreadId) {
         // The runtime may resume a thread that it never suspended, once per thread (measured).
         self.leave_suspension();
     }
 
-    fn to_unmanaged(&self, function: Option<FunctionId>, reason: TransitionReason) {
+    fn managed_to_unmanaged_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {
         // A return to unmanaged code ends a callback, whose frames have left by themselves.
         if reason == TransitionReason::Call {
             let index = self.functions.native(function);
@@ -190,7 +214,7 @@ impl Instrument for Calls {
         }
     }
 
-    fn to_managed(&self, function: Option<FunctionId>, reason: TransitionReason) {
+    fn unmanaged_to_managed_transition(&self, function: Option<FunctionId>, reason: TransitionReason) {
         if reason == TransitionReason::Return {
             let index = self.functions.native(function);
             if !self.leave_runtime(index) {
@@ -199,26 +223,32 @@ impl Instrument for Calls {
         }
     }
 
-    fn filter_enter(&self, _function: FunctionId) {
+    fn exception_search_filter_enter(&self, _function: FunctionId) {
         self.with_clause(OddCallback::Filter, |record, frame| unwind::filter_enter(self.shared, record, frame));
     }
 
-    fn filter_leave(&self) {
+    fn exception_search_filter_leave(&self) {
         if let Some(record) = threads::active() {
             unwind::filter_leave(self.shared, record);
         }
     }
 
-    fn unwind_finally_enter(&self, _function: FunctionId) {
+    fn exception_unwind_finally_enter(&self, _function: FunctionId) {
         self.with_clause(OddCallback::Finally, |record, frame| unwind::block_enter(self.shared, record, frame));
     }
 
-    fn catcher_enter(&self, _function: FunctionId) {
+    fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
         self.with_clause(OddCallback::Catch, |record, frame| unwind::block_enter(self.shared, record, frame));
     }
 }
 
 impl Calls {
+    fn leave_compiler(&self) {
+        if !self.leave_runtime(function::JIT) && !all_hooks::is_stopped() {
+            self.odd(OddCallback::CompilationEnd);
+        }
+    }
+
     /// Leaves whatever suspension is on this thread's stack.
     fn leave_suspension(&self) {
         if let Some(record) = threads::active() {

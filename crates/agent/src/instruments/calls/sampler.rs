@@ -282,6 +282,27 @@ impl Task for Sampler {
         self.is_off |= self.stop_rounds > STOP_ROUNDS.0 && all_off || self.stop_rounds > STOP_ROUNDS.1;
         self.is_off
     }
+
+    /// Every thread starts at the root of its tree, and nothing is charged for the time in between.
+    fn start_again(&mut self, now: u64) {
+        (self.stop_rounds, self.is_off) = (0, false);
+        self.stopped_at_cpu.clear();
+        for index in 0..self.shared.writer.threads().len() {
+            let Some(record) = self.shared.writer.threads().record(index) else { continue };
+            if record.u32(thread::ROOT).load(Ordering::Acquire) != 0 && record.u64(thread::ENDED).load(Ordering::Acquire) == 0 {
+                record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
+                let frames = record.u64(thread::FRAMES).load(Ordering::Relaxed);
+                record.u64(thread::TOP).store(frames, Ordering::SeqCst);
+            }
+        }
+        for look in &mut self.live {
+            let cpu_ns = clock::thread_cpu_ns(look.record.u32(thread::OS_ID).load(Ordering::Relaxed));
+            let last_cpu_ns = cpu_ns.unwrap_or(look.last_cpu_ns);
+            *look = Look { last_ns: now, last_cpu_ns, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, ..*look };
+        }
+        let process_ns = clock::process_cpu_ns().unwrap_or(self.balance.process_ns);
+        self.balance = Balance { process_ns, ..Balance::default() };
+    }
 }
 
 impl Sampler {

@@ -4,13 +4,14 @@
 //! something is still loading, not while threads stand still.
 
 use clr_profiler::notice::{
-    DynamicIl, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
+    DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
 use clr_profiler::{
     AppDomainId, AssemblyId, Callbacks, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId,
     ReJitId, Result, ThreadId, Token,
 };
+use clr_profiler::sys::GUID;
 use clrscope_recording::events::{Kind, Tag, Thing, Value};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::monotonic_ns;
@@ -81,7 +82,29 @@ fn ranges(lengths: impl Iterator<Item = usize>) -> [(Tag, Value<'static>); 2] {
     [(Tag::COUNT, count.into()), (Tag::BYTES, bytes.into())]
 }
 
+/// Callbacks of which nothing is said but that they came.
+macro_rules! came {
+    ($($name:ident($($argument:ident: $type:ty),*) $kind:ident;)*) => {$(
+        fn $name(&self $(, $argument: $type)*) {
+            record!(self, $kind);
+        }
+    )*};
+}
+
 impl Callbacks for Events {
+    came! {
+        profiler_attach_complete() PROFILER_ATTACH_COMPLETE;
+        profiler_detach_succeeded() PROFILER_DETACH_SUCCEEDED;
+        remoting_client_invocation_started() REMOTING_CLIENT_INVOCATION_STARTED;
+        remoting_client_sending_message(_cookie: &GUID, _is_async: bool) REMOTING_CLIENT_SENDING_MESSAGE;
+        remoting_client_receiving_reply(_cookie: &GUID, _is_async: bool) REMOTING_CLIENT_RECEIVING_REPLY;
+        remoting_client_invocation_finished() REMOTING_CLIENT_INVOCATION_FINISHED;
+        remoting_server_receiving_message(_cookie: &GUID, _is_async: bool) REMOTING_SERVER_RECEIVING_MESSAGE;
+        remoting_server_invocation_started() REMOTING_SERVER_INVOCATION_STARTED;
+        remoting_server_invocation_returned() REMOTING_SERVER_INVOCATION_RETURNED;
+        remoting_server_sending_reply(_cookie: &GUID, _is_async: bool) REMOTING_SERVER_SENDING_REPLY;
+    }
+
     fn shutdown(&self) {
         self.names.settle();
         record!(self, SHUTDOWN);
@@ -461,6 +484,27 @@ impl Callbacks for Events {
 
     fn module_in_memory_symbols_updated(&self, module: ModuleId) {
         record!(self, MODULE_IN_MEMORY_SYMBOLS_UPDATED, MODULE: self.loaded(Tag::MODULE, module.0));
+    }
+
+    fn com_classic_vtable_created(&self, class: ClassId, _interface: &GUID, _vtable: usize, slots: u32) {
+        record!(self, COM_CLASSIC_VTABLE_CREATED, CLASS: self.bare(Tag::CLASS, class.0), COUNT: slots);
+    }
+
+    fn com_classic_vtable_destroyed(&self, class: ClassId, _interface: &GUID, _vtable: usize) {
+        record!(self, COM_CLASSIC_VTABLE_DESTROYED, CLASS: self.bare(Tag::CLASS, class.0));
+    }
+
+    fn get_assembly_references(&self, assembly_path: &str) {
+        record!(self, GET_ASSEMBLY_REFERENCES, NAME: bounded(assembly_path));
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        record!(
+            self,
+            EVENT_PIPE_EVENT_DELIVERED,
+            PROVIDER: self.bare(Tag::PROVIDER, event.provider.0),
+            BYTES: event.data.len(),
+        );
     }
 
     fn event_pipe_provider_created(&self, provider: EventPipeProviderId) {

@@ -10,14 +10,13 @@ mod callbacks;
 mod objects;
 mod options;
 
-use std::sync::Arc;
-
-use clr_profiler::{Callbacks, Events as Mask, FunctionId, HResult};
+use clr_profiler::{Events as Mask, FunctionId, HResult};
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use crate::instrument::{Context, Instrument};
+use crate::instrument::{Beginning, Instrument};
+use crate::services::context::Context;
 use crate::services::dictionary::Dictionary;
 use crate::services::event_log::EventLog;
 use crate::services::helper::Task;
@@ -36,26 +35,6 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Makes the instrument.
-    ///
-    /// # Errors
-    /// In words, when its file can't be had.
-    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
-        let log = EventLog::create(context, instrument::EVENTS, options.max_bytes)?;
-        for remark in options.remarks() {
-            context.writer.note(monotonic_ns(), remark);
-        }
-        let needs_count = options.has(clrscope_recording::events::Group::Objects);
-        Ok(Self {
-            writer: context.writer,
-            log,
-            names: Dictionary::new(&context.info, &context.functions, log),
-            options: options.clone(),
-            kinds: options.kinds(),
-            live: needs_count.then(ClassCounts::new),
-        })
-    }
-
     fn wants(&self, kind: Kind) -> bool {
         self.kinds[usize::from(kind.0)]
     }
@@ -80,22 +59,40 @@ fn outcome(status: &clr_profiler::Result<()>) -> [(Tag, Value<'static>); 2] {
 }
 
 impl Instrument for Events {
+    type Options = Options;
+
+    fn start(options: &Options, context: &Context) -> Result<Self, String> {
+        let log = EventLog::create(context, instrument::EVENTS, options.max_bytes)?;
+        for remark in options.remarks() {
+            context.writer.note(monotonic_ns(), remark);
+        }
+        let needs_count = options.has(clrscope_recording::events::Group::Objects);
+        Ok(Self {
+            writer: context.writer,
+            log,
+            names: Dictionary::new(&context.info, &context.functions, log),
+            options: options.clone(),
+            kinds: options.kinds(),
+            live: needs_count.then(ClassCounts::new),
+        })
+    }
+
     fn events(&self) -> Mask {
         self.options.mask()
     }
 
-    fn begins(&self) {
-        if self.wants(Kind::INITIALIZE) {
-            self.write(Kind::INITIALIZE, &[]);
+    fn begins(&self, beginning: Beginning) {
+        let kind = match beginning {
+            Beginning::Launch => Kind::INITIALIZE,
+            Beginning::Attach => Kind::INITIALIZE_FOR_ATTACH,
+        };
+        if self.wants(kind) {
+            self.write(kind, &[]);
         }
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![self.log.task()]
-    }
-
-    fn callbacks(self: Arc<Self>) -> Option<Arc<dyn Callbacks>> {
-        Some(self)
     }
 
     fn detach_in_child(&self) {

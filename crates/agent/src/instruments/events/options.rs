@@ -25,9 +25,8 @@ pub(crate) struct Options {
     pub(crate) max_bytes: u64,
 }
 
-impl Options {
-    /// Understands the options.
-    pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
+impl crate::instrument::Options for Options {
+    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
         let mut options = Self { groups: Vec::new(), allocations: false, max_bytes: 1 << 30 };
         for (key, value) in &request.options {
             match (key.as_str(), value.as_deref()) {
@@ -53,7 +52,9 @@ impl Options {
         }
         Ok(options)
     }
+}
 
+impl Options {
     fn add(&mut self, name: &str) -> Result<(), String> {
         if name == "all" {
             self.groups.extend(Group::ALL.map(|(_, group)| group));
@@ -144,6 +145,7 @@ impl fmt::Display for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::Options as _;
 
     fn parse(text: &str) -> Result<Options, String> {
         Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))

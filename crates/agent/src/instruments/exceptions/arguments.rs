@@ -31,6 +31,8 @@ struct Calls {
     bytes: FixedVec<u8>,
     /// Calls until the next sample.
     until_sample: u64,
+    /// How often everything had been forgotten when this thread looked last.
+    forgotten: u64,
 }
 
 thread_local! {
@@ -46,9 +48,17 @@ pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
 
+/// How often everything was forgotten: threads forget what they kept before the last time.
+static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
+pub(super) fn forget_all() {
+    FORGOTTEN.fetch_add(1, Ordering::AcqRel);
+}
+
 /// What `act` finds in the calls of this thread. `None` without any, and at the very end of a thread.
 fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
-    let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(act);
+    let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(|calls| act(calls.up_to_date()));
     CALLS.try_with(act).ok().flatten()
 }
 
@@ -90,7 +100,7 @@ pub(super) fn of_frame<R>(function: u32, frame_pointer: usize, take: impl FnOnce
 impl Calls {
     fn new() -> Option<Self> {
         let (calls, bytes) = (FixedVec::new(MOST_CALLS)?, FixedVec::zeros(MOST_KEPT)?);
-        Some(Self { calls, bytes, until_sample: SAMPLED })
+        Some(Self { calls, bytes, until_sample: SAMPLED, forgotten: FORGOTTEN.load(Ordering::Acquire) })
     }
 
     fn push(&mut self, function: u32, sp: usize, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
@@ -102,6 +112,16 @@ impl Calls {
         let Some(room) = self.bytes.get_mut(start..start + MOST_BYTES) else { return false };
         let end = start + write(room).min(MOST_BYTES);
         self.calls.push(Call { sp, function, end })
+    }
+
+    /// Without what was kept before everything was forgotten.
+    fn up_to_date(&mut self) -> &mut Self {
+        let forgotten = FORGOTTEN.load(Ordering::Acquire);
+        if self.forgotten != forgotten {
+            self.forgotten = forgotten;
+            while self.calls.pop().is_some() {}
+        }
+        self
     }
 
     fn is_sampled(&mut self) -> bool {

@@ -4,18 +4,14 @@
 
 use std::arch::global_asm;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::arguments;
 use crate::boundary::guard;
-use crate::hooks::EntryPoints;
+use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
 use crate::services::values::entered::Entered;
 use crate::services::values::plans::{plan_of, sample};
-
-/// Whether `calls` runs too.
-static WITH_CALLS: AtomicBool = AtomicBool::new(false);
 
 global_asm!(
     ".text",
@@ -48,9 +44,14 @@ unsafe extern "C" {
     fn clrscope_tailcall_kept();
 }
 
-/// The entry points. `with_calls`: they keep the calling-context tree too.
-pub(crate) fn entry_points(with_calls: bool) -> EntryPoints {
-    WITH_CALLS.store(with_calls, Ordering::Release);
+/// Hooks that keep arguments, alone and together with the tree: they always go out of line, where both is done.
+pub(super) const SETS: &[HookSet] = &[
+    HookSet { does: HookParts::ARGUMENTS, entry_points },
+    HookSet { does: HookParts::ARGUMENTS.and(HookParts::TREE_SAMPLED), entry_points },
+    HookSet { does: HookParts::ARGUMENTS.and(HookParts::TREE_TSC), entry_points },
+];
+
+fn entry_points() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_kept as *const c_void,
         leave: clrscope_leave_kept as *const c_void,
@@ -59,9 +60,8 @@ pub(crate) fn entry_points(with_calls: bool) -> EntryPoints {
 }
 
 extern "C" fn enter(function: u32, sp: usize, registers: *const Entered) {
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::enter(function, sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::enter(function, sp);
     guard(|| {
         let Some(plan) = plan_of(function) else { return };
         // SAFETY: the stub's own stack: the registers of the function that was just entered.
@@ -72,15 +72,13 @@ extern "C" fn enter(function: u32, sp: usize, registers: *const Entered) {
 }
 
 extern "C" fn leave(sp: usize) {
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::leave(sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::leave(sp);
     guard(|| arguments::drop_below(sp + 1));
 }
 
 extern "C" fn tailcall(sp: usize) {
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::tailcall(sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::tailcall(sp);
     guard(|| arguments::drop_below(sp + 1));
 }

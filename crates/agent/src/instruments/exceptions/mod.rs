@@ -23,10 +23,11 @@ use clr_profiler::{
 use clrscope_recording::events::{Kind, ShortFields, Tag, Thing};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{Keep, ProcessWriter, monotonic_ns};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use crate::hooks::HookNeed;
-use crate::instrument::{Context, Instrument};
+use crate::hooks::{HookParts, HookSet};
+use crate::instrument::Instrument;
+use crate::services::context::Context;
 use crate::services::dictionary::{Ask, Dictionary};
 use crate::services::event_log::EventLog;
 use crate::services::functions::Functions;
@@ -43,8 +44,6 @@ pub(crate) use options::Options;
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
 
-/// Address space for the dictionary of types: a mapping can't grow.
-const TYPES_BYTES: u64 = 256 << 20;
 /// From so many calls on, a second or more, it is told whose arguments are kept.
 const COSTLY_CALLS: u64 = 20_000_000;
 
@@ -59,37 +58,14 @@ pub(crate) struct Exceptions {
     stacks: CallStacks,
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
-    shares_hooks: AtomicBool,
+    /// Other instruments have hooks, too.
+    shares_hooks: bool,
     told_no_stack: AtomicBool,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
 }
 
 impl Exceptions {
-    /// Makes the instrument.
-    ///
-    /// # Errors
-    /// In words, when its file can't be had.
-    pub(crate) fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
-        let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
-        let recorded = context.stacks.open(context.writer, &context.helper)?;
-        let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
-        let wanted = StackOptions { frames, walk, frame_pointers };
-        Ok(Self {
-            info: context.info.clone(),
-            writer: context.writer,
-            functions: Arc::clone(&context.functions),
-            log,
-            names: Dictionary::new(&context.info, &context.functions, log),
-            reader: ExceptionReader::new(),
-            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
-            types: if options.arguments { Some(types(context)?) } else { None },
-            shares_hooks: AtomicBool::new(false),
-            told_no_stack: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
-        })
-    }
-
     fn write(&self, kind: Kind) {
         self.log.write_short(kind, ShortFields::NONE);
     }
@@ -176,37 +152,45 @@ impl Exceptions {
     }
 }
 
-/// The dictionary of types; it has the place of that of `flow`, which never runs beside it.
-fn types(context: &Context) -> std::result::Result<&'static Types, String> {
-    let store = context
-        .writer
-        .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
-        .map_err(|error| format!("no memory for types: {error}"))?;
-    // Numbers in registers are values like all others here: nothing is stored at once.
-    Ok(Types::publish(&context.info, store, context.redact.clone(), false))
-}
-
 impl Instrument for Exceptions {
-    fn hooks(&self) -> Option<HookNeed> {
-        self.types.map(|_| HookNeed::Arguments)
+    type Options = Options;
+
+    fn hook_sets() -> &'static [HookSet] {
+        hooks::SETS
     }
 
-    fn shares_hooks(&self) {
-        self.shares_hooks.store(true, Ordering::Relaxed);
+    fn hook_parts(options: &Options) -> HookParts {
+        if options.arguments { HookParts::ARGUMENTS } else { HookParts::NONE }
+    }
+
+    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+        let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
+        let recorded = context.stacks.open(context.writer, &context.helper)?;
+        let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);
+        let wanted = StackOptions { frames, walk, frame_pointers };
+        Ok(Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            functions: Arc::clone(&context.functions),
+            log,
+            names: Dictionary::new(&context.info, &context.functions, log),
+            reader: ExceptionReader::new(),
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
+            types: if options.arguments { Some(context.types(false)?) } else { None },
+            shares_hooks: context.hooks != Self::hook_parts(options),
+            told_no_stack: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
+        })
     }
 
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         let Some(types) = self.types else { return client };
         if !self.is_accessor(function) {
             plans::prepare(types, self.functions.names(), function, index);
-        } else if !self.shares_hooks.load(Ordering::Relaxed) {
+        } else if !self.shares_hooks {
             return 0;
         }
         client
-    }
-
-    fn types(&self) -> Option<&'static Types> {
-        self.types
     }
 
     fn events(&self) -> Events {
@@ -228,9 +212,6 @@ impl Instrument for Exceptions {
     fn detach_in_child(&self) {
         self.log.detach_in_child();
         self.stacks.detach_in_child();
-        if let Some(types) = self.types {
-            types.store().segment().detach_in_child();
-        }
     }
 }
 
@@ -243,6 +224,10 @@ impl Task for CountDropped {
         if dropped > 0 {
             self.0.state().lose(LossReason::EventDropped, dropped, now_ns);
         }
+    }
+
+    fn start_again(&mut self, _now_ns: u64) {
+        arguments::forget_all();
     }
 }
 

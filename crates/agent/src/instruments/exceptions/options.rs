@@ -28,9 +28,8 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// Understands the options.
-    pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
+impl crate::instrument::Options for Options {
+    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
         let mut options = Self::default();
         for (key, value) in &request.options {
             if key == "args" {
@@ -84,6 +83,7 @@ impl fmt::Display for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::Options as _;
 
     fn parse(text: &str) -> Result<Options, String> {
         Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))

@@ -63,18 +63,31 @@ impl Pending {
 }
 
 thread_local! {
-    /// The calls of a thread, once there is one.
-    static PENDING: RefCell<Option<FixedVec<Pending>>> = const { RefCell::new(None) };
+    /// The calls of a thread, once there is one, and how often everything had been forgotten when it looked last.
+    static PENDING: RefCell<Option<(FixedVec<Pending>, u32)>> = const { RefCell::new(None) };
+}
+
+/// How often everything was forgotten: threads forget what they kept before the last time.
+static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
+
+/// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
+pub(super) fn forget_all() {
+    FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
 /// What `act` finds in the calls of this thread. `None` without memory for them, and at the very end of a thread.
 fn with<R>(act: impl FnOnce(&mut FixedVec<Pending>) -> R) -> Option<R> {
-    let act = |calls: &RefCell<Option<FixedVec<Pending>>>| {
-        let mut calls = calls.try_borrow_mut().ok()?;
-        if calls.is_none() {
-            *calls = FixedVec::new(MOST_CALLS);
+    let act = |calls: &RefCell<Option<(FixedVec<Pending>, u32)>>| {
+        let now = FORGOTTEN.load(Ordering::Acquire);
+        let mut kept = calls.try_borrow_mut().ok()?;
+        if kept.is_none() {
+            *kept = FixedVec::new(MOST_CALLS).map(|calls| (calls, now));
         }
-        calls.as_mut().map(act)
+        let (calls, forgotten) = kept.as_mut()?;
+        if std::mem::replace(forgotten, now) != now {
+            while calls.pop().is_some() {}
+        }
+        Some(act(calls))
     };
     PENDING.try_with(act).ok().flatten()
 }

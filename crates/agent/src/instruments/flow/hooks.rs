@@ -11,7 +11,7 @@ use std::ffi::c_void;
 
 use clrscope_recording::layout::{chunk, flow, thread};
 
-use crate::hooks::EntryPoints;
+use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
 use crate::instruments::calls::hooks::{
     carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
@@ -407,8 +407,15 @@ unsafe extern "C" {
     fn clrscope_tailcall_flow_tsc();
 }
 
+/// Hooks that append events, alone and together with the tree.
+pub(super) const SETS: &[HookSet] = &[
+    HookSet { does: HookParts::EVENTS, entry_points: alone },
+    HookSet { does: HookParts::EVENTS.and(HookParts::TREE_SAMPLED), entry_points: sampled },
+    HookSet { does: HookParts::EVENTS.and(HookParts::TREE_TSC), entry_points: tsc },
+];
+
 /// Hooks that append events and nothing else.
-pub(crate) fn alone() -> EntryPoints {
+fn alone() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_flow as *const c_void,
         leave: clrscope_leave_flow as *const c_void,
@@ -417,7 +424,7 @@ pub(crate) fn alone() -> EntryPoints {
 }
 
 /// Hooks that append events and count.
-pub(crate) fn sampled() -> EntryPoints {
+fn sampled() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_flow_sampled as *const c_void,
         leave: clrscope_leave_flow_sampled as *const c_void,
@@ -426,7 +433,7 @@ pub(crate) fn sampled() -> EntryPoints {
 }
 
 /// Hooks that append events, count, and charge the time between two events.
-pub(crate) fn tsc() -> EntryPoints {
+fn tsc() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_flow_tsc as *const c_void,
         leave: clrscope_leave_flow_tsc as *const c_void,

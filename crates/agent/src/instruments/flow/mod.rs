@@ -20,12 +20,14 @@ pub(crate) mod values;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clr_profiler::{Events, FunctionId, ProfilerInfo};
+use clr_profiler::notice::{GcReason, Generations};
+use clr_profiler::{Callbacks, Events, FunctionId, Inlining, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument, thread};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
-use crate::hooks::{HookNeed, stopped_flag};
-use crate::instrument::{Context, Instrument};
+use crate::hooks::{HookParts, HookSet, stopped_flag};
+use crate::instrument::Instrument;
+use crate::services::context::Context;
 use crate::services::faults::{OddCallback, odd_callback};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
@@ -39,8 +41,6 @@ use ring::Ring;
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
-/// The same for the dictionary of types.
-const TYPES_BYTES: u64 = 256 << 20;
 /// From so many chunks of values on, two gigabytes and some seconds, it is told whose they are.
 const COSTLY_CHUNKS: u64 = (2 << 30) / ring::CHUNK as u64;
 
@@ -56,7 +56,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Makes the ring and everything the hooks need.
-    pub(crate) fn start(options: &Options, context: &Context) -> Result<Self, String> {
+    fn make(options: &Options, context: &Context) -> std::result::Result<Self, String> {
         let (limit, keep) = match options.kept {
             Kept::Last(bytes) => (Some(bytes), Keep::Last),
             Kept::All => (None, Keep::First),
@@ -74,10 +74,7 @@ impl Flow {
             taken => {
                 values::configure(taken == Args::Types);
                 entered::open_objects(options.depth);
-                let store = writer
-                    .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
-                    .map_err(|error| format!("no memory for types: {error}"))?;
-                Some(Types::publish(&context.info, store, context.redact.clone(), taken == Args::Values))
+                Some(context.types(taken == Args::Values)?)
             }
         };
         Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types })
@@ -97,15 +94,25 @@ impl Flow {
 }
 
 impl Instrument for Flow {
+    type Options = Options;
+
+    fn hook_sets() -> &'static [HookSet] {
+        hooks::SETS
+    }
+
+    fn hook_parts(_options: &Options) -> HookParts {
+        HookParts::EVENTS
+    }
+
+    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+        Self::make(options, context)
+    }
+
     fn events(&self) -> Events {
         match self.types {
             Some(_) => Events::EXCEPTIONS | Events::CLASS_LOADS | Events::JIT_COMPILATION | Events::BASIC_GC,
             None => Events::EXCEPTIONS,
         }
-    }
-
-    fn hooks(&self) -> Option<HookNeed> {
-        Some(HookNeed::Flow)
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
@@ -121,9 +128,6 @@ impl Instrument for Flow {
     fn detach_in_child(&self) {
         ring::withdraw();
         self.ring.store().segment().detach_in_child();
-        if let Some(types) = self.types {
-            types.store().segment().detach_in_child();
-        }
     }
 
     fn thread_begins(&self, record: ThreadRecord) -> bool {
@@ -141,45 +145,48 @@ impl Instrument for Flow {
         plan.map_or(client, |plan| client | values::client_bits(plan))
     }
 
-    fn types(&self) -> Option<&'static Types> {
-        self.types
-    }
-
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         let types = self.types.filter(|types| types.takes_values() && index <= flow::FUNCTION)?;
         types.is_completion(function).then_some(())?;
         let plan = plans::prepare_completion(types, function, index)?;
         Some(index as usize | values::client_bits(plan))
     }
+}
 
-    fn keeps_call(&self, caller: u32, callee: FunctionId) -> bool {
-        let is_async = || plans::plan_of(caller).is_some_and(|plan| plan.awaited.is_some());
-        self.types.is_some_and(|types| is_async() && types.is_completion(callee))
+impl Callbacks for Flow {
+    /// Calls that end an `async` method stay calls in its code, so that their hooks see them.
+    fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
+        let Some(types) = self.types else { return Inlining::Allow };
+        let is_async = || {
+            let plan = plans::plan_of(self.functions.get(caller).index);
+            plan.is_some_and(|plan| plan.awaited.is_some())
+        };
+        if is_async() && types.is_completion(callee) { Inlining::Forbid } else { Inlining::Allow }
     }
 
-    fn collection_started(&self) {
+    fn garbage_collection_started(&self, _generations: Generations<'_>, _reason: GcReason) {
         by_reference::collection_started();
     }
 
-    fn collection_finished(&self) {
+    fn garbage_collection_finished(&self) {
         by_reference::collection_finished();
     }
 
-    fn filter_enter(&self, _function: FunctionId) {
+    fn exception_search_filter_enter(&self, _function: FunctionId) {
         self.block(flow::FILTER_ENTER, OddCallback::Filter);
     }
 
-    fn filter_leave(&self) {
+    fn exception_search_filter_leave(&self) {
         if threads::active().is_some() {
             slow::append(flow::FILTER_LEAVE, 0);
         }
     }
 
-    fn unwind_finally_enter(&self, _function: FunctionId) {
+    fn exception_unwind_finally_enter(&self, _function: FunctionId) {
         self.block(flow::BLOCK, OddCallback::Finally);
     }
 
-    fn catcher_enter(&self, _function: FunctionId) {
+    fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
         self.block(flow::BLOCK, OddCallback::Catch);
     }
 }
@@ -216,6 +223,12 @@ impl Task for Keeper {
         }
         self.stop_rounds += 1;
         self.stop_rounds > 10
+    }
+
+    /// Threads take new chunks by themselves; what they kept of calls that have ended unseen must go.
+    fn start_again(&mut self, _now: u64) {
+        self.stop_rounds = 0;
+        by_reference::forget_all();
     }
 }
 

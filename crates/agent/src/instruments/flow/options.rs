@@ -43,9 +43,8 @@ const LEAST: u64 = 1 << 20;
 /// Objects are opened this deep at most: an event's values have two kilobytes.
 const DEEPEST: u32 = 5;
 
-impl Options {
-    /// Understands the options.
-    pub(crate) fn parse(request: &InstrumentRequest) -> Result<Self, String> {
+impl crate::instrument::Options for Options {
+    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
         let mut options = Self::default();
         let mut kept = None;
         let mut depth = None;
@@ -117,6 +116,7 @@ impl fmt::Display for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::Options as _;
 
     fn parse(text: &str) -> Result<Options, String> {
         Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))

@@ -35,8 +35,6 @@ pub(super) fn client_bits(plan: &Plan) -> usize {
 pub(super) const MOST: usize = 2048;
 
 static TYPES_ONLY: AtomicBool = AtomicBool::new(false);
-/// Whether `calls` runs too: its hooks are part of ours.
-static WITH_CALLS: AtomicBool = AtomicBool::new(false);
 
 /// Sets how values are taken. Called before any hook.
 pub(super) fn configure(types_only: bool) {
@@ -46,11 +44,6 @@ pub(super) fn configure(types_only: bool) {
 /// Whether no values are wanted.
 pub(super) fn types_only() -> bool {
     TYPES_ONLY.load(Ordering::Relaxed)
-}
-
-/// Says that `calls` runs too. Called before any hook.
-pub(crate) fn with_calls() {
-    WITH_CALLS.store(true, Ordering::Release);
 }
 
 /// The registers at leave, as the stub saves them.
@@ -71,9 +64,8 @@ pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered
             return;
         }
     }
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::enter(function, sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::enter(function, sp);
     // SAFETY: the stub's own stack.
     guard(|| entered(function, sp, unsafe { &*registers }));
 }
@@ -83,9 +75,8 @@ pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
     if is_silent(function) {
         return;
     }
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::leave(sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::leave(sp);
     // SAFETY: the stub's own stack.
     guard(|| left(function, sp, unsafe { &*registers }));
 }
@@ -94,9 +85,8 @@ pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Lef
     if is_silent(client & flow::FUNCTION) {
         return;
     }
-    if WITH_CALLS.load(Ordering::Relaxed) {
-        calls::slow::tailcall(sp);
-    }
+    // Does nothing where `calls` does not run.
+    calls::slow::tailcall(sp);
     guard(|| super::slow::append(flow::TAILCALL | client & flow::FUNCTION, sp));
 }
 

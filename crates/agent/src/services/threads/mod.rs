@@ -7,7 +7,6 @@ pub(crate) mod names;
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clr_profiler::OwnStack;
@@ -17,7 +16,6 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::boundary::guard;
 use crate::hooks;
-use crate::instrument::Instrument;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
@@ -30,21 +28,31 @@ static REGISTRY: Published<Registry> = Published::nothing();
 struct Registry {
     writer: &'static ProcessWriter,
     patience: Patience,
-    instruments: Vec<Arc<dyn Instrument>>,
+    followers: &'static dyn FollowThreads,
 }
 
-/// Arranges that threads are known to `instruments`. Called once, before any hook; whether that worked.
+/// Who prepares each thread's record, and hears of its end.
+pub(crate) trait FollowThreads: Send + Sync {
+    /// The calling thread is new: prepares its record. Runs in a hook, so it neither blocks nor waits;
+    /// false when there is no room, and then the thread is not recorded at all.
+    fn thread_begins(&self, record: ThreadRecord) -> bool;
+
+    /// The calling thread ends. Runs after its last hook, or between two.
+    fn thread_ends(&self, record: ThreadRecord);
+}
+
+/// Arranges that threads are known to `followers`. Called before any hook; whether that worked.
 pub(crate) fn prepare(
     writer: &'static ProcessWriter,
     helper: HelperHandle,
-    instruments: &[Arc<dyn Instrument>],
+    followers: &'static dyn FollowThreads,
 ) -> bool {
     let mut key = 0;
     // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
     let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
     if made {
         KEY.store(key, Ordering::Release);
-        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), instruments: instruments.to_vec() });
+        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), followers });
     }
     made
 }
@@ -98,13 +106,10 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
     record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
     record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
-    for (at, instrument) in registry.instruments.iter().enumerate() {
-        if !instrument.thread_begins(record) {
-            registry.instruments[..at].iter().for_each(|begun| begun.thread_ends(record));
-            // A record without an id was never used; whoever walks the table passes over it.
-            record.u32(thread::OS_ID).store(0, Ordering::Release);
-            return None;
-        }
+    if !registry.followers.thread_begins(record) {
+        // A record without an id was never used; whoever walks the table passes over it.
+        record.u32(thread::OS_ID).store(0, Ordering::Release);
+        return None;
     }
     hooks::set_current_record(record.address());
     // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
@@ -129,6 +134,6 @@ extern "C" fn thread_ended(record: *mut c_void) {
             record.u64(thread::CPU).store(cpu, Ordering::Relaxed);
         }
         record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
-        registry.instruments.iter().for_each(|instrument| instrument.thread_ends(record));
+        registry.followers.thread_ends(record);
     });
 }

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::ThreadId;
+use clr_profiler::{Callbacks, ProfilerInfo, ThreadId};
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::ThreadRole;
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
 use crate::services::helper::Task;
+use crate::services::threads;
 
 /// Between two questions to the system about one thread.
 const PAUSE_NS: u64 = 300_000_000;
@@ -21,33 +22,35 @@ const MOST_ASKED: u32 = 3;
 
 /// Names that the program gave.
 pub(crate) struct Names {
+    info: ProfilerInfo,
     writer: &'static ProcessWriter,
     given: Mutex<HashMap<ThreadId, String>>,
 }
 
 impl Names {
-    pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
-        Self { writer, given: Mutex::default() }
+    pub(crate) fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
+        Self { info: info.clone(), writer, given: Mutex::default() }
     }
 
     fn given(&self) -> MutexGuard<'_, HashMap<ThreadId, String>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl Callbacks for Names {
     /// A managed thread got a name, often before it has a thread of the system.
-    pub(crate) fn named(&self, thread: ThreadId, os_id: Option<u32>, name: &str) {
+    fn thread_name_changed(&self, thread: ThreadId, name: &str) {
+        let os_id = self.info.os_thread(thread).ok();
         self.given().insert(thread, name.to_owned());
         if let Some(record) = os_id.filter(|&id| id != 0).and_then(|id| self.writer.threads().find(id)) {
             self.writer.thread_name(record.serial(), name, None);
         }
     }
 
-    /// A managed thread got the thread of the system `os_id`; when that is the calling one, `here`
-    /// gives its record.
-    pub(crate) fn assigned(&self, thread: ThreadId, os_id: u32, here: impl FnOnce() -> Option<ThreadRecord>) {
+    fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
         // SAFETY: no arguments.
-        let is_here = unsafe { libc::gettid() } as u32 == os_id;
-        let record = if is_here { here() } else { self.writer.threads().find(os_id) };
+        let is_here = unsafe { libc::gettid() } as u32 == os_thread;
+        let record = if is_here { threads::current() } else { self.writer.threads().find(os_thread) };
         let name = self.given().get(&thread).cloned();
         if let (Some(record), Some(name)) = (record, name) {
             self.writer.thread_name(record.serial(), &name, None);
@@ -55,7 +58,7 @@ impl Names {
     }
 
     /// A managed thread is gone, and its id may be used again.
-    pub(crate) fn destroyed(&self, thread: ThreadId) {
+    fn thread_destroyed(&self, thread: ThreadId) {
         self.given().remove(&thread);
     }
 }

@@ -10,6 +10,7 @@
 //! | [`plan`] | where a function's arguments and result lie |
 //! | [`plans`] | the plan of each function |
 //! | [`costly`] | a word where all of it makes a program slow |
+//! | [`callbacks`] | what the types learn from the runtime |
 //! | [`entered`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //! | [`memory`] | what is known of memory before it is read |
@@ -20,6 +21,7 @@
 //! plans that are ready: they read memory of objects that are alive, within bounds; whatever else they read may not be
 //! there, and is copied by the system, which says so.
 
+mod callbacks;
 pub(crate) mod completion;
 pub(crate) mod costly;
 pub(crate) mod entered;

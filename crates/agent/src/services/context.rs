@@ -1,0 +1,66 @@
+//! What instruments and services find when they start.
+
+use std::sync::{Arc, OnceLock};
+
+use clr_profiler::ProfilerInfo;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::writer::{Keep, ProcessWriter};
+
+use super::functions::Functions;
+use super::helper::HelperHandle;
+use super::patterns::Redaction;
+use super::stacks::table::SharedStackTable;
+use super::values::types::Types;
+use crate::hooks::HookParts;
+
+/// Address space for the dictionary of types: a mapping can't grow.
+const TYPES_BYTES: u64 = 256 << 20;
+
+/// What an instrument finds when it starts.
+pub(crate) struct Context {
+    pub(crate) info: ProfilerInfo,
+    pub(crate) writer: &'static ProcessWriter,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) helper: HelperHandle,
+    pub(crate) interval_ns: u64,
+    /// Monotonic nanoseconds when the recording of the process began.
+    pub(crate) start_ns: u64,
+    /// Parameters and fields whose values are never to be read.
+    pub(crate) redact: Arc<Redaction>,
+    /// What the hooks of all instruments do together.
+    pub(crate) hooks: HookParts,
+    pub(crate) types: SharedTypes,
+    /// The stack table of the recording, for instruments that record stacks.
+    pub(crate) stacks: SharedStackTable,
+}
+
+/// The types of the program, once an instrument has asked for them.
+#[derive(Default)]
+pub(crate) struct SharedTypes(OnceLock<&'static Types>);
+
+impl SharedTypes {
+    /// The types, where an instrument asked for them.
+    pub(crate) fn in_use(&self) -> Option<&'static Types> {
+        self.0.get().copied()
+    }
+}
+
+impl Context {
+    /// The types of the program, for instruments that store values; one dictionary for all of them, made when the first asks.
+    /// `takes_values`: hooks store numbers that lie in registers at once.
+    ///
+    /// # Errors
+    /// In words, when the dictionary's file can't be had.
+    pub(crate) fn types(&self, takes_values: bool) -> Result<&'static Types, String> {
+        if let Some(types) = self.types.in_use() {
+            return Ok(types);
+        }
+        // The file has the name that the first instrument with values gave it, which recordings keep.
+        let store = self
+            .writer
+            .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
+            .map_err(|error| format!("no memory for types: {error}"))?;
+        let types = Types::publish(&self.info, store, self.redact.clone(), takes_values);
+        Ok(self.types.0.get_or_init(|| types))
+    }
+}

@@ -1,0 +1,99 @@
+//! The agent meets the framework's fake runtime: start-up, what is passed on, names, stop and start again.
+
+mod fan_out;
+mod functions;
+mod lifecycle;
+mod start;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::fake::{FakeRuntime, Running};
+use clr_profiler::{Error, Events, Profiler, ProfilerInfo, Result, Setup};
+use clrscope_recording::model::{Process, Recording};
+
+use crate::Agent;
+use crate::instrument::Beginning;
+use crate::services::threads;
+
+/// Agents share what hooks find without being told, so one runs at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The agent with a request of the test's, and with more events than it asks for.
+pub(super) struct Requested {
+    agent: Agent,
+    request: String,
+    more: Events,
+}
+
+clr_profiler::compose_callbacks! { Requested { agent } }
+
+impl Profiler for Requested {
+    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+        Ok(self.agent.start(info, &self.request, Beginning::Launch)?.with_events(self.more))
+    }
+
+    fn initialize_for_attach(&self, info: &ProfilerInfo, client_data: &[u8]) -> Result<Setup> {
+        self.agent.initialize_for_attach(info, client_data)
+    }
+
+    fn setup_refused(&self, error: &Error) {
+        self.agent.setup_refused(error);
+    }
+}
+
+/// A folder for a recording, for as long as no other agent runs.
+pub(super) struct Session {
+    folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Session {
+    pub(super) fn new() -> Self {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { folder: tempfile::tempdir().expect("a folder"), _alone: alone }
+    }
+
+    pub(super) fn out(&self) -> PathBuf {
+        self.folder.path().join("run.clrs.d")
+    }
+
+    /// The request with the place of the recording.
+    pub(super) fn request(&self, text: &str) -> String {
+        format!("{text};trust-writable;out={}", self.out().display())
+    }
+
+    pub(super) fn load(&self, runtime: FakeRuntime, request: &str, more: Events) -> Result<Running<Requested>> {
+        runtime.load(Requested { agent: Agent::default(), request: self.request(request), more })
+    }
+
+    pub(super) fn recording(&self) -> Recording {
+        clrscope_recording::open(&self.out()).expect("a recording")
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.recording().processes.swap_remove(0)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        threads::withdraw();
+    }
+}
+
+/// How often each function was called, in all trees of a process.
+pub(super) fn calls(process: &Process, name: &str) -> u64 {
+    let trees = process.threads.iter().map(|thread| thread.tree.load());
+    let of_tree = |tree: clrscope_recording::model::CallTree| {
+        let is_it = |node: &u32| process.functions[tree.functions()[*node as usize] as usize].name == name;
+        (1..tree.len() as u32).filter(is_it).map(|node| tree.calls(node)).sum::<u64>()
+    };
+    trees.map(of_tree).sum()
+}
+
+impl Requested {
+    pub(super) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+}

@@ -1,0 +1,66 @@
+//! Start-up: what is refused and in which words, what is recorded of a start, and attach.
+
+use clr_profiler::fake::{Event::*, FakeRuntime, on};
+use clr_profiler::{Events, HResult};
+use clrscope_recording::events::{Kind, Records};
+
+use super::{Requested, Session};
+use crate::{Agent, instruments};
+
+fn refusal(request: &str) -> String {
+    let session = Session::new();
+    let error = session.load(FakeRuntime::new(), request, Events::NONE).err().expect("is refused");
+    assert_eq!(error.hresult(), HResult::CANCEL_ACTIVATION);
+    let recording = session.recording();
+    recording.processes.iter().find_map(|process| process.refusal().map(str::to_owned)).unwrap_or_default()
+}
+
+#[test]
+fn an_unknown_instrument_is_refused_with_the_names_of_all() {
+    let why = refusal("colour");
+    assert!(why.contains("there is no instrument 'colour'; known: calls, flow, events, exceptions"), "{why}");
+    for name in instruments::NAMES {
+        assert!(why.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn options_that_are_not_understood_and_conflicts_are_refused() {
+    assert!(refusal("calls:speed=9").contains("calls has no option 'speed'"));
+    assert!(refusal("flow;exceptions:args;include=*").contains("flow"));
+}
+
+#[test]
+fn a_program_that_was_not_asked_for_leaves_no_trace() {
+    let session = Session::new();
+    assert!(session.load(FakeRuntime::new(), "calls;only=SomebodyElse", Events::NONE).is_err());
+    assert!(!session.out().exists());
+}
+
+#[test]
+fn an_attached_agent_records_and_says_that_it_was_attached() {
+    let session = Session::new();
+    let request = session.request("events:runtime,threads");
+    let agent = Requested { agent: Agent::default(), request: String::new(), more: Events::NONE };
+    let runtime = FakeRuntime::new();
+    let thread = runtime.thread(1);
+    let mut program = runtime.attach(agent, request.as_bytes()).expect("is attached");
+    program.play(&[on(1, ProfilerAttachComplete()), on(1, ThreadCreated(thread)), on(0, Shutdown())]);
+    let process = session.process();
+    let records: Vec<_> =
+        process.events.iter().flat_map(|arena| &arena.chunks).flat_map(|chunk| Records::new(&chunk.bytes)).collect();
+    let kinds: Vec<Kind> = records.iter().map(|record| record.kind).filter(|kind| kind.name().is_some()).collect();
+    let expected = [Kind::INITIALIZE_FOR_ATTACH, Kind::PROFILER_ATTACH_COMPLETE, Kind::THREAD_CREATED, Kind::SHUTDOWN];
+    assert!(expected.iter().all(|kind| kinds.contains(kind)) && kinds.len() == expected.len(), "{kinds:?}");
+}
+
+#[test]
+fn an_attached_agent_is_refused_hooks_in_a_sentence() {
+    let session = Session::new();
+    let agent = Requested { agent: Agent::default(), request: String::new(), more: Events::NONE };
+    let refused = FakeRuntime::new().attach(agent, session.request("calls").as_bytes()).err().expect("is refused");
+    assert_eq!(refused.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
+    let remarks = session.process().remarks;
+    let said = |remark: &clrscope_recording::model::Remark| remark.text.contains("the runtime refused the setup");
+    assert!(remarks.iter().any(|remark| said(remark) && remark.text.contains("ENTER_LEAVE")), "{remarks:?}");
+}
