@@ -10,10 +10,8 @@
 //!
 //! [`HelperHandle`]: crate::services::helper::HelperHandle
 
-use std::fmt::Display;
-
 use clr_profiler::{Callbacks, Events, FunctionId};
-use clrscope_contract::request::InstrumentRequest;
+use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{HookParts, HookSet};
@@ -30,13 +28,13 @@ pub(crate) enum Beginning {
     Attach,
 }
 
-/// What was asked of an instrument, with every default filled in; displayed in the grammar that it is parsed from.
-pub(crate) trait Options: Display + Sized {
-    /// Understands the options of a request.
-    ///
-    /// # Errors
-    /// In words, when an option is not known or its value not understood.
-    fn parse(request: &InstrumentRequest) -> Result<Self, String>;
+/// What was asked of an instrument, with every default filled in.
+pub(crate) trait Options: Sized {
+    /// The specification of the instrument that these are the options of.
+    const SPEC: &'static Spec;
+
+    /// Reads the options of a request that was checked against the specification.
+    fn of(request: &Checked) -> Self;
 }
 
 /// One instrument.
@@ -112,5 +110,16 @@ pub(crate) trait Instrument: Callbacks {
     /// The answer must be the same each time.
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         None
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clrscope_contract::instruments::{Checked, check};
+    use clrscope_contract::request::InstrumentRequest;
+
+    /// A request as an instrument gets it.
+    pub(crate) fn checked(text: &str) -> Checked {
+        check(&InstrumentRequest::parse(text).expect("the grammar")).expect("a request")
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clr_profiler::{Callbacks, ProfilerInfo};
+use clrscope_contract::instruments::{DEFAULT, check_all};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, Request};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
@@ -83,7 +84,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String>
         Err(error) => return Err(refuse_malformed(given, error.0)),
     };
     if request.instruments.is_empty() {
-        request.instruments.push(InstrumentRequest { name: "calls".into(), options: Vec::new() });
+        request.instruments.push(InstrumentRequest::named(DEFAULT.name));
     }
     let folder = recording_folder(&request)?;
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
@@ -192,14 +193,10 @@ fn start_instruments(
     writer: &'static ProcessWriter,
     start_ns: u64,
 ) -> Result<Running, String> {
-    if let Some((why, _)) = request.conflict() {
-        return Err(why.to_owned());
-    }
+    let checked = check_all(request).map_err(|refusal| refusal.to_string())?;
     let mut requested = Requested::default();
-    let mut words = Vec::new();
-    for instrument in &request.instruments {
-        words.push(requested.add(instrument)?);
-    }
+    checked.iter().try_for_each(|instrument| requested.add(instrument))?;
+    let mut words: Vec<_> = checked.iter().map(ToString::to_string).collect();
     words.extend(Some(beside_instruments(request)).filter(|rest| !rest.is_empty()));
     let parts = requested.hook_parts();
     let hooks = instruments::hook_set(parts);

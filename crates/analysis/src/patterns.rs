@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clrscope_contract::request::{Glob, Request};
+use clrscope_contract::request::Glob;
 use clrscope_recording::model::Recording;
 
 /// A pattern that matched nothing in any process.
@@ -28,7 +28,7 @@ impl fmt::Display for UnmatchedPattern {
 #[must_use]
 pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let recorded: Vec<_> = recording.processes.iter().filter(|process| process.refusal().is_none()).collect();
-    let Ok(request) = Request::parse(&recording.run.instruments) else { return Vec::new() };
+    let request = recording.run.filled.request();
     if recorded.is_empty() {
         return Vec::new();
     }
@@ -52,12 +52,12 @@ mod tests {
 
     #[test]
     fn what_matched_in_no_process_is_named() {
-        let instruments = "calls;include=[A]*;include=[B]*;exclude=*::Skip;redact=pass*;rate=500".to_owned();
+        let filled = "calls;include=[A]*;include=[B]*;exclude=*::Skip;redact=pass*;rate=500".into();
         let matched = |words: &[&str]| Process {
             matched_patterns: words.iter().map(|word| (*word).to_owned()).collect(),
             ..Process::default()
         };
-        let run = Run { instruments, ..Run::default() };
+        let run = Run { filled, ..Run::default() };
         let processes = vec![matched(&["include=[A]*"]), matched(&["redact=pass*", "exclude=[B]*"])];
         let found = unmatched_patterns(&Recording { run: run.clone(), processes, ..Recording::default() });
         let texts: Vec<_> = found.iter().map(ToString::to_string).collect();

@@ -71,12 +71,13 @@ fn conditions_go_process_by_process() {
     let loss = |reason, count| Loss::new(reason, count, 0, 0);
     second.losses = vec![loss(LossReason::TreeFull, 4), loss(LossReason::AbruptEnd, 1), loss(LossReason::StackFull, 2)];
     r.processes.push(second);
-    r.run.instruments = "calls:clock=sampled".into();
+    r.run.filled = "calls:clock=sampled".into();
     let found = conditions(&r, &Query::default()).expect("conditions");
     let each: Vec<_> =
         found.processes.iter().map(|p| (p.process.pid, (p.share * 1000.0) as u32, p.lost, p.totals.jit_ns)).collect();
     assert_eq!(each, [(7, 250, 0, 0), (8, 750, 6, 20)]);
-    assert_eq!((found.instruments, found.totals.functions_ns, found.raw), ("calls:clock=sampled", 120, false));
+    assert_eq!((found.recorded, found.totals.functions_ns, found.raw), ("calls:clock=sampled", 120, false));
+    assert_eq!(found.instruments.iter().map(ToString::to_string).collect::<Vec<_>>(), ["calls:clock=sampled"]);
     assert_eq!(found.processes[0].calls.map(|c| c.interval_ns), Some(1_000_000));
     let one = conditions(&r, &Query { pid: Some(8), ..Query::default() }).expect("conditions");
     assert_eq!((one.processes.len(), one.totals.functions_ns), (1, 90));

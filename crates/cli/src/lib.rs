@@ -7,7 +7,6 @@ mod commands;
 mod doctor;
 mod embedded;
 mod errors;
-mod instruments;
 mod launch;
 mod output;
 mod pack;

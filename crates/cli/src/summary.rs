@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
+use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording, Remark, RemarkKind};
 
@@ -50,7 +51,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
         say(&format!("clrscope: these are of {}; tools of the SDK were recorded, too", quoted(&own)));
         next.push_str(&format!(" --process {}", shell_word(&own)));
     }
-    if let Some(view) = text::view_without_functions(&recording.run.instruments) {
+    if let Some(view) = first_view(recording.run.filled.instruments()) {
         next.push_str(&format!(" --view {view}"));
     }
     say(&format!("clrscope: recorded {}; next: clrscope report {next}", shown(path)));

@@ -1,11 +1,13 @@
 //! The contract between the launcher, the agent inside the profiled process and the readers of recordings.
 //!
 //! - [`developer_log`] is what the agent says to its developers, and where.
+//! - [`instruments`] declares every instrument with its options, once.
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 //! - [`trust`] says whether others could change a file that launcher and agent rely on.
 //! - [`command`] reads command lines as the `dotnet` host does.
 
 pub mod command;
 pub mod developer_log;
+pub mod instruments;
 pub mod request;
 pub mod trust;

@@ -1,7 +1,7 @@
 //! The instruments, one module each, and their one list: what is made of all of them follows from it.
 
 use clr_profiler::{Events, FunctionId};
-use clrscope_contract::request::InstrumentRequest;
+use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{HookParts, HookSet};
@@ -11,13 +11,13 @@ use crate::services::functions::Choice;
 use crate::services::helper::Task;
 use crate::services::threads::FollowThreads;
 
-/// Declares the instruments: `NAME: TYPE`, where the name is that of the module, too, and of the instrument in requests.
+/// Declares the instruments: `NAME: TYPE`, where the name is that of the module.
 macro_rules! instruments {
     ($($name:ident: $type:ident),* $(,)?) => {
         $(pub(crate) mod $name;)*
 
-        /// The names of all instruments, in the order in which they hear callbacks.
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+        /// The specifications of all instruments, in the order in which they hear callbacks.
+        pub(crate) const ALL: &[&Spec] = &[$(<<$name::$type as Instrument>::Options as Options>::SPEC),*];
 
         /// The options of the instruments that were asked for.
         #[derive(Default)]
@@ -26,20 +26,16 @@ macro_rules! instruments {
         }
 
         impl Requested {
-            /// Understands a request; gives back its options with every default filled in.
+            /// Takes the options of a request.
             ///
             /// # Errors
-            /// In words, when there is no instrument of that name, or an option is not understood.
-            pub(crate) fn add(&mut self, request: &InstrumentRequest) -> Result<String, String> {
-                match request.name.as_str() {
-                    $(stringify!($name) => {
-                        let options = <<$name::$type as Instrument>::Options as Options>::parse(request)?;
-                        let filled = options.to_string();
-                        self.$name = Some(options);
-                        Ok(filled)
-                    })*
-                    name => Err(format!("there is no instrument '{name}'; known: {}", NAMES.join(", "))),
-                }
+            /// In words, when there is no such instrument in this agent.
+            pub(crate) fn add(&mut self, request: &Checked) -> Result<(), String> {
+                $(if request.spec().name == <<$name::$type as Instrument>::Options as Options>::SPEC.name {
+                    self.$name = Some(Options::of(request));
+                    return Ok(());
+                })*
+                Err(format!("the instrument '{}' is not in this agent", request.spec().name))
             }
 
             /// What the hooks of all instruments do together.
@@ -81,7 +77,7 @@ macro_rules! instruments {
             }
 
             /// A place for each instrument, for what is the same for all.
-            fn places(&self) -> [Option<&dyn Instrument>; NAMES.len()] {
+            fn places(&self) -> [Option<&dyn Instrument>; ALL.len()] {
                 [$(self.$name.as_ref().map(|instrument| instrument as &dyn Instrument)),*]
             }
         }

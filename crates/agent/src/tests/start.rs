@@ -2,6 +2,7 @@
 
 use clr_profiler::fake::{Event::*, FakeRuntime, on};
 use clr_profiler::{Events, HResult};
+use clrscope_contract::instruments::Spec;
 use clrscope_recording::events::{Kind, Records};
 
 use super::{Requested, Session};
@@ -18,15 +19,24 @@ fn refusal(request: &str) -> String {
 #[test]
 fn an_unknown_instrument_is_refused_with_the_names_of_all() {
     let why = refusal("colour");
-    assert!(why.contains("there is no instrument 'colour'; known: calls, flow, events, exceptions"), "{why}");
-    for name in instruments::NAMES {
-        assert!(why.contains(name), "{name}");
+    assert!(
+        why.contains("there is no instrument 'colour'; known instruments: calls, flow, events, exceptions"),
+        "{why}"
+    );
+    for spec in instruments::ALL {
+        assert!(why.contains(spec.name), "{}", spec.name);
     }
 }
 
 #[test]
+fn every_instrument_of_the_contract_is_in_the_agent() {
+    let names = |all: &[&Spec]| all.iter().map(|spec| spec.name).collect::<Vec<_>>();
+    assert_eq!(names(instruments::ALL), names(clrscope_contract::instruments::ALL));
+}
+
+#[test]
 fn options_that_are_not_understood_and_conflicts_are_refused() {
-    assert!(refusal("calls:speed=9").contains("calls has no option 'speed'"));
+    assert!(refusal("calls:speed=9").contains("instrument 'calls' has no option 'speed'"));
     assert!(refusal("flow;exceptions:args;include=*").contains("flow"));
 }
 

@@ -1,5 +1,6 @@
 //! The conditions of a recording: what a reader must know before believing its numbers.
 
+use clrscope_contract::request::InstrumentRequest;
 use clrscope_recording::model::{CallsInfo, Process, Recording, Remark};
 
 use super::process::ProcessSums;
@@ -11,8 +12,10 @@ use crate::times::{Times, Totals};
 /// How the selected part of a recording came about.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
-    /// Instruments with every option filled in, filters included, as the agent understood them.
-    pub instruments: &'a str,
+    /// What was asked for with every option filled in, filters included, as the agent understood it.
+    pub recorded: &'a str,
+    /// The instruments of that.
+    pub instruments: &'a [InstrumentRequest],
     /// Process by process.
     pub processes: Vec<ProcessConditions<'a>>,
     /// Sums over all of them; nothing where the metric is not one of `calls`.
@@ -98,7 +101,8 @@ pub(crate) fn conditions_of<'a>(
         remarks: &process.remarks,
     };
     Conditions {
-        instruments: &recording.run.instruments,
+        recorded: recording.run.filled.text(),
+        instruments: recording.run.filled.instruments(),
         processes: sums.iter().map(of_process).collect(),
         totals: of_calls(all),
         raw: query.raw,

@@ -103,10 +103,44 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use clrscope_contract::instruments::{ALL, DEFAULT};
+
     use super::*;
+
+    fn argument(command: &str, name: &str) -> clap::Arg {
+        let description = description();
+        let command = description.find_subcommand(command).expect("a command");
+        command.get_arguments().find(|argument| argument.get_id() == name).expect("an argument").clone()
+    }
+
+    fn values(argument: &clap::Arg) -> Vec<String> {
+        argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+    }
 
     #[test]
     fn clap_finds_no_fault_with_the_description() {
         description().debug_assert();
+    }
+
+    #[test]
+    fn instruments_are_completed_and_their_default_is_told() {
+        for command in ["run", "env"] {
+            let instruments = argument(command, "instruments");
+            assert_eq!(
+                values(&instruments),
+                ALL.iter().map(|spec| spec.name).collect::<Vec<_>>(),
+                "completions take them from here"
+            );
+            let told = instruments.get_help().expect("help").to_string();
+            assert!(told.ends_with(&format!("[default: {}]", DEFAULT.name)), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_views_of_instruments_are_views_of_reports() {
+        let views = values(&argument("report", "view"));
+        for spec in ALL {
+            assert!(spec.views.iter().all(|view| views.iter().any(|known| known == view)), "{}", spec.name);
+        }
     }
 }

@@ -1,19 +1,21 @@
 //! What to record: the same for every command that makes a recording or prepares one.
 
+use std::ffi::OsStr;
 use std::path::{self, Path, PathBuf};
 
-use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all};
 use clrscope_contract::request::{Filter, Glob, InstrumentRequest, Programs, Request, RequestError, parse_duration};
 
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
-use crate::instruments;
 
 /// What to record.
 #[derive(Debug, Args)]
 pub(super) struct RecordingArgs {
     /// What to record; can be repeated [default: calls]
-    #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]")]
+    #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]", value_parser = InstrumentText, hide_possible_values = true)]
     instruments: Vec<String>,
 
     /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; can be repeated
@@ -61,7 +63,7 @@ impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {
         match self.instruments.is_empty() {
-            true => instruments::DEFAULT.to_owned(),
+            true => DEFAULT.name.to_owned(),
             false => self.instruments.join(";"),
         }
     }
@@ -87,25 +89,44 @@ impl RecordingArgs {
             join: false,
             trust_writable: self.trust_writable,
         };
-        match request.conflict() {
-            None => Ok(request),
-            Some((why, hint)) => Err(Failure::usage(format!("cannot record {}", quoted(&given)), why, hint)),
+        match check_all(&request) {
+            Ok(_) => Ok(request),
+            Err(refusal) => Err(refused(&given, refusal)),
         }
     }
 }
 
+/// Any text, with the names of the instruments for completions.
+#[derive(Debug, Clone)]
+struct InstrumentText;
+
+impl TypedValueParser for InstrumentText {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ALL.iter().map(|spec| PossibleValue::new(spec.name).help(spec.about))))
+    }
+}
+
 fn instrument(text: &str) -> Result<InstrumentRequest, Failure> {
-    let refuse = |why: String, hint: String| Failure::usage(format!("cannot record {}", quoted(text)), why, hint);
     let request = InstrumentRequest::parse(text).map_err(|RequestError(why)| {
         let several = text.split(':').next().is_some_and(|name| name.contains(','));
         let hint = match several {
             true => "give -i once for each instrument",
             false => "write NAME[:OPTION[=VALUE],...], such as calls:clock=tsc",
         };
-        refuse(why, hint.to_owned())
+        refused(text, Refusal { why, hint: hint.to_owned() })
     })?;
-    instruments::check(&request).map_err(|refusal| refuse(refusal.why, refusal.known))?;
+    check(&request).map_err(|refusal| refused(text, refusal))?;
     Ok(request)
+}
+
+fn refused(text: &str, refusal: Refusal) -> Failure {
+    Failure::usage(format!("cannot record {}", quoted(text)), refusal.why, refusal.hint)
 }
 
 /// Which programs: patterns as they are, files as absolute paths, since a program may start anywhere.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use clrscope_contract::developer_log;
+use clrscope_contract::instruments::ALL;
 
 use super::recording::RecordingArgs;
 use crate::commands::Task;
 use crate::commands::run::Options;
 use crate::commands::run_profiler;
 use crate::errors::{Failure, quoted};
-use crate::instruments;
 use crate::launch::{Debugger, parse_class_id};
 
 const EXAMPLES: &str = "\
@@ -153,7 +153,7 @@ fn environment() -> String {
 
 fn long_help() -> String {
     let mut text = String::from("Instruments (-i NAME[:OPTION[=VALUE],...]):\n");
-    for instrument in instruments::ALL {
+    for instrument in ALL {
         text.push_str(&format!("  {}: {}\n", instrument.name, instrument.about));
         for (option, about) in instrument.option_lines() {
             text.push_str(&format!("      {option:<18} {about}\n"));

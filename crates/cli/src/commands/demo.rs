@@ -4,13 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clrscope_analysis::Query;
+use clrscope_contract::instruments::DEFAULT;
 use clrscope_contract::request::{InstrumentRequest, Request};
 
 use super::report::{View, as_text};
 use crate::dotnet::{self, Install};
 use crate::embedded;
 use crate::errors::{Failure, reason};
-use crate::instruments;
 use crate::launch::{Program, Stdout};
 use crate::recording_file::{open, query_failure};
 use crate::session::{Plan, Recorded, record};
@@ -63,7 +63,7 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
 }
 
 fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Result<Recorded, Failure> {
-    let instrument = InstrumentRequest { name: instruments::DEFAULT.to_owned(), options: Vec::new() };
+    let instrument = InstrumentRequest::named(DEFAULT.name);
     record(Plan {
         program: &Program {
             executable: install.host().into_os_string(),
@@ -72,7 +72,7 @@ fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Resul
         },
         command: &["dotnet".into(), "Demo.dll".into()],
         request: Request { instruments: vec![instrument], ..Request::default() },
-        instruments_given: instruments::DEFAULT,
+        instruments_given: DEFAULT.name,
         output: Some(output),
         force,
         progress: messages_on_terminal(),

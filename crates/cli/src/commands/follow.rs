@@ -70,8 +70,8 @@ pub(crate) fn follow(
 
 /// Whether the recording is made without the instrument; not known before a process has begun.
 fn never_comes(recording: &Recording, instrument: &str) -> bool {
-    let mut all = recording.run.instruments.split(';').filter(|one| !one.is_empty()).peekable();
-    all.peek().is_some() && !all.any(|one| one.split(':').next() == Some(instrument))
+    let recorded = recording.run.filled.instruments();
+    !recorded.is_empty() && recorded.iter().all(|one| one.name != instrument)
 }
 
 /// Whether no process records any more.
@@ -159,7 +159,7 @@ mod tests {
 
     fn made_with(instruments: &str) -> Recording {
         let mut recording = Recording::default();
-        recording.run.instruments = instruments.to_owned();
+        recording.run.filled = instruments.into();
         recording
     }
 

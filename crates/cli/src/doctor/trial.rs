@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::{Query, conditions};
+use clrscope_contract::instruments::DEFAULT;
 use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::model::Process;
 use rustix::process::{Resource, getrlimit};
@@ -17,7 +18,6 @@ use super::machine::LITTLE_ADDRESS_SPACE;
 use crate::dotnet::{Install, Version};
 use crate::embedded::HELLO;
 use crate::errors::{one_line, reason};
-use crate::instruments;
 use crate::launch::{agent_variables, disabled_by, profiler_names};
 
 /// Hello world takes less than a second; a machine under load gets some more.
@@ -57,7 +57,7 @@ pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -
     };
     let request = Request {
         out: Some(folder.to_string_lossy().into_owned()),
-        instruments: vec![InstrumentRequest { name: instruments::DEFAULT.to_owned(), options: Vec::new() }],
+        instruments: vec![InstrumentRequest::named(DEFAULT.name)],
         ..Request::default()
     };
     let mut recorded = hello();

@@ -3,11 +3,11 @@
 use std::env;
 use std::path::Path;
 
+use clrscope_contract::instruments::check_all;
 use clrscope_contract::request::{AGENT_VARIABLE, Programs, Request};
 
 use super::{Check, Status};
 use crate::errors::one_line;
-use crate::instruments;
 use crate::programs;
 
 const NAME: &str = AGENT_VARIABLE;
@@ -19,8 +19,8 @@ pub(super) fn check() -> Option<Check> {
         Ok(request) => request,
         Err(error) => return Some(bad(&error.0, "set it to what 'clrscope env' prints".to_owned())),
     };
-    if let Some(refusal) = request.instruments.iter().find_map(|i| instruments::check(i).err()) {
-        return Some(bad(&refusal.why, refusal.known));
+    if let Err(refusal) = check_all(&request) {
+        return Some(bad(&refusal.why, refusal.hint));
     }
     Some(chosen(&request.programs, request.trust_writable))
 }

@@ -14,11 +14,13 @@
 
 mod pattern;
 mod programs;
+mod recorded;
 mod syntax;
 
 pub use pattern::{Filter, Glob, Pattern, PatternError};
 pub use programs::Programs;
-pub use syntax::{InstrumentRequest, LEAST_LIMIT, Request, RequestError, parse_duration, parse_limit, parse_size};
+pub use recorded::RecordedRequest;
+pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";

@@ -50,33 +50,6 @@ impl Default for Request {
     }
 }
 
-impl Request {
-    /// Why these instruments can't run like this, and what to do instead; `None` where they can.
-    #[must_use]
-    pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
-        let has = |name: &str| self.instruments.iter().any(|instrument| instrument.name == name);
-        let mut names = self.instruments.iter().map(|instrument| &instrument.name);
-        while let Some(name) = names.next() {
-            if names.clone().any(|other| other == name) {
-                return Some(("an instrument stands there twice", "name it once, with all its options"));
-            }
-        }
-        let keeps_arguments = self.instruments.iter().any(|instrument| {
-            instrument.name == "exceptions" && instrument.options.iter().any(|(key, _)| key == "args")
-        });
-        if keeps_arguments && self.filter.include.is_empty() {
-            return Some((
-                "exceptions:args keeps arguments of the methods that --include names, and there is none",
-                "name methods, for instance --include '[MyApp]*'",
-            ));
-        }
-        (keeps_arguments && has("flow")).then_some((
-            "exceptions:args and flow both want the hooks of a method",
-            "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",
-        ))
-    }
-}
-
 /// One instrument with its options, not yet understood by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstrumentRequest {
@@ -105,7 +78,13 @@ impl From<PatternError> for RequestError {
 }
 
 impl InstrumentRequest {
-    /// Reads `NAME[:OPTION[=VALUE],...]`.
+    /// The instrument of this name, without options.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), options: Vec::new() }
+    }
+
+    /// Reads `NAME[:OPTION[=VALUE],...]`. Blanks around options are passed over.
     ///
     /// # Errors
     /// When the name or an option is empty or has other characters than letters, digits, `-` and `_`.
@@ -118,7 +97,7 @@ impl InstrumentRequest {
             return Err(RequestError(format!("'{text}' does not start with the name of an instrument")));
         }
         let mut parsed = Self { name: name.to_owned(), options: Vec::new() };
-        for option in options.split(',').filter(|o| !o.is_empty()) {
+        for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             let (key, value) = match option.split_once('=') {
                 Some((key, value)) => (key, Some(decode(value)?)),
                 None => (option, None),
@@ -157,6 +136,17 @@ impl Request {
             request.take(part)?;
         }
         Ok(request)
+    }
+
+    /// What this version understands of a text, which a later one may have written: other parts are passed over.
+    #[must_use]
+    pub fn understood(text: &str) -> Self {
+        let mut request = Self::default();
+        for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            // Whatever is wrong with the part, it says nothing to us.
+            let _ = request.take(part);
+        }
+        request
     }
 
     /// The recording directory of a text that may be no request otherwise.
@@ -290,21 +280,6 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
-/// The least that can be set as a limit: what a store takes before anything is in it.
-pub const LEAST_LIMIT: u64 = 64 << 10;
-
-/// Reads a limit of memory: a [size](parse_size) of at least [`LEAST_LIMIT`].
-///
-/// # Errors
-/// In words, when it is not a size or less than that.
-pub fn parse_limit(value: &str) -> Result<u64, RequestError> {
-    let bytes = parse_size(value)?;
-    if bytes < LEAST_LIMIT {
-        return Err(RequestError(format!("max={value}: it takes at least {}KiB", LEAST_LIMIT >> 10)));
-    }
-    Ok(bytes)
-}
-
 fn encode(value: &str) -> String {
     // Whoever reads a part trims it.
     let inner = value.trim_start().len()..value.trim_end().len();
@@ -385,8 +360,6 @@ mod tests {
         assert_eq!(parse_size("1GiB"), Ok(1 << 30));
         assert_eq!(parse_size("64k"), Ok(64 << 10));
         assert!(parse_size("99999999999GiB").is_err());
-        assert_eq!(parse_limit("64KiB"), Ok(LEAST_LIMIT));
-        assert_eq!(parse_limit("1").map_err(|error| error.0), Err("max=1: it takes at least 64KiB".into()));
         assert_eq!(parse_duration("10"), Ok(10_000));
         assert_eq!(parse_duration("2m"), Ok(120_000));
         assert!(parse_duration("0s").is_err());

@@ -1,66 +1,6 @@
 //! Which events there are: the callbacks of the profiling interface by their place in its table, and our own.
 
-/// A group of events, switched on together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Group {
-    /// Start, attach and end of the runtime.
-    Runtime,
-    /// Application domains, assemblies, modules and classes.
-    Loads,
-    /// Compilation, inlining, searches for precompiled code.
-    Jit,
-    /// Managed threads.
-    Threads,
-    /// Calls between managed and native code.
-    Transitions,
-    /// Suspensions of the runtime and of each thread.
-    Suspend,
-    /// Begin and end of collections.
-    Gc,
-    /// Objects by class, and large ones when they are allocated.
-    Objects,
-    /// Roots, references, moved and surviving objects.
-    Heap,
-    /// GC handles.
-    Handles,
-    /// Exceptions.
-    Exceptions,
-    /// COM and remoting, which only Windows and the old framework have.
-    Com,
-    /// EventPipe providers.
-    Pipe,
-}
-
-impl Group {
-    /// Every group with its name.
-    pub const ALL: [(&'static str, Self); 13] = [
-        ("runtime", Self::Runtime),
-        ("loads", Self::Loads),
-        ("jit", Self::Jit),
-        ("threads", Self::Threads),
-        ("transitions", Self::Transitions),
-        ("suspend", Self::Suspend),
-        ("gc", Self::Gc),
-        ("objects", Self::Objects),
-        ("heap", Self::Heap),
-        ("handles", Self::Handles),
-        ("exceptions", Self::Exceptions),
-        ("com", Self::Com),
-        ("pipe", Self::Pipe),
-    ];
-
-    /// The group of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
-    }
-
-    /// Its name on the command line and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, group)| *group == self).map_or("", |(name, _)| name)
-    }
-}
+use clrscope_contract::instruments::events::Group;
 
 /// Whether an event begins something, ends it, or stands alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -26,8 +26,9 @@ mod kinds;
 mod record;
 mod short;
 
+pub use clrscope_contract::instruments::events::Group;
 pub use encode::Encoder;
 pub use field::{Field, Tag, Thing, Value};
-pub use kinds::{Group, Kind, Phase};
+pub use kinds::{Kind, Phase};
 pub use record::{Record, Records};
 pub use short::{ShortFields, ShortRecord};

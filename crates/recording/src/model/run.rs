@@ -1,5 +1,7 @@
 //! The run as the launcher saw it, and the recording as a whole.
 
+use clrscope_contract::request::RecordedRequest;
+
 use super::{Problem, Process};
 
 /// One recording: a run of a program and every .NET process it started.
@@ -37,10 +39,10 @@ pub struct Run {
     pub duration_ns: u64,
     /// How the root program ended; `None` while it runs or when nobody saw the end.
     pub exit: Option<Exit>,
-    /// Instruments and options as the user gave them, for instance `calls:clock=tsc`.
-    pub instruments_given: String,
-    /// The same with every default filled in, as the agent understood them.
-    pub instruments: String,
+    /// What was asked for, as the user gave it, for instance `calls:clock=tsc`.
+    pub given: RecordedRequest,
+    /// What was asked for, with every default filled in by the agent; empty where no process has begun.
+    pub filled: RecordedRequest,
     /// Version of clrscope that made the recording.
     pub clrscope_version: String,
 }

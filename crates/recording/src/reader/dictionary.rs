@@ -20,8 +20,8 @@ const EARLY_RECORDS: usize = 64;
 #[derive(Default)]
 pub(super) struct Dictionary {
     pub(super) process: Process,
-    pub(super) instruments_given: String,
-    pub(super) instruments: String,
+    pub(super) given: String,
+    pub(super) filled: String,
     /// What was said of threads, by serial number.
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// A word for each time that an edge's count passed 2^32.
@@ -61,8 +61,8 @@ impl Dictionary {
                 self.process.runtime = p.text();
             }
             record::INSTRUMENTS => {
-                self.instruments_given = p.text();
-                self.instruments = p.text();
+                self.given = p.text();
+                self.filled = p.text();
             }
             record::MODULE => self.take_module(p),
             record::FUNCTION => self.take_function(p),

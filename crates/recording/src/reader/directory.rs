@@ -63,7 +63,7 @@ fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
                 log.run.command = p.texts();
                 log.mono_start = Some(p.u64());
                 log.run.started_unix_ns = p.u64();
-                log.run.instruments_given = p.text();
+                log.run.given = p.text().into();
                 log.run.clrscope_version = p.text();
             }
             record::RUN_END => log.root_end = Some(take_end(p)),
@@ -86,9 +86,9 @@ fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>
         if log.mono_start.is_none() {
             run.started_unix_ns = first.unix_start;
             run.command.clone_from(&first.process.command);
-            run.instruments_given.clone_from(&first.instruments_given);
+            run.given = first.given.as_str().into();
         }
-        run.instruments.clone_from(&first.instruments);
+        run.filled = first.filled.as_str().into();
     }
     settle(&mut processes, log.root_end.as_ref(), now);
     run.exit = log.root_end.as_ref().map(|end| end.exit);

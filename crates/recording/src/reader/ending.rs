@@ -93,8 +93,8 @@ mod tests {
             mono_last: Some(160 * SECOND),
             unix_start: 5_000 * SECOND,
             stopped: false,
-            instruments_given: String::new(),
-            instruments: String::new(),
+            given: String::new(),
+            filled: String::new(),
         }
     }
 

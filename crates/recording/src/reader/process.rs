@@ -20,8 +20,9 @@ pub(super) struct ReadProcess {
     pub(super) unix_start: u64,
     /// The agent said that it no longer records.
     pub(super) stopped: bool,
-    pub(super) instruments_given: String,
-    pub(super) instruments: String,
+    /// What was asked for, as it was given and with every default filled in.
+    pub(super) given: String,
+    pub(super) filled: String,
 }
 
 /// Reads the folder; problems are appended to `problems`.
@@ -125,7 +126,7 @@ fn assemble(dictionary: Dictionary, clocks: &Clocks) -> ReadProcess {
         mono_last: (clocks.mono_start > 0).then_some(clocks.mono_last),
         unix_start: clocks.unix_start,
         stopped: clocks.stopped,
-        instruments_given: dictionary.instruments_given,
-        instruments: dictionary.instruments,
+        given: dictionary.given,
+        filled: dictionary.filled,
     }
 }

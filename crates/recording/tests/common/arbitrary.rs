@@ -33,9 +33,10 @@ fn exit() -> impl Strategy<Value = Option<Exit>> {
 prop_compose! {
     fn run()(
         command in vec(text(), 0..4), started_unix_ns: u64, duration_ns: u64, exit in exit(),
-        instruments_given in text(), instruments in text(), clrscope_version in text(),
+        given in text(), filled in text(), clrscope_version in text(),
     ) -> Run {
-        Run { command, started_unix_ns, duration_ns, exit, instruments_given, instruments, clrscope_version }
+        let (given, filled) = (given.into(), filled.into());
+        Run { command, started_unix_ns, duration_ns, exit, given, filled, clrscope_version }
     }
 }
 

@@ -15,7 +15,7 @@ pub fn recording(recording: &Recording) -> Object {
         ("command", json!(run.command)),
         ("started", json!(started(run.started_unix_ns))),
         ("duration_ns", json!(run.duration_ns)),
-        ("instruments", json!({ "given": run.instruments_given, "filled": run.instruments })),
+        ("instruments", json!({ "given": run.given.text(), "filled": run.filled.text() })),
         ("complete", json!(is_complete(recording))),
         ("processes", array(recording.processes.iter().map(process))),
         ("losses", array(all_losses(recording).into_iter())),

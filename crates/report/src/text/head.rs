@@ -24,9 +24,9 @@ pub fn head(recording: &Recording, conditions: &Conditions<'_>, width: usize) ->
     head.entry("ran", &ran(recording));
     head.processes(&conditions.processes);
     head.own_programs(recording, &conditions.processes);
-    if !conditions.instruments.is_empty() {
+    if !conditions.recorded.is_empty() {
         // With blanks it can be wrapped.
-        head.entry("recorded", &conditions.instruments.replace(',', ", ").replace(';', "; "));
+        head.entry("recorded", &conditions.recorded.replace(',', ", ").replace(';', "; "));
     }
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         head.entry("clock", &clock(calls));

@@ -4,6 +4,7 @@ use clrscope_analysis::{
     Conditions, EdgeRow, FunctionRow, Functions, Losses, Modules, Neighbours, NeighboursView, Sort, Summary, Threads,
     Times, Totals,
 };
+use clrscope_contract::instruments::first_view;
 use clrscope_recording::model::{LossReason, Thread};
 
 use super::names::{Names, shortened};
@@ -102,18 +103,9 @@ pub(super) fn nothing(what: &str, width: usize) -> String {
 
 /// Without functions, and where to look in a recording that has none.
 fn no_functions(conditions: &Conditions<'_>, width: usize) -> String {
-    let Some(view) = view_without_functions(conditions.instruments) else { return nothing("function", width) };
+    let Some(view) = first_view(conditions.instruments) else { return nothing("function", width) };
     let text = format!("This recording was made without 'calls': it has no functions; see --view {view}.");
     super::head::wrapped(&text, width).join("\n") + "\n"
-}
-
-/// The first view of a recording made by instruments that know of no functions' times.
-pub fn view_without_functions(instruments: &str) -> Option<&'static str> {
-    let mut names = instruments.split(';').map(|one| one.split(':').next().unwrap_or_default());
-    if names.clone().any(|name| matches!(name, "calls" | "flow")) {
-        return None;
-    }
-    names.find_map(|name| ["exceptions", "events"].into_iter().find(|view| *view == name))
 }
 
 fn function_table(rows: &[FunctionRow<'_>], conditions: &Conditions<'_>, width: usize) -> String {
@@ -356,18 +348,4 @@ pub fn losses(view: &Losses<'_>, width: usize) -> String {
         return "Nothing was lost.\n".to_owned();
     }
     table.render(width)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recordings_without_functions_are_shown_by_their_first_instrument() {
-        assert_eq!(view_without_functions("events:groups=gc,max=1;exceptions:stacks=on"), Some("events"));
-        assert_eq!(view_without_functions("exceptions:args"), Some("exceptions"));
-        for with_functions in ["", "calls:clock=tsc", "events:groups=all;flow:last=1"] {
-            assert_eq!(view_without_functions(with_functions), None, "{with_functions}");
-        }
-    }
 }

@@ -15,7 +15,7 @@ pub use events::{Threads, event_line, thread_heading, thread_title};
 pub use exceptions::{exception_groups, exception_stories};
 pub use flow::{flow_functions, flow_heading, flow_line};
 pub use head::head;
-pub use lists::{functions, losses, modules, neighbours, summary, threads, top, view_without_functions};
+pub use lists::{functions, losses, modules, neighbours, summary, threads, top};
 pub use tree::tree;
 
 use anstyle::{AnsiColor, Style};

@@ -1,21 +1,11 @@
 //! Options of `events`.
 
-use std::fmt;
-
 use clr_profiler::Events;
-use clrscope_contract::request::{InstrumentRequest, parse_limit};
+use clrscope_contract::instruments::events::{self, ALLOCATIONS, GROUPS, MAX};
+use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::events::{Group, Kind};
 
-/// Groups that cost little and change nothing about how the program runs.
-///
-/// The others are asked for by name: `transitions` throws precompiled code away and makes cheap calls of
-/// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections off
-/// and walk the whole heap at each one; `com` never comes outside Windows; `pipe` tells of providers that
-/// nobody asked about.
-const CHEAP: [Group; 7] =
-    [Group::Runtime, Group::Loads, Group::Jit, Group::Threads, Group::Suspend, Group::Gc, Group::Exceptions];
-
-/// `events:GROUP,...` or `events:groups=GROUP+GROUP,allocations=on|off,max=SIZE`
+/// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// In the order of [`Group::ALL`].
@@ -26,48 +16,18 @@ pub(crate) struct Options {
 }
 
 impl crate::instrument::Options for Options {
-    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
-        let mut options = Self { groups: Vec::new(), allocations: false, max_bytes: 1 << 30 };
-        for (key, value) in &request.options {
-            match (key.as_str(), value.as_deref()) {
-                ("groups", Some(names)) => names.split('+').try_for_each(|name| options.add(name))?,
-                ("max", value) => {
-                    options.max_bytes = parse_limit(value.unwrap_or_default()).map_err(|error| error.0)?;
-                }
-                ("allocations", Some("on")) => options.allocations = true,
-                ("allocations", Some("off")) => options.allocations = false,
-                (name, None) => options.add(name)?,
-                (key, Some(value)) => {
-                    return Err(format!("events has no option '{key}={value}'; known: groups, allocations, max"));
-                }
-            }
+    const SPEC: &Spec = events::SPEC;
+
+    fn of(request: &Checked) -> Self {
+        Self {
+            groups: request.members(GROUPS).iter().filter_map(|name| Group::parse(name)).collect(),
+            allocations: request.is_on(ALLOCATIONS),
+            max_bytes: request.number(MAX),
         }
-        if options.groups.is_empty() {
-            options.groups = CHEAP.to_vec();
-        }
-        options.groups.sort();
-        options.groups.dedup();
-        if options.allocations && !options.has(Group::Objects) {
-            return Err("events:allocations needs the group 'objects'".to_owned());
-        }
-        Ok(options)
     }
 }
 
 impl Options {
-    fn add(&mut self, name: &str) -> Result<(), String> {
-        if name == "all" {
-            self.groups.extend(Group::ALL.map(|(_, group)| group));
-            return Ok(());
-        }
-        let group = Group::parse(name).ok_or_else(|| {
-            let known: Vec<_> = Group::ALL.iter().map(|(name, _)| *name).collect();
-            format!("events has no group '{name}'; known: {}, all", known.join(", "))
-        })?;
-        self.groups.push(group);
-        Ok(())
-    }
-
     /// Whether the group was asked for.
     pub(crate) fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
@@ -130,59 +90,34 @@ fn mask_of(group: Group) -> Events {
     }
 }
 
-impl fmt::Display for Options {
-    /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut groups: Vec<_> = self.groups.iter().map(|group| group.name()).collect();
-        if groups.len() == Group::ALL.len() {
-            groups = vec!["all"];
-        }
-        let allocations = if self.allocations { "on" } else { "off" };
-        write!(f, "events:groups={},allocations={allocations},max={}", groups.join("+"), self.max_bytes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::instrument::tests::checked;
     use super::*;
     use crate::instrument::Options as _;
 
-    fn parse(text: &str) -> Result<Options, String> {
-        Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))
+    fn options(text: &str) -> Options {
+        Options::of(&checked(text))
     }
 
     #[test]
-    fn groups_are_given_one_by_one_or_together() {
-        assert_eq!(parse("events:jit,gc"), parse("events:groups=gc+jit"));
-        assert_eq!(parse("events").expect("options").groups, CHEAP);
-        assert_eq!(parse("events:all").expect("options").groups.len(), Group::ALL.len());
-    }
-
-    #[test]
-    fn what_is_printed_is_what_is_meant() {
-        for text in ["events", "events:all", "events:objects,allocations=on,max=64MiB", "events:groups=com+pipe"] {
-            let options = parse(text).expect("options");
-            assert_eq!(parse(&options.to_string()), Ok(options));
-        }
-    }
-
-    #[test]
-    fn unknown_groups_list_the_known_ones() {
-        let refused = parse("events:jitter").expect_err("unknown");
-        assert!(refused.contains("'jitter'") && refused.contains("suspend, gc, objects"), "{refused}");
-        assert!(parse("events:depth=3").expect_err("unknown").contains("known: groups"));
-        assert!(parse("events:jit,allocations=on").expect_err("senseless").contains("'objects'"));
+    fn every_option_arrives() {
+        assert_eq!(options("events:jit,gc"), options("events:groups=gc+jit"));
+        assert_eq!(options("events:jit,gc").groups, [Group::Jit, Group::Gc]);
+        assert_eq!(options("events:all").groups.len(), Group::ALL.len());
+        let all = options("events:objects,allocations=on,max=64MiB");
+        assert_eq!(all, Options { groups: vec![Group::Objects], allocations: true, max_bytes: 64 << 20 });
     }
 
     #[test]
     fn the_cheap_groups_change_nothing_about_collections_and_code() {
-        let mask = parse("events").expect("options").mask();
+        let mask = options("events").mask();
         assert!(!mask.intersects(Events::GC | Events::REFUSE_PRECOMPILED_CODE | Events::ENABLE_OBJECT_ALLOCATED));
     }
 
     #[test]
     fn only_kinds_of_the_groups_are_recorded() {
-        let kinds = parse("events:jit").expect("options").kinds();
+        let kinds = options("events:jit").kinds();
         let wanted = |kind: Kind| kinds[usize::from(kind.0)];
         assert!(wanted(Kind::JIT_INLINING) && wanted(Kind::REJIT_ERROR));
         assert!(!wanted(Kind::THREAD_CREATED) && !wanted(Kind::NAME));

@@ -1,8 +1,7 @@
 //! Options of `flow`.
 
-use std::fmt;
-
-use clrscope_contract::request::{InstrumentRequest, parse_size};
+use clrscope_contract::instruments::flow::{self, ALL, ARGS, DEPTH, LAST, VALUES};
+use clrscope_contract::instruments::{Checked, Spec};
 
 /// What is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub(crate) enum Args {
     Values,
 }
 
-/// `flow:last=SIZE` or `flow:all`, and `args[=types]`, `depth=N`
+/// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) kept: Kept,
@@ -32,121 +31,40 @@ pub(crate) struct Options {
     pub(crate) depth: u32,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { kept: Kept::Last(1 << 30), args: Args::Nothing, depth: 1 }
-    }
-}
-
-/// The smallest ring.
-const LEAST: u64 = 1 << 20;
-/// Objects are opened this deep at most: an event's values have two kilobytes.
-const DEEPEST: u32 = 5;
-
 impl crate::instrument::Options for Options {
-    fn parse(request: &InstrumentRequest) -> Result<Self, String> {
-        let mut options = Self::default();
-        let mut kept = None;
-        let mut depth = None;
-        for (key, value) in &request.options {
-            let found = match (key.as_str(), value.as_deref()) {
-                ("args", value) => {
-                    options.args = args(value)?;
-                    continue;
-                }
-                ("depth", value) => {
-                    depth = Some(object_depth(value)?);
-                    continue;
-                }
-                ("last", Some(size)) => Kept::Last(ring_size(size)?),
-                ("last", None) => return Err("flow:last takes a size, for instance last=64MiB".into()),
-                ("all", None) => Kept::All,
-                ("all", Some(value)) => return Err(format!("flow:all={value}: it takes no value")),
-                _ => return Err(format!("flow has no option '{key}'; known: last, all, args, depth")),
-            };
-            if kept.replace(found).is_some() {
-                return Err("flow keeps either the last events or all, and that is said once".into());
-            }
-        }
-        if depth.is_some() && options.args != Args::Values {
-            return Err("flow:depth is how deep objects are opened, and that needs flow:args".into());
-        }
-        options.depth = depth.unwrap_or(options.depth);
-        options.kept = kept.unwrap_or(options.kept);
-        Ok(options)
-    }
-}
+    const SPEC: &Spec = flow::SPEC;
 
-fn args(value: Option<&str>) -> Result<Args, String> {
-    match value {
-        None | Some("values") => Ok(Args::Values),
-        Some("types") => Ok(Args::Types),
-        Some(other) => Err(format!("flow:args={other}: it takes 'types' or 'values'")),
-    }
-}
-
-fn object_depth(value: Option<&str>) -> Result<u32, String> {
-    let depth = value.and_then(|value| value.parse().ok()).filter(|depth| *depth <= DEEPEST);
-    depth.ok_or_else(|| format!("flow:depth={}: it takes a number from 0 to {DEEPEST}", value.unwrap_or_default()))
-}
-
-fn ring_size(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text).map_err(|error| error.0)?;
-    if bytes < LEAST {
-        return Err(format!("flow:last={text}: a ring has at least 1MiB"));
-    }
-    Ok(bytes)
-}
-
-impl fmt::Display for Options {
-    /// The options with every default filled in, in the grammar that [`Options::parse`] reads.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kept {
-            Kept::Last(bytes) => write!(f, "flow:last={bytes}")?,
-            Kept::All => write!(f, "flow:all")?,
-        }
-        match self.args {
-            Args::Nothing => Ok(()),
-            Args::Types => write!(f, ",args=types"),
-            Args::Values => write!(f, ",args=values,depth={}", self.depth),
+    fn of(request: &Checked) -> Self {
+        Self {
+            kept: if request.is_on(ALL) { Kept::All } else { Kept::Last(request.number(LAST)) },
+            args: match request.word(ARGS) {
+                None => Args::Nothing,
+                Some(VALUES) => Args::Values,
+                Some(_) => Args::Types,
+            },
+            depth: request.number(DEPTH) as u32,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::instrument::tests::checked;
     use super::*;
     use crate::instrument::Options as _;
 
-    fn parse(text: &str) -> Result<Options, String> {
-        Options::parse(&InstrumentRequest::parse(text).expect("the grammar"))
-    }
-
     #[test]
-    fn what_is_printed_is_what_is_meant() {
-        for text in [
-            "flow",
-            "flow:all",
-            "flow:last=64MiB",
-            "flow:args",
-            "flow:all,args=types",
-            "flow:args,depth=3",
-            "flow:depth=0,args",
+    fn every_option_arrives() {
+        for (text, kept, args, depth) in [
+            ("flow", Kept::Last(1 << 30), Args::Nothing, 1),
+            ("flow:all", Kept::All, Args::Nothing, 1),
+            ("flow:last=64MiB", Kept::Last(64 << 20), Args::Nothing, 1),
+            ("flow:args", Kept::Last(1 << 30), Args::Values, 1),
+            ("flow:all,args=types", Kept::All, Args::Types, 1),
+            ("flow:depth=0,args", Kept::Last(1 << 30), Args::Values, 0),
+            ("flow:args=values,depth=5", Kept::Last(1 << 30), Args::Values, 5),
         ] {
-            let options = parse(text).expect("options");
-            assert_eq!(parse(&options.to_string()), Ok(options));
+            assert_eq!(Options::of(&checked(text)), Options { kept, args, depth }, "{text}");
         }
-    }
-
-    #[test]
-    fn bad_options_say_what_is_wrong() {
-        assert!(parse("flow:speed=9").expect_err("unknown").contains("known: last"));
-        assert!(parse("flow:last=1k").expect_err("small").contains("at least 1MiB"));
-        assert!(parse("flow:args=9").expect_err("unknown").contains("'types' or 'values'"));
-        assert!(parse("flow:args,depth=9").expect_err("deep").contains("from 0 to 5"));
-        assert!(parse("flow:args,depth=abc").expect_err("no number").contains("from 0 to 5"));
-        assert!(parse("flow:depth=2").expect_err("nothing to open").contains("needs flow:args"));
-        assert!(parse("flow:last").expect_err("no size").contains("takes a size"));
-        assert!(parse("flow:all,last=2MiB").expect_err("both").contains("either"));
     }
 }

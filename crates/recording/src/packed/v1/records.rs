@@ -76,7 +76,7 @@ pub(super) fn put_run(bytes: &mut Vec<u8>, run: &Run) {
     let mut p = PayloadWriter::default();
     p.texts(&run.command).u64(run.started_unix_ns).u64(run.duration_ns);
     put_exit(&mut p, run.exit);
-    p.text(&run.instruments_given).text(&run.instruments).text(&run.clrscope_version);
+    p.text(run.given.text()).text(run.filled.text()).text(&run.clrscope_version);
     put(bytes, record::RUN, &p);
 }
 
@@ -86,8 +86,8 @@ pub(super) fn take_run(mut p: PayloadReader<'_>) -> Run {
         started_unix_ns: p.u64(),
         duration_ns: p.u64(),
         exit: take_exit(&mut p),
-        instruments_given: p.text(),
-        instruments: p.text(),
+        given: p.text().into(),
+        filled: p.text().into(),
         clrscope_version: p.text(),
     }
 }

@@ -1,0 +1,58 @@
+//! The specification of `calls`.
+
+use super::spec::{OptionSpec, Spec, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// How time is measured: `sampled` or `tsc`.
+pub const CLOCK: &str = "clock";
+/// Inlining off.
+pub const NOINLINE: &str = "noinline";
+/// Calls to unmanaged code.
+pub const NATIVE: &str = "native";
+/// Managed helpers of the runtime.
+pub const HELPERS: &str = "helpers";
+/// Tiny methods that call nothing.
+pub const TRIVIAL: &str = "trivial";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "calls",
+    about: "the exact calling-context tree of each thread, with times",
+    options: &[
+        OptionSpec {
+            name: CLOCK,
+            value: Value::OneOf { words: &["sampled", "tsc"], default: "sampled" },
+            about: "how time is measured: by a helper thread, or at every call",
+        },
+        OptionSpec {
+            name: NOINLINE,
+            value: Value::Switch { default: false },
+            about: "switch inlining off, so that every call is seen",
+        },
+        OptionSpec {
+            name: NATIVE,
+            value: Value::Switch { default: false },
+            about: "calls to unmanaged code in the tree",
+        },
+        OptionSpec {
+            name: HELPERS,
+            value: Value::Switch { default: false },
+            about: "the runtime's managed helpers in the tree",
+        },
+        OptionSpec {
+            name: TRIVIAL,
+            value: Value::Switch { default: true },
+            about: "tiny methods that call nothing in the tree",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: Some(4 << 30), default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[],
+    conflicts: &[],
+    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
+};

@@ -1,0 +1,225 @@
+//! The check of what a user asks for, the same before a program starts and inside it.
+
+use std::fmt;
+
+use super::checked::{Checked, Setting};
+use super::nearest::nearest;
+use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value, With};
+use super::{ALL, find};
+use crate::request::{InstrumentRequest, Request, parse_size};
+
+/// Why what was asked for can't be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong, in one line.
+    pub why: String,
+    /// What could be written instead, in one line.
+    pub hint: String,
+}
+
+impl fmt::Display for Refusal {
+    /// Both on one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.why, self.hint)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Checks the instruments of a request one by one and together.
+///
+/// # Errors
+/// For the first thing that is wrong.
+pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
+    let checked: Vec<_> = request.instruments.iter().map(check).collect::<Result<_, _>>()?;
+    for (at, one) in checked.iter().enumerate() {
+        if checked[..at].iter().any(|other| other.spec().name == one.spec().name) {
+            return Err(Refusal {
+                why: "an instrument stands there twice".to_owned(),
+                hint: "name it once, with all its options".to_owned(),
+            });
+        }
+    }
+    let has = |with| match with {
+        With::NoInclude => request.filter.include.is_empty(),
+        With::Instrument(name) => checked.iter().any(|other| other.spec().name == name),
+    };
+    let conflicts = checked.iter().flat_map(|one| one.spec().conflicts.iter().map(move |conflict| (one, conflict)));
+    let mut met = conflicts.filter(|(one, conflict)| one.is_on(conflict.option) && has(conflict.with));
+    match met.next() {
+        Some((_, conflict)) => Err(Refusal { why: conflict.why.to_owned(), hint: conflict.hint.to_owned() }),
+        None => Ok(checked),
+    }
+}
+
+/// Checks the options of one instrument and fills in what was not given.
+///
+/// # Errors
+/// When there is no such instrument or option, or an option does not take its value or its neighbours.
+pub fn check(request: &InstrumentRequest) -> Result<Checked, Refusal> {
+    let spec = find(&request.name).ok_or_else(|| {
+        let names = || ALL.iter().map(|spec| spec.name);
+        let known = format!("known instruments: {}", list(names()));
+        Refusal {
+            why: format!("there is no instrument '{}'", request.name),
+            hint: with_nearest(&request.name, names(), known),
+        }
+    })?;
+    let mut checked = Checked::of(spec);
+    let mut given = Vec::new();
+    let mut sets: Vec<(&OptionSpec, Vec<&str>)> = Vec::new();
+    for (name, value) in &request.options {
+        let (option, value) = spec.understand(name, value.as_deref())?;
+        match option.value {
+            Value::Set { members, .. } => {
+                let named = option.read_members(members, value).ok_or_else(|| spec.refuse_value(option, value))?;
+                match sets.iter_mut().find(|(known, _)| known.name == option.name) {
+                    Some((_, all)) => all.extend(named),
+                    None => sets.push((option, named)),
+                }
+            }
+            _ => {
+                let setting = option.read(value).ok_or_else(|| spec.refuse_value(option, value))?;
+                if setting != Setting::Switch(false) {
+                    given.push(option.name);
+                }
+                checked.set(option, setting);
+            }
+        }
+    }
+    for (option, named) in sets {
+        checked.set(option, option.members_in_order(&named));
+    }
+    let broken = |rule: &&Rule| rule.is_broken(&checked, &given);
+    match spec.rules.iter().find(broken) {
+        Some(rule) => Err(rule.refuse(spec)),
+        None => Ok(checked),
+    }
+}
+
+impl Spec {
+    /// The option that is meant, and its value: a member of a set may stand bare.
+    fn understand<'v>(
+        &self,
+        name: &'v str,
+        value: Option<&'v str>,
+    ) -> Result<(&'static OptionSpec, Option<&'v str>), Refusal> {
+        if let Some(option) = self.option(name) {
+            return Ok((option, value));
+        }
+        match (self.options.iter().find(|option| option.bare_words().any(|word| word == name)), value) {
+            (Some(option), None) => Ok((option, Some(name))),
+            (Some(_), Some(value)) => Err(Refusal {
+                why: format!("option '{name}' of '{}' does not take '{value}'", self.name),
+                hint: format!("write {name}"),
+            }),
+            (None, _) => Err(Refusal {
+                why: format!("instrument '{}' has no option '{name}'", self.name),
+                hint: with_nearest(name, self.words(), format!("its options: {}", list(self.words()))),
+            }),
+        }
+    }
+
+    fn refuse_value(&self, option: &OptionSpec, value: Option<&str>) -> Refusal {
+        let why = match value {
+            Some(value) => format!("option '{}' of '{}' does not take '{value}'", option.name, self.name),
+            None => format!("option '{}' of '{}' needs a value", option.name, self.name),
+        };
+        Refusal { why, hint: option.wanted() }
+    }
+}
+
+impl OptionSpec {
+    /// What the value means; `None` for one that the option does not take.
+    fn read(&self, value: Option<&str>) -> Option<Setting> {
+        let one_of =
+            |words: &'static [&'static str]| words.iter().copied().find(|word| Some(*word) == value).map(Setting::Word);
+        match (&self.value, value) {
+            (Value::Switch { .. }, None | Some("on")) => Some(Setting::Switch(true)),
+            (Value::Switch { .. } | Value::Extra { .. }, Some("off")) => Some(Setting::Switch(false)),
+            (Value::Extra { words }, None | Some("on")) => {
+                Some(words.first().map_or(Setting::Switch(true), |first| Setting::Word(first)))
+            }
+            (Value::Extra { words } | Value::OneOf { words, .. }, _) => one_of(words),
+            (Value::Size { least, most, .. }, Some(value)) => {
+                let bytes = parse_size(value).ok().filter(|bytes| bytes >= least)?;
+                Some(Setting::Number(most.map_or(bytes, |most| bytes.min(most))))
+            }
+            (Value::Count { most, .. }, Some(value)) => {
+                let number = value.parse::<u32>().ok().filter(|number| number <= most)?;
+                Some(Setting::Number(u64::from(number)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The members that the value names; `None` where it names something else.
+    fn read_members(&self, members: &'static [super::spec::Member], value: Option<&str>) -> Option<Vec<&'static str>> {
+        let mut named = Vec::new();
+        for word in value?.split('+') {
+            match word {
+                ALL_MEMBERS => named.extend(members.iter().map(|member| member.name)),
+                _ => named.push(members.iter().find(|member| member.name == word)?.name),
+            }
+        }
+        Some(named)
+    }
+
+    /// Those members of the set that are among `named`.
+    fn members_in_order(&self, named: &[&str]) -> Setting {
+        let all = self.bare_words().filter(|word| *word != ALL_MEMBERS);
+        Setting::Members(all.filter(|member| named.contains(member)).collect())
+    }
+}
+
+impl Rule {
+    /// Whether the options break the rule. `given` are those that were given and are not off.
+    fn is_broken(&self, checked: &Checked, given: &[&str]) -> bool {
+        match *self {
+            Self::Either(options) => given.iter().filter(|name| options.contains(name)).count() > 1,
+            Self::Needs { option, value, other, word } => {
+                let needs = match value {
+                    Some(value) => checked.has(option, value),
+                    None => given.contains(&option),
+                };
+                needs && !checked.has(other, word)
+            }
+        }
+    }
+
+    fn refuse(&self, spec: &Spec) -> Refusal {
+        let name = spec.name;
+        match *self {
+            Self::Either(options) => {
+                let quoted: Vec<_> = options.iter().map(|option| format!("'{option}'")).collect();
+                Refusal {
+                    why: format!("instrument '{name}' takes either {}, and once", quoted.join(" or ")),
+                    hint: "write one of them".to_owned(),
+                }
+            }
+            Self::Needs { option, value, other, word } => {
+                let needed = spec.option(other).map_or(word, |other| other.shortest(word));
+                let needing = match (value, spec.option(option)) {
+                    (Some(value), _) => format!("{option}={value}"),
+                    (None, needing) => needing.map_or_else(|| option.to_owned(), OptionSpec::spelled),
+                };
+                Refusal {
+                    why: format!("option '{option}' of '{name}' needs {name}:{needed}"),
+                    hint: format!("write {name}:{needed},{needing}"),
+                }
+            }
+        }
+    }
+}
+
+/// The hint, with the nearest word before it where one is near.
+fn with_nearest(word: &str, known: impl Iterator<Item = &'static str>, hint: String) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean '{near}'? {hint}"),
+        None => hint,
+    }
+}
+
+fn list(names: impl Iterator<Item = &'static str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}

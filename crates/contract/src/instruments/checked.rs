@@ -1,0 +1,185 @@
+//! A request for an instrument that was checked: every option has a value.
+
+use std::fmt;
+
+use super::help::on_off;
+use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value};
+
+/// An instrument with all its options: those that were given, and for the others what holds without them.
+///
+/// Its text is the canonical form: it can be given to `-i` and is understood the same way.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    spec: &'static Spec,
+    /// In the order of the specification's options.
+    settings: Vec<Setting>,
+}
+
+impl PartialEq for Checked {
+    fn eq(&self, other: &Self) -> bool {
+        self.spec.name == other.spec.name && self.settings == other.settings
+    }
+}
+
+impl Eq for Checked {}
+
+/// What an option is set to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// A switch, or an extra without words.
+    Switch(bool),
+    /// One of the option's words.
+    Word(&'static str),
+    /// A size in bytes or a count.
+    Number(u64),
+    /// Members of a set in their order, each once.
+    Members(Vec<&'static str>),
+}
+
+impl Setting {
+    /// What holds where the option is not given.
+    fn default_of(option: &OptionSpec) -> Self {
+        match option.value {
+            Value::Switch { default } => Self::Switch(default),
+            Value::Extra { .. } => Self::Switch(false),
+            Value::OneOf { default, .. } => Self::Word(default),
+            Value::Size { default, .. } => Self::Number(default),
+            Value::Count { default, .. } => Self::Number(u64::from(default)),
+            Value::Set { default, .. } => Self::Members(default.to_vec()),
+        }
+    }
+
+    /// Whether this is, or has among its members, `word`.
+    fn has(&self, word: &str) -> bool {
+        match self {
+            Self::Switch(on) => on_off(*on) == word,
+            Self::Word(own) => *own == word,
+            Self::Number(_) => false,
+            Self::Members(members) => members.contains(&word),
+        }
+    }
+}
+
+impl Checked {
+    /// The instrument with nothing given.
+    pub(super) fn of(spec: &'static Spec) -> Self {
+        Self { spec, settings: spec.options.iter().map(Setting::default_of).collect() }
+    }
+
+    pub(super) fn set(&mut self, option: &OptionSpec, setting: Setting) {
+        let at = self.place(option.name);
+        self.settings[at] = setting;
+    }
+
+    /// The instrument's specification.
+    #[must_use]
+    pub fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    /// Whether a switch or an extra is on.
+    ///
+    /// # Panics
+    /// As the other questions, when the specification has no such option.
+    #[must_use]
+    pub fn is_on(&self, option: &str) -> bool {
+        matches!(self.setting(option), Setting::Switch(true) | Setting::Word(_))
+    }
+
+    /// The word that an option has, if it is one that takes words and is not off.
+    ///
+    /// # Panics
+    /// When the specification has no such option.
+    #[must_use]
+    pub fn word(&self, option: &str) -> Option<&'static str> {
+        match self.setting(option) {
+            Setting::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// A size in bytes or a count; 0 for an option of another kind.
+    ///
+    /// # Panics
+    /// When the specification has no such option.
+    #[must_use]
+    pub fn number(&self, option: &str) -> u64 {
+        match self.setting(option) {
+            Setting::Number(number) => *number,
+            _ => 0,
+        }
+    }
+
+    /// The members of a set, in the order of the specification; none for an option of another kind.
+    ///
+    /// # Panics
+    /// When the specification has no such option.
+    #[must_use]
+    pub fn members(&self, option: &str) -> &[&'static str] {
+        match self.setting(option) {
+            Setting::Members(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// Whether an option is, or has among its members, `word`.
+    pub(super) fn has(&self, option: &str, word: &str) -> bool {
+        self.setting(option).has(word)
+    }
+
+    fn setting(&self, option: &str) -> &Setting {
+        &self.settings[self.place(option)]
+    }
+
+    fn place(&self, option: &str) -> usize {
+        let place = self.spec.options.iter().position(|known| known.name == option);
+        place.unwrap_or_else(|| panic!("the specification of '{}' has no option '{option}'", self.spec.name))
+    }
+
+    /// Whether the option says something here, so that it stands in the canonical form.
+    fn is_meant(&self, option: &OptionSpec) -> bool {
+        if matches!(option.value, Value::Extra { .. }) && !self.is_on(option.name) {
+            return false;
+        }
+        self.spec.rules.iter().all(|rule| match rule {
+            Rule::Either(options) if options.contains(&option.name) => {
+                let is_chosen = |other: &&str| self.is_extra(other) && self.is_on(other);
+                options.iter().find(|other| is_chosen(other)).is_none_or(|chosen| *chosen == option.name)
+            }
+            Rule::Needs { option: needing, value: None, other, word } if *needing == option.name => {
+                self.has(other, word)
+            }
+            Rule::Either(_) | Rule::Needs { .. } => true,
+        })
+    }
+
+    fn is_extra(&self, option: &str) -> bool {
+        self.spec.option(option).is_some_and(|option| matches!(option.value, Value::Extra { .. }))
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spec.name)?;
+        let meant = self.spec.options.iter().zip(&self.settings).filter(|(option, _)| self.is_meant(option));
+        for (at, (option, setting)) in meant.enumerate() {
+            f.write_str(if at == 0 { ":" } else { "," })?;
+            write_setting(f, option, setting)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_setting(f: &mut fmt::Formatter<'_>, option: &OptionSpec, setting: &Setting) -> fmt::Result {
+    let name = option.name;
+    match (setting, &option.value) {
+        (Setting::Switch(_), Value::Extra { .. }) => f.write_str(name),
+        (Setting::Switch(on), _) => write!(f, "{name}={}", on_off(*on)),
+        (Setting::Word(word), _) => write!(f, "{name}={word}"),
+        (Setting::Number(number), _) => write!(f, "{name}={number}"),
+        (Setting::Members(all), Value::Set { members, .. }) if all.len() == members.len() => {
+            write!(f, "{name}={ALL_MEMBERS}")
+        }
+        (Setting::Members(some), _) => write!(f, "{name}={}", some.join("+")),
+    }
+}

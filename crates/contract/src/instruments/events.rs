@@ -1,0 +1,89 @@
+//! The specification of `events`, and the groups of events there are.
+
+use super::spec::{Member, OptionSpec, Rule, Spec, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// Declares the groups: each with its name on the command line and one line about it.
+macro_rules! groups {
+    ($($group:ident $name:literal $about:literal,)*) => {
+        /// A group of events, switched on together.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Group {
+            $(#[doc = $about] $group,)*
+        }
+
+        impl Group {
+            /// Every group with its name.
+            pub const ALL: [(&'static str, Self); MEMBERS.len()] = [$(($name, Self::$group),)*];
+        }
+
+        const MEMBERS: &[Member] = &[$(Member { name: $name, about: $about },)*];
+    };
+}
+
+groups! {
+    Runtime "runtime" "start and end of the runtime",
+    Loads "loads" "application domains, assemblies, modules and classes",
+    Jit "jit" "compilation, inlining, searches for precompiled code",
+    Threads "threads" "managed threads",
+    Transitions "transitions" "calls between managed and native code; slows cheap ones 40 to 70 times",
+    Suspend "suspend" "suspensions, with their reason",
+    Gc "gc" "begin and end of collections",
+    Objects "objects" "objects by class after each collection; collections are no longer concurrent",
+    Heap "heap" "roots, references, moved and surviving objects; as objects, and much data",
+    Handles "handles" "GC handles; collections are no longer concurrent",
+    Exceptions "exceptions" "throw, search, filters, unwind, catch",
+    Com "com" "COM and remoting, which never come outside Windows",
+    Pipe "pipe" "EventPipe providers",
+}
+
+impl Group {
+    /// The group of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
+    }
+
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, group)| *group == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Groups that cost little and change nothing about how the program runs.
+///
+/// The others are asked for by name: `transitions` throws precompiled code away and makes cheap calls of
+/// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections off
+/// and walk the whole heap at each one; `com` never comes outside Windows; `pipe` tells of providers that
+/// nobody asked about.
+const CHEAP: &[&str] = &["runtime", "loads", "jit", "threads", "suspend", "gc", "exceptions"];
+
+/// The groups, by the names of [`Group`].
+pub const GROUPS: &str = "groups";
+/// Each allocated object.
+pub const ALLOCATIONS: &str = "allocations";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "events",
+    about: "what the runtime tells: loads, compilation, threads, collections, exceptions and more",
+    options: &[
+        OptionSpec {
+            name: GROUPS,
+            value: Value::Set { members: MEMBERS, default: CHEAP },
+            about: "groups of events, also one by one",
+        },
+        OptionSpec { name: ALLOCATIONS, value: Value::Switch { default: false }, about: "each allocated object" },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[Rule::Needs { option: ALLOCATIONS, value: Some("on"), other: GROUPS, word: "objects" }],
+    conflicts: &[],
+    views: &["events"],
+};

@@ -1,0 +1,57 @@
+//! The specification of `exceptions`.
+
+use super::spec::{Conflict, OptionSpec, Spec, Value, With};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// Arguments of the methods on the stack.
+pub const ARGS: &str = "args";
+/// Frames kept of a stack.
+pub const FRAMES: &str = "frames";
+/// How stacks are walked: `frames`, `snapshot` or `check`.
+pub const STACKS: &str = "stacks";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "exceptions",
+    about: "each exception: what it says, where it was thrown, who was asked, who caught it",
+    options: &[
+        OptionSpec {
+            name: ARGS,
+            value: Value::Extra { words: &[] },
+            about: "arguments of the methods on the stack that --include names, as they were when called",
+        },
+        OptionSpec {
+            name: FRAMES,
+            value: Value::Count { most: 256, default: 64 },
+            about: "frames kept of the stack at the throw",
+        },
+        OptionSpec {
+            name: STACKS,
+            value: Value::OneOf { words: &["frames", "snapshot", "check"], default: "frames" },
+            about: "how stacks are walked: quickly, by the runtime, or both ways and compared",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[],
+    conflicts: &[
+        Conflict {
+            option: ARGS,
+            with: With::NoInclude,
+            why: "exceptions:args keeps arguments of the methods that --include names, and there is none",
+            hint: "name methods, for instance --include '[MyApp]*'",
+        },
+        Conflict {
+            option: ARGS,
+            with: With::Instrument("flow"),
+            why: "exceptions:args and flow both want the hooks of a method",
+            hint: "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",
+        },
+    ],
+    views: &["exceptions"],
+};

@@ -1,0 +1,50 @@
+//! The specification of `flow`.
+
+use super::LIMIT;
+use super::spec::{OptionSpec, Rule, Spec, Value};
+
+/// Bytes for the last events.
+pub const LAST: &str = "last";
+/// Every event is kept.
+pub const ALL: &str = "all";
+/// Arguments and results: [`VALUES`] or [`TYPES`].
+pub const ARGS: &str = "args";
+/// How deep objects among arguments are opened.
+pub const DEPTH: &str = "depth";
+
+/// Arguments with their values.
+pub const VALUES: &str = "values";
+/// The types of arguments alone.
+pub const TYPES: &str = "types";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "flow",
+    about: "every enter, leave and tail call in order, with its time",
+    options: &[
+        OptionSpec {
+            name: LAST,
+            value: Value::Size { least: 1 << 20, most: None, default: LIMIT },
+            about: "memory for the last events",
+        },
+        OptionSpec {
+            name: ALL,
+            value: Value::Extra { words: &[] },
+            about: "keep every event instead of the last ones",
+        },
+        OptionSpec {
+            name: ARGS,
+            value: Value::Extra { words: &[VALUES, TYPES] },
+            about: "arguments, this, fields and results of the functions that --include names, or their types",
+        },
+        OptionSpec {
+            name: DEPTH,
+            // The values of an event have two kilobytes.
+            value: Value::Count { most: 5, default: 1 },
+            about: "how deep objects among them are opened; 0 shows addresses",
+        },
+    ],
+    rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
+    conflicts: &[],
+    views: &["summary", "flow"],
+};

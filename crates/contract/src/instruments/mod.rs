@@ -1,0 +1,47 @@
+//! The instruments there are, each declared once: what its options are follows from here everywhere.
+//!
+//! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
+
+pub mod calls;
+mod check;
+mod checked;
+pub mod events;
+pub mod exceptions;
+pub mod flow;
+mod help;
+mod nearest;
+pub mod spec;
+
+pub use check::{Refusal, check, check_all};
+pub use checked::Checked;
+pub use spec::Spec;
+
+use crate::request::InstrumentRequest;
+
+/// Every instrument, in the order of help.
+pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC];
+
+/// What is recorded where no instrument is asked for.
+pub const DEFAULT: &Spec = calls::SPEC;
+
+/// The least that can be set as a limit of memory: what a store takes before anything is in it.
+const LEAST_LIMIT: u64 = 64 << 10;
+/// The limit of memory where none is set.
+const LIMIT: u64 = 1 << 30;
+
+/// The instrument of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Spec> {
+    ALL.iter().copied().find(|spec| spec.name == name)
+}
+
+/// The view to begin with in a report of what these instruments recorded: that of the first instrument, unless one of
+/// them has something for the view `summary`, which reports begin with anyway. `None` as well where none is known.
+#[must_use]
+pub fn first_view(recorded: &[InstrumentRequest]) -> Option<&'static str> {
+    let known = || recorded.iter().filter_map(|request| find(&request.name));
+    if known().any(|spec| spec.views.contains(&"summary")) {
+        return None;
+    }
+    known().find_map(|spec| spec.views.first().copied())
+}

@@ -1,0 +1,155 @@
+//! What a specification of an instrument says.
+
+/// One instrument: its name, its options and what belongs to them.
+///
+/// The check on both sides, the canonical form, help, completions and hints all follow from it.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name, as `-i` and recordings have it.
+    pub name: &'static str,
+    /// What the instrument records, in one line.
+    pub about: &'static str,
+    /// The options, in the order of help and of the canonical form.
+    pub options: &'static [OptionSpec],
+    /// What must hold among the options.
+    pub rules: &'static [Rule],
+    /// With what else in a request the instrument can't run.
+    pub conflicts: &'static [Conflict],
+    /// The views of reports that show what the instrument recorded; the first is the one to begin with.
+    pub views: &'static [&'static str],
+}
+
+/// One option of an instrument.
+#[derive(Debug)]
+pub struct OptionSpec {
+    /// The name, before the `=`.
+    pub name: &'static str,
+    /// What may stand behind the `=`, and what holds where the option is not given.
+    pub value: Value,
+    /// What the option does, in one line without its default and its bounds.
+    pub about: &'static str,
+}
+
+/// The values that an option takes.
+#[derive(Debug)]
+pub enum Value {
+    /// `on` or `off`; the bare name means `on`.
+    Switch {
+        /// Whether it is on where it is not given.
+        default: bool,
+    },
+    /// Something on top, `off` where it is not given: one of these words, or just `on` where there are none.
+    /// The bare name, like `on`, means the first word. In the canonical form it stands only where it is on.
+    Extra {
+        /// The words besides `on` and `off`.
+        words: &'static [&'static str],
+    },
+    /// One of these words.
+    OneOf {
+        /// The words.
+        words: &'static [&'static str],
+        /// The word that holds where none is given.
+        default: &'static str,
+    },
+    /// A [size](crate::request::parse_size) in bytes.
+    Size {
+        /// Less is refused.
+        least: u64,
+        /// More is taken as this much.
+        most: Option<u64>,
+        /// What holds where none is given.
+        default: u64,
+    },
+    /// A whole number from 0.
+    Count {
+        /// More is refused.
+        most: u32,
+        /// What holds where none is given.
+        default: u32,
+    },
+    /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of its own.
+    Set {
+        /// All there are, in their order.
+        members: &'static [Member],
+        /// Those that hold where none is given.
+        default: &'static [&'static str],
+    },
+}
+
+/// The word for all members of a [set](Value::Set).
+pub const ALL_MEMBERS: &str = "all";
+
+/// One member of a [set](Value::Set).
+#[derive(Debug)]
+pub struct Member {
+    /// The name.
+    pub name: &'static str,
+    /// What the member stands for, in one line.
+    pub about: &'static str,
+}
+
+/// What must hold among the options of an instrument.
+#[derive(Debug)]
+pub enum Rule {
+    /// At most one of these is given, and once.
+    Either(&'static [&'static str]),
+    /// One option needs another.
+    Needs {
+        /// The option that needs the other one.
+        option: &'static str,
+        /// The value with which it does; `None` for any: then the option means nothing without the other one.
+        value: Option<&'static str>,
+        /// The option that is needed.
+        other: &'static str,
+        /// The word or the member that the other one must have.
+        word: &'static str,
+    },
+}
+
+/// Why an instrument can't run with something else in the request.
+#[derive(Debug)]
+pub struct Conflict {
+    /// The option that conflicts where it is on.
+    pub option: &'static str,
+    /// With what.
+    pub with: With,
+    /// Why, in one line.
+    pub why: &'static str,
+    /// What to do instead, in one line.
+    pub hint: &'static str,
+}
+
+/// Something in a request, beside an instrument, that the instrument can't run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// No function is named by `--include`.
+    NoInclude,
+    /// The instrument of this name.
+    Instrument(&'static str),
+}
+
+impl Spec {
+    /// The option of this name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
+        self.options.iter().find(|option| option.name == name)
+    }
+
+    /// All that may stand before an `=` or bare: the names of the options, then those of the members of sets.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        let members = self.options.iter().flat_map(OptionSpec::bare_words);
+        self.options.iter().map(|option| option.name).chain(members)
+    }
+}
+
+impl OptionSpec {
+    /// The members of a set, which may stand bare, and the word for all of them.
+    pub(super) fn bare_words(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let members = match self.value {
+            Value::Set { members, .. } => members,
+            _ => &[],
+        };
+        let all = (!members.is_empty()).then_some(ALL_MEMBERS);
+        members.iter().map(|member| member.name).chain(all)
+    }
+}
