@@ -141,7 +141,7 @@ macro_rules! __callbacks {
             knows RemotingServerInvocationReturned as remoting_server_invocation_returned();
             knows RemotingServerSendingReply as remoting_server_sending_reply(cookie: &$crate::sys::GUID, is_async: bool);
             knows GetAssemblyReferences as get_assembly_references(assembly_path: &str);
-            knows ModuleInMemorySymbolsUpdated as module_in_memory_symbols_updated(module: $crate::ModuleId);
+            asks ModuleInMemorySymbolsUpdated as module_in_memory_symbols_updated(module: $crate::ModuleId);
             knows EventPipeEventDelivered as event_pipe_event_delivered(event: &$crate::notice::EventPipeEvent<'_>);
             knows EventPipeProviderCreated as event_pipe_provider_created(provider: $crate::EventPipeProviderId);
         }

@@ -164,6 +164,19 @@ impl Kind {
     /// and the values, which the dictionary of types explains.
     pub const EXCEPTION_ARGUMENTS: Self = Self(202);
 
+    /// The kind of the callback with this name of the runtime's.
+    #[must_use]
+    pub const fn named(name: &str) -> Option<Self> {
+        let mut at = 0;
+        while at < ENTRIES.len() {
+            if is_same(ENTRIES[at].name, name) {
+                return Some(ENTRIES[at].kind);
+            }
+            at += 1;
+        }
+        None
+    }
+
     fn entry(self) -> Option<&'static Entry> {
         ENTRIES.binary_search_by_key(&self, |entry| entry.kind).ok().map(|at| &ENTRIES[at])
     }
@@ -193,6 +206,16 @@ impl Kind {
     }
 }
 
+/// Whether two texts are the same, at compile time too.
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +226,8 @@ mod tests {
         assert_eq!((Kind::THREAD_NAME_CHANGED.0, Kind::LOAD_AS_NOTIFICATION_ONLY.0), (72, 97));
         let numbers: Vec<u8> = Kind::all().map(|kind| kind.0).collect();
         assert!(numbers.is_sorted() && numbers[..95].iter().copied().eq(3..=97));
+        assert!(Kind::all().all(|kind| kind.name().and_then(Kind::named) == Some(kind)));
+        assert_eq!(Kind::named("ExceptionThrow"), None);
         for kind in Kind::all() {
             if let Phase::End(start) = kind.phase() {
                 assert_eq!(start.phase(), Phase::Start, "{:?}", kind.name());

@@ -1,4 +1,4 @@
-//! What the runtime tells, written down.
+//! What the runtime tells, written down: the callbacks whose record does not follow from the table.
 //!
 //! Names are asked for before the record is written, and only where the runtime may be asked: not while
 //! something is still loading, not while threads stand still.
@@ -9,7 +9,7 @@ use clr_profiler::notice::{
 };
 use clr_profiler::{
     AppDomainId, AssemblyId, Callbacks, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId,
-    ReJitId, Result, ThreadId, Token,
+    Result, ThreadId, Token,
 };
 use clr_profiler::sys::GUID;
 use clrscope_recording::events::{Kind, Tag, Thing, Value};
@@ -35,23 +35,23 @@ macro_rules! record {
 }
 
 impl Events {
-    fn function(&self, function: FunctionId) -> Thing {
+    pub(super) fn function(&self, function: FunctionId) -> Thing {
         self.names.settle();
         self.names.function(function, Ask::Now)
     }
 
-    fn loaded(&self, tag: Tag, id: usize) -> Thing {
+    pub(super) fn loaded(&self, tag: Tag, id: usize) -> Thing {
         self.names.settle();
         self.names.thing(tag, id, Ask::Now)
     }
 
     /// Something that is not there yet or not any more, or that can't be asked about here.
-    fn bare(&self, tag: Tag, id: usize) -> Thing {
+    pub(super) fn bare(&self, tag: Tag, id: usize) -> Thing {
         self.names.thing(tag, id, Ask::Later)
     }
 
     /// What is only ever seen by its number: asking would find nothing.
-    fn thread(&self, thread: ThreadId) -> Thing {
+    pub(super) fn thread(&self, thread: ThreadId) -> Thing {
         self.names.thing(Tag::THREAD, thread.0, Ask::Now)
     }
 
@@ -82,27 +82,24 @@ fn ranges(lengths: impl Iterator<Item = usize>) -> [(Tag, Value<'static>); 2] {
     [(Tag::COUNT, count.into()), (Tag::BYTES, bytes.into())]
 }
 
-/// Callbacks of which nothing is said but that they came.
-macro_rules! came {
-    ($($name:ident($($argument:ident: $type:ty),*) $kind:ident;)*) => {$(
-        fn $name(&self $(, $argument: $type)*) {
-            record!(self, $kind);
-        }
-    )*};
-}
-
 impl Callbacks for Events {
-    came! {
-        profiler_attach_complete() PROFILER_ATTACH_COMPLETE;
-        profiler_detach_succeeded() PROFILER_DETACH_SUCCEEDED;
-        remoting_client_invocation_started() REMOTING_CLIENT_INVOCATION_STARTED;
-        remoting_client_sending_message(_cookie: &GUID, _is_async: bool) REMOTING_CLIENT_SENDING_MESSAGE;
-        remoting_client_receiving_reply(_cookie: &GUID, _is_async: bool) REMOTING_CLIENT_RECEIVING_REPLY;
-        remoting_client_invocation_finished() REMOTING_CLIENT_INVOCATION_FINISHED;
-        remoting_server_receiving_message(_cookie: &GUID, _is_async: bool) REMOTING_SERVER_RECEIVING_MESSAGE;
-        remoting_server_invocation_started() REMOTING_SERVER_INVOCATION_STARTED;
-        remoting_server_invocation_returned() REMOTING_SERVER_INVOCATION_RETURNED;
-        remoting_server_sending_reply(_cookie: &GUID, _is_async: bool) REMOTING_SERVER_SENDING_REPLY;
+    // Those whose record follows from the table.
+    log_all! {
+        app_domain_creation_started app_domain_creation_finished app_domain_shutdown_started assembly_load_started
+        assembly_load_finished assembly_unload_started module_load_started module_load_finished module_unload_started
+        module_attached_to_assembly class_load_started class_load_finished class_unload_started function_unload_started
+        jit_function_pitched dynamic_method_jit_compilation_finished dynamic_method_unloaded rejit_compilation_started
+        rejit_compilation_finished thread_created runtime_suspend_finished runtime_suspend_aborted
+        runtime_resume_started runtime_resume_finished runtime_thread_suspended runtime_thread_resumed
+        exception_search_function_enter exception_search_function_leave exception_search_filter_enter
+        exception_search_filter_leave exception_search_catcher_found exception_os_handler_enter
+        exception_os_handler_leave exception_unwind_function_enter exception_unwind_function_leave
+        exception_unwind_finally_enter exception_unwind_finally_leave exception_catcher_enter exception_catcher_leave
+        exception_clr_catcher_found exception_clr_catcher_execute module_in_memory_symbols_updated handle_destroyed
+        profiler_attach_complete profiler_detach_succeeded remoting_client_invocation_started
+        remoting_client_sending_message remoting_client_receiving_reply remoting_client_invocation_finished
+        remoting_server_receiving_message remoting_server_invocation_started remoting_server_invocation_returned
+        remoting_server_sending_reply
     }
 
     fn shutdown(&self) {
@@ -110,33 +107,9 @@ impl Callbacks for Events {
         record!(self, SHUTDOWN);
     }
 
-    fn app_domain_creation_started(&self, app_domain: AppDomainId) {
-        record!(self, APP_DOMAIN_CREATION_STARTED, APP_DOMAIN: self.bare(Tag::APP_DOMAIN, app_domain.0));
-    }
-
-    fn app_domain_creation_finished(&self, app_domain: AppDomainId, status: Result<()>) {
-        record!(self, APP_DOMAIN_CREATION_FINISHED, status &status, APP_DOMAIN: self.loaded(Tag::APP_DOMAIN, app_domain.0));
-    }
-
-    fn app_domain_shutdown_started(&self, app_domain: AppDomainId) {
-        record!(self, APP_DOMAIN_SHUTDOWN_STARTED, APP_DOMAIN: self.bare(Tag::APP_DOMAIN, app_domain.0));
-    }
-
     fn app_domain_shutdown_finished(&self, app_domain: AppDomainId, status: Result<()>) {
         record!(self, APP_DOMAIN_SHUTDOWN_FINISHED, status &status, APP_DOMAIN: self.bare(Tag::APP_DOMAIN, app_domain.0));
         self.names.forget(Tag::APP_DOMAIN, app_domain.0);
-    }
-
-    fn assembly_load_started(&self, assembly: AssemblyId) {
-        record!(self, ASSEMBLY_LOAD_STARTED, ASSEMBLY: self.bare(Tag::ASSEMBLY, assembly.0));
-    }
-
-    fn assembly_load_finished(&self, assembly: AssemblyId, status: Result<()>) {
-        record!(self, ASSEMBLY_LOAD_FINISHED, status &status, ASSEMBLY: self.loaded(Tag::ASSEMBLY, assembly.0));
-    }
-
-    fn assembly_unload_started(&self, assembly: AssemblyId) {
-        record!(self, ASSEMBLY_UNLOAD_STARTED, ASSEMBLY: self.bare(Tag::ASSEMBLY, assembly.0));
     }
 
     fn assembly_unload_finished(&self, assembly: AssemblyId, status: Result<()>) {
@@ -144,51 +117,14 @@ impl Callbacks for Events {
         self.names.forget(Tag::ASSEMBLY, assembly.0);
     }
 
-    fn module_load_started(&self, module: ModuleId) {
-        record!(self, MODULE_LOAD_STARTED, MODULE: self.bare(Tag::MODULE, module.0));
-    }
-
-    fn module_load_finished(&self, module: ModuleId, status: Result<()>) {
-        record!(self, MODULE_LOAD_FINISHED, status &status, MODULE: self.loaded(Tag::MODULE, module.0));
-    }
-
-    fn module_unload_started(&self, module: ModuleId) {
-        record!(self, MODULE_UNLOAD_STARTED, MODULE: self.bare(Tag::MODULE, module.0));
-    }
-
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
         record!(self, MODULE_UNLOAD_FINISHED, status &status, MODULE: self.bare(Tag::MODULE, module.0));
         self.names.module_unloads(module);
     }
 
-    fn module_attached_to_assembly(&self, module: ModuleId, assembly: AssemblyId) {
-        record!(
-            self,
-            MODULE_ATTACHED_TO_ASSEMBLY,
-            MODULE: self.loaded(Tag::MODULE, module.0),
-            ASSEMBLY: self.loaded(Tag::ASSEMBLY, assembly.0),
-        );
-    }
-
-    fn class_load_started(&self, class: ClassId) {
-        record!(self, CLASS_LOAD_STARTED, CLASS: self.bare(Tag::CLASS, class.0));
-    }
-
-    fn class_load_finished(&self, class: ClassId, status: Result<()>) {
-        record!(self, CLASS_LOAD_FINISHED, status &status, CLASS: self.loaded(Tag::CLASS, class.0));
-    }
-
-    fn class_unload_started(&self, class: ClassId) {
-        record!(self, CLASS_UNLOAD_STARTED, CLASS: self.bare(Tag::CLASS, class.0));
-    }
-
     fn class_unload_finished(&self, class: ClassId, status: Result<()>) {
         record!(self, CLASS_UNLOAD_FINISHED, status &status, CLASS: self.bare(Tag::CLASS, class.0));
         self.names.forget(Tag::CLASS, class.0);
-    }
-
-    fn function_unload_started(&self, function: FunctionId) {
-        record!(self, FUNCTION_UNLOAD_STARTED, FUNCTION: self.names.function(function, Ask::Later));
     }
 
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
@@ -217,10 +153,6 @@ impl Callbacks for Events {
         }
     }
 
-    fn jit_function_pitched(&self, function: FunctionId) {
-        record!(self, JIT_FUNCTION_PITCHED, FUNCTION: self.names.function(function, Ask::Later));
-    }
-
     fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
         if self.wants_function(Kind::JIT_INLINING, caller) {
             record!(self, JIT_INLINING, FUNCTION: self.function(caller), CALLEE: self.function(callee));
@@ -237,45 +169,13 @@ impl Callbacks for Events {
         );
     }
 
-    fn dynamic_method_jit_compilation_finished(
-        &self,
-        function: FunctionId,
-        status: Result<()>,
-        _is_safe_to_block: bool,
-    ) {
-        record!(self, DYNAMIC_METHOD_JIT_COMPILATION_FINISHED, status &status, FUNCTION: self.function(function));
-    }
-
-    fn dynamic_method_unloaded(&self, function: FunctionId) {
-        record!(self, DYNAMIC_METHOD_UNLOADED, FUNCTION: self.names.function(function, Ask::Later));
-    }
-
-    fn rejit_compilation_started(&self, function: FunctionId, rejit: ReJitId, _is_safe_to_block: bool) {
-        record!(self, REJIT_COMPILATION_STARTED, FUNCTION: self.function(function), REJIT: rejit.0);
-    }
-
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, _control: &FunctionControl<'_>) -> Result<()> {
         record!(self, GET_REJIT_PARAMETERS, MODULE: self.loaded(Tag::MODULE, module.0), TOKEN: method.0);
         Ok(())
     }
 
-    fn rejit_compilation_finished(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        status: Result<()>,
-        _is_safe_to_block: bool,
-    ) {
-        let function = || self.function(function);
-        record!(self, REJIT_COMPILATION_FINISHED, status &status, FUNCTION: function(), REJIT: rejit.0);
-    }
-
     fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
         record!(self, REJIT_ERROR, status &status, MODULE: self.loaded(Tag::MODULE, module.0), TOKEN: method.0);
-    }
-
-    fn thread_created(&self, thread: ThreadId) {
-        record!(self, THREAD_CREATED, THREAD: self.thread(thread));
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {
@@ -311,30 +211,6 @@ impl Callbacks for Events {
         if self.wants(Kind::RUNTIME_SUSPEND_STARTED) {
             record!(self, RUNTIME_SUSPEND_STARTED, REASON: reason.to_string().as_str());
         }
-    }
-
-    fn runtime_suspend_finished(&self) {
-        record!(self, RUNTIME_SUSPEND_FINISHED);
-    }
-
-    fn runtime_suspend_aborted(&self) {
-        record!(self, RUNTIME_SUSPEND_ABORTED);
-    }
-
-    fn runtime_resume_started(&self) {
-        record!(self, RUNTIME_RESUME_STARTED);
-    }
-
-    fn runtime_resume_finished(&self) {
-        record!(self, RUNTIME_RESUME_FINISHED);
-    }
-
-    fn runtime_thread_suspended(&self, thread: ThreadId) {
-        record!(self, RUNTIME_THREAD_SUSPENDED, THREAD: self.thread(thread));
-    }
-
-    fn runtime_thread_resumed(&self, thread: ThreadId) {
-        record!(self, RUNTIME_THREAD_RESUMED, THREAD: self.thread(thread));
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
@@ -411,79 +287,11 @@ impl Callbacks for Events {
         }
     }
 
-    fn handle_destroyed(&self, handle: GcHandleId) {
-        record!(self, HANDLE_DESTROYED, HANDLE: handle.0);
-    }
-
     fn exception_thrown(&self, exception: ObjectId<'_>) {
         if self.wants(Kind::EXCEPTION_THROWN) {
             let class = self.names.class_of(exception);
             record!(self, EXCEPTION_THROWN, OBJECT: exception.address(), CLASS: class);
         }
-    }
-
-    fn exception_search_function_enter(&self, function: FunctionId) {
-        record!(self, EXCEPTION_SEARCH_FUNCTION_ENTER, FUNCTION: self.function(function));
-    }
-
-    fn exception_search_function_leave(&self) {
-        record!(self, EXCEPTION_SEARCH_FUNCTION_LEAVE);
-    }
-
-    fn exception_search_filter_enter(&self, function: FunctionId) {
-        record!(self, EXCEPTION_SEARCH_FILTER_ENTER, FUNCTION: self.function(function));
-    }
-
-    fn exception_search_filter_leave(&self) {
-        record!(self, EXCEPTION_SEARCH_FILTER_LEAVE);
-    }
-
-    fn exception_search_catcher_found(&self, function: FunctionId) {
-        record!(self, EXCEPTION_SEARCH_CATCHER_FOUND, FUNCTION: self.function(function));
-    }
-
-    fn exception_os_handler_enter(&self) {
-        record!(self, EXCEPTION_OS_HANDLER_ENTER);
-    }
-
-    fn exception_os_handler_leave(&self) {
-        record!(self, EXCEPTION_OS_HANDLER_LEAVE);
-    }
-
-    fn exception_unwind_function_enter(&self, function: FunctionId) {
-        record!(self, EXCEPTION_UNWIND_FUNCTION_ENTER, FUNCTION: self.function(function));
-    }
-
-    fn exception_unwind_function_leave(&self) {
-        record!(self, EXCEPTION_UNWIND_FUNCTION_LEAVE);
-    }
-
-    fn exception_unwind_finally_enter(&self, function: FunctionId) {
-        record!(self, EXCEPTION_UNWIND_FINALLY_ENTER, FUNCTION: self.function(function));
-    }
-
-    fn exception_unwind_finally_leave(&self) {
-        record!(self, EXCEPTION_UNWIND_FINALLY_LEAVE);
-    }
-
-    fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
-        record!(self, EXCEPTION_CATCHER_ENTER, FUNCTION: self.function(function), OBJECT: exception.address());
-    }
-
-    fn exception_catcher_leave(&self) {
-        record!(self, EXCEPTION_CATCHER_LEAVE);
-    }
-
-    fn exception_clr_catcher_found(&self) {
-        record!(self, EXCEPTION_CLR_CATCHER_FOUND);
-    }
-
-    fn exception_clr_catcher_execute(&self) {
-        record!(self, EXCEPTION_CLR_CATCHER_EXECUTE);
-    }
-
-    fn module_in_memory_symbols_updated(&self, module: ModuleId) {
-        record!(self, MODULE_IN_MEMORY_SYMBOLS_UPDATED, MODULE: self.loaded(Tag::MODULE, module.0));
     }
 
     fn com_classic_vtable_created(&self, class: ClassId, _interface: &GUID, _vtable: usize, slots: u32) {

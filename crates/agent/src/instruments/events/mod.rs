@@ -3,8 +3,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`options`] | which groups, and what they cost |
+//! | [`from_table`] | callbacks whose record follows from the table of callbacks |
 //! | [`callbacks`] | what the runtime tells, written down |
 //! | [`objects`] | objects per class |
+
+#[macro_use]
+mod from_table;
 
 mod callbacks;
 mod objects;

@@ -1,0 +1,133 @@
+//! Callbacks whose record follows from the table: the kind from the runtime's name, a field from each argument.
+
+use clr_profiler::sys::GUID;
+use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, ThreadId};
+use clrscope_recording::events::{Kind, Tag, Value};
+
+use super::{Events, outcome};
+use crate::services::dictionary::Ask;
+
+/// The fields of a record, in order.
+#[derive(Default)]
+pub(super) struct Fields {
+    fields: [Option<(Tag, Value<'static>)>; Self::MOST],
+    count: usize,
+}
+
+impl Fields {
+    /// Fields of a callback at most: function, number, status and its name.
+    const MOST: usize = 4;
+
+    fn put(&mut self, tag: Tag, value: impl Into<Value<'static>>) {
+        self.fields[self.count] = Some((tag, value.into()));
+        self.count += 1;
+    }
+}
+
+/// An argument of a callback as fields.
+pub(super) trait Logged {
+    /// Adds the argument; `asks` says whether the runtime may be asked for its name.
+    fn log(self, events: &Events, asks: bool, fields: &mut Fields);
+}
+
+/// Identifiers of what is loaded.
+macro_rules! loaded {
+    ($($type:ident = $tag:ident),*) => {
+        $(impl Logged for $type {
+            fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
+                let thing = if asks { events.loaded(Tag::$tag, self.0) } else { events.bare(Tag::$tag, self.0) };
+                fields.put(Tag::$tag, thing);
+            }
+        })*
+    };
+}
+
+loaded!(AppDomainId = APP_DOMAIN, AssemblyId = ASSEMBLY, ModuleId = MODULE, ClassId = CLASS);
+
+impl Logged for FunctionId {
+    fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
+        let function = if asks { events.function(self) } else { events.names.function(self, Ask::Later) };
+        fields.put(Tag::FUNCTION, function);
+    }
+}
+
+impl Logged for ThreadId {
+    fn log(self, events: &Events, _asks: bool, fields: &mut Fields) {
+        fields.put(Tag::THREAD, events.thread(self));
+    }
+}
+
+impl Logged for ReJitId {
+    fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
+        fields.put(Tag::REJIT, self.0);
+    }
+}
+
+impl Logged for GcHandleId {
+    fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
+        fields.put(Tag::HANDLE, self.0);
+    }
+}
+
+impl Logged for ObjectId<'_> {
+    fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
+        fields.put(Tag::OBJECT, self.address());
+    }
+}
+
+/// A status is its number and, for a failure, its name.
+impl Logged for clr_profiler::Result<()> {
+    fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
+        outcome(&self).into_iter().for_each(|(tag, value)| fields.put(tag, value));
+    }
+}
+
+/// Whether a callback may block is not recorded.
+impl Logged for bool {
+    fn log(self, _events: &Events, _asks: bool, _fields: &mut Fields) {}
+}
+
+/// Identifiers of calls between processes are not recorded.
+impl Logged for &GUID {
+    fn log(self, _events: &Events, _asks: bool, _fields: &mut Fields) {}
+}
+
+impl Events {
+    /// Writes a record if its kind is wanted; the fields are only made then.
+    #[inline]
+    pub(super) fn log(&self, kind: Kind, fill: impl FnOnce(&mut Fields)) {
+        if !self.wants(kind) {
+            return;
+        }
+        let mut fields = Fields::default();
+        fill(&mut fields);
+        let filled = fields.fields.map(|field| field.unwrap_or((Tag::COUNT, Value::Number(0))));
+        self.write(kind, &filled[..fields.count]);
+    }
+}
+
+/// Makes `log_one!`, which writes a method of the trait.
+macro_rules! define_log {
+    ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
+        macro_rules! log_one {
+            $(($name) => {
+                fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                    const KIND: clrscope_recording::events::Kind =
+                        clrscope_recording::events::Kind::named(stringify!($runtime_name)).expect("a kind of this name");
+                    self.log(KIND, |_fields| {
+                        let _asks = stringify!($mode) == "asks";
+                        $($crate::instruments::events::from_table::Logged::log($argument, self, _asks, _fields);)*
+                    });
+                    $($default)?
+                }
+            };)*
+        }
+    };
+}
+
+clr_profiler::for_each_callback!(define_log);
+
+/// Writes several methods of the trait.
+macro_rules! log_all {
+    ($($name:ident)*) => { $(log_one!($name);)* };
+}
