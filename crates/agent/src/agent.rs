@@ -31,13 +31,13 @@ impl Agent {
         Ok(setup(running))
     }
 
-    /// Stops recording; whether nothing is recorded any more when this returns, within a second. What the runtime tells is
+    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. What the runtime tells is
     /// still followed, so that names and identifiers stay right, and hooks stay where they are.
     pub fn stop(&self) -> bool {
         self.running.get().is_some_and(|running| running.helper.stop_recording())
     }
 
-    /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within a second. Calls that were
+    /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within ten seconds. Calls that were
     /// entered meanwhile are not known: what they call stands at the root of their threads.
     pub fn start_again(&self) -> bool {
         self.running.get().is_some_and(|running| running.helper.start_again())

@@ -26,7 +26,7 @@ const WRITE_OUT_NS: u64 = 200_000_000;
 /// Between two rounds of stopping.
 const STOP_PAUSE: Duration = Duration::from_millis(2);
 /// How long those wait who ask that recording stop or start again.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Something to be done regularly. Runs on the helper thread: may allocate and wait for the disk,
 /// must not call the runtime.
@@ -82,8 +82,13 @@ impl HelperHandle {
     /// Waits until the thread has made one more whole round, but not longer than `most`.
     pub(crate) fn wait_for_round(&self, most: Duration) {
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
+        self.wait(most, || self.0.rounds.load(Ordering::Acquire) >= target);
+    }
+
+    /// Waits until `is_done` says so, the thread is gone, or `most` is over.
+    fn wait(&self, most: Duration, is_done: impl Fn() -> bool) {
         let deadline = monotonic_ns() + most.as_nanos() as u64;
-        while self.0.rounds.load(Ordering::Acquire) < target && monotonic_ns() < deadline && !self.is_gone() {
+        while !is_done() && monotonic_ns() < deadline && !self.is_gone() {
             self.wake();
             #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
             std::thread::sleep(Duration::from_micros(200));
@@ -104,12 +109,8 @@ impl HelperHandle {
     }
 
     fn wait_until(&self, is_stopped: bool) -> bool {
-        let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
         let is_so = || self.0.is_stopped.load(Ordering::Acquire) == is_stopped;
-        while !is_so() && monotonic_ns() < deadline && !self.is_gone() {
-            self.wake();
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        self.wait(PATIENCE, is_so);
         is_so() && !self.is_gone()
     }
 

@@ -79,7 +79,7 @@ fn the_time_of_a_stop_is_charged_to_nobody() {
     let began = std::time::Instant::now();
     stop(&program);
     let pause = std::time::Duration::from_millis(400);
-    std::thread::sleep(pause);
+    clrscope_testkit::pause(pause);
     start_again(&program);
     program.play(&[on(1, Leave(add)), on(0, Shutdown())]);
     let all = began.elapsed();

@@ -69,7 +69,7 @@ pub(crate) fn is_told(id: usize) -> bool {
 
 fn is_array(id: usize) -> bool {
     let arrays = ARRAYS.load(Ordering::Relaxed);
-    arrays != 0 && id % 8 == 0 && parent_of(id) == Some(arrays)
+    arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
 }
 
 /// What a class is derived from, by its own word for it. The class may be none.
