@@ -50,7 +50,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
         // Once more: somebody may have asked for a name meanwhile.
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
-        self.tell(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "ModuleUnloadFinished")))
+        self.tell(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "module unload")))
     }
 
     forward! {

@@ -60,13 +60,30 @@ wire! {
     TransitionReason = COR_PRF_TRANSITION_REASON, |raw| Self::from_raw(raw.0);
 }
 
-/// A status: the error is that of the callback it came with.
+/// What the status of a callback is about, for the text of the error.
+fn subject(callback: &'static str) -> &'static str {
+    match callback {
+        "AppDomainCreationFinished" => "application domain creation",
+        "AppDomainShutdownFinished" => "application domain shutdown",
+        "AssemblyLoadFinished" => "assembly load",
+        "AssemblyUnloadFinished" => "assembly unload",
+        "ModuleLoadFinished" => "module load",
+        "ClassLoadFinished" => "class load",
+        "ClassUnloadFinished" => "class unload",
+        "JITCompilationFinished" | "DynamicMethodJITCompilationFinished" => "compilation",
+        "ReJITCompilationFinished" => "ReJIT compilation",
+        "ReJITError" => "ReJIT",
+        other => other,
+    }
+}
+
+/// A status: the error says what it is about.
 impl Wire for Result<()> {
     type Raw = HRESULT;
 
     #[inline]
     unsafe fn read(raw: HRESULT, callback: &'static str) -> Self {
-        check(raw, callback)
+        check(raw, subject(callback))
     }
 }
 
