@@ -25,7 +25,7 @@
 //!
 //! `u32 length` (of everything after the eight-byte head, at least 1), `u16 kind`, `u16 version`,
 //! then the payload, padded to four bytes. The length is written last, so a record is there whole
-//! or not at all; a length of zero ends the log.
+//! or not at all; a length of zero ends the log. The module `records` declares kinds and payloads.
 //!
 //! # Trees
 //!
@@ -397,42 +397,6 @@ pub mod state {
     pub const LOSSES_MOST: usize = 64;
     /// Flag: the process ended in order.
     pub const FLAG_ENDED: u32 = 1;
-}
-
-/// Kinds of log records.
-pub mod record {
-    /// pid, parent pid, command, runtime.
-    pub const PROCESS: u16 = 1;
-    /// Request as given and with defaults.
-    pub const INSTRUMENTS: u16 = 2;
-    /// A module.
-    pub const MODULE: u16 = 3;
-    /// A function.
-    pub const FUNCTION: u16 = 4;
-    /// A function's module is gone.
-    pub const FUNCTION_UNLOADED: u16 = 5;
-    /// A thread's name and role.
-    pub const THREAD_NAME: u16 = 6;
-    /// A remark: `u64` monotonic nanoseconds, text, `u32` kind (0 note, 1 refusal, 2 advice to exclude), list of
-    /// texts: of advice the patterns. Without a kind it is a note.
-    pub const REMARK: u16 = 7;
-    /// An edge's count passed 2^32.
-    pub const CARRY: u16 = 8;
-    /// Settings of `calls`.
-    pub const CALLS: u16 = 9;
-    /// Measured cost of the hooks.
-    pub const HOOK_COST: u16 = 10;
-    /// Measured cost of the hooks of what one function calls.
-    pub const PAIR_COST: u16 = 15;
-    /// The launcher's part: command, start.
-    pub const RUN: u16 = 11;
-    /// The root program ended.
-    pub const RUN_END: u16 = 12;
-    /// A pattern of the request has matched something for the first time: one text, `include=PATTERN`,
-    /// `exclude=PATTERN` or `redact=PATTERN`.
-    pub const PATTERN_MATCHED: u16 = 14;
-    /// What is known of a loss beyond its reason: `u32` reason, one text.
-    pub const LOSS_DETAIL: u16 = 16;
 }
 
 /// Reads a little-endian `u32`, or 0 past the end.

@@ -6,6 +6,7 @@
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`upgrade`] reads what earlier versions recorded otherwise.
+//! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
 //! - [`refusal`] is what an agent leaves that could not do its work.
 //!
 //! The feature `reading`, on by default, has the modules `reader`, `packed` and `pack`. What only writes recordings
@@ -20,6 +21,7 @@
     )
 )]
 
+mod codec;
 pub mod events;
 pub mod layout;
 pub mod model;
@@ -30,6 +32,7 @@ pub mod packed;
 pub mod payload;
 #[cfg(feature = "reading")]
 pub mod reader;
+mod records;
 pub mod refusal;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,7 +1,5 @@
 //! The payload of a log record: numbers and texts one after another.
 
-use crate::model::{Advice, HookCost, Remark, RemarkKind};
-
 /// Writes a payload.
 #[derive(Debug, Default)]
 pub struct PayloadWriter {
@@ -35,24 +33,6 @@ impl PayloadWriter {
             self.text(value);
         }
         self
-    }
-
-    /// Appends a cost, as four `f64`: enter, leave, the least and the most of a pair.
-    pub(crate) fn cost(&mut self, cost: &HookCost) -> &mut Self {
-        for value in [cost.enter_ns, cost.leave_ns, cost.pair_low_ns, cost.pair_high_ns] {
-            self.u64(value.to_bits());
-        }
-        self
-    }
-
-    /// Appends a remark: `u64` time, its text, `u32` kind (0 note, 1 refusal, 2 advice to exclude), the texts of the kind.
-    pub(crate) fn remark(&mut self, remark: &Remark) -> &mut Self {
-        let (kind, texts) = match &remark.kind {
-            RemarkKind::Note => (0, &[][..]),
-            RemarkKind::Refusal => (1, &[][..]),
-            RemarkKind::Advice(Advice::Exclude(patterns)) => (2, &patterns[..]),
-        };
-        self.u64(remark.time_ns).text(&remark.text).u32(kind).texts(texts)
     }
 
     /// The bytes so far.
@@ -101,27 +81,6 @@ impl<'a> PayloadReader<'a> {
     /// The next length of time in nanoseconds, as `f64`; what is no such thing is 0.
     pub(crate) fn nanoseconds(&mut self) -> f64 {
         Some(f64::from_bits(self.u64())).filter(|ns| ns.is_finite() && *ns >= 0.0).unwrap_or(0.0)
-    }
-
-    /// The next cost.
-    pub(crate) fn cost(&mut self) -> HookCost {
-        HookCost {
-            enter_ns: self.nanoseconds(),
-            leave_ns: self.nanoseconds(),
-            pair_low_ns: self.nanoseconds(),
-            pair_high_ns: self.nanoseconds(),
-        }
-    }
-
-    /// The next remark. One that was written before remarks had kinds, and one of a kind from the future, is a note.
-    pub(crate) fn remark(&mut self) -> Remark {
-        let (time_ns, text) = (self.u64(), self.text());
-        let kind = match (self.u32(), self.texts()) {
-            (1, _) => RemarkKind::Refusal,
-            (2, patterns) => RemarkKind::Advice(Advice::Exclude(patterns)),
-            _ => RemarkKind::Note,
-        };
-        Remark { time_ns, kind, text }
     }
 
     /// The next text; bytes that are not UTF-8 are replaced.

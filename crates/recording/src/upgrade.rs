@@ -3,8 +3,28 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::codec::record;
 use crate::events::{Kind, Record, Records, Tag, Value};
-use crate::model::{EventArena, Process, StackFrame, Stacks, StacksBuilder};
+use crate::model::{CallsInfo, Clock, EventArena, Process, StackFrame, Stacks, StacksBuilder};
+
+record! {
+    /// The settings of `calls` in a log, before they had the form that they have in a packed file.
+    pub(crate) struct OldSettings {
+        pub(crate) clock: Clock,
+        pub(crate) noinline: bool,
+        pub(crate) native: bool,
+        pub(crate) helpers: bool,
+        pub(crate) trivial: bool,
+        pub(crate) interval_ns: u64,
+    }
+}
+
+impl From<OldSettings> for CallsInfo {
+    fn from(old: OldSettings) -> Self {
+        let OldSettings { clock, noinline, native, helpers, trivial, interval_ns } = old;
+        Self { clock, noinline, native, helpers, trivial, interval_ns, ..Self::default() }
+    }
+}
 
 /// The stacks that records of `exceptions` refer to.
 ///

@@ -34,7 +34,8 @@ fn directory(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn a_directory_is_packed_while_it_is_written() {
-    use clrscope_recording::writer::{FunctionRecord, Keep, ProcessRecord, ProcessWriter, monotonic_ns};
+    use clrscope_recording::model::Function;
+    use clrscope_recording::writer::{Keep, ProcessRecord, ProcessWriter, monotonic_ns};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
@@ -47,7 +48,7 @@ fn a_directory_is_packed_while_it_is_written() {
         scope.spawn(|| {
             for index in 32.. {
                 let name = format!("Some.Name::Of{index}");
-                writer.function(index, &FunctionRecord { name: &name, signature: &name, ..Default::default() });
+                writer.function(index, Function { signature: name.clone(), name, ..Function::default() });
                 store.keep_ahead().expect("space");
                 let chunk = store.take(0, 4096, monotonic_ns()).expect("room");
                 assert!(chunk.append(&[7; 4000], monotonic_ns()));

@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::{block, function, thread};
-use clrscope_recording::model::{Clock, Exit, FunctionKind, LossReason, Recording, ThreadRole};
-use clrscope_recording::writer::{
-    Arena, FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, ThreadRecord, is_over,
-    monotonic_ns,
+use clrscope_recording::model::{
+    CallsInfo, Clock, Exit, Function, FunctionKind, LossReason, Module, Recording, ThreadRole,
 };
+use clrscope_recording::writer::{Arena, ProcessRecord, ProcessWriter, RunWriter, ThreadRecord, is_over, monotonic_ns};
 
 fn process(pid: u32) -> ProcessRecord {
     ProcessRecord {
@@ -52,13 +51,12 @@ fn store_tree(writer: &ProcessWriter, arena: &Arena, record: ThreadRecord) {
 fn write(folder: &Path) -> (ProcessWriter, Arena) {
     let writer = ProcessWriter::create(folder, &process(77)).expect("a process");
     writer.instruments("calls", "calls:clock=sampled");
-    writer.calls(&Settings { interval_ns: 1_000_000, ..Settings::default() });
-    writer.module(1, &ModuleRecord { name: "App", path: "/x/App.dll", version: "1.0.0.0", framework: false });
+    writer.calls(&CallsInfo { interval_ns: 1_000_000, ..CallsInfo::default() });
+    let [name, path, version] = ["App", "/x/App.dll", "1.0.0.0"].map(str::to_owned);
+    writer.module(1, Module { name, path, version, framework: false });
     for (index, name) in [(40, "A.B::Main"), (41, "A.B::Work")] {
-        writer.function(
-            index,
-            &FunctionRecord { name, signature: name, raw_name: name, module: 1, ..Default::default() },
-        );
+        let [name, signature, raw_name] = [name; 3].map(str::to_owned);
+        writer.function(index, Function { name, signature, raw_name, module: 1, ..Function::default() });
     }
     let arena = writer.create_arena(1 << 20).expect("an arena");
     let record = writer.threads().take().expect("a record");

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{Callbacks, FunctionId, FunctionName, Inlining, ModuleId, NameCache, ProfilerInfo};
 use clrscope_recording::layout;
-use clrscope_recording::model::{FunctionKind, LossReason, SourceKind};
-use clrscope_recording::writer::{FunctionRecord, ModuleRecord, ProcessWriter, monotonic_ns};
+use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::services::developer_log::{Level, log};
 use crate::services::il;
@@ -150,15 +150,15 @@ impl Functions {
     fn note(&self, index: u32, name: &FunctionName, module: u32) {
         self.writer.function(
             index,
-            &FunctionRecord {
-                name: &name.name,
-                signature: &name.signature,
-                raw_name: &name.raw_name,
+            Function {
+                name: name.name.clone(),
+                signature: name.signature.clone(),
+                raw_name: name.raw_name.clone(),
                 module,
                 token: name.token.0,
                 kind: FunctionKind::Managed,
                 source: source_kind(name),
-                dynamic: name.token.0 == 0,
+                flags: FunctionFlags { dynamic: name.token.0 == 0, ..FunctionFlags::default() },
             },
         );
     }
@@ -202,7 +202,7 @@ impl Functions {
         if is_new {
             let metadata = self.names.metadata(&self.info, id);
             let version = metadata.and_then(|metadata| metadata.assembly_version()).unwrap_or_default();
-            self.writer.module(module.index, &ModuleRecord { name, path: &path, version: &version, framework });
+            self.writer.module(module.index, model::Module { name: name.to_owned(), path, version, framework });
         }
         module
     }
@@ -228,14 +228,9 @@ impl Functions {
             }
         };
         if is_new {
-            let record = FunctionRecord {
-                name: &name,
-                signature: &name,
-                raw_name: &name,
-                kind: FunctionKind::Native,
-                ..Default::default()
-            };
-            self.writer.function(index, &record);
+            let [signature, raw_name] = [name.clone(), name.clone()];
+            let native = Function { name, signature, raw_name, kind: FunctionKind::Native, ..Function::default() };
+            self.writer.function(index, native);
         }
         index
     }

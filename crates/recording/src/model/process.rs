@@ -4,57 +4,65 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{EventBytes, Exit, Loss, Remark, RemarkKind, Stacks, TreeSource};
+use crate::codec::{Field, numbered, record};
+use crate::payload::{PayloadReader, PayloadWriter};
 
-/// One .NET process of a recording.
-#[derive(Debug, Clone, Default)]
-pub struct Process {
-    /// Process id.
-    pub pid: u32,
-    /// Process id of its parent when it started.
-    pub parent_pid: u32,
-    /// Its command line.
-    pub command: Vec<String>,
-    /// The runtime, for instance `.NET 8.0.33`.
-    pub runtime: String,
-    /// Start of recording, nanoseconds since the start of the run.
-    pub started_ns: u64,
-    /// From start of recording to its end or last sign of life.
-    pub duration_ns: u64,
-    /// CPU time of the whole process while recorded, if it could be had.
-    pub cpu_ns: Option<u64>,
-    /// How it ended, if somebody saw it.
-    pub exit: Option<Exit>,
-    /// Whether the program ended while we watched and said so.
-    pub complete: bool,
-    /// Settings and measured constants of the `calls` instrument, if it ran.
-    pub calls: Option<CallsInfo>,
-    /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".
-    pub functions: Vec<Function>,
-    /// Indexed by [`Function::module`]; entry 0 stands for "no module".
-    pub modules: Vec<Module>,
-    /// In the order in which they were first seen.
-    pub threads: Vec<Thread>,
-    /// What was lost, by reason.
-    pub losses: Vec<Loss>,
-    /// Remarks for the head of reports.
-    pub remarks: Vec<Remark>,
-    /// The patterns of the request that have matched something: `include=[App]*`, for instance.
-    pub matched_patterns: Vec<String>,
-    /// What the time stamps in events mean, if any were taken.
-    pub ticks: TickClock,
-    /// Raw event chunks of other instruments, by instrument name.
-    pub events: Vec<EventArena>,
-    /// The call stacks that records of instruments refer to by number.
-    pub stacks: Arc<Stacks>,
+record! {
+    /// One .NET process of a recording.
+    #[derive(Debug, Clone, Default)]
+    pub struct Process {
+        /// Process id.
+        pub pid: u32,
+        /// Process id of its parent when it started.
+        pub parent_pid: u32,
+        /// Its command line.
+        pub command: Vec<String>,
+        /// The runtime, for instance `.NET 8.0.33`.
+        pub runtime: String,
+        /// Start of recording, nanoseconds since the start of the run.
+        pub started_ns: u64,
+        /// From start of recording to its end or last sign of life.
+        pub duration_ns: u64,
+        /// CPU time of the whole process while recorded, if it could be had.
+        pub cpu_ns: Option<u64>,
+        /// How it ended, if somebody saw it.
+        pub exit: Option<Exit>,
+        /// Whether the program ended while we watched and said so.
+        pub complete: bool,
+        /// What the time stamps in events mean, if any were taken.
+        pub ticks: TickClock,
+    }
+    beside {
+        /// Settings and measured constants of the `calls` instrument, if it ran.
+        pub calls: Option<CallsInfo>,
+        /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".
+        pub functions: Vec<Function>,
+        /// Indexed by [`Function::module`]; entry 0 stands for "no module".
+        pub modules: Vec<Module>,
+        /// In the order in which they were first seen.
+        pub threads: Vec<Thread>,
+        /// What was lost, by reason.
+        pub losses: Vec<Loss>,
+        /// Remarks for the head of reports.
+        pub remarks: Vec<Remark>,
+        /// The patterns of the request that have matched something: `include=[App]*`, for instance.
+        pub matched_patterns: Vec<String>,
+        /// The call stacks that records of instruments refer to by number.
+        pub stacks: Arc<Stacks>,
+        /// Raw event chunks of other instruments, by instrument name.
+        pub events: Vec<EventArena>,
+    }
 }
 
-/// The time stamp counter of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct TickClock {
-    /// What it showed when recording started.
-    pub start: u64,
-    /// Nanoseconds per tick; 0 where that is not known.
-    pub ns_per_tick: f64,
+record! {
+    /// The time stamp counter of a process.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    pub struct TickClock {
+        /// What it showed when recording started.
+        pub start: u64,
+        /// Nanoseconds per tick; 0 where that is not known.
+        pub ns_per_tick: f64,
+    }
 }
 
 impl TickClock {
@@ -121,54 +129,62 @@ pub enum Clock {
     Tsc,
 }
 
-/// Settings of the `calls` instrument in one process, with what it measured about itself.
-#[derive(Debug, Clone, Default)]
-pub struct CallsInfo {
-    /// The clock.
-    pub clock: Clock,
-    /// Inlining was switched off, so every call is seen.
-    pub noinline: bool,
-    /// Unmanaged calls are in the tree.
-    pub native: bool,
-    /// Runtime helpers of CoreLib are in the tree.
-    pub helpers: bool,
-    /// Tiny leaf methods are in the tree.
-    pub trivial: bool,
-    /// CPU time was measured: the `cpu_ns` columns mean something.
-    pub cpu_measured: bool,
-    /// What one call costs in hooks, where nothing better is known.
-    pub hook_cost: HookCost,
-    /// What it was measured to cost in the program itself, by caller in ascending order.
-    pub pair_costs: Vec<PairCost>,
-    /// Nanoseconds between two looks of the helper thread.
-    pub interval_ns: u64,
+numbered!(Clock: Sampled, Tsc);
+
+record! {
+    /// Settings of the `calls` instrument in one process, with what it measured about itself.
+    #[derive(Debug, Clone, Default)]
+    pub struct CallsInfo {
+        /// The clock.
+        pub clock: Clock,
+        /// Inlining was switched off, so every call is seen.
+        pub noinline: bool,
+        /// Unmanaged calls are in the tree.
+        pub native: bool,
+        /// Runtime helpers of CoreLib are in the tree.
+        pub helpers: bool,
+        /// Tiny leaf methods are in the tree.
+        pub trivial: bool,
+        /// CPU time was measured: the `cpu_ns` columns mean something.
+        pub cpu_measured: bool,
+        /// Nanoseconds between two looks of the helper thread.
+        pub interval_ns: u64,
+        /// What one call costs in hooks, where nothing better is known.
+        pub hook_cost: HookCost,
+        /// What it was measured to cost in the program itself, by caller in ascending order.
+        pub pair_costs: Vec<PairCost>,
+    }
 }
 
-/// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to lie.
-///
-/// The enter hook's time falls on the caller, the leave hook's on the callee, because a thread's
-/// position moves at the very end of either.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct HookCost {
-    /// Most likely cost of enter.
-    pub enter_ns: f64,
-    /// Most likely cost of leave.
-    pub leave_ns: f64,
-    /// The whole pair costs at least this.
-    pub pair_low_ns: f64,
-    /// The whole pair costs at most this.
-    pub pair_high_ns: f64,
+record! {
+    /// Measured cost of a hook pair, in nanoseconds, with the bounds within which it is believed to lie.
+    ///
+    /// The enter hook's time falls on the caller, the leave hook's on the callee, because a thread's
+    /// position moves at the very end of either.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    pub struct HookCost {
+        /// Most likely cost of enter.
+        pub enter_ns: f64,
+        /// Most likely cost of leave.
+        pub leave_ns: f64,
+        /// The whole pair costs at least this.
+        pub pair_low_ns: f64,
+        /// The whole pair costs at most this.
+        pub pair_high_ns: f64,
+    }
 }
 
-/// What a hook pair was measured to cost where one function calls another.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairCost {
-    /// Index of the caller in [`Process::functions`].
-    pub caller: u32,
-    /// Index of the function that it called most meanwhile.
-    pub callee: u32,
-    /// The cost.
-    pub cost: HookCost,
+record! {
+    /// What a hook pair was measured to cost where one function calls another.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct PairCost {
+        /// Index of the caller in [`Process::functions`].
+        pub caller: u32,
+        /// Index of the function that it called most meanwhile.
+        pub callee: u32,
+        /// The cost.
+        pub cost: HookCost,
+    }
 }
 
 /// What kind of thing a row or node stands for.
@@ -185,6 +201,8 @@ pub enum FunctionKind {
     /// A thread stood still because the runtime suspended it: `[suspended: GC]`.
     Suspended = 3,
 }
+
+numbered!(FunctionKind: Managed, Native, Runtime, Suspended);
 
 impl FunctionKind {
     /// The name in JSON: suspensions are the runtime's own time too.
@@ -220,6 +238,8 @@ pub enum SourceKind {
     LocalFunction = 4,
 }
 
+numbered!(SourceKind: Plain, Async, Iterator, Lambda, LocalFunction);
+
 /// Properties of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FunctionFlags {
@@ -229,39 +249,55 @@ pub struct FunctionFlags {
     pub unloaded: bool,
 }
 
-/// One function: a managed instantiation or overload, an unmanaged function, or a part of the runtime.
-#[derive(Debug, Clone, Default)]
-pub struct Function {
-    /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method of
-    /// state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
-    pub name: String,
-    /// As C# would write it, with type arguments and parameters.
-    pub signature: String,
-    /// The name in metadata, for instance `Shop.Checkout+<Pay>d__3::MoveNext`.
-    pub raw_name: String,
-    /// Index into [`Process::modules`].
-    pub module: u32,
-    /// Metadata token, 0 where there is none.
-    pub token: u32,
-    /// What it is.
-    pub kind: FunctionKind,
-    /// How the compiler made it.
-    pub source: SourceKind,
-    /// More about it.
-    pub flags: FunctionFlags,
+/// A `u32`: 1 dynamic, 2 unloaded.
+impl Field for FunctionFlags {
+    fn put(&self, payload: &mut PayloadWriter) {
+        payload.u32(u32::from(self.dynamic) | u32::from(self.unloaded) << 1);
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        let flags = payload.u32();
+        Some(Self { dynamic: flags & 1 != 0, unloaded: flags & 2 != 0 })
+    }
 }
 
-/// One loaded module.
-#[derive(Debug, Clone, Default)]
-pub struct Module {
-    /// The assembly's simple name, or the library's file name for unmanaged code.
-    pub name: String,
-    /// Where it was loaded from, if from a file.
-    pub path: String,
-    /// Assembly version, for instance `8.0.0.0`.
-    pub version: String,
-    /// Belongs to the framework (shared framework folder or trusted platform assembly).
-    pub framework: bool,
+record! {
+    /// One function: a managed instantiation or overload, an unmanaged function, or a part of the runtime.
+    #[derive(Debug, Clone, Default)]
+    pub struct Function {
+        /// `Namespace.Type::Method`, without type arguments, arity or parameters; the source method of
+        /// state machines, lambdas and local functions; `[JIT]` and the like for the runtime.
+        pub name: String,
+        /// As C# would write it, with type arguments and parameters.
+        pub signature: String,
+        /// The name in metadata, for instance `Shop.Checkout+<Pay>d__3::MoveNext`.
+        pub raw_name: String,
+        /// Index into [`Process::modules`].
+        pub module: u32,
+        /// Metadata token, 0 where there is none.
+        pub token: u32,
+        /// What it is.
+        pub kind: FunctionKind,
+        /// How the compiler made it.
+        pub source: SourceKind,
+        /// More about it.
+        pub flags: FunctionFlags,
+    }
+}
+
+record! {
+    /// One loaded module.
+    #[derive(Debug, Clone, Default)]
+    pub struct Module {
+        /// The assembly's simple name, or the library's file name for unmanaged code.
+        pub name: String,
+        /// Where it was loaded from, if from a file.
+        pub path: String,
+        /// Assembly version, for instance `8.0.0.0`.
+        pub version: String,
+        /// Belongs to the framework (shared framework folder or trusted platform assembly).
+        pub framework: bool,
+    }
 }
 
 /// What a thread is for.
@@ -283,7 +319,17 @@ pub enum ThreadRole {
     Pool = 5,
 }
 
+numbered!(ThreadRole: User, Main, Finalizer, Gc, Tiering, Pool);
+
 impl ThreadRole {
+    /// The role with this number, if this version knows it.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool]
+            .into_iter()
+            .find(|role| *role as u32 == number)
+    }
+
     /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -298,23 +344,27 @@ impl ThreadRole {
     }
 }
 
-/// One thread that ran managed code.
-#[derive(Debug, Clone, Default)]
-pub struct Thread {
-    /// Our own serial number within the process, from 1; never reused.
-    pub id: u32,
-    /// The operating system's id; may be reused.
-    pub os_id: u32,
-    /// Its name, or empty.
-    pub name: String,
-    /// What it is for.
-    pub role: ThreadRole,
-    /// First seen, nanoseconds since the start of the run.
-    pub created_ns: u64,
-    /// Ended, or `None` while it lived at the end of the recording.
-    pub ended_ns: Option<u64>,
-    /// CPU time it used while recorded, if measured.
-    pub cpu_ns: Option<u64>,
-    /// The calling-context tree, decoded on demand.
-    pub tree: TreeSource,
+record! {
+    /// One thread that ran managed code.
+    #[derive(Debug, Clone, Default)]
+    pub struct Thread {
+        /// Our own serial number within the process, from 1; never reused.
+        pub id: u32,
+        /// The operating system's id; may be reused.
+        pub os_id: u32,
+        /// Its name, or empty.
+        pub name: String,
+        /// What it is for.
+        pub role: ThreadRole,
+        /// First seen, nanoseconds since the start of the run.
+        pub created_ns: u64,
+        /// Ended, or `None` while it lived at the end of the recording.
+        pub ended_ns: Option<u64>,
+        /// CPU time it used while recorded, if measured.
+        pub cpu_ns: Option<u64>,
+    }
+    beside {
+        /// The calling-context tree, decoded on demand.
+        pub tree: TreeSource,
+    }
 }

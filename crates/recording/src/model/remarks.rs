@@ -2,19 +2,24 @@
 
 use std::fmt;
 
-/// Something that was dropped or not recorded, counted where it happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
-    /// Why.
-    pub reason: LossReason,
-    /// How often.
-    pub count: u64,
-    /// First time, nanoseconds since the start of the run.
-    pub first_ns: u64,
-    /// Last time, nanoseconds since the start of the run.
-    pub last_ns: u64,
-    /// What is known beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
-    pub details: Vec<String>,
+use crate::codec::{Field, record};
+use crate::payload::{PayloadReader, PayloadWriter};
+
+record! {
+    /// Something that was dropped or not recorded, counted where it happened.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Loss {
+        /// Why.
+        pub reason: LossReason,
+        /// How often.
+        pub count: u64,
+        /// First time, nanoseconds since the start of the run.
+        pub first_ns: u64,
+        /// Last time, nanoseconds since the start of the run.
+        pub last_ns: u64,
+        /// What is known beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
+        pub details: Vec<String>,
+    }
 }
 
 impl Loss {
@@ -169,24 +174,28 @@ impl LossReason {
     }
 }
 
-/// Something wrong with the bytes of a recording, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Which part: a file or section name.
-    pub place: String,
-    /// What was wrong and what was done about it.
-    pub what: String,
+record! {
+    /// Something wrong with the bytes of a recording, in words.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Problem {
+        /// Which part: a file or section name.
+        pub place: String,
+        /// What was wrong and what was done about it.
+        pub what: String,
+    }
 }
 
-/// A remark of the agent: reports show remarks in their head.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Remark {
-    /// Nanoseconds since the start of the run.
-    pub time_ns: u64,
-    /// What the remark is for.
-    pub kind: RemarkKind,
-    /// One sentence, without what follows from the kind.
-    pub text: String,
+record! {
+    /// A remark of the agent: reports show remarks in their head.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct Remark {
+        /// Nanoseconds since the start of the run.
+        pub time_ns: u64,
+        /// One sentence, without what follows from the kind.
+        pub text: String,
+        /// What the remark is for.
+        pub kind: RemarkKind,
+    }
 }
 
 /// What a remark is for. Programs decide by the kind, never by the words of the sentence.
@@ -227,5 +236,37 @@ impl fmt::Display for Advice {
         let Self::Exclude(patterns) = self;
         f.write_str("what spares it:")?;
         patterns.iter().try_for_each(|pattern| write!(f, " --exclude '{pattern}'"))
+    }
+}
+
+/// A `u32`: the reason's number. Of a reason from the future this version has nothing to say.
+impl Field for LossReason {
+    fn put(&self, payload: &mut PayloadWriter) {
+        payload.u32(*self as u32);
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        Self::from_number(payload.u32())
+    }
+}
+
+/// A `u32` (0 note, 1 refusal, 2 advice to exclude) and a list of texts: of advice the patterns. A remark written before
+/// remarks had kinds, and one of a kind from the future, is a note.
+impl Field for RemarkKind {
+    fn put(&self, payload: &mut PayloadWriter) {
+        let (kind, texts) = match self {
+            Self::Note => (0, &[][..]),
+            Self::Refusal => (1, &[][..]),
+            Self::Advice(Advice::Exclude(patterns)) => (2, &patterns[..]),
+        };
+        payload.u32(kind).texts(texts);
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        Some(match (payload.u32(), payload.texts()) {
+            (1, _) => Self::Refusal,
+            (2, patterns) => Self::Advice(Advice::Exclude(patterns)),
+            _ => Self::Note,
+        })
     }
 }

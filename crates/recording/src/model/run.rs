@@ -3,6 +3,8 @@
 use clrscope_contract::request::RecordedRequest;
 
 use super::{Problem, Process};
+use crate::codec::{Field, record};
+use crate::payload::{PayloadReader, PayloadWriter};
 
 /// One recording: a run of a program and every .NET process it started.
 #[derive(Debug, Clone, Default)]
@@ -28,23 +30,25 @@ impl Recording {
     }
 }
 
-/// The launcher's part of a recording.
-#[derive(Debug, Clone, Default)]
-pub struct Run {
-    /// The command as given after `run --`; empty without the launcher.
-    pub command: Vec<String>,
-    /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the launcher.
-    pub started_unix_ns: u64,
-    /// From start to the end of the root program, or to the last sign of life of any process.
-    pub duration_ns: u64,
-    /// How the root program ended; `None` while it runs or when nobody saw the end.
-    pub exit: Option<Exit>,
-    /// What was asked for, as the user gave it, for instance `calls:clock=tsc`.
-    pub given: RecordedRequest,
-    /// What was asked for, with every default filled in by the agent; empty where no process has begun.
-    pub filled: RecordedRequest,
-    /// Version of clrscope that made the recording.
-    pub clrscope_version: String,
+record! {
+    /// The launcher's part of a recording.
+    #[derive(Debug, Clone, Default)]
+    pub struct Run {
+        /// The command as given after `run --`; empty without the launcher.
+        pub command: Vec<String>,
+        /// Start in nanoseconds since the Unix epoch (UTC); of the first process without the launcher.
+        pub started_unix_ns: u64,
+        /// From start to the end of the root program, or to the last sign of life of any process.
+        pub duration_ns: u64,
+        /// How the root program ended; `None` while it runs or when nobody saw the end.
+        pub exit: Option<Exit>,
+        /// What was asked for, as the user gave it, for instance `calls:clock=tsc`.
+        pub given: RecordedRequest,
+        /// What was asked for, with every default filled in by the agent; empty where no process has begun.
+        pub filled: RecordedRequest,
+        /// Version of clrscope that made the recording.
+        pub clrscope_version: String,
+    }
 }
 
 /// How a process ended.
@@ -54,4 +58,36 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+}
+
+/// A `u32` (0 nobody saw the end, 1 code, 2 signal) and an `i32`.
+impl Field for Option<Exit> {
+    fn put(&self, payload: &mut PayloadWriter) {
+        let (kind, number) = match *self {
+            None => (0, 0),
+            Some(Exit::Code(code)) => (1, code),
+            Some(Exit::Signal(signal)) => (2, signal),
+        };
+        payload.u32(kind).u32(number as u32);
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        let (kind, number) = (payload.u32(), payload.u32() as i32);
+        Some(match kind {
+            1 => Some(Exit::Code(number)),
+            2 => Some(Exit::Signal(number)),
+            _ => None,
+        })
+    }
+}
+
+/// A text, as it was given.
+impl Field for RecordedRequest {
+    fn put(&self, payload: &mut PayloadWriter) {
+        payload.text(self.text());
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        Some(payload.text().into())
+    }
 }

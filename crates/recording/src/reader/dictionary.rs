@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use super::log::LogRecords;
-use super::numbers::{function_kind, source_kind, thread_role};
-use crate::layout::{function, record};
+use crate::codec::decode;
+use crate::layout::function;
 use crate::model::{
-    CallsInfo, Clock, Function, FunctionKind, JIT_NAME, LossReason, Module, PairCost, Process, TRUNCATED_NAME,
-    ThreadRole,
+    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, PairCost, Process, Remark,
+    TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
+use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
+use crate::upgrade::OldSettings;
 
 /// The least a log record of a function or module takes.
 const LEAST_RECORD: usize = 16;
@@ -38,7 +40,7 @@ impl Dictionary {
         let mut dictionary = Self::new(log.len());
         let mut records = LogRecords::new(log);
         for (kind, payload) in &mut records {
-            dictionary.take(kind, payload);
+            let _ = dictionary.take(kind, payload);
         }
         name_fixed_functions(&mut dictionary.process.functions);
         if let Some(calls) = &mut dictionary.process.calls {
@@ -52,86 +54,61 @@ impl Dictionary {
         Self { most, ..Self::default() }
     }
 
-    fn take(&mut self, kind: u16, mut p: PayloadReader<'_>) {
+    /// Takes a record; `None` where this version has no words for it.
+    fn take(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
         match kind {
-            record::PROCESS => {
-                self.process.pid = p.u32();
-                self.process.parent_pid = p.u32();
-                self.process.command = p.texts();
-                self.process.runtime = p.text();
+            Process::LOG => self.start(decode(payload)?),
+            Instruments::LOG => {
+                let Instruments { given, filled } = decode(payload)?;
+                (self.given, self.filled) = (given, filled);
             }
-            record::INSTRUMENTS => {
-                self.given = p.text();
-                self.filled = p.text();
+            Indexed::<Module>::LOG => {
+                let Indexed { index, entry } = decode(payload)?;
+                *slot(&mut self.process.modules, index, self.most)? = entry;
             }
-            record::MODULE => self.take_module(p),
-            record::FUNCTION => self.take_function(p),
-            record::FUNCTION_UNLOADED => {
-                if let Some(function) = self.process.functions.get_mut(p.u32() as usize) {
-                    function.flags.unloaded = true;
-                }
+            Indexed::<Function>::LOG => {
+                let Indexed { index, entry } = decode(payload)?;
+                *slot(&mut self.process.functions, index, self.most)? = entry;
             }
-            record::REMARK => self.process.remarks.push(p.remark()),
-            record::PATTERN_MATCHED => self.process.matched_patterns.push(p.text()),
-            record::CALLS => self.take_calls(p),
-            record::HOOK_COST => self.process.calls.get_or_insert_default().hook_cost = p.cost(),
-            record::PAIR_COST => self.take_pair_cost(p),
-            record::THREAD_NAME => {
-                let said = self.threads.entry(p.u32()).or_default();
-                said.name = p.text();
-                said.role = thread_role(p.u32()).or(said.role);
+            FunctionUnloaded::LOG => {
+                let FunctionUnloaded { index } = decode(payload)?;
+                self.process.functions.get_mut(index as usize)?.flags.unloaded = true;
             }
-            record::LOSS_DETAIL => {
-                let reason = LossReason::from_number(p.u32());
-                self.loss_details.extend(reason.map(|reason| (reason, p.text())));
+            Remark::LOG => self.process.remarks.push(decode(payload)?),
+            PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),
+            CallsInfo::LOG => self.settings(decode(payload)?),
+            OldSettings::LOG => self.settings(decode::<OldSettings>(payload)?.into()),
+            HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
+            PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
+            ThreadName::LOG => {
+                let ThreadName { serial, name, role } = decode(payload)?;
+                let said = self.threads.entry(serial).or_default();
+                said.name = name;
+                said.role = ThreadRole::from_number(role).or(said.role);
             }
-            record::CARRY => self.carried.push(p.u32()),
+            LossDetail::LOG => {
+                let LossDetail { reason, text } = decode(payload)?;
+                self.loss_details.push((reason, text));
+            }
+            Carry::LOG => self.carried.push(decode::<Carry>(payload)?.edge),
             // From the future.
             _ => {}
         }
+        Some(())
     }
 
-    fn take_module(&mut self, mut p: PayloadReader<'_>) {
-        let index = p.u32();
-        if let Some(slot) = slot(&mut self.process.modules, index, self.most) {
-            *slot = Module { name: p.text(), path: p.text(), version: p.text(), framework: p.u32() != 0 };
-        }
+    /// What a log knows of its process at the start: times are the state's.
+    fn start(&mut self, start: Process) {
+        let process = &mut self.process;
+        (process.pid, process.parent_pid) = (start.pid, start.parent_pid);
+        (process.command, process.runtime) = (start.command, start.runtime);
     }
 
-    fn take_function(&mut self, mut p: PayloadReader<'_>) {
-        let index = p.u32();
-        let Some(slot) = slot(&mut self.process.functions, index, self.most) else { return };
-        slot.name = p.text();
-        slot.signature = p.text();
-        slot.raw_name = p.text();
-        slot.module = p.u32();
-        slot.token = p.u32();
-        slot.kind = function_kind(p.u32());
-        slot.source = source_kind(p.u32());
-        slot.flags.dynamic = p.u32() != 0;
-    }
-
-    fn take_calls(&mut self, mut p: PayloadReader<'_>) {
-        let clock = if p.u32() == 1 { Clock::Tsc } else { Clock::Sampled };
-        let mut switch = || p.u32() != 0;
-        let (noinline, native, helpers, trivial) = (switch(), switch(), switch(), switch());
+    /// Settings, which leave alone what was measured.
+    fn settings(&mut self, settings: CallsInfo) {
         let calls = self.process.calls.get_or_insert_default();
-        *calls = CallsInfo {
-            clock,
-            noinline,
-            native,
-            helpers,
-            trivial,
-            interval_ns: p.u64(),
-            hook_cost: calls.hook_cost,
-            pair_costs: std::mem::take(&mut calls.pair_costs),
-            cpu_measured: false,
-        };
-    }
-
-    fn take_pair_cost(&mut self, mut p: PayloadReader<'_>) {
-        let measured = PairCost { caller: p.u32(), callee: p.u32(), cost: p.cost() };
-        self.process.calls.get_or_insert_default().pair_costs.push(measured);
+        let pair_costs = std::mem::take(&mut calls.pair_costs);
+        *calls = CallsInfo { hook_cost: calls.hook_cost, pair_costs, cpu_measured: false, ..settings };
     }
 
     /// Edges whose count passed 2^32, with how often, sorted by edge.

@@ -7,9 +7,10 @@ use super::ending::{End, Now, settle};
 use super::log::LogRecords;
 use super::process::{ReadProcess, read as read_process};
 use super::segment::SegmentBytes;
-use crate::layout::{kind, record};
+use crate::codec::decode;
+use crate::layout::kind;
 use crate::model::{Exit, Problem, Recording, Run};
-use crate::payload::PayloadReader;
+use crate::records::{InLog, RunEnd, RunStart};
 use crate::refusal;
 
 /// What `run.log` says.
@@ -57,25 +58,28 @@ fn read_run_log(folder: &Path, problems: &mut Vec<Problem>) -> Option<RunLog> {
     }
     let bytes = SegmentBytes::open(folder, "run.log", kind::LOG, "", problems)?;
     let mut log = RunLog::default();
-    for (kind, mut p) in LogRecords::new(&bytes) {
+    for (kind, payload) in LogRecords::new(&bytes) {
         match kind {
-            record::RUN => {
-                log.run.command = p.texts();
-                log.mono_start = Some(p.u64());
-                log.run.started_unix_ns = p.u64();
-                log.run.given = p.text().into();
-                log.run.clrscope_version = p.text();
+            RunStart::LOG => {
+                let Some(start) = decode::<RunStart>(payload) else { continue };
+                log.mono_start = Some(start.mono_ns);
+                log.run.command = start.command;
+                log.run.started_unix_ns = start.unix_ns;
+                log.run.given = start.given.into();
+                log.run.clrscope_version = start.clrscope_version;
             }
-            record::RUN_END => log.root_end = Some(take_end(p)),
+            RunEnd::LOG => log.root_end = decode::<RunEnd>(payload).map(End::from),
             _ => {}
         }
     }
     Some(log)
 }
 
-fn take_end(mut p: PayloadReader<'_>) -> End {
-    let (mono_ns, pid, kind, number) = (p.u64(), p.u32(), p.u32(), p.u32() as i32);
-    End { mono_ns, pid, exit: if kind == 0 { Exit::Code(number) } else { Exit::Signal(number) } }
+impl From<RunEnd> for End {
+    fn from(end: RunEnd) -> Self {
+        let exit = if end.by_signal { Exit::Signal(end.number) } else { Exit::Code(end.number) };
+        Self { mono_ns: end.mono_ns, pid: end.pid, exit }
+    }
 }
 
 fn assemble(log: RunLog, mut processes: Vec<ReadProcess>, problems: Vec<Problem>, now: Now) -> Recording {

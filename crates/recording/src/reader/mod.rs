@@ -10,7 +10,6 @@ mod ending;
 pub(crate) mod error;
 mod events;
 pub(crate) mod log;
-pub(crate) mod numbers;
 mod process;
 mod segment;
 mod stacks;

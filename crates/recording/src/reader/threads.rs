@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::blocks::{TreeRoot, TreeSources, decode};
 use super::dictionary::ThreadWords;
-use super::numbers::thread_role;
 use crate::layout::{thread, u32_at, u64_at};
-use crate::model::{Thread, TreeSource};
+use crate::model::{Thread, ThreadRole, TreeSource};
 
 /// Reads the table. `words` is what the log says of the threads, `mono_start` when the process began.
 pub(super) fn read(
@@ -48,7 +47,7 @@ fn read_thread(bytes: &[u8], id: u32, mono_start: u64) -> Thread {
         id,
         os_id: u32_at(bytes, thread::OS_ID),
         name: String::new(),
-        role: thread_role(u32_at(bytes, thread::ROLE)).unwrap_or_default(),
+        role: ThreadRole::from_number(u32_at(bytes, thread::ROLE)).unwrap_or_default(),
         created_ns: u64_at(bytes, thread::CREATED).saturating_sub(mono_start),
         ended_ns: (ended != 0).then(|| ended.saturating_sub(mono_start)),
         cpu_ns: (u32_at(bytes, thread::CPU_KNOWN) != 0).then(|| u64_at(bytes, thread::CPU)),

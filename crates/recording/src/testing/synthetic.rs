@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
-use crate::model::{Clock, Exit, HookCost, LossReason, PairCost, ThreadRole};
-use crate::writer::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, RunWriter, Settings, monotonic_ns};
+use crate::model::{CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, ThreadRole};
+use crate::writer::{ProcessRecord, ProcessWriter, RunWriter, monotonic_ns};
 
 /// What to make.
 #[derive(Debug, Clone, Copy)]
@@ -42,14 +42,13 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     let run = RunWriter::create(folder, &["synthetic".to_owned()], "calls", 1_000_000_000)?;
     let process = ProcessRecord { pid: 7, mono_ns: monotonic_ns(), unix_ns: 1, ..ProcessRecord::default() };
     let writer = ProcessWriter::create(folder, &process)?;
-    writer.calls(&Settings { clock: shape.clock, interval_ns: 1_000_000, ..Settings::default() });
-    writer.module(1, &ModuleRecord { name: "App", ..ModuleRecord::default() });
+    writer.calls(&CallsInfo { clock: shape.clock, interval_ns: 1_000_000, ..CallsInfo::default() });
+    writer.module(1, Module { name: "App".to_owned(), ..Module::default() });
     for index in 0..shape.functions {
         let name = format!("Made.Up.Namespace{}.Class{}::Method{index}", index % 50, index % 2_000);
         let signature = format!("{name}(System.Int32, System.Collections.Generic.List<System.String>)");
-        let record =
-            FunctionRecord { name: &name, signature: &signature, raw_name: &name, module: 1, ..Default::default() };
-        writer.function(function::FIRST + index, &record);
+        let made = Function { raw_name: name.clone(), name, signature, module: 1, ..Function::default() };
+        writer.function(function::FIRST + index, made);
     }
     write_remarks(&writer, shape);
     let mut program = Program::new(shape);

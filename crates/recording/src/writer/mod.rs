@@ -22,7 +22,7 @@ pub use arena::{Arena, Piece};
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment, first_refusal};
-pub use process::{FunctionRecord, ModuleRecord, ProcessRecord, ProcessWriter, Settings, monotonic_ns};
+pub use process::{ProcessRecord, ProcessWriter, monotonic_ns};
 pub use run::{RunWriter, is_over, request_stop};
 pub use stacks::StackTable;
 pub use state::StateWriter;

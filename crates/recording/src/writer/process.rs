@@ -6,9 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
-use crate::layout::record;
-use crate::model::{Clock, FunctionKind, HookCost, LossReason, PairCost, Remark, RemarkKind, SourceKind, ThreadRole};
-use crate::payload::PayloadWriter;
+use crate::codec;
+use crate::model::{
+    CallsInfo, Function, HookCost, LossReason, Module, PairCost, Process, Remark, RemarkKind, ThreadRole,
+};
+use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
 
 /// What is known of a process at its start.
 #[derive(Debug, Clone, Default)]
@@ -27,57 +29,6 @@ pub struct ProcessRecord {
     pub unix_ns: u64,
     /// Time stamp counter at the start.
     pub ticks: u64,
-}
-
-/// Settings of `calls`, for the record.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
-    /// The clock.
-    pub clock: Clock,
-    /// Inlining switched off.
-    pub noinline: bool,
-    /// Unmanaged calls in the tree.
-    pub native: bool,
-    /// Runtime helpers in the tree.
-    pub helpers: bool,
-    /// Tiny leaf methods in the tree.
-    pub trivial: bool,
-    /// Nanoseconds between two looks of the helper thread.
-    pub interval_ns: u64,
-}
-
-/// A module, for the record.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ModuleRecord<'a> {
-    /// Simple name.
-    pub name: &'a str,
-    /// Path, or empty.
-    pub path: &'a str,
-    /// Version, or empty.
-    pub version: &'a str,
-    /// Belongs to the framework.
-    pub framework: bool,
-}
-
-/// A function, for the record.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FunctionRecord<'a> {
-    /// See [`Function::name`](crate::model::Function::name).
-    pub name: &'a str,
-    /// See [`Function::signature`](crate::model::Function::signature).
-    pub signature: &'a str,
-    /// See [`Function::raw_name`](crate::model::Function::raw_name).
-    pub raw_name: &'a str,
-    /// Index of its module.
-    pub module: u32,
-    /// Metadata token.
-    pub token: u32,
-    /// What it is.
-    pub kind: FunctionKind,
-    /// How the compiler made it.
-    pub source: SourceKind,
-    /// Made at run time without metadata.
-    pub dynamic: bool,
 }
 
 /// The writer. Methods may be called from any thread; unless they say so, not from a hook.
@@ -116,9 +67,14 @@ impl ProcessWriter {
         let log = LogWriter::create(&folder.join("process.log"))?;
         let threads = ThreadTable::create(&folder.join("threads.seg"))?;
         state.start(process.pid, process.mono_ns, process.unix_ns, process.ticks);
-        let mut payload = PayloadWriter::default();
-        payload.u32(process.pid).u32(process.parent_pid).texts(&process.command).text(&process.runtime);
-        log.append(record::PROCESS, payload.bytes());
+        let start = Process {
+            pid: process.pid,
+            parent_pid: process.parent_pid,
+            command: process.command.clone(),
+            runtime: process.runtime.clone(),
+            ..Process::default()
+        };
+        log.append(Process::LOG, codec::encode(&start).bytes());
         Ok(Self { folder, log, state, threads })
     }
 
@@ -185,39 +141,28 @@ impl ProcessWriter {
 
     /// Notes the instruments, as given and with defaults filled in.
     pub fn instruments(&self, given: &str, filled: &str) {
-        let mut payload = PayloadWriter::default();
-        payload.text(given).text(filled);
-        self.append(record::INSTRUMENTS, &payload);
+        self.append(&Instruments { given: given.to_owned(), filled: filled.to_owned() });
     }
 
     /// Notes a module under `index` (from 1).
-    pub fn module(&self, index: u32, module: &ModuleRecord<'_>) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(index).text(module.name).text(module.path).text(module.version).u32(u32::from(module.framework));
-        self.append(record::MODULE, &payload);
+    pub fn module(&self, index: u32, module: Module) {
+        self.append(&Indexed { index, entry: module });
     }
 
     /// Notes a function under `index`.
-    pub fn function(&self, index: u32, function: &FunctionRecord<'_>) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(index).text(function.name).text(function.signature).text(function.raw_name);
-        payload.u32(function.module).u32(function.token);
-        payload.u32(function.kind as u32).u32(function.source as u32).u32(u32::from(function.dynamic));
-        self.append(record::FUNCTION, &payload);
+    pub fn function(&self, index: u32, function: Function) {
+        self.append(&Indexed { index, entry: function });
     }
 
     /// Notes that a function's code is gone.
     pub fn function_unloaded(&self, index: u32) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(index);
-        self.append(record::FUNCTION_UNLOADED, &payload);
+        self.append(&FunctionUnloaded { index });
     }
 
     /// Notes a thread's name and, if it is known, what it is for.
     pub fn thread_name(&self, serial: u32, name: &str, role: Option<ThreadRole>) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(serial).text(name).u32(role.map_or(u32::MAX, |role| role as u32));
-        self.append(record::THREAD_NAME, &payload);
+        let role = role.map_or(u32::MAX, |role| role as u32);
+        self.append(&ThreadName { serial, name: name.to_owned(), role });
     }
 
     /// Notes something worth knowing, which reports show in their head. `mono_ns` is when.
@@ -227,58 +172,44 @@ impl ProcessWriter {
 
     /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from the kind.
     pub fn remark(&self, mono_ns: u64, kind: RemarkKind, text: &str) {
-        let mut payload = PayloadWriter::default();
-        payload.remark(&Remark { time_ns: mono_ns, kind, text: text.to_owned() });
-        self.append(record::REMARK, &payload);
+        self.append(&Remark { time_ns: mono_ns, text: text.to_owned(), kind });
     }
 
     /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the [state](Self::state).
     pub fn loss_detail(&self, reason: LossReason, text: &str) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(reason as u32).text(text);
-        self.append(record::LOSS_DETAIL, &payload);
+        self.append(&LossDetail { reason, text: text.to_owned() });
     }
 
     /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.
     pub fn pattern_matched(&self, pattern: &str) {
-        let mut payload = PayloadWriter::default();
-        payload.text(pattern);
-        self.append(record::PATTERN_MATCHED, &payload);
+        self.append(&PatternMatched { pattern: pattern.to_owned() });
     }
 
     /// Notes that an edge's count passed 2^32. Safe in a hook; whether there was room.
     pub fn carry_in_hook(&self, edge: u32) -> bool {
-        self.log.append_in_hook(record::CARRY, &edge.to_le_bytes())
+        // The bytes of the record, without memory of its own.
+        self.log.append_in_hook(Carry::LOG, &edge.to_le_bytes())
     }
 
-    /// Notes the settings of `calls`.
-    pub fn calls(&self, settings: &Settings) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(u32::from(settings.clock == Clock::Tsc));
-        for switch in [settings.noinline, settings.native, settings.helpers, settings.trivial] {
-            payload.u32(u32::from(switch));
-        }
-        payload.u64(settings.interval_ns);
-        self.append(record::CALLS, &payload);
+    /// Notes the settings of `calls`. What was measured is noted by [`hook_cost`](Self::hook_cost) and
+    /// [`pair_cost`](Self::pair_cost), as it becomes known.
+    pub fn calls(&self, settings: &CallsInfo) {
+        self.append(settings);
     }
 
     /// Notes what a hook pair was measured to cost; the last word counts.
     pub fn hook_cost(&self, cost: &HookCost) {
-        let mut payload = PayloadWriter::default();
-        payload.cost(cost);
-        self.append(record::HOOK_COST, &payload);
+        self.append(cost);
     }
 
     /// Notes what a hook pair was measured to cost where one function calls another; the last word
     /// about a caller counts.
     pub fn pair_cost(&self, measured: &PairCost) {
-        let mut payload = PayloadWriter::default();
-        payload.u32(measured.caller).u32(measured.callee).cost(&measured.cost);
-        self.append(record::PAIR_COST, &payload);
+        self.append(measured);
     }
 
-    fn append(&self, kind: u16, payload: &PayloadWriter) {
-        if !self.log.append(kind, payload.bytes()) {
+    fn append<R: InLog>(&self, record: &R) {
+        if !self.log.append(R::LOG, codec::encode(record).bytes()) {
             self.state.lose(LossReason::DictionaryFull, 1, monotonic_ns());
         }
     }

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::LogWriter;
 use super::process::monotonic_ns;
-use crate::layout::{HEADER_BYTES, header, record, state};
+use crate::codec;
+use crate::layout::{HEADER_BYTES, header, state};
 use crate::model::Exit;
-use crate::payload::PayloadWriter;
+use crate::records::{InLog, RunEnd, RunStart};
 
 const RUN_LOG: &str = "run.log";
 
@@ -29,9 +30,14 @@ impl RunWriter {
     pub fn create(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(folder)?;
         let log = LogWriter::create(&folder.join(RUN_LOG))?;
-        let mut payload = PayloadWriter::default();
-        payload.texts(command).u64(monotonic_ns()).u64(unix_ns).text(instruments).text(env!("CARGO_PKG_VERSION"));
-        log.append(record::RUN, payload.bytes());
+        let start = RunStart {
+            command: command.to_vec(),
+            mono_ns: monotonic_ns(),
+            unix_ns,
+            given: instruments.to_owned(),
+            clrscope_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        log.append(RunStart::LOG, codec::encode(&start).bytes());
         Ok(Self { folder: folder.to_owned(), log })
     }
 
@@ -43,13 +49,12 @@ impl RunWriter {
 
     /// Notes how the root program, process `pid`, ended.
     pub fn ended(&self, pid: u32, exit: Exit) {
-        let (kind, number) = match exit {
-            Exit::Code(code) => (0, code),
-            Exit::Signal(signal) => (1, signal),
+        let (by_signal, number) = match exit {
+            Exit::Code(code) => (false, code),
+            Exit::Signal(signal) => (true, signal),
         };
-        let mut payload = PayloadWriter::default();
-        payload.u64(monotonic_ns()).u32(pid).u32(kind).u32(number as u32);
-        self.log.append(record::RUN_END, payload.bytes());
+        let end = RunEnd { mono_ns: monotonic_ns(), pid, by_signal, number };
+        self.log.append(RunEnd::LOG, codec::encode(&end).bytes());
     }
 
     /// Ends the recording: every process of it is asked to stop recording, those that start from now on

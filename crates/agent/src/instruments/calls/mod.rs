@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clr_profiler::notice::{DynamicIl, SuspendReason, TransitionReason};
 use clr_profiler::{Callbacks, Events, FunctionId, ObjectId, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::layout::{block, function};
-use clrscope_recording::model::Clock;
-use clrscope_recording::writer::{Settings, ThreadRecord};
+use clrscope_recording::model::{CallsInfo, Clock};
+use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{self as all_hooks, HookParts, HookSet};
 use crate::instrument::Instrument;
@@ -65,13 +65,14 @@ impl Calls {
         let times = writer.create_times().map_err(|error| format!("no memory for times: {error}"))?;
         stacks::prepare();
         let tsc = options.clock == Clock::Tsc;
-        writer.calls(&Settings {
+        writer.calls(&CallsInfo {
             clock: options.clock,
             noinline: options.noinline,
             native: options.native,
             helpers: options.helpers,
             trivial: options.trivial,
             interval_ns: context.interval_ns,
+            ..CallsInfo::default()
         });
         let shared = shared::publish(Shared {
             writer,

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::index::{Section, find};
-use super::records::{self, record};
 use super::section::{LAST_PART, kind};
 use super::tree::{Decoder, LEAST_NODE};
+use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
 use crate::model::{
-    ByteSource, CallTree, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason, Problem,
-    Process, Recording, RemarkKind, Thread, TreeSource,
+    ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
+    Module, Problem, Process, Recording, Remark, RemarkKind, Run, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
 use crate::reader::log::LogRecords;
+use crate::records::{Arena, InFile, MatchedPatterns};
 
 /// More problems than these are counted, not told.
 const MOST_PROBLEMS: usize = 1_000;
@@ -117,12 +118,10 @@ impl Assembly {
         let mut log = LogRecords::new(content);
         match section.head.kind {
             kind::RUN => {
-                let runs = log.by_ref().filter(|(kind, _)| *kind == record::RUN).map(|(_, p)| records::take_run(p));
-                self.recording.run = runs.last().unwrap_or_default();
+                self.recording.run = all::<Run>(&mut log).last().unwrap_or_default();
             }
             kind::PROBLEMS => {
-                let all = log.by_ref().filter(|(kind, _)| *kind == record::PROBLEM);
-                self.recording.problems.extend(all.map(|(_, p)| records::take_problem(p)));
+                self.recording.problems.extend(all::<Problem>(&mut log));
             }
             kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS => {
                 self.parts(section).take_records(section, &mut log)?;
@@ -164,41 +163,44 @@ impl Assembly {
 impl Parts {
     fn take_records(&mut self, section: &Section, log: &mut LogRecords<'_>) -> Result<(), String> {
         match section.head.kind {
-            kind::PROCESS => log.by_ref().for_each(|(kind, p)| self.take_process_record(kind, p)),
+            kind::PROCESS => log.by_ref().for_each(|(kind, payload)| _ = self.take_process_record(kind, payload)),
             kind::FUNCTIONS => {
                 make_room(&mut self.process.functions, section, &mut self.ends[0], lost_function)?;
-                let all = log.by_ref().filter(|(kind, _)| *kind == record::FUNCTION);
-                self.process.functions.extend(all.map(|(_, p)| records::take_function(p)));
+                self.process.functions.extend(all::<Function>(log));
             }
             kind::MODULES => {
                 make_room(&mut self.process.modules, section, &mut self.ends[1], |_| Default::default())?;
-                let all = log.by_ref().filter(|(kind, _)| *kind == record::MODULE);
-                self.process.modules.extend(all.map(|(_, p)| records::take_module(p)));
+                self.process.modules.extend(all::<Module>(log));
             }
             kind::THREADS => {
                 make_room(&mut self.process.threads, section, &mut self.ends[2], lost_thread)?;
-                let all = log.by_ref().filter(|(kind, _)| *kind == record::THREAD);
-                self.process.threads.extend(all.map(|(_, p)| records::take_thread(p)));
+                self.process.threads.extend(all::<Thread>(log));
             }
             _ => {
-                for (_, p) in log.by_ref().filter(|(kind, _)| *kind == record::REMARK) {
-                    self.first_without_kind |= self.process.remarks.is_empty() && records::is_without_kind(p);
-                    self.process.remarks.push(records::take_remark(p));
+                for (_, payload) in log.by_ref().filter(|(kind, _)| *kind == Remark::FILE) {
+                    self.first_without_kind |= self.process.remarks.is_empty() && is_without_kind(payload);
+                    self.process.remarks.extend(decode::<Remark>(payload));
                 }
             }
         }
         Ok(())
     }
 
-    fn take_process_record(&mut self, kind: u16, mut p: PayloadReader<'_>) {
+    /// Takes a record; `None` where this version has no words for it.
+    fn take_process_record(&mut self, kind: u16, payload: PayloadReader<'_>) -> Option<()> {
+        let process = &mut self.process;
         match kind {
-            record::PROCESS => records::take_process(&mut self.process, p),
-            record::CALLS => self.process.calls = Some(records::take_calls(p)),
-            record::LOSS => self.process.losses.extend(records::take_loss(p)),
-            record::MATCHED => self.process.matched_patterns = p.texts(),
-            record::ARENA => self.process.events.push(EventArena { instrument: p.text(), chunks: Vec::new() }),
+            Process::FILE => process.replace_record(decode(payload)?),
+            CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
+            Loss::FILE => process.losses.push(decode(payload)?),
+            MatchedPatterns::FILE => process.matched_patterns = decode::<MatchedPatterns>(payload)?.patterns,
+            Arena::FILE => {
+                let Arena { instrument } = decode(payload)?;
+                process.events.push(EventArena { instrument, chunks: Vec::new() });
+            }
             _ => {}
         }
+        Some(())
     }
 
     /// The process, with trees that are decoded when asked for; and what is wrong with them.
@@ -221,7 +223,7 @@ impl Parts {
                 self.lost += 1;
             }
             let source = Arc::clone(source);
-            self.process.threads[item].tree = TreeSource::fallible(move || decode(&source, &parts));
+            self.process.threads[item].tree = TreeSource::fallible(move || decode_tree(&source, &parts));
         }
         if self.first_without_kind {
             mark_refusal(&mut self.process);
@@ -240,6 +242,24 @@ fn mark_refusal(process: &mut Process) {
     if let Some(first) = process.remarks.first_mut().filter(|_| refused) {
         first.kind = RemarkKind::Refusal;
     }
+}
+
+/// The records of one kind.
+fn all<R: InFile>(log: &mut LogRecords<'_>) -> impl Iterator<Item = R> {
+    log.by_ref().filter(|(kind, _)| *kind == R::FILE).filter_map(|(_, payload)| decode(payload))
+}
+
+/// Whether the remark was written before remarks had kinds.
+fn is_without_kind(mut payload: PayloadReader<'_>) -> bool {
+    let _ = (payload.u64(), payload.text());
+    payload.is_at_end()
+}
+
+/// Callers in ascending order, whatever the file says.
+fn one_cost_per_caller(mut calls: CallsInfo) -> CallsInfo {
+    calls.pair_costs.sort_by_key(|measured| measured.caller);
+    calls.pair_costs.dedup_by_key(|measured| measured.caller);
+    calls
 }
 
 /// Whether something of a process is missing when a section of this kind is.
@@ -317,7 +337,7 @@ fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<V
 }
 
 /// The tree as far as its parts can be read, and the first problem.
-fn decode(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>) {
+fn decode_tree(source: &Source, parts: &[Section]) -> (CallTree, Option<Problem>) {
     let nodes: u64 = parts.iter().map(|part| u64::from(part.head.count)).sum();
     let mut decoder = Decoder::new(usize::try_from(nodes).unwrap_or(0));
     let (mut buffer, mut problem) = (Vec::new(), None);
@@ -365,7 +385,7 @@ mod tests {
         let mut payload = PayloadWriter::default();
         put(&mut payload);
         let mut bytes = Vec::new();
-        records::put(&mut bytes, record::REMARK, &payload);
+        crate::packed::v1::records::put_payload(&mut bytes, Remark::FILE, payload.bytes());
         let section = Section { at: 0, head: Head { kind: kind::REMARKS, count: 1, ..Head::default() } };
         parts.take_records(&section, &mut LogRecords::new(&bytes)).expect("remarks");
         parts.finish(&Arc::default()).0

@@ -31,15 +31,15 @@
 //!
 //! | kind | item | content |
 //! |---|---|---|
-//! | 1 run | | record `RUN` |
-//! | 2 process | | records `PROCESS`, `CALLS`, `LOSS`, `ARENA`, `MATCHED` |
-//! | 3 functions | index of the first | records `FUNCTION` |
-//! | 4 modules | index of the first | records `MODULE` |
-//! | 5 threads | index of the first | records `THREAD` |
-//! | 6 remarks | index of the first | records `REMARK` |
+//! | 1 run | | record `Run` |
+//! | 2 process | | records `Process`, `CallsInfo`, `Loss`, `Arena`, `MatchedPatterns` |
+//! | 3 functions | index of the first | records `Function` |
+//! | 4 modules | index of the first | records `Module` |
+//! | 5 threads | index of the first | records `Thread` |
+//! | 6 remarks | index of the first | records `Remark` |
 //! | 7 tree | index of the thread | a part of its tree |
 //! | 8 events | index of the arena | the instrument's bytes; before them, never compressed, `u32` thread, `u64` sequence |
-//! | 9 problems | index of the first | records `PROBLEM` |
+//! | 9 problems | index of the first | records `Problem` |
 //! | 10 index | | per section: `u64` offset, then its head |
 //! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
 //!
@@ -50,25 +50,8 @@
 //! # Records
 //!
 //! `u32` length of the payload (at least 1), `u16` kind, `u16` version, payload, zeros up to a multiple
-//! of four. In a payload a text is a `u32` length and UTF-8, a list a `u32` count and its items, an
-//! option a `u32` (1 when there is a value) and a `u64`, an exit a `u32` (1 code, 2 signal) and an `i32`.
-//! Fields that a shorter payload lacks are zero or empty.
-//!
-//! | kind | payload |
-//! |---|---|
-//! | 1 `RUN` | list of texts command, `u64` start in Unix ns, `u64` duration, exit, text instruments given, text with defaults, text version of clrscope |
-//! | 2 `PROCESS` | `u32` pid, `u32` parent, list of texts command, text runtime, `u64` start, `u64` duration, option CPU time, exit, `u32` complete, `u64` time stamp counter at the start, `f64` nanoseconds per tick |
-//! | 3 `CALLS` | `u32` each: clock (1 tsc), noinline, native, helpers, trivial, CPU measured; `u64` interval; a cost (`f64` each: enter, leave, pair low, pair high); `u32` count of callers, each `u32` caller, `u32` callee, a cost |
-//! | 4 `LOSS` | `u32` reason, `u64` count, first, last, list of texts details |
-//! | 5 `ARENA` | text instrument |
-//! | 6 `FUNCTION` | texts name, signature, raw name; `u32` each: module, token, kind, source, flags (1 dynamic, 2 unloaded) |
-//! | 7 `MODULE` | texts name, path, version; `u32` framework |
-//! | 8 `THREAD` | `u32` id, `u32` OS id, text name, `u32` role, `u64` created, option ended, option CPU time |
-//! | 9 `REMARK` | `u64` time, text, `u32` kind (0 note, 1 refusal, 2 advice to exclude), list of texts: of advice the patterns |
-//! | 10 `PROBLEM` | texts place, what |
-//! | 11 `MATCHED` | list of texts: the patterns of the request that have matched something |
-//!
-//! Times are nanoseconds since the start of the run.
+//! of four. The module `records` declares kinds and payloads, for the logs of a directory too; the module
+//! `codec` says how fields become bytes. Times are nanoseconds since the start of the run.
 //!
 //! # Trees
 //!

@@ -115,14 +115,14 @@ impl Writer<'_> {
 
     fn run(&mut self, recording: &Recording) -> io::Result<()> {
         let mut content = Vec::new();
-        records::put_run(&mut content, &recording.run);
+        records::put(&mut content, &recording.run);
         self.section(Head { kind: kind::RUN, count: 1, ..Head::default() }, &content)?;
         self.problems(&recording.problems)
     }
 
     fn problems(&mut self, problems: &[Problem]) -> io::Result<()> {
         let head = Head { kind: kind::PROBLEMS, ..Head::default() };
-        self.table(head, problems, records::put_problem)
+        self.table(head, problems, records::put)
     }
 
     fn process(&mut self, number: u32, process: &Process) -> io::Result<()> {
@@ -130,10 +130,10 @@ impl Writer<'_> {
         records::put_process(&mut content, process);
         let head = Head { process: number, ..Head::default() };
         self.section(Head { kind: kind::PROCESS, count: 1, ..head }, &content)?;
-        self.table(Head { kind: kind::MODULES, ..head }, &process.modules, records::put_module)?;
-        self.table(Head { kind: kind::FUNCTIONS, ..head }, &process.functions, records::put_function)?;
-        self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put_thread)?;
-        self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put_remark)?;
+        self.table(Head { kind: kind::MODULES, ..head }, &process.modules, records::put)?;
+        self.table(Head { kind: kind::FUNCTIONS, ..head }, &process.functions, records::put)?;
+        self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put)?;
+        self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put)?;
         self.stacks(Head { kind: kind::STACKS, ..head }, &process.stacks)
     }
 

@@ -1,0 +1,198 @@
+//! All records of a recording: those of the logs in a directory, and those of the packed file's dictionaries.
+//!
+//! A record that both have is declared once, with the part of the [model](crate::model) that it fills; a log puts the
+//! index before it where there is a table. Records that only tell of a change stand here. How fields become bytes is
+//! the [codec](crate::codec)'s. A kind that a reader does not know is passed over.
+
+use crate::codec::{Field, record};
+use crate::model::{
+    CallsInfo, Function, HookCost, Loss, LossReason, Module, PairCost, Problem, Process, Remark, Run, Thread,
+};
+use crate::payload::{PayloadReader, PayloadWriter};
+use crate::upgrade::OldSettings;
+
+/// A record of `run.log` or `process.log`.
+pub(crate) trait InLog: Field {
+    /// The number of its kind there.
+    const LOG: u16;
+}
+
+/// A record of the packed file.
+pub(crate) trait InFile: Field {
+    /// The number of its kind there.
+    const FILE: u16;
+}
+
+macro_rules! kinds {
+    ($($name:ty { $(log $log:literal)? $(file $file:literal)? })*) => {
+        $(
+            $(impl InLog for $name {
+                const LOG: u16 = $log;
+            })?
+            $(impl InFile for $name {
+                const FILE: u16 = $file;
+            })?
+        )*
+
+        #[cfg(test)]
+        const LOG_KINDS: &[u16] = &[$($($log,)?)*];
+        #[cfg(test)]
+        const FILE_KINDS: &[u16] = &[$($($file,)?)*];
+    };
+}
+
+// Numbers are never used again for something else.
+kinds! {
+    // What the launcher does.
+    RunStart { log 11 }
+    RunEnd { log 12 }
+    // A process. A log has what is known at its start, and the rest is zero.
+    Process { log 1 file 2 }
+    Instruments { log 2 }
+    CallsInfo { log 17 file 3 }
+    OldSettings { log 9 }
+    HookCost { log 10 }
+    PairCost { log 15 }
+    PatternMatched { log 14 }
+    MatchedPatterns { file 11 }
+    // Tables.
+    Indexed<Module> { log 3 }
+    Module { file 7 }
+    Indexed<Function> { log 4 }
+    Function { file 6 }
+    FunctionUnloaded { log 5 }
+    Thread { file 8 }
+    ThreadName { log 6 }
+    Carry { log 8 }
+    Arena { file 5 }
+    // What reports say besides their numbers.
+    Remark { log 7 file 9 }
+    LossDetail { log 16 }
+    Loss { file 4 }
+    Problem { file 10 }
+    // The whole.
+    Run { file 1 }
+}
+
+record! {
+    /// The launcher starts the program.
+    pub(crate) struct RunStart {
+        /// The command as given.
+        pub(crate) command: Vec<String>,
+        pub(crate) mono_ns: u64,
+        pub(crate) unix_ns: u64,
+        /// What was asked for, as it was given.
+        pub(crate) given: String,
+        pub(crate) clrscope_version: String,
+    }
+}
+
+record! {
+    /// The root program has ended.
+    pub(crate) struct RunEnd {
+        pub(crate) mono_ns: u64,
+        pub(crate) pid: u32,
+        /// A signal ended it.
+        pub(crate) by_signal: bool,
+        /// The exit code or the signal.
+        pub(crate) number: i32,
+    }
+}
+
+record! {
+    /// What is recorded in a process.
+    pub(crate) struct Instruments {
+        /// The request as given.
+        pub(crate) given: String,
+        /// The instruments with every default filled in.
+        pub(crate) filled: String,
+    }
+}
+
+record! {
+    /// A pattern of the request has matched something for the first time.
+    pub(crate) struct PatternMatched {
+        /// `include=PATTERN`, `exclude=PATTERN` or `redact=PATTERN`.
+        pub(crate) pattern: String,
+    }
+}
+
+record! {
+    /// All patterns of the request that have matched something.
+    pub(crate) struct MatchedPatterns {
+        pub(crate) patterns: Vec<String>,
+    }
+}
+
+record! {
+    /// The code of a function is gone.
+    pub(crate) struct FunctionUnloaded {
+        pub(crate) index: u32,
+    }
+}
+
+record! {
+    /// A thread's name, and what it is for.
+    pub(crate) struct ThreadName {
+        /// The thread's serial number.
+        pub(crate) serial: u32,
+        pub(crate) name: String,
+        /// A `ThreadRole`, or `u32::MAX` where that is not known.
+        pub(crate) role: u32,
+    }
+}
+
+record! {
+    /// The count of an edge has passed 2^32.
+    pub(crate) struct Carry {
+        /// Its [number](crate::layout::block::edge_id).
+        pub(crate) edge: u32,
+    }
+}
+
+record! {
+    /// An arena of events: sections name it by its place among its like.
+    pub(crate) struct Arena {
+        pub(crate) instrument: String,
+    }
+}
+
+record! {
+    /// What is known of a loss beyond its reason.
+    pub(crate) struct LossDetail {
+        pub(crate) reason: LossReason,
+        pub(crate) text: String,
+    }
+}
+
+/// An entry of a table, in a log.
+pub(crate) struct Indexed<T> {
+    pub(crate) index: u32,
+    pub(crate) entry: T,
+}
+
+impl<T: Field> Field for Indexed<T> {
+    fn put(&self, payload: &mut PayloadWriter) {
+        self.index.put(payload);
+        self.entry.put(payload);
+    }
+
+    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+        Some(Self { index: Field::take(payload)?, entry: Field::take(payload)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_kinds_have_one_number() {
+        for kinds in [LOG_KINDS, FILE_KINDS] {
+            let mut sorted = kinds.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), kinds.len());
+        }
+    }
+}
