@@ -303,25 +303,8 @@ pub mod thread {
     pub const BYTES: usize = 256;
     /// Records at most.
     pub const MOST: usize = 65_536;
-    /// `u64`: address of the frame on top; meaningless outside the process.
-    pub const TOP: usize = 0;
-    /// `u64`: address of the block at offset 0; meaningless outside the process.
-    pub const BASE: usize = 8;
-    /// `u64`: time stamp counter at the thread's last event.
-    pub const LAST_TICKS: usize = 16;
-    /// `u32`: next free block of the thread's piece of the arena.
-    pub const FREE_NEXT: usize = 24;
-    /// `u32`: end of that piece.
-    pub const FREE_END: usize = 28;
-    /// `u64`: address of the thread's lowest frame.
-    pub const FRAMES: usize = 32;
-    /// `u64`: address past the last usable frame.
-    pub const FRAMES_END: usize = 40;
-    /// `u32`: bytes of the thread's last piece of the arena.
-    pub const PIECE_BYTES: usize = 48;
-    /// `u32`: 1 while hooks of `clock=tsc` are not to read the clock, to measure what that costs;
-    /// meaningless outside.
-    pub const CLOCK_OFF: usize = 52;
+    /// Where the writer keeps what its process needs, from byte to byte: meaningless outside, and no part of the format.
+    pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..256];
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.
@@ -341,12 +324,6 @@ pub mod thread {
     pub const BLOCKS: usize = 104;
     /// `u32`: 1 when CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
-    /// The rest of the record belongs to the process's own bookkeeping; meaningless outside.
-    pub const SCRATCH: usize = 128;
-    /// `u64`: address of the chunk that the thread's events of `flow` go to; meaningless outside.
-    pub const FLOW_CHUNK: usize = 208;
-    /// `u32`: bytes of events the chunk has room for, 0 where there is no chunk; meaningless outside.
-    pub const FLOW_ROOM: usize = 216;
 }
 
 /// A record of sampled time, 32 bytes.

@@ -2,6 +2,7 @@
 //! turns the slow paths off, and the entry points.
 
 pub(crate) mod macros;
+pub(crate) mod own;
 
 use std::arch::global_asm;
 use std::ffi::c_void;

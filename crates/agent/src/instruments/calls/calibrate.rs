@@ -26,6 +26,7 @@ use super::frames::{Frame, frame};
 use super::hooks;
 use super::probe::DOSE;
 use super::recent::{self, Recent};
+use crate::hooks::own;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
 use crate::services::clock;
 
@@ -194,7 +195,7 @@ impl Bench {
 
     /// Whether hooks with a clock are to skip it.
     fn clock_off(&mut self, off: bool) {
-        self.record.0[thread::CLOCK_OFF / 8] = u64::from(off) << (thread::CLOCK_OFF % 8 * 8);
+        self.record.0[own::CLOCK_OFF / 8] = u64::from(off) << (own::CLOCK_OFF % 8 * 8);
     }
 
     /// Ticks charged to `FUNCTION` in the first block.
@@ -209,9 +210,9 @@ impl Bench {
         let base = self.base() as u64;
         self.frames[0] = frame(usize::MAX, edge);
         let lowest = self.frames.as_mut_ptr();
-        self.record.0[thread::TOP / 8] = lowest as u64;
-        self.record.0[thread::BASE / 8] = base;
-        self.record.0[thread::LAST_TICKS / 8] = clock::ticks();
+        self.record.0[own::TOP / 8] = lowest as u64;
+        self.record.0[own::BASE / 8] = base;
+        self.record.0[own::LAST_TICKS / 8] = clock::ticks();
         let before = current_record();
         set_current_record((&raw mut self.record.0).cast());
         let began = clock::ticks();
@@ -404,6 +405,6 @@ mod tests {
         // SAFETY: within the tree.
         let count = unsafe { bench.base().add(at).cast::<u32>().read() };
         assert_eq!(count, 1_000);
-        assert_eq!(bench.record.0[thread::TOP / 8], bench.frames.as_ptr() as u64, "every frame was popped");
+        assert_eq!(bench.record.0[own::TOP / 8], bench.frames.as_ptr() as u64, "every frame was popped");
     }
 }

@@ -1,9 +1,10 @@
 //! The shadow stack of one thread, as the assembly lays it out.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clrscope_recording::layout::thread;
 use clrscope_recording::writer::ThreadRecord;
+
+use crate::hooks::own;
 
 /// One frame. `sp` is the caller's stack pointer, which names the activation (of the lowest frame the
 /// highest address there is); `word` is the address of the edge's child field, its lowest bit set once
@@ -20,27 +21,44 @@ pub(crate) fn edge_of(frame: Frame) -> *mut u32 {
     std::ptr::with_exposed_provenance_mut(frame.word & !3)
 }
 
+/// The frame at an address in a thread's record.
+pub(super) fn frame_at(address: u64) -> *mut Frame {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// The stack pointer and the word of a frame, as others than its thread may look at them.
+///
+/// # Safety
+/// The frame must lie in the shadow stack of a thread: those are never unmapped.
+pub(super) unsafe fn words<'a>(frame: *mut Frame) -> (&'a AtomicUsize, &'a AtomicUsize) {
+    // SAFETY: as the caller promises; both fields are aligned words.
+    unsafe { (AtomicUsize::from_ptr(&raw mut (*frame).sp), AtomicUsize::from_ptr(&raw mut (*frame).word)) }
+}
+
 /// A thread's shadow stack. Only the thread itself changes it.
 pub(crate) struct Stack {
     record: ThreadRecord,
 }
 
 impl Stack {
-    /// The calling thread's stack; `record` must be the calling thread's.
-    pub(crate) fn of(record: ThreadRecord) -> Self {
+    /// The stack of the calling thread.
+    ///
+    /// # Safety
+    /// `record` must be the calling thread's, and no other stack of it may be in use.
+    pub(crate) unsafe fn of(record: ThreadRecord) -> Self {
         Self { record }
     }
 
     fn top_address(&self) -> *mut Frame {
-        self.record.u64(thread::TOP).load(Ordering::Relaxed) as *mut Frame
+        frame_at(self.record.u64(own::TOP).load(Ordering::Relaxed))
     }
 
     fn bottom_address(&self) -> *mut Frame {
-        self.record.u64(thread::FRAMES).load(Ordering::Relaxed) as *mut Frame
+        frame_at(self.record.u64(own::FRAMES).load(Ordering::Relaxed))
     }
 
     fn set_top(&mut self, frame: *mut Frame) {
-        self.record.u64(thread::TOP).store(frame as u64, Ordering::Release);
+        self.record.u64(own::TOP).store(frame.expose_provenance() as u64, Ordering::Release);
     }
 
     /// The frame on top; there is always one.
@@ -56,7 +74,8 @@ impl Stack {
 
     /// Whether there is no room for one more frame.
     pub(crate) fn is_full(&self) -> bool {
-        self.top_address() as u64 + 16 >= self.record.u64(thread::FRAMES_END).load(Ordering::Relaxed)
+        self.top_address().addr() as u64 + size_of::<Frame>() as u64
+            >= self.record.u64(own::FRAMES_END).load(Ordering::Relaxed)
     }
 
     /// Ends the frame on top, but never the lowest.
@@ -76,16 +95,20 @@ impl Stack {
     /// Marks the frame on top as ended by a tail call.
     pub(crate) fn mark_top(&mut self) {
         let top = self.top_address();
-        // SAFETY: the top lies within the thread's frames, which only this thread changes.
-        unsafe { (*top).word |= 1 };
+        // SAFETY: the top lies within the thread's frames.
+        let (_, word) = unsafe { words(top) };
+        word.store(word.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
     }
 
     /// Pushes a frame. The caller has checked that there is room, or came from the fast path, where
     /// frames have as much room as the thread's stack.
     pub(crate) fn push(&mut self, frame: Frame) {
         let next = self.top_address().wrapping_add(1);
-        // SAFETY: within the thread's frames; the frame is whole before the top moves.
-        unsafe { next.write(frame) };
+        // SAFETY: within the thread's frames.
+        let (sp, word) = unsafe { words(next) };
+        // The frame is whole before the top moves.
+        sp.store(frame.sp, Ordering::Relaxed);
+        word.store(frame.word, Ordering::Relaxed);
         self.set_top(next);
     }
 

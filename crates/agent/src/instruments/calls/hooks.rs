@@ -5,8 +5,8 @@
 //! are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to `r11`;
 //! `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
 //!
-//! What the fast paths touch: the thread's record (found through one thread-local word, see
-//! [`layout::thread`](clrscope_recording::layout::thread)), the frame on top of the thread's shadow
+//! What the fast paths touch: the thread's own words (found through one thread-local word, see
+//! [`own`]), the frame on top of the thread's shadow
 //! stack (`{caller's stack pointer, address of the edge's child field}`), and the block of edges of
 //! the function on top (see [`layout::block`](clrscope_recording::layout::block)). A thread's
 //! position moves with the very last store, so whoever looks at it from outside sees whole frames.
@@ -16,11 +16,34 @@
 
 use std::arch::global_asm;
 use std::ffi::c_void;
+use std::mem::offset_of;
 
-use clrscope_recording::layout::thread;
+use clrscope_recording::layout::block;
 
+use super::frames::Frame;
 use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{leave_slow, restore_arguments, save_arguments};
+use crate::hooks::own;
+
+// The numbers that the assembly is written with: of the thread's record, of a frame, of a block of edges.
+const _: () = assert!(
+    own::TOP == 0
+        && own::BASE == 8
+        && own::LAST_TICKS == 16
+        && size_of::<Frame>() == 16
+        && offset_of!(Frame, sp) == 0
+        && offset_of!(Frame, word) == 8
+        && block::EDGES == 5
+        && block::KEYS == 0
+        && block::CHILDREN == 20
+        && block::COUNTS == 40
+        && block::NEXT == 60
+        && block::MARKS == 31
+        && block::STRIDE_SAMPLED == 64
+        && block::STRIDE_TSC == 128
+        // The ticks of the edge whose child field is at p lie at p + p % 128 + 24.
+        && 2 * block::CHILDREN + 24 == block::TICKS
+);
 
 /// The five ways an edge can lie in its block: the count goes up, the frame is pushed.
 macro_rules! push_edge {
@@ -279,7 +302,7 @@ global_asm!(
     carry = sym super::slow::carry,
     leave = sym super::slow::leave,
     tailcall = sym super::slow::tailcall,
-    clock_off = const thread::CLOCK_OFF,
+    clock_off = const own::CLOCK_OFF,
 );
 
 pub(crate) use {

@@ -95,18 +95,12 @@ impl Calls {
         })
     }
 
-    fn here(&self) -> Option<ThreadRecord> {
-        threads::current()
-    }
-
     fn enter_runtime(&self, function: u32) {
-        if let Some(record) = self.here() {
-            slow::enter_pseudo(self.shared, record, function);
-        }
+        slow::enter_pseudo(self.shared, function);
     }
 
     fn leave_runtime(&self, function: u32) -> bool {
-        self.here().is_some_and(|record| slow::leave_pseudo(self.shared, record, function))
+        slow::leave_pseudo(self.shared, function)
     }
 
     fn odd(&self, which: OddCallback) {
@@ -225,21 +219,19 @@ impl Callbacks for Calls {
     }
 
     fn exception_search_filter_enter(&self, _function: FunctionId) {
-        self.with_clause(OddCallback::Filter, |record, frame| unwind::filter_enter(self.shared, record, frame));
+        self.with_clause(OddCallback::Filter, |frame| unwind::filter_enter(self.shared, frame));
     }
 
     fn exception_search_filter_leave(&self) {
-        if let Some(record) = threads::active() {
-            unwind::filter_leave(self.shared, record);
-        }
+        unwind::filter_leave(self.shared);
     }
 
     fn exception_unwind_finally_enter(&self, _function: FunctionId) {
-        self.with_clause(OddCallback::Finally, |record, frame| unwind::block_enter(self.shared, record, frame));
+        self.with_clause(OddCallback::Finally, |frame| unwind::block_enter(self.shared, frame));
     }
 
     fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
-        self.with_clause(OddCallback::Catch, |record, frame| unwind::block_enter(self.shared, record, frame));
+        self.with_clause(OddCallback::Catch, |frame| unwind::block_enter(self.shared, frame));
     }
 }
 
@@ -252,17 +244,17 @@ impl Calls {
 
     /// Leaves whatever suspension is on this thread's stack.
     fn leave_suspension(&self) {
-        if let Some(record) = threads::active() {
-            slow::leave_suspension(self.shared, record);
-        }
+        slow::leave_suspension(self.shared);
     }
 
     /// Asks which activation the block that is about to run belongs to. Only threads with frames matter. `callback` is
     /// which one it is where that can't be said.
-    fn with_clause(&self, callback: OddCallback, act: impl FnOnce(ThreadRecord, usize)) {
-        let Some(record) = threads::active() else { return };
+    fn with_clause(&self, callback: OddCallback, act: impl FnOnce(usize)) {
+        if threads::active().is_none() {
+            return;
+        }
         match self.info.exception_clause() {
-            Ok(clause) => act(record, clause.frame_pointer),
+            Ok(clause) => act(clause.frame_pointer),
             Err(_) => self.odd(callback),
         }
     }

@@ -13,11 +13,12 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
 use super::calibrate::{Calibration, Constants};
-use super::frames::Frame;
+use super::frames::{frame_at, words};
 use super::probe::Probe;
 use super::shared::Shared;
 use super::slow::stopped_top;
 use crate::hooks;
+use crate::hooks::own;
 use crate::services::clock;
 use crate::services::helper::Task;
 
@@ -187,7 +188,7 @@ impl Sampler {
         }
         let edge = match edge {
             0 => self.shared.edge(record.u32(thread::ROOT).load(Ordering::Relaxed), 0),
-            edge => edge as *mut u32,
+            edge => std::ptr::with_exposed_provenance_mut(edge as usize),
         };
         if !self.times.charge(self.shared.edge_id(edge), wall, cpu) {
             self.shared.writer.state().lose(LossReason::TimesFull, 1, monotonic_ns());
@@ -274,7 +275,7 @@ impl Task for Sampler {
         let mut all_off = true;
         for index in 0..self.shared.writer.threads().len() {
             if let Some(record) = self.shared.writer.threads().record(index) {
-                let before = record.u64(thread::TOP).swap(stopped_top(), Ordering::SeqCst);
+                let before = record.u64(own::TOP).swap(stopped_top(), Ordering::SeqCst);
                 all_off &= self.is_off || before == stopped_top() && self.has_moved_on(record);
             }
         }
@@ -290,9 +291,9 @@ impl Task for Sampler {
         for index in 0..self.shared.writer.threads().len() {
             let Some(record) = self.shared.writer.threads().record(index) else { continue };
             if record.u32(thread::ROOT).load(Ordering::Acquire) != 0 && record.u64(thread::ENDED).load(Ordering::Acquire) == 0 {
-                record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
-                let frames = record.u64(thread::FRAMES).load(Ordering::Relaxed);
-                record.u64(thread::TOP).store(frames, Ordering::SeqCst);
+                record.u64(own::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
+                let frames = record.u64(own::FRAMES).load(Ordering::Relaxed);
+                record.u64(own::TOP).store(frames, Ordering::SeqCst);
             }
         }
         for look in &mut self.live {
@@ -322,9 +323,8 @@ impl Sampler {
 
 /// The edge the thread stands on right now.
 fn position(record: ThreadRecord) -> u64 {
-    let top = record.u64(thread::TOP).load(Ordering::Acquire) as *const Frame;
-    // SAFETY: the top of a thread that has not ended points into its shadow stack, which is never
-    // unmapped; the field is one aligned word.
-    let word = unsafe { (&raw const (*top).word).read_volatile() };
-    word as u64 & !3
+    let top = frame_at(record.u64(own::TOP).load(Ordering::Acquire));
+    // SAFETY: the top of a thread that has not ended points into its shadow stack, or to the frame of stopped threads.
+    let (_, word) = unsafe { words(top) };
+    word.load(Ordering::Relaxed) as u64 & !3
 }

@@ -1,6 +1,6 @@
 //! What all threads of `calls` share, and the fields of an edge.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clrscope_recording::layout::block;
 use clrscope_recording::writer::{Arena, ProcessWriter};
@@ -36,21 +36,31 @@ pub(crate) fn withdraw() {
 }
 
 impl Shared {
-    fn field(&self, at: u32, field: usize, slot: usize) -> *mut u32 {
-        debug_assert!((at as usize) < self.arena.segment().capacity() && slot < block::EDGES);
-        self.arena.base().wrapping_add(at as usize + field + slot * 4).cast()
+    /// A word of the block at `at`: the one of `slot` in the row that begins at `field`. Threads share blocks, hooks
+    /// included, so a word is an atomic. Out of the arena there is none: panics.
+    fn word(&self, at: u32, field: usize, slot: usize) -> &AtomicU32 {
+        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped, and is aligned.
+        unsafe { AtomicU32::from_ptr(self.arena.base().add(self.offset(at, field + slot * 4, slot)).cast()) }
+    }
+
+    /// The bytes from the arena's beginning to `within` of the block at `at`.
+    fn offset(&self, at: u32, within: usize, slot: usize) -> usize {
+        let (at, stride) = (at as usize, self.stride as usize);
+        let is_block = at.is_multiple_of(block::STRIDE_SAMPLED) && at + stride <= self.arena.segment().committed();
+        assert!(is_block && slot < block::EDGES && within < stride, "no edge {slot} in a block at {at}");
+        at + within
     }
 
     /// Offset of the block an edge lies in, and its slot.
     fn place(&self, edge: *mut u32) -> (u32, usize) {
-        let offset = edge.addr() - self.arena.base().addr();
+        let offset = edge.addr().wrapping_sub(self.arena.base().addr());
         let at = offset as u32 & !(self.stride - 1);
-        (at, (offset - at as usize - block::CHILDREN) / 4)
+        (at, offset.wrapping_sub(at as usize + block::CHILDREN) / 4)
     }
 
     /// The edge in `slot` of the block at `at`: the address of its child field.
     pub(crate) fn edge(&self, at: u32, slot: usize) -> *mut u32 {
-        self.field(at, block::CHILDREN, slot)
+        self.arena.base().wrapping_add(at as usize + block::CHILDREN + slot * 4).cast()
     }
 
     /// The number of an edge in the recording.
@@ -67,41 +77,46 @@ impl Shared {
 
     /// The function in `slot`, 0 for a free one.
     pub(crate) fn key(&self, at: u32, slot: usize) -> u32 {
-        // SAFETY: blocks handed out lie in the committed arena; keys are written once by their thread.
-        unsafe { self.field(at, block::KEYS, slot).read() }
+        self.word(at, block::KEYS, slot).load(Ordering::Relaxed)
     }
 
-    /// Makes the edge in `slot`.
+    /// Makes the edge in `slot`: for the thread whose block it is.
     pub(crate) fn set_key(&self, at: u32, slot: usize, function: u32, after_tail_call: bool) {
-        // SAFETY: as above, and only the thread that owns the block gets here.
-        unsafe {
-            if after_tail_call {
-                let next = self.field(at, block::NEXT, 0);
-                next.write(next.read() | 1 << slot);
-            }
-            self.field(at, block::KEYS, slot).write_volatile(function);
+        if after_tail_call {
+            let next = self.word(at, block::NEXT, 0);
+            next.store(next.load(Ordering::Relaxed) | 1 << slot, Ordering::Relaxed);
         }
+        self.word(at, block::KEYS, slot).store(function, Ordering::Release);
     }
 
     /// The next block of the same caller, 0 for none.
     pub(crate) fn next(&self, at: u32) -> u32 {
-        // SAFETY: as in `key`.
-        unsafe { self.field(at, block::NEXT, 0).read() & !block::MARKS }
+        self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & !block::MARKS
     }
 
-    /// Chains a block behind another.
-    pub(crate) fn set_next(&self, at: u32, next: u32) {
-        // SAFETY: as in `set_key`.
-        unsafe {
-            let field = self.field(at, block::NEXT, 0);
-            field.write_volatile(field.read() & block::MARKS | next);
-        }
+    /// Chains a block behind another: for the thread whose block it is.
+    ///
+    /// # Safety
+    /// `next` must be the offset of a block that was taken from the arena: hooks follow it unchecked.
+    pub(crate) unsafe fn set_next(&self, at: u32, next: u32) {
+        let field = self.word(at, block::NEXT, 0);
+        field.store(field.load(Ordering::Relaxed) & block::MARKS | next, Ordering::Release);
     }
 
     /// The first block of the calls of an edge, 0 for none.
     pub(crate) fn first_block(&self, edge: *mut u32) -> u32 {
-        // SAFETY: as in `calls`.
-        unsafe { edge.read_volatile() }
+        let (at, slot) = self.place(edge);
+        self.word(at, block::CHILDREN, slot).load(Ordering::Relaxed)
+    }
+
+    /// Makes the block at `first` the first of the calls of an edge.
+    ///
+    /// # Safety
+    /// `first` must be the offset of a block that was taken from the arena, whose edges are whole and which leads to the
+    /// block that was there before: hooks of the edge's thread follow it unchecked.
+    pub(crate) unsafe fn set_first_block(&self, edge: *mut u32, first: u32) {
+        let (at, slot) = self.place(edge);
+        self.word(at, block::CHILDREN, slot).store(first, Ordering::Release);
     }
 
     /// Calls of an edge, modulo 2^32.
@@ -112,26 +127,25 @@ impl Shared {
 
     /// Calls of the edge in `slot`, modulo 2^32.
     pub(crate) fn calls(&self, at: u32, slot: usize) -> u32 {
-        // SAFETY: as in `key`; its thread adds to it all the time.
-        unsafe { self.field(at, block::COUNTS, slot).read_volatile() }
+        self.word(at, block::COUNTS, slot).load(Ordering::Relaxed)
     }
 
-    /// Counts a call; whether the count passed 2^32.
+    /// Counts a call, for the thread whose edge it is; whether the count passed 2^32.
     pub(crate) fn count(&self, edge: *mut u32) -> bool {
-        let count = edge.wrapping_byte_add(block::COUNTS - block::CHILDREN);
-        // SAFETY: as in `set_key`.
-        unsafe {
-            let (sum, carried) = count.read().overflowing_add(1);
-            count.write(sum);
-            carried
-        }
+        let (at, slot) = self.place(edge);
+        let count = self.word(at, block::COUNTS, slot);
+        // No other thread adds to it, so this need not be one step.
+        let (sum, carried) = count.load(Ordering::Relaxed).overflowing_add(1);
+        count.store(sum, Ordering::Relaxed);
+        carried
     }
 
-    /// Charges ticks to an edge (`clock=tsc` only).
+    /// Charges ticks to an edge, for the thread whose edge it is (`clock=tsc` only).
     pub(crate) fn add_ticks(&self, edge: *mut u32, ticks: u64) {
         let (at, slot) = self.place(edge);
-        let address = self.arena.base().wrapping_add(at as usize + block::TICKS + slot * 8).cast::<u64>();
-        // SAFETY: with this clock blocks are twice as large, so the second half exists.
-        unsafe { address.write(address.read().wrapping_add(ticks)) };
+        let offset = self.offset(at, block::TICKS + slot * 8, slot);
+        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped; it is a multiple of eight.
+        let sum = unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) };
+        sum.store(sum.load(Ordering::Relaxed).wrapping_add(ticks), Ordering::Relaxed);
     }
 }

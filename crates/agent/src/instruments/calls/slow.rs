@@ -5,7 +5,7 @@
 //! longer than [`PATIENCE`](crate::services::memory::PATIENCE), nothing takes a lock that somebody could hold across a call to the
 //! runtime, and nothing calls the runtime.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::LossReason;
@@ -14,15 +14,16 @@ use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
 use crate::boundary::guard;
+use crate::hooks::own;
 use crate::services::threads;
 
 /// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
 /// and the slow path is off.
-static STOPPED: [u64; 2] = [0, 0];
+static STOPPED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// The address of the frame on top of a stopped thread.
 pub(crate) fn stopped_top() -> u64 {
-    STOPPED.as_ptr() as u64
+    STOPPED.as_ptr().expose_provenance() as u64
 }
 
 /// Out of line part of enter: does everything that the fast path would have done.
@@ -30,7 +31,8 @@ pub(crate) extern "C" fn enter(function: u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
         let Some(record) = threads::current() else { return };
-        let mut stack = Stack::of(record);
+        // SAFETY: the calling thread's record, of which no other stack is in use.
+        let mut stack = unsafe { Stack::of(record) };
         charge(shared, record, &stack);
         stack.drop_below(sp + 1);
         push(shared, record, &mut stack, function, sp, true);
@@ -51,7 +53,8 @@ fn end_frame(sp: usize, by_tail_call: bool) {
     let Some(shared) = shared() else { return };
     // A thread that is new to us leaves functions that it entered before we looked.
     let Some(record) = threads::known() else { return };
-    let mut stack = Stack::of(record);
+    // SAFETY: the calling thread's record, of which no other stack is in use.
+    let mut stack = unsafe { Stack::of(record) };
     charge(shared, record, &stack);
     stack.drop_below(sp);
     if stack.top().sp == sp {
@@ -72,14 +75,17 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
         if !shared.writer.carry_in_hook(shared.edge_id(edge)) {
             shared.lost_carries.fetch_add(1, Ordering::Relaxed);
         }
-        Stack::of(record).push(frame(sp, edge));
+        // SAFETY: the calling thread's record, of which no other stack is in use.
+        unsafe { Stack::of(record) }.push(frame(sp, edge));
     });
 }
 
 /// Enters a part of the runtime or an unmanaged function: an ordinary edge, with a frame that lies
 /// just below the frame on top and above whatever is called later.
-pub(crate) fn enter_pseudo(shared: &Shared, record: ThreadRecord, function: u32) {
-    let mut stack = Stack::of(record);
+pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
+    let Some(record) = threads::current() else { return };
+    // SAFETY: the calling thread's record, of which no other stack is in use.
+    let mut stack = unsafe { Stack::of(record) };
     charge(shared, record, &stack);
     let sp = stack.top().sp - 1;
     push(shared, record, &mut stack, function, sp, true);
@@ -92,8 +98,10 @@ fn is_folded_pseudo(shared: &Shared, frame: Frame) -> bool {
 }
 
 /// Leaves what [`enter_pseudo`] entered, with everything above it; whether it was there.
-pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32) -> bool {
-    let mut stack = Stack::of(record);
+pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
+    let Some(record) = threads::current() else { return false };
+    // SAFETY: the calling thread's record, of which no other stack is in use.
+    let mut stack = unsafe { Stack::of(record) };
     charge(shared, record, &stack);
     let found = stack.find(|frame| shared.key_of(edge_of(frame)) == function || is_folded_pseudo(shared, frame));
     if let Some(frame) = found {
@@ -103,8 +111,10 @@ pub(crate) fn leave_pseudo(shared: &Shared, record: ThreadRecord, function: u32)
 }
 
 /// Leaves the topmost suspension, whatever its reason, if there is one.
-pub(crate) fn leave_suspension(shared: &Shared, record: ThreadRecord) {
-    let mut stack = Stack::of(record);
+pub(crate) fn leave_suspension(shared: &Shared) {
+    let Some(record) = threads::active() else { return };
+    // SAFETY: the calling thread's record, of which no other stack is in use.
+    let mut stack = unsafe { Stack::of(record) };
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
         let key = shared.key_of(edge_of(frame));
@@ -121,7 +131,7 @@ pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
         return;
     }
     let now = crate::services::clock::ticks();
-    let last = record.u64(thread::LAST_TICKS).swap(now, Ordering::Relaxed);
+    let last = record.u64(own::LAST_TICKS).swap(now, Ordering::Relaxed);
     shared.add_ticks(edge_of(stack.top()), now.wrapping_sub(last));
 }
 
@@ -169,13 +179,12 @@ fn find_or_make(
     function: u32,
     may_wait: bool,
 ) -> Option<*mut u32> {
-    // SAFETY: an edge's child field, written by this thread alone.
-    let mut at = unsafe { caller.read() };
+    let mut at = shared.first_block(caller);
     if at == 0 {
         at = take_block(shared, record, may_wait)?;
         shared.set_key(at, 0, function, stack.next_is_after_tail_call());
-        // SAFETY: as above. Last, so that a reader finds a whole block.
-        unsafe { caller.write_volatile(at) };
+        // SAFETY: the block was just taken, its first edge is whole, and none was there before.
+        unsafe { shared.set_first_block(caller, at) };
         return Some(shared.edge(at, 0));
     }
     loop {
@@ -193,7 +202,8 @@ fn find_or_make(
         if next == 0 {
             let new = take_block(shared, record, may_wait)?;
             shared.set_key(new, 0, function, stack.next_is_after_tail_call());
-            shared.set_next(at, new);
+            // SAFETY: the block was just taken.
+            unsafe { shared.set_next(at, new) };
             return Some(shared.edge(new, 0));
         }
         at = next;
@@ -202,20 +212,20 @@ fn find_or_make(
 
 /// A fresh block of zeros.
 fn take_block(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<u32> {
-    let next = record.u32(thread::FREE_NEXT).load(Ordering::Relaxed);
-    let end = record.u32(thread::FREE_END).load(Ordering::Relaxed);
+    let next = record.u32(own::FREE_NEXT).load(Ordering::Relaxed);
+    let end = record.u32(own::FREE_END).load(Ordering::Relaxed);
     let at = if next + shared.stride <= end { next } else { refill(shared, record, may_wait)?.next };
-    record.u32(thread::FREE_NEXT).store(at + shared.stride, Ordering::Relaxed);
+    record.u32(own::FREE_NEXT).store(at + shared.stride, Ordering::Relaxed);
     record.u32(thread::BLOCKS).fetch_add(1, Ordering::Relaxed);
     Some(at)
 }
 
 fn refill(shared: &Shared, record: ThreadRecord, may_wait: bool) -> Option<Piece> {
-    let last = record.u32(thread::PIECE_BYTES).load(Ordering::Relaxed);
+    let last = record.u32(own::PIECE_BYTES).load(Ordering::Relaxed);
     let take = || shared.arena.take(last);
     let wait = || shared.patience.wait(&shared.arena, shared.stride as usize, take);
     let piece = take().or_else(|| if may_wait { wait() } else { None })?;
-    record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
-    record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
+    record.u32(own::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
+    record.u32(own::FREE_END).store(piece.end, Ordering::Relaxed);
     Some(piece)
 }

@@ -11,6 +11,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 
 use super::frames::{self, Frame};
 use super::shared::Shared;
+use crate::hooks::own;
 use crate::services::clock;
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
@@ -48,14 +49,14 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     unsafe { lowest.write(frames::frame(usize::MAX, root)) };
 
     record.u32(thread::BLOCKS).store(1, Ordering::Relaxed);
-    record.u32(thread::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
-    record.u32(thread::FREE_END).store(piece.end, Ordering::Relaxed);
-    record.u32(thread::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
-    record.u64(thread::BASE).store(shared.arena.base() as u64, Ordering::Relaxed);
-    record.u64(thread::FRAMES).store(memory.start as u64, Ordering::Relaxed);
-    record.u64(thread::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
-    record.u64(thread::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
-    record.u64(thread::TOP).store(memory.start as u64, Ordering::Release);
+    record.u32(own::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
+    record.u32(own::FREE_END).store(piece.end, Ordering::Relaxed);
+    record.u32(own::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
+    record.u64(own::BASE).store(shared.arena.base() as u64, Ordering::Relaxed);
+    record.u64(own::FRAMES).store(memory.start as u64, Ordering::Relaxed);
+    record.u64(own::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
+    record.u64(own::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
+    record.u64(own::TOP).store(memory.start as u64, Ordering::Release);
     // Last: from here on the reader and the helper thread believe the record.
     record.u32(thread::ROOT).store(piece.next, Ordering::Release);
     true
@@ -106,12 +107,12 @@ fn stack_bytes() -> usize {
 
 /// The thread has ended: what it did not use is for others.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
-    let next = record.u32(thread::FREE_NEXT).load(Ordering::Relaxed);
-    let end = record.u32(thread::FREE_END).swap(next, Ordering::Relaxed);
+    let next = record.u32(own::FREE_NEXT).load(Ordering::Relaxed);
+    let end = record.u32(own::FREE_END).swap(next, Ordering::Relaxed);
     if end.saturating_sub(next) >= shared.stride {
         shared.arena.give_back(Piece { next, end });
     }
-    let start = record.u64(thread::FRAMES).load(Ordering::Relaxed) as usize;
-    let bytes = record.u64(thread::FRAMES_END).load(Ordering::Relaxed) as usize - start;
+    let start = record.u64(own::FRAMES).load(Ordering::Relaxed) as usize;
+    let bytes = record.u64(own::FRAMES_END).load(Ordering::Relaxed) as usize - start;
     keep_frames(Frames { start, bytes });
 }

@@ -6,12 +6,12 @@
 //! ([`clr_profiler::shadow_stack`]), applied here to the frames that the assembly keeps.
 
 use clr_profiler::shadow_stack::{self, Filters, Frames};
-use clrscope_recording::layout::thread;
-use clrscope_recording::writer::ThreadRecord;
 
 use super::frames::{Frame, Stack};
 use super::shared::Shared;
 use super::slow::charge;
+use crate::hooks::own;
+use crate::services::threads;
 
 impl Frames for Stack {
     fn frames(&self) -> &[Frame] {
@@ -32,30 +32,37 @@ impl Frames for Stack {
 }
 
 /// A finally, fault or catch block runs: everything above its owner is gone.
-pub(super) fn block_enter(shared: &Shared, record: ThreadRecord, frame_pointer: usize) {
-    let mut stack = Stack::of(record);
-    charge(shared, record, &stack);
-    shadow_stack::block_enter(&mut stack, filters(record), frame_pointer);
+pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
+    with_own(shared, |stack, filters| {
+        shadow_stack::block_enter(stack, filters, frame_pointer);
+    });
 }
 
 /// A filter runs while everything above its owner is still alive.
-pub(super) fn filter_enter(shared: &Shared, record: ThreadRecord, frame_pointer: usize) {
-    let mut stack = Stack::of(record);
-    charge(shared, record, &stack);
-    shadow_stack::filter_enter(&mut stack, filters(record), frame_pointer);
+pub(super) fn filter_enter(shared: &Shared, frame_pointer: usize) {
+    with_own(shared, |stack, filters| {
+        shadow_stack::filter_enter(stack, filters, frame_pointer);
+    });
 }
 
 /// The filter has answered.
-pub(super) fn filter_leave(shared: &Shared, record: ThreadRecord) {
-    let mut stack = Stack::of(record);
-    charge(shared, record, &stack);
-    shadow_stack::filter_leave(&mut stack, filters(record));
+pub(super) fn filter_leave(shared: &Shared) {
+    with_own(shared, |stack, filters| {
+        shadow_stack::filter_leave(stack, filters);
+    });
 }
 
-/// The thread's filters under way, kept in its record.
-fn filters<'a>(record: ThreadRecord) -> &'a mut Filters {
-    const { assert!(thread::SCRATCH + size_of::<Filters>() <= thread::BYTES) };
-    // SAFETY: the record is mapped for ever, this part of it belongs to its own thread, which runs one
-    // exception callback at a time, and zeros are a valid value: no filter.
-    unsafe { &mut *record.address().add(thread::SCRATCH).cast::<Filters>() }
+/// Hands out the calling thread's stack and its filters under way, which are kept in its record. `act` must run no
+/// callback: the thread handles one at a time. Nothing happens on a thread without frames.
+fn with_own(shared: &Shared, act: impl FnOnce(&mut Stack, &mut Filters)) {
+    const { assert!(size_of::<Filters>() <= own::FILTERS_BYTES && align_of::<Filters>() <= 8) };
+    let Some(record) = threads::active() else { return };
+    // SAFETY: the calling thread's record, of which no other stack is in use: callbacks about exceptions do not nest in
+    // `act`, and hooks do not run in it.
+    let mut stack = unsafe { Stack::of(record) };
+    charge(shared, record, &stack);
+    // SAFETY: the record is mapped for ever, this part of it belongs to its own thread and to this function alone, and
+    // zeros are a valid value: no filter.
+    let filters = unsafe { &mut *record.address().add(own::FILTERS).cast::<Filters>() };
+    act(&mut stack, filters);
 }

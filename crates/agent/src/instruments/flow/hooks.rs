@@ -9,18 +9,19 @@
 use std::arch::global_asm;
 use std::ffi::c_void;
 
-use clrscope_recording::layout::{chunk, flow, thread};
+use clrscope_recording::layout::{chunk, flow};
 
 use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
+use crate::hooks::own;
 use crate::instruments::calls::hooks::{
     carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
 };
 
 // The numbers that the assembly is written with.
 const _: () = assert!(
-    thread::FLOW_CHUNK == 208
-        && thread::FLOW_ROOM == 216
+    own::FLOW_CHUNK == 208
+        && own::FLOW_ROOM == 216
         && chunk::USED == 16
         && chunk::BESIDE == 40
         && chunk::HEAD == 64

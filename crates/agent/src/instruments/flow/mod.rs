@@ -22,10 +22,10 @@ use std::sync::atomic::Ordering;
 
 use clr_profiler::notice::{GcReason, Generations};
 use clr_profiler::{Callbacks, Events, FunctionId, Inlining, ObjectId, ProfilerInfo};
-use clrscope_recording::layout::{flow, instrument, thread};
+use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
-use crate::hooks::{HookParts, HookSet, stopped_flag};
+use crate::hooks::{HookParts, HookSet, own, stopped_flag};
 use crate::instrument::Instrument;
 use crate::services::context::Context;
 use crate::services::faults::{OddCallback, odd_callback};
@@ -219,7 +219,7 @@ impl Task for Keeper {
         stopped_flag().store(1, Ordering::SeqCst);
         let threads = self.writer.threads();
         for record in (0..threads.len()).filter_map(|index| threads.record(index)) {
-            record.u32(thread::FLOW_ROOM).store(0, Ordering::SeqCst);
+            record.u32(own::FLOW_ROOM).store(0, Ordering::SeqCst);
         }
         self.stop_rounds += 1;
         self.stop_rounds > 10

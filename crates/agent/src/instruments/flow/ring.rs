@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clrscope_recording::layout::{chunk, flow, thread};
+use clrscope_recording::layout::{chunk, flow};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::hooks;
+use crate::hooks::own;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
@@ -38,7 +39,7 @@ struct Nowhere([u64; 8]);
 
 static NOWHERE: Nowhere = Nowhere([0; 8]);
 
-/// The address for [`thread::FLOW_CHUNK`] of a thread without a chunk; the hooks read its `USED`.
+/// The address for [`own::FLOW_CHUNK`] of a thread without a chunk; the hooks read its `USED`.
 fn nowhere() -> u64 {
     NOWHERE.0.as_ptr() as u64
 }
@@ -84,14 +85,14 @@ impl Ring {
 
     /// The calling thread is new: its first event asks for a chunk.
     pub(crate) fn begin(record: ThreadRecord) {
-        record.u64(thread::FLOW_CHUNK).store(nowhere(), Ordering::Relaxed);
-        record.u32(thread::FLOW_ROOM).store(0, Ordering::Relaxed);
+        record.u64(own::FLOW_CHUNK).store(nowhere(), Ordering::Relaxed);
+        record.u32(own::FLOW_ROOM).store(0, Ordering::Relaxed);
     }
 
     /// The calling thread ends, or its chunk is full.
     pub(crate) fn finish(&self, record: ThreadRecord) {
-        record.u32(thread::FLOW_ROOM).store(0, Ordering::Relaxed);
-        let address = record.u64(thread::FLOW_CHUNK).swap(nowhere(), Ordering::Relaxed);
+        record.u32(own::FLOW_ROOM).store(0, Ordering::Relaxed);
+        let address = record.u64(own::FLOW_CHUNK).swap(nowhere(), Ordering::Relaxed);
         if address != nowhere() && address != 0 {
             // SAFETY: only `refill` stores other addresses, those of chunks.
             let chunk = unsafe { Chunk::from_address(address as *mut u8) };
@@ -142,8 +143,8 @@ impl Ring {
     }
 
     fn room_for(&self, record: ThreadRecord, bytes: usize) -> Option<Chunk> {
-        let room = record.u32(thread::FLOW_ROOM).load(Ordering::Relaxed) as usize;
-        let address = record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed);
+        let room = record.u32(own::FLOW_ROOM).load(Ordering::Relaxed) as usize;
+        let address = record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed);
         if room > 0 {
             // SAFETY: a thread that has room has a chunk.
             let chunk = unsafe { Chunk::from_address(address as *mut u8) };
@@ -166,8 +167,8 @@ impl Ring {
             .take(serial, self.chunk_bytes, now)
             .or_else(|| self.wait_for_fresh(serial, now))
             .or_else(|| self.take_oldest(serial, now))?;
-        record.u64(thread::FLOW_CHUNK).store(chunk.address() as u64, Ordering::Relaxed);
-        record.u32(thread::FLOW_ROOM).store(chunk.room() as u32, Ordering::Relaxed);
+        record.u64(own::FLOW_CHUNK).store(chunk.address() as u64, Ordering::Relaxed);
+        record.u32(own::FLOW_ROOM).store(chunk.room() as u32, Ordering::Relaxed);
         Some(chunk)
     }
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::layout::{flow, thread, value};
+use clrscope_recording::layout::{flow, value};
 
 use super::by_reference::{self, Recalled};
 use super::results;
 use super::ring::{self, Ring};
 use crate::boundary::guard;
+use crate::hooks::own;
 use crate::instruments::calls;
 use crate::services::threads;
 use crate::services::values::entered::{Entered, depth};
@@ -102,12 +103,12 @@ pub(super) fn here() -> Option<(&'static Ring, clrscope_recording::writer::Threa
 fn entered(function: u32, sp: usize, registers: &Entered) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
-    let chunk = record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed);
+    let chunk = record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed);
     ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
         // SAFETY: the plan of the function that was just entered, with its registers.
         plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only()) })
     });
-    if chunk != record.u64(thread::FLOW_CHUNK).load(Ordering::Relaxed) {
+    if chunk != record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed) {
         // One of as many bytes as a chunk has.
         sample(function);
     }

@@ -34,6 +34,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 
 use super::calibrate::Constants;
 use super::shared::Shared;
+use crate::hooks::own;
 use crate::services::clock;
 use estimate::{Seen, Windows};
 use watch::{Activation, Calls};
@@ -200,13 +201,15 @@ impl Probe {
         let dose = if dosed { self.dose(target.first)? } else { target.first };
         let no_clock = matches!(kind, Kind::NoClock | Kind::NoClockDosed);
         let before = watch::calls(self.shared, &target.activation, target.first)?;
-        let off = target.record.u32(thread::CLOCK_OFF);
+        let off = target.record.u32(own::CLOCK_OFF);
         off.store(u32::from(no_clock), Ordering::Release);
-        target.activation.set_first_block(dose);
+        // SAFETY: the caller's first block, or those of `dose`, which lead to it; a target has a first block.
+        unsafe { target.activation.set_first_block(self.shared, dose) };
         let cpu_before = cpu(target.record);
         let napped = self.nap();
         let cpu_after = cpu(target.record);
-        target.activation.set_first_block(target.first);
+        // SAFETY: the block that was there.
+        unsafe { target.activation.set_first_block(self.shared, target.first) };
         off.store(0, Ordering::Release);
         napped?;
         let after = watch::calls(self.shared, &target.activation, target.first)?;
@@ -232,7 +235,8 @@ impl Probe {
         for number in 0..DOSE as u32 {
             let at = dose + number * stride;
             (0..block::EDGES).for_each(|slot| self.shared.set_key(at, slot, function::NOBODY, false));
-            self.shared.set_next(at, if number + 1 == DOSE as u32 { first } else { at + stride });
+            // SAFETY: the next of the blocks that were just taken, or the caller's own.
+            unsafe { self.shared.set_next(at, if number + 1 == DOSE as u32 { first } else { at + stride }) };
         }
         self.doses.insert(first, dose);
         Some(dose)

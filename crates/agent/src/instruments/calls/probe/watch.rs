@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::ThreadRecord;
 
-use super::super::frames::Frame;
+use super::super::frames::{Frame, frame_at, words};
 use super::super::shared::Shared;
 use super::super::slow::stopped_top;
+use crate::hooks::own;
 
 /// Frames on top of a thread's stack that are looked at.
 const FRAMES_MOST: usize = 64;
@@ -17,7 +18,7 @@ const BLOCKS_MOST: usize = 96;
 /// A function that a thread is in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Activation {
-    at: *const Frame,
+    at: *mut Frame,
     sp: usize,
     edge: *mut u32,
     /// Calls of the edge so far, modulo 2^32.
@@ -25,10 +26,10 @@ pub(super) struct Activation {
 }
 
 impl Activation {
-    fn read(shared: &Shared, at: *const Frame) -> Self {
-        // SAFETY: frames between bottom and top lie in the thread's shadow stack, which is never unmapped; words are
-        // aligned, and read whole.
-        let (sp, word) = unsafe { ((&raw const (*at).sp).read_volatile(), (&raw const (*at).word).read_volatile()) };
+    fn read(shared: &Shared, at: *mut Frame) -> Self {
+        // SAFETY: frames between bottom and top lie in the thread's shadow stack.
+        let (sp, word) = unsafe { words(at) };
+        let (sp, word) = (sp.load(Ordering::Relaxed), word.load(Ordering::Relaxed));
         let edge = std::ptr::with_exposed_provenance_mut(word & !3);
         Self { at, sp, edge, entered: if edge.is_null() { 0 } else { shared.calls_of(edge) } }
     }
@@ -47,27 +48,31 @@ impl Activation {
         shared.first_block(self.edge)
     }
 
-    /// Changes it. Only to blocks that lead to the one that was there, and never where there was none.
-    pub(super) fn set_first_block(&self, first: u32) {
+    /// Changes the first block of the calls it makes; 0 changes nothing.
+    ///
+    /// # Safety
+    /// `first` must be the block that was there, or one that was taken from the arena and leads to that one. There must
+    /// have been one: the activation's thread writes the field once, from 0.
+    pub(super) unsafe fn set_first_block(&self, shared: &Shared, first: u32) {
         if first != 0 {
-            // SAFETY: an edge's child field in the arena, which stays mapped; its thread writes the field once, from 0.
-            unsafe { self.edge.write_volatile(first) };
+            // SAFETY: as the caller promises.
+            unsafe { shared.set_first_block(self.edge, first) };
         }
     }
 }
 
 /// The frame on top of a thread's stack, if there is one that stands for a call.
-fn top_of(record: ThreadRecord) -> Option<*const Frame> {
-    let top = record.u64(thread::TOP).load(Ordering::Acquire);
-    let bottom = record.u64(thread::FRAMES).load(Ordering::Relaxed);
+fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
+    let top = record.u64(own::TOP).load(Ordering::Acquire);
+    let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
     let ended = record.u64(thread::ENDED).load(Ordering::Acquire) != 0;
-    (!ended && bottom != 0 && top > bottom && top != stopped_top()).then_some(top as *const Frame)
+    (!ended && bottom != 0 && top > bottom && top != stopped_top()).then(|| frame_at(top))
 }
 
 /// The functions that a thread is in, innermost first, as far as they are looked at.
 pub(super) fn activations(shared: &Shared, record: ThreadRecord) -> Vec<Activation> {
     let Some(top) = top_of(record) else { return Vec::new() };
-    let bottom = record.u64(thread::FRAMES).load(Ordering::Relaxed) as usize;
+    let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed) as usize;
     let depth = (top.addr() - bottom) / size_of::<Frame>();
     let all = (0..depth.min(FRAMES_MOST)).map(|down| Activation::read(shared, top.wrapping_sub(down)));
     all.filter(|activation| !activation.edge.is_null()).collect()
