@@ -7,7 +7,7 @@
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //!   +-- instruments/flow: hooks -> slow -> ring
 //!   +-- instruments/events: callbacks -> dictionary, event_log
-//!   +-- instruments/exceptions: places -> dictionary, event_log
+//!   +-- instruments/exceptions: callbacks -> services/stacks, dictionary, event_log
 //! ```
 
 mod agent;

@@ -1,13 +1,27 @@
 //! What a recording holds may be anything: the views of events neither panic nor hang, and say the same each time.
 
+use std::sync::Arc;
+
 use clrscope_analysis::{EventQuery, ExceptionQuery, FlowLog, Query, events, exceptions};
 use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
 use clrscope_recording::layout::{flow, value};
-use clrscope_recording::model::{EventArena, EventChunk, Function, Process, Recording, Thread, TickClock};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Function, Process, Recording, StackFrame, Stacks, StacksBuilder, Thread, TickClock,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 const FUNCTIONS: u32 = 8;
+
+/// A stack table with functions that do not exist, native code and a stack that was cut.
+fn stacks() -> Stacks {
+    let mut builder = StacksBuilder::default();
+    for function in 0..FUNCTIONS + 3 {
+        let method = StackFrame::Method { function, il_offset: function.checked_sub(4) };
+        builder.stack(&[method, StackFrame::Native { module: function, offset: 9 }, method], function % 3 == 0);
+    }
+    builder.finish()
+}
 
 fn recording(arenas: Vec<(&str, Vec<u8>)>) -> Recording {
     let function = |at: u32| Function { name: format!("App.Type::Method{at}"), ..Function::default() };
@@ -21,6 +35,7 @@ fn recording(arenas: Vec<(&str, Vec<u8>)>) -> Recording {
         threads: vec![thread(1), thread(2)],
         ticks: TickClock { start: 0, ns_per_tick: 0.5 },
         events: events.collect(),
+        stacks: Arc::new(stacks()),
         ..Process::default()
     };
     Recording { processes: vec![process], ..Recording::default() }
@@ -37,6 +52,11 @@ fn all_views(recording: &Recording) -> String {
     }
     if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
         text += &format!("{} exceptions\n", found.each.len());
+        for exception in &found.each {
+            let frames: Vec<_> = exception.stack.iter().map(|frame| (frame.function.name(), frame.il_offset)).collect();
+            assert_eq!((exception.stack.len(), exception.stack.is_empty()), (frames.len(), frames.is_empty()));
+            text += &format!("{frames:?} {}\n", exception.stack_cut);
+        }
     }
     if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {
         let walked = log.walk(|row| -> Result<(), std::convert::Infallible> {
@@ -74,6 +94,20 @@ fn records() -> impl Strategy<Value = Vec<u8>> {
                 };
                 encoder.put(Field { tag: Tag(*tag), value });
             }
+            chunk.extend_from_slice(encoder.finish().0);
+        }
+        chunk
+    })
+}
+
+/// Throws at stacks of the table and at numbers that are none.
+fn throws() -> impl Strategy<Value = Vec<u8>> {
+    vec(0..40_u64, 0..20).prop_map(|all| {
+        let mut chunk = Vec::new();
+        for number in all {
+            let mut buffer = [0; 64];
+            let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 1);
+            encoder.number(Tag::STACK_NODE, if number == 39 { u64::MAX } else { number });
             chunk.extend_from_slice(encoder.finish().0);
         }
         chunk
@@ -127,6 +161,11 @@ proptest! {
     #[test]
     fn whole_records_in_any_order_are_survived(log in records(), thrown in records()) {
         check(&recording(vec![("events", log), ("exceptions", thrown)]))?;
+    }
+
+    #[test]
+    fn throws_at_any_number_of_the_stack_table_are_survived(thrown in throws()) {
+        check(&recording(vec![("exceptions", thrown)]))?;
     }
 
     #[test]
