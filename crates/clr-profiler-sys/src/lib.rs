@@ -29,6 +29,9 @@
 )]
 #![allow(clippy::too_many_arguments, reason = "the interface definitions decide how many there are")]
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("clr-profiler-sys supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
+
 #[macro_use]
 mod named;
 

@@ -56,7 +56,7 @@ fn change(state: &State, method: (ModuleId, Token), _function: FunctionId) -> Re
 
 fn revert(state: &State, method: (ModuleId, Token), function: FunctionId) -> Result<String> {
     let versions = state.info.rejit_ids(function)?;
-    let newest = versions.iter().max_by_key(|version| version.0).copied().unwrap_or(ReJitId(0));
+    let newest = versions.iter().max().copied().unwrap_or(ReJitId::NULL);
     let has_code = !state.info.code_info_of(function, newest)?.is_empty();
     let reverted = state.info.request_revert(&[method])?;
     Ok(format!("{} versions, the newest with code: {has_code}, {reverted:?}", versions.len()))
@@ -103,7 +103,7 @@ impl Callbacks for ReJit {
 
     fn rejit_compilation_started(&self, function: FunctionId, rejit: ReJitId, _is_safe_to_block: bool) {
         let Some(state) = self.0.get() else { return };
-        state.line(format_args!("started {} {}", state.names.function(&state.info, function).name, rejit.0 > 0));
+        state.line(format_args!("started {} {}", state.names.function(&state.info, function).name, rejit.as_raw() > 0));
     }
 
     fn rejit_compilation_finished(
@@ -115,7 +115,7 @@ impl Callbacks for ReJit {
     ) {
         let Some(state) = self.0.get() else { return };
         let name = state.names.function(&state.info, function);
-        state.line(format_args!("finished {} {} {status:?}", name.name, rejit.0 > 0));
+        state.line(format_args!("finished {} {} {status:?}", name.name, rejit.as_raw() > 0));
     }
 
     fn rejit_error(&self, _module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {

@@ -95,7 +95,7 @@ impl SelfCheck {
         self.check("no dynamic information", info.dynamic_function_info(function).is_err(), true);
         let code = info.code_info(function)?;
         self.check("has code", code.iter().any(|range| range.bytes > 0), true);
-        let starts = info.code_starts(function, ReJitId(0))?;
+        let starts = info.code_starts(function, ReJitId::NULL)?;
         self.check("starts", starts.first().copied(), code.first().map(|range| range.start));
         for start in starts {
             self.check("found by address", info.function_at(start)?.0, function);

@@ -16,6 +16,7 @@ use crate::{CallHooks, CallerSp, ClientId, Error, PerThread, ProfilerInfo, Resul
 
 /// A call that is, or was, on a thread's stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Call {
     /// The function, as the mapper numbered it.
     pub function: ClientId,

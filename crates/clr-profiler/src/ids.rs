@@ -1,7 +1,9 @@
 //! Typed identifiers: what the runtime hands out as bare machine words.
 //!
 //! The runtime reuses an identifier as soon as what it named is gone (a collectible module, a dynamic method, a thread),
-//! so never keep one as a key beyond that point. [`ObjectId`] carries a lifetime because objects move: it is good inside
+//! so never keep one as a key beyond that point. Safe code can't make an identifier: each comes from the runtime, and `from_raw`, the way from a
+//! number, is unsafe. Safe code can keep one for too long, which the runtime does not notice either; the crate's first page says
+//! where that matters. [`ObjectId`] carries a lifetime because objects move: it is good inside
 //! the callback that received it and nowhere else.
 
 use std::fmt;
@@ -13,9 +15,27 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(transparent)]
-        pub struct $name(pub usize);
+        pub struct $name(pub(crate) usize);
 
         impl $name {
+            /// The null identifier: none, or not known here.
+            pub const NULL: Self = Self(0);
+
+            /// An identifier out of the number that it was, [`as_raw`](Self::as_raw), such as one that was written into a record.
+            ///
+            /// # Safety
+            /// The runtime must have handed this number out as an identifier of this kind, and what it names must still
+            /// be there; or it is 0. The runtime takes identifiers for addresses of its own structures: a wrong one ends
+            /// the program or reads foreign memory as soon as the runtime is asked about it.
+            pub const unsafe fn from_raw(raw: usize) -> Self {
+                Self(raw)
+            }
+
+            /// The number, for a record or a key; [`from_raw`](Self::from_raw) has the way back.
+            pub const fn as_raw(self) -> usize {
+                self.0
+            }
+
             /// Whether this is the null identifier, which the runtime hands out for "none" or "not known here".
             pub const fn is_null(self) -> bool {
                 self.0 == 0
@@ -38,6 +58,12 @@ macro_rules! ids {
 ids! {
     /// A method body as the runtime knows it: one per method and instantiation that has code of its own.
     /// Instantiations over reference types share one.
+    ///
+    /// Like all identifiers it comes from the runtime; safe code can't make one:
+    ///
+    /// ```compile_fail,E0423
+    /// let function = clr_profiler::FunctionId(0x1234);
+    /// ```
     FunctionId;
     /// A loaded type, with its type arguments.
     ClassId;

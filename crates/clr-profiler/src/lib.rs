@@ -106,7 +106,26 @@
 //!   count on `shutdown`: it is not called when the program crashes or is killed.
 //! - The runtime uses its identifiers again. Don't keep one beyond the unloading of what it names.
 //! - A panic in a callback or hook is caught, counted ([`panics_caught`]) and kept ([`first_panic`]); the program runs on.
-//!   The crate replaces the panic hook of the library it is linked into, because the standard one prints.
+//!   For that the crate replaces the panic hook, which is global: that of everything in the same library, because the
+//!   standard one prints. A hook that a profiler sets later takes its place, and must not print either.
+//! - Safe hooks ([`Hooks::safe`], [`Hooks::with_info`]) are set once in a process: what they call is found by entry points
+//!   that have no room for a profiler's address, so a second profiler of the same library can't have others.
+//!
+//! # What safe code can still break
+//!
+//! Identifiers can't be forged, objects can't be kept beyond their callback, and the framework checks what it can. The
+//! runtime checks nothing, and some of its rules can't be told in types. Against these even a profiler without `unsafe`
+//! can crash the program:
+//!
+//! - **What is gone**: an identifier, a [`MetadataImport`] or the bytes of a function's IL that are used after the module
+//!   was unloaded. Forget them in [`Callbacks::module_unload_started`]; only collectible assemblies are unloaded.
+//! - **After detaching**: a [`ProfilerInfo`] that another thread uses after
+//!   [`Callbacks::profiler_detach_succeeded`]. Stop such threads before asking to be detached.
+//! - **Wrong code**: IL handed to the runtime is not verified by it. What it does, it does in the program.
+//! - **Collections in a callback**: [`ProfilerInfo::suspend`], and what compiles or loads, may let a collection run. Don't
+//!   use an [`ObjectId`] or a text read from it after such a call in the same callback.
+//! - **Handles on threads of one's own**: [`ObjectHandle`] is for callbacks on managed threads; elsewhere a collection may
+//!   run at any moment.
 //!
 //! # When nothing happens
 //!
@@ -126,6 +145,9 @@
 //! app.dll`, break in `DllGetClassObject`, with `handle SIG34 SIG35 SIG36 SIGUSR1 nostop noprint` since the runtime uses these
 //! signals itself. When a profiler seems to do nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback
 //! is swallowed there, and the program runs on.
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("clr-profiler supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
 
 mod boundary;
 mod call_stacks;
@@ -174,7 +196,6 @@ pub use log::NestedLog;
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache, NamedFunctions};
 pub use notice::Inlining;
-pub use own_stack::{FrameShape, NativeFrame, OwnStack, StackWords, library_of};
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::Setup;
@@ -182,6 +203,14 @@ pub use tracker::ObjectTracker;
 
 /// The ABI underneath, for what the framework does not wrap.
 pub use clr_profiler_sys as sys;
+
+/// Parts that a profiler rarely needs, and that may change in any version: how clrscope's agent walks stacks by their own
+/// words, without the runtime.
+///
+/// They are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
+pub mod internals {
+    pub use crate::own_stack::{FrameShape, NativeFrame, OwnStack, StackWords, library_of};
+}
 
 /// What [`export_profiler!`] expands to; not for direct use.
 #[doc(hidden)]

@@ -202,6 +202,7 @@ pub struct MovedRanges<'cb> {
 
 /// One range of objects that moved as a block. Addresses are numbers here: nothing may be read from them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MovedRange {
     /// Where it began before.
     pub old_start: usize,
@@ -258,6 +259,7 @@ pub struct Roots<'cb> {
 
 /// One root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Root<'cb> {
     /// What it holds; may be null.
     pub object: ObjectId<'cb>,
@@ -338,6 +340,7 @@ impl FunctionControl<'_> {
 }
 
 /// An event of an EventPipe session, as the runtime hands it over.
+#[non_exhaustive]
 pub struct EventPipeEvent<'cb> {
     /// Who raised it.
     pub provider: EventPipeProviderId,

@@ -14,6 +14,7 @@ use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
 /// assert!(setup.check().is_ok());
 /// ```
 #[derive(Default)]
+#[must_use = "the framework learns of it where initialize returns it"]
 pub struct Setup {
     events: Events,
     hooks: Option<Hooks>,
@@ -59,7 +60,6 @@ impl Setup {
 
     /// The compiler asks before it puts a method into another, see
     /// [`jit_inlining`](crate::Callbacks::jit_inlining): it asks only a profiler that is told of compilations.
-    #[must_use]
     pub fn with_inlining_decisions(self) -> Self {
         self.with_events(Events::JIT_COMPILATION)
     }

@@ -32,7 +32,7 @@ fn what_happens_is_logged_by_name_and_nesting_also_in_odd_orders() {
     ]);
     let expected = [
         "1\tinitialize".to_owned(),
-        format!("2\tmodule_load_started module={:#x}", module.0),
+        format!("2\tmodule_load_started module={:#x}", module.as_raw()),
         "3\tjit_compilation_started function=Shop.Checkout.Pay() is_safe_to_block=true".to_owned(),
         "2\t  class_load_finished class=Shop.Checkout status=ok".to_owned(),
         "2\tmodule_load_finished module=/fake/Shop.dll status=ok".to_owned(),

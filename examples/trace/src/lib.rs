@@ -71,7 +71,7 @@ impl CallObserver for Tracer {
 
     fn on_thread_end(&self, number: usize, lines: &Lines) {
         let mut text = String::new();
-        for (Call { function, depth }, block) in &lines.kept {
+        for (Call { function, depth, .. }, block) in &lines.kept {
             let name = self.functions.get(*function).map_or("?", |name| &name.name);
             let block = block.map_or("", |block| match block {
                 Block::Filter => "filter of ",

@@ -24,7 +24,7 @@ struct Floor;
 impl Profiler for Floor {
     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
         let every: Arc<dyn FunctionMapper> =
-            Arc::new(|function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook));
+            Arc::new(|function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook));
         let hooks = match std::env::var("CLRSCOPE_FLOOR").as_deref() {
             Ok("empty") => Hooks::raw(RawHooks::empty(), every),
             Ok("clocks") => Hooks::raw(clocks(), every),

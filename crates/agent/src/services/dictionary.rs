@@ -73,7 +73,7 @@ impl Dictionary {
             Ask::Now => self.functions.noted(function).index,
             Ask::Later => self.functions.known(function).map_or(0, |known| known.index),
         };
-        Thing { id: function.0 as u64, index }
+        Thing { id: function.as_raw() as u64, index }
     }
 
     /// What the filters say about a function.
@@ -83,7 +83,7 @@ impl Dictionary {
 
     /// A class.
     pub(crate) fn class(&self, class: ClassId, ask: Ask) -> Thing {
-        self.thing(Tag::CLASS, class.0, ask)
+        self.thing(Tag::CLASS, class.as_raw(), ask)
     }
 
     /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
@@ -141,12 +141,19 @@ impl Dictionary {
 
     fn name_of(&self, tag: Tag, id: usize) -> Option<String> {
         let info = &self.info;
+        macro_rules! id {
+            ($kind:ident) => {
+                // SAFETY: a callback of the runtime was given the number as an identifier of the kind that `tag` names, and
+                // the dictionary forgets it in the callback that tells of the end of what it names.
+                unsafe { $kind::from_raw(id) }
+            };
+        }
         let name = match tag {
-            Tag::CLASS => self.functions.names().class(info, ClassId(id)).to_string(),
-            Tag::MODULE => self.module_name(ModuleId(id))?,
-            Tag::ASSEMBLY => info.assembly_info(AssemblyId(id)).ok()?.name,
-            Tag::PROVIDER => info.event_pipe_provider_name(EventPipeProviderId(id)).ok()?,
-            Tag::APP_DOMAIN => info.app_domain_info(AppDomainId(id)).ok()?.name,
+            Tag::CLASS => self.functions.names().class(info, id!(ClassId)).to_string(),
+            Tag::MODULE => self.module_name(id!(ModuleId))?,
+            Tag::ASSEMBLY => info.assembly_info(id!(AssemblyId)).ok()?.name,
+            Tag::PROVIDER => info.event_pipe_provider_name(id!(EventPipeProviderId)).ok()?,
+            Tag::APP_DOMAIN => info.app_domain_info(id!(AppDomainId)).ok()?.name,
             _ => return None,
         };
         Some(name).filter(|name| !name.is_empty() && name != "?")
@@ -186,7 +193,7 @@ impl Dictionary {
     /// could tell. Classes seen again get new numbers.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
-        tables.things.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.0));
+        tables.things.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));
         tables.waiting.retain(|&(tag, _)| tag != Tag::CLASS);
     }
 }

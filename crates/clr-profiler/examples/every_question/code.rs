@@ -17,7 +17,7 @@ pub(crate) fn same_il(state: &State, function: FunctionId) -> Result<()> {
 pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let place = info.function_info(function)?;
-    let original = ReJitId(0);
+    let original = ReJitId::NULL;
     checks.same("code of a version", info.code_info_of(function, original)?, info.code_info(function)?);
     let start = info.code_starts(function, original)?.first().copied().unwrap_or_default();
     checks.same("IL map of a version", info.il_map(function, original)?, info.il_map_at(start)?);
@@ -63,7 +63,7 @@ fn gone(state: &State, function: FunctionId) {
     // SAFETY: valid out-parameters; identifiers are only compared.
     let answers = unsafe {
         [
-            raw.SetFunctionReJIT(function.0),
+            raw.SetFunctionReJIT(function.as_raw()),
             raw.GetInprocInspectionInterface(&mut pointer),
             raw.GetInprocInspectionIThisThread(&mut pointer),
             raw.BeginInprocDebugging(BOOL(0), &mut number),

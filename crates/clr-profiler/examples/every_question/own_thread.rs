@@ -87,7 +87,7 @@ fn recompile(state: &State) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let is_fixture = |module: &ModuleId| info.module_info(*module).is_ok_and(|m| m.path.ends_with("/Objects.dll"));
     // One that is not there gives errors where it is used.
-    let module = info.modules()?.into_iter().find(is_fixture).unwrap_or(ModuleId(0));
+    let module = info.modules()?.into_iter().find(is_fixture).unwrap_or(ModuleId::NULL);
     let metadata = info.module_metadata(module)?;
     let program = metadata.find_type_def("Objects.Program", None)?.unwrap_or_default();
     let throw = metadata.methods_named(program, "Throw")?[0];

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::notice::Inlining;
-use crate::{Callbacks, NativeFrame, ObjectId, Result};
+use crate::own_stack::NativeFrame;
+use crate::{Callbacks, ObjectId, Result};
 
 /// An answer to the runtime, and how those of several parts become one.
 pub trait Answer: Sized {
@@ -102,7 +103,7 @@ macro_rules! __notify_parts {
         )*
 
         #[inline]
-        fn exception_thrown_in(&self, exception: $crate::ObjectId<'_>, frame: $crate::NativeFrame) {
+        fn exception_thrown_in(&self, exception: $crate::ObjectId<'_>, frame: $crate::internals::NativeFrame) {
             $crate::__answers_of!(self $parts exception_thrown_in (exception, frame))
         }
     };

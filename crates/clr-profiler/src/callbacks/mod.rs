@@ -77,9 +77,10 @@ use crate::notice::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass,
     Roots, SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
+use crate::own_stack::NativeFrame;
 use crate::{
-    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, NativeFrame, ObjectId,
-    ReJitId, Result, ThreadId, Token,
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
+    ThreadId, Token,
 };
 
 /// What the runtime tells a profiler, and what the profiler answers: all notifications, each with a default that does nothing.

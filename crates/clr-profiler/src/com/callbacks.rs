@@ -13,7 +13,8 @@ use crate::boundary::guard;
 use crate::call_stacks::Block;
 use crate::error::check;
 use crate::notice::{Inlining, ObjectsOfClass};
-use crate::{ClassId, FunctionId, ModuleId, NativeFrame, ObjectId};
+use crate::own_stack::NativeFrame;
+use crate::{ClassId, FunctionId, ModuleId, ObjectId};
 
 /// # Safety
 /// `answer` must be null or valid for a write.

@@ -173,6 +173,7 @@ impl RawHooks {
 }
 
 /// Code that runs at each enter, leave and tail call of the functions a mapper chose.
+#[must_use = "hooks are set by Setup::with_hooks"]
 pub struct Hooks {
     kind: HookKind,
     pub(crate) mapper: Arc<dyn FunctionMapper>,

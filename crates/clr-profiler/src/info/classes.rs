@@ -10,6 +10,7 @@ use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
 /// What the runtime knows about a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ClassInfo {
     /// The module it is declared in; null for what has no declaration (function pointers, for instance).
     pub module: ModuleId,
@@ -23,6 +24,7 @@ pub struct ClassInfo {
 
 /// Where a class keeps its fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ClassLayout {
     /// Bytes of an object, or of a boxed value.
     pub size: u32,
@@ -32,6 +34,7 @@ pub struct ClassLayout {
 
 /// An array type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ArrayClass {
     /// What kind of elements it has, as the metadata encodes it.
     pub element_type: u8,

@@ -5,8 +5,9 @@ use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
 use super::{ProfilerInfo, ask_array};
 use crate::error::check;
+use crate::own_stack::FrameShape;
 use crate::place::{outside_collections, outside_hooks};
-use crate::{FrameShape, FunctionId, ReJitId, Result};
+use crate::{FunctionId, ReJitId, Result};
 
 /// A piece of native code; a function may have a hot and a cold one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

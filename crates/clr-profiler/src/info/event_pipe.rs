@@ -48,6 +48,7 @@ pub struct EventDefinition {
 
 /// What the runtime says when a provider of the profiler's own is switched on or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ProviderState {
     /// Somebody listens.
     pub is_enabled: bool,

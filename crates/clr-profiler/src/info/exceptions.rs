@@ -8,6 +8,7 @@ use crate::error::check;
 
 /// A block that the runtime runs because of an exception.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ExceptionClause {
     /// What kind of block.
     pub kind: ClauseKind,
@@ -20,6 +21,7 @@ pub struct ExceptionClause {
 
 /// What kind a block is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum ClauseKind {
     /// None is running.
     None,

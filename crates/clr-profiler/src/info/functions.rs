@@ -10,6 +10,7 @@ use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 
 /// What the runtime knows about a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FunctionInfo {
     /// Its class; `None` where several instantiations share the code.
     pub class: Option<ClassId>,
@@ -23,6 +24,7 @@ pub struct FunctionInfo {
 
 /// What the runtime knows about a function without metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct DynamicFunction {
     /// The module it is attached to.
     pub module: ModuleId,

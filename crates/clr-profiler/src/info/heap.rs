@@ -22,6 +22,7 @@ use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
 
 /// A piece of the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct HeapRange {
     /// What it holds.
     pub generation: Generation,
@@ -42,6 +43,7 @@ impl HeapRange {
 
 /// Where an array keeps its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ArrayObject {
     /// Number of elements and lowest index of each dimension.
     pub dimensions: Vec<(u32, i32)>,
@@ -51,6 +53,7 @@ pub struct ArrayObject {
 
 /// What a handle does for its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum HandleKind {
     /// Follows the object without keeping it alive.
     Weak,

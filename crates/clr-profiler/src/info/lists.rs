@@ -74,6 +74,7 @@ pub(super) fn collect<E: Enumeration>(
 
 /// Methods that took in another one when they were compiled ahead of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Inliners {
     /// Module and token of each.
     pub methods: Vec<(ModuleId, Token)>,

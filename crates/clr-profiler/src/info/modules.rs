@@ -11,6 +11,7 @@ use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result
 
 /// What the runtime knows about a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ModuleInfo {
     /// Address of its image; 0 where it has none.
     pub base_address: usize,
@@ -55,6 +56,7 @@ impl ModuleFlags {
 
 /// What the runtime knows about an assembly.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct AssemblyInfo {
     /// Its simple name.
     pub name: String,
@@ -66,6 +68,7 @@ pub struct AssemblyInfo {
 
 /// What the runtime knows about an application domain.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct AppDomainInfo {
     /// Its name.
     pub name: String,

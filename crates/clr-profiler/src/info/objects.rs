@@ -14,6 +14,7 @@ const DEPTH: usize = 64;
 
 /// Where a string keeps its length and its characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StringLayout {
     /// Offset of the number of UTF-16 units, a `u32`.
     pub length: usize,
@@ -55,6 +56,7 @@ impl fmt::Display for Utf16Text<'_> {
 
 /// What an exception object says.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ExceptionContent<'cb> {
     /// Its class.
     pub class: ClassId,

@@ -14,6 +14,7 @@ use crate::{FunctionId, HResult, Result, ThreadId};
 
 /// One managed frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StackFrame {
     /// The function.
     pub function: FunctionId,

@@ -12,6 +12,7 @@ use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
 
 /// How a static field is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum StaticKind {
     /// It is no static field.
     NotStatic,

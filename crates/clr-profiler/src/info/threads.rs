@@ -10,6 +10,7 @@ use crate::{Result, ThreadId};
 
 /// Which runtime this is.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct RuntimeVersion {
     /// 8 for .NET 8.
     pub major: u16,

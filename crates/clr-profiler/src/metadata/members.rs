@@ -7,6 +7,7 @@ use crate::{Result, Token};
 
 /// A method the module declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MethodDef<'m> {
     /// The type that declares it; nil for global functions.
     pub class: Token,
@@ -51,6 +52,7 @@ impl MethodAttributes {
 
 /// A field the module declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FieldDef<'m> {
     /// The type that declares it.
     pub class: Token,
@@ -81,6 +83,7 @@ impl FieldDef<'_> {
 
 /// A method or field of another type, as this module refers to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MemberRef<'m> {
     /// The type (or module, or method) it is a member of.
     pub parent: Token,
@@ -92,6 +95,7 @@ pub struct MemberRef<'m> {
 
 /// A generic method with its type arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MethodSpec<'m> {
     /// The generic method.
     pub method: Token,
@@ -101,6 +105,7 @@ pub struct MethodSpec<'m> {
 
 /// A parameter of a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ParamDef {
     /// 0 is the return value, 1 the first parameter.
     pub sequence: u32,
@@ -112,6 +117,7 @@ pub struct ParamDef {
 
 /// The native function behind a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PinvokeMap {
     /// Character set, calling convention and the like, as the metadata encodes them.
     pub flags: u32,

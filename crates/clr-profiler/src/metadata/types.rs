@@ -7,6 +7,7 @@ use crate::{Result, Token};
 
 /// A type the module declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TypeDef {
     /// Namespace and name; of a nested type its own name only.
     pub name: String,
@@ -30,6 +31,7 @@ impl TypeDef {
 
 /// A type of another module, as this one refers to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct TypeRef {
     /// Namespace and name; of a nested type its own name only.
     pub name: String,
@@ -39,6 +41,7 @@ pub struct TypeRef {
 
 /// A generic parameter of a type or method.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct GenericParam {
     /// Its place, from 0.
     pub index: u32,

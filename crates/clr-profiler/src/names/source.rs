@@ -13,6 +13,7 @@ pub struct SourceKind {
 
 /// A function inside a method.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Closure {
     /// The method itself.
     #[default]
@@ -25,6 +26,7 @@ pub enum Closure {
 
 /// How the compiler cut a method into pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum StateMachine {
     /// It did not.
     #[default]

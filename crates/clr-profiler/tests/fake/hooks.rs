@@ -32,7 +32,7 @@ impl CallHooks for Seen {
 
 /// Hooks every function, by its own identifier.
 pub(super) fn hooked(seen: Seen) -> Setup {
-    let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
+    let mapper = |function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook);
     Setup::default().with_hooks(Hooks::safe(Arc::new(seen), Arc::new(mapper)))
 }
 
@@ -52,7 +52,10 @@ fn hooks_are_called_as_compiled_code_calls_them_each_profilers_own() {
     ]);
     let seen = ours.0.lock().unwrap().clone();
     let what: Vec<_> = seen.iter().map(|(what, id, _)| (*what, *id)).collect();
-    assert_eq!(what, [('+', main.0), ('+', pay.0), ('>', pay.0), ('+', main.0), ('-', main.0)]);
+    assert_eq!(
+        what,
+        [('+', main.as_raw()), ('+', pay.as_raw()), ('>', pay.as_raw()), ('+', main.as_raw()), ('-', main.as_raw())]
+    );
     assert!(seen[1].2 < seen[0].2 && seen[1].2 == seen[2].2 && seen[2].2 == seen[3].2, "{seen:?}");
     assert_eq!(others.0.lock().unwrap().len(), 0);
 }
@@ -94,7 +97,7 @@ fn a_hook_that_loses_an_argument_is_found_out() {
     let entry = careless as *const std::ffi::c_void;
     // SAFETY: code that stays mapped; that it breaks the convention is what the test is about.
     let hooks = unsafe { clr_profiler::RawHooks::new(entry, std::ptr::null(), std::ptr::null()) };
-    let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
+    let mapper = |function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook);
     let runtime = shop();
     let main = runtime.function("Shop.Program::Main");
     let setup = Setup::default().with_hooks(Hooks::raw(hooks, Arc::new(mapper)));

@@ -174,14 +174,16 @@ fn questions_in_hooks_and_while_objects_move_are_refused_in_debug_builds() {
     struct Asks(OnceLock<ProfilerInfo>, Mutex<Option<clr_profiler::Error>>);
     impl CallHooks for Asks {
         fn enter(&self, id: ClientId, _sp: CallerSp) {
-            let asked = self.0.get().unwrap().function_info(FunctionId(id.get()));
+            // SAFETY: the mapper gave the function's own identifier as the number for its hooks.
+            let function = unsafe { FunctionId::from_raw(id.get()) };
+            let asked = self.0.get().unwrap().function_info(function);
             *self.1.lock().unwrap() = asked.err();
         }
         fn leave(&self, _id: ClientId, _sp: CallerSp) {}
         fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
     }
     let hooks = Arc::new(Asks::default());
-    let mapper = |function: FunctionId| ClientId::new(function.0).map_or(Mapped::Skip, Mapped::Hook);
+    let mapper = |function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook);
     let setup = Setup::default().with_hooks(Hooks::safe(hooks.clone(), Arc::new(mapper)));
     let runtime = shop();
     let main = runtime.function("Shop.Program::Main");

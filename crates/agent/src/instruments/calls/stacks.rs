@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use clr_profiler::OwnStack;
+use clr_profiler::internals::OwnStack;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::{Piece, ThreadRecord};
 

@@ -16,9 +16,9 @@ mod options;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use clr_profiler::internals::NativeFrame;
 use clr_profiler::{
-    Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, NativeFrame, ObjectId,
-    ProfilerInfo, Result,
+    Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
 };
 use clrscope_recording::events::{Kind, ShortFields, Tag, Thing};
 use clrscope_recording::layout::instrument;
@@ -74,7 +74,7 @@ impl Exceptions {
     fn write_function(&self, kind: Kind, function: FunctionId) {
         // Read first: what is found out across an unload is stored as of before it, and so not believed.
         let epoch = self.epoch.load(Ordering::Acquire);
-        self.log.write_cached(kind, |cache| cache.get(function.0, epoch, || self.function(function)));
+        self.log.write_cached(kind, |cache| cache.get(function.as_raw(), epoch, || self.function(function)));
     }
 
     #[cold]
@@ -126,7 +126,7 @@ impl Exceptions {
 
     /// What the exception says, and the stack it was thrown at.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
-        let Some(class) = self.known(content.class.0, || self.class(content.class)) else { return };
+        let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_THROWN, |encoder| {
             encoder.number(Tag::OBJECT, exception.address() as u64).short(class);
@@ -293,7 +293,7 @@ impl Callbacks for Exceptions {
     }
 
     fn exception_catcher_enter(&self, function: FunctionId, exception: ObjectId<'_>) {
-        let Some(function) = self.known(function.0, || self.function(function)) else { return };
+        let Some(function) = self.known(function.as_raw(), || self.function(function)) else { return };
         self.log.write_with(Some(monotonic_ns()), Kind::EXCEPTION_CATCHER_ENTER, |encoder| {
             encoder.short(function).number(Tag::OBJECT, exception.address() as u64);
         });

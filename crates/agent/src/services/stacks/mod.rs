@@ -26,7 +26,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use clr_profiler::{NativeFrame, OwnStack, ProfilerInfo, Result, StackFrame};
+use clr_profiler::internals::{NativeFrame, OwnStack};
+use clr_profiler::{ProfilerInfo, Result, StackFrame};
 
 pub(crate) use code_locations::CodeLocation;
 use code_locations::CodeLocations;

@@ -5,7 +5,8 @@
 
 use std::cell::RefCell;
 
-use clr_profiler::{NativeFrame, OwnStack, PerThread, StackWords};
+use clr_profiler::PerThread;
+use clr_profiler::internals::{NativeFrame, OwnStack, StackWords};
 
 use super::unwind_rules::NotedWords;
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use clr_profiler::{NativeFrame, OwnStack, StackWords};
+use clr_profiler::internals::{NativeFrame, OwnStack, StackWords};
 
 use super::code_locations::CodeLocation;
 

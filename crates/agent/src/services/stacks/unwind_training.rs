@@ -1,6 +1,7 @@
 //! From the runtime's own walk of a stack to rules that lead the same way.
 
-use clr_profiler::{FrameShape, FunctionId, NameCache, NativeFrame, OwnStack, ProfilerInfo, StackFrame, library_of};
+use clr_profiler::internals::{FrameShape, NativeFrame, OwnStack, library_of};
+use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
 
 use super::code_locations::{CodeLocation, code_start};
 use super::unwind_rules::{CodeKind, MOST, Outcome, Trust, UnwindRule, UnwindRules, end_of_stack};

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use clr_profiler::OwnStack;
+use clr_profiler::internals::OwnStack;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};

@@ -73,7 +73,8 @@ fn argument(member: Member) -> Option<Member> {
 /// always have one.
 fn task_of(types: &Types, builder: &Member) -> Option<Member> {
     let Kind::Struct(class) = builder.kind else { return None };
-    let id = ClassId(class.id);
+    // SAFETY: the type system has met the class, and forgets it when its module goes.
+    let id = unsafe { ClassId::from_raw(class.id) };
     if !types.name_of(id).starts_with("System.Runtime.CompilerServices.AsyncTaskMethodBuilder") {
         return None;
     }

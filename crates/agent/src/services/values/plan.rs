@@ -124,7 +124,7 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
     let type_parameters = match class {
         Some(_) => types.parameter_names(&metadata, method.class, &type_arguments),
-        None => types.parameter_names(&metadata, method.class, &[ClassId(0)]),
+        None => types.parameter_names(&metadata, method.class, &[ClassId::NULL]),
     };
     let method_parameters = types.parameter_names(&metadata, function.token, &function.type_arguments);
     let scope = Scope {

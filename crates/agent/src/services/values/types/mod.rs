@@ -236,7 +236,7 @@ impl Types {
         from.push(about.module);
         let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
         if let Some(told) = TOLD.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            told.insert(class.0, from);
+            told.insert(class.as_raw(), from);
         }
         if is_own {
             self.class(class);
@@ -257,7 +257,7 @@ impl Types {
 
     /// Finds out whether classes say what they are derived from where we look.
     fn know_arrays(&self) {
-        let id = |name| self.core_id(name).map(|id| id.0);
+        let id = |name| self.core_id(name).map(|id| id.as_raw());
         if let (Some(arrays), Some(string), Some(object)) =
             (id("System.Array"), id("System.String"), id("System.Object"))
             && parent_of(string) == Some(object)
@@ -295,7 +295,8 @@ impl Types {
             _ => return,
         };
         for id in pending {
-            self.class(ClassId(id));
+            // SAFETY: hooks have read it as the class of a live object; classes of modules that may be unloaded are not looked into.
+            self.class(unsafe { ClassId::from_raw(id) });
         }
     }
 
@@ -320,7 +321,7 @@ impl Types {
 
     /// The class with this id; looked into when it is new.
     pub(crate) fn class(&self, id: ClassId) -> Option<&'static Class> {
-        if let Some(known) = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id.0) {
+        if let Some(known) = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id.as_raw()) {
             return Some(known.class);
         }
         let array = self.info.array_class(id).ok()?;
@@ -333,12 +334,12 @@ impl Types {
         let class = {
             let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
             let table = table.as_mut()?;
-            if let Some(known) = table.get(&id.0) {
+            if let Some(known) = table.get(&id.as_raw()) {
                 return Some(known.class);
             }
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let class: &'static Class = Box::leak(Box::new(Class { index, id: id.0, shape: OnceLock::new() }));
-            table.insert(id.0, Known { class, modules });
+            let class: &'static Class = Box::leak(Box::new(Class { index, id: id.as_raw(), shape: OnceLock::new() }));
+            table.insert(id.as_raw(), Known { class, modules });
             class
         };
         let mut names = Names::default();
