@@ -4,17 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Event::*;
 use super::{Event, FakeRuntime, Running, on};
-<<<<<<< HEAD
 use crate::notice::Inlining;
-use crate::{Callbacks, Error, Events, HResult, NativeFrame, ObjectId, Profiler, ProfilerInfo, Result, Setup};
-=======
-use crate::notice::{GcReason, Inlining, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::own_stack::NativeFrame;
-use crate::{
-    AppDomainId, Callbacks, Error, EventPipeProviderId, Events, GcHandleId, HResult, ObjectId, Profiler, ProfilerInfo,
-    ReJitId, Result, Setup,
-};
->>>>>>> be2ab6d (Keep safe code from making identifiers, and let what mirrors the runtime grow)
+use crate::{Callbacks, Error, Events, HResult, ObjectId, Profiler, ProfilerInfo, Result, Setup};
 
 /// The callbacks that came, by the runtime's names, and what this one answers.
 #[derive(Clone, Default)]

@@ -295,11 +295,11 @@ impl Callbacks for Events {
     }
 
     fn com_classic_vtable_created(&self, class: ClassId, _interface: &GUID, _vtable: usize, slots: u32) {
-        record!(self, COM_CLASSIC_VTABLE_CREATED, CLASS: self.bare(Tag::CLASS, class.0), COUNT: slots);
+        record!(self, COM_CLASSIC_VTABLE_CREATED, CLASS: self.bare(Tag::CLASS, class.as_raw()), COUNT: slots);
     }
 
     fn com_classic_vtable_destroyed(&self, class: ClassId, _interface: &GUID, _vtable: usize) {
-        record!(self, COM_CLASSIC_VTABLE_DESTROYED, CLASS: self.bare(Tag::CLASS, class.0));
+        record!(self, COM_CLASSIC_VTABLE_DESTROYED, CLASS: self.bare(Tag::CLASS, class.as_raw()));
     }
 
     fn get_assembly_references(&self, assembly_path: &str) {
@@ -310,7 +310,7 @@ impl Callbacks for Events {
         record!(
             self,
             EVENT_PIPE_EVENT_DELIVERED,
-            PROVIDER: self.bare(Tag::PROVIDER, event.provider.0),
+            PROVIDER: self.bare(Tag::PROVIDER, event.provider.as_raw()),
             BYTES: event.data.len(),
         );
     }
