@@ -91,6 +91,7 @@ impl HelperHandle {
         while !is_done() && monotonic_ns() < deadline && !self.is_gone() {
             self.wake();
             #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
+            #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
             std::thread::sleep(Duration::from_micros(200));
         }
     }
