@@ -52,7 +52,7 @@ impl Events {
 
     /// What is only ever seen by its number: asking would find nothing.
     pub(super) fn thread(&self, thread: ThreadId) -> Thing {
-        self.names.thing(Tag::THREAD, thread.0, Ask::Now)
+        self.names.thing(Tag::THREAD, thread.as_raw(), Ask::Now)
     }
 
     fn transition(&self, kind: Kind, function: Option<FunctionId>, reason: TransitionReason) {
@@ -108,23 +108,23 @@ impl Callbacks for Events {
     }
 
     fn app_domain_shutdown_finished(&self, app_domain: AppDomainId, status: Result<()>) {
-        record!(self, APP_DOMAIN_SHUTDOWN_FINISHED, status &status, APP_DOMAIN: self.bare(Tag::APP_DOMAIN, app_domain.0));
-        self.names.forget(Tag::APP_DOMAIN, app_domain.0);
+        record!(self, APP_DOMAIN_SHUTDOWN_FINISHED, status &status, APP_DOMAIN: self.bare(Tag::APP_DOMAIN, app_domain.as_raw()));
+        self.names.forget(Tag::APP_DOMAIN, app_domain.as_raw());
     }
 
     fn assembly_unload_finished(&self, assembly: AssemblyId, status: Result<()>) {
-        record!(self, ASSEMBLY_UNLOAD_FINISHED, status &status, ASSEMBLY: self.bare(Tag::ASSEMBLY, assembly.0));
-        self.names.forget(Tag::ASSEMBLY, assembly.0);
+        record!(self, ASSEMBLY_UNLOAD_FINISHED, status &status, ASSEMBLY: self.bare(Tag::ASSEMBLY, assembly.as_raw()));
+        self.names.forget(Tag::ASSEMBLY, assembly.as_raw());
     }
 
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
-        record!(self, MODULE_UNLOAD_FINISHED, status &status, MODULE: self.bare(Tag::MODULE, module.0));
+        record!(self, MODULE_UNLOAD_FINISHED, status &status, MODULE: self.bare(Tag::MODULE, module.as_raw()));
         self.names.module_unloads(module);
     }
 
     fn class_unload_finished(&self, class: ClassId, status: Result<()>) {
-        record!(self, CLASS_UNLOAD_FINISHED, status &status, CLASS: self.bare(Tag::CLASS, class.0));
-        self.names.forget(Tag::CLASS, class.0);
+        record!(self, CLASS_UNLOAD_FINISHED, status &status, CLASS: self.bare(Tag::CLASS, class.as_raw()));
+        self.names.forget(Tag::CLASS, class.as_raw());
     }
 
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
@@ -170,23 +170,23 @@ impl Callbacks for Events {
     }
 
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, _control: &FunctionControl<'_>) -> Result<()> {
-        record!(self, GET_REJIT_PARAMETERS, MODULE: self.loaded(Tag::MODULE, module.0), TOKEN: method.0);
+        record!(self, GET_REJIT_PARAMETERS, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.0);
         Ok(())
     }
 
     fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
-        record!(self, REJIT_ERROR, status &status, MODULE: self.loaded(Tag::MODULE, module.0), TOKEN: method.0);
+        record!(self, REJIT_ERROR, status &status, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.0);
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {
         record!(self, THREAD_DESTROYED, THREAD: self.thread(thread));
-        self.names.forget(Tag::THREAD, thread.0);
+        self.names.forget(Tag::THREAD, thread.as_raw());
     }
 
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
         record!(self, THREAD_ASSIGNED_TO_OS_THREAD, THREAD: self.thread(thread), OS_THREAD: os_thread);
-        if !self.names.is_named(Tag::THREAD, thread.0) {
-            self.names.name(Tag::THREAD, thread.0, &format!("thread {os_thread}"));
+        if !self.names.is_named(Tag::THREAD, thread.as_raw()) {
+            self.names.name(Tag::THREAD, thread.as_raw(), &format!("thread {os_thread}"));
         }
     }
 
@@ -194,7 +194,7 @@ impl Callbacks for Events {
         if self.wants(Kind::THREAD_NAME_CHANGED) {
             let thing = self.thread(thread);
             // The record holds the name itself; the dictionary is for the others about this thread.
-            self.names.name(Tag::THREAD, thread.0, bounded(name));
+            self.names.name(Tag::THREAD, thread.as_raw(), bounded(name));
             record!(self, THREAD_NAME_CHANGED, THREAD: thing, NAME: bounded(name));
         }
     }
@@ -239,26 +239,26 @@ impl Callbacks for Events {
     }
 
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {
-        record!(self, OBJECT_ALLOCATED, OBJECT: object.address(), CLASS: self.bare(Tag::CLASS, class.0));
+        record!(self, OBJECT_ALLOCATED, OBJECT: object.address(), CLASS: self.bare(Tag::CLASS, class.as_raw()));
     }
 
     fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {
         if self.wants(Kind::OBJECTS_ALLOCATED_BY_CLASS) {
             for (class, count) in objects.iter() {
-                record!(self, OBJECTS_ALLOCATED_BY_CLASS, CLASS: self.bare(Tag::CLASS, class.0), COUNT: count);
+                record!(self, OBJECTS_ALLOCATED_BY_CLASS, CLASS: self.bare(Tag::CLASS, class.as_raw()), COUNT: count);
             }
         }
     }
 
     fn object_references(&self, object: ObjectId<'_>, class: ClassId, references: &[ObjectId<'_>]) -> Result<()> {
         if let Some(live) = &self.live {
-            live.count(class.0);
+            live.count(class.as_raw());
         }
         record!(
             self,
             OBJECT_REFERENCES,
             OBJECT: object.address(),
-            CLASS: self.bare(Tag::CLASS, class.0),
+            CLASS: self.bare(Tag::CLASS, class.as_raw()),
             COUNT: references.len(),
         );
         Ok(())
@@ -282,8 +282,8 @@ impl Callbacks for Events {
 
     fn handle_created(&self, handle: GcHandleId, object: ObjectId<'_>) {
         if self.wants(Kind::HANDLE_CREATED) {
-            let class = self.names.class_id_of(object).map_or(Thing::default(), |class| self.bare(Tag::CLASS, class.0));
-            record!(self, HANDLE_CREATED, HANDLE: handle.0, OBJECT: object.address(), CLASS: class);
+            let class = self.names.class_id_of(object).map_or(Thing::default(), |class| self.bare(Tag::CLASS, class.as_raw()));
+            record!(self, HANDLE_CREATED, HANDLE: handle.as_raw(), OBJECT: object.address(), CLASS: class);
         }
     }
 
@@ -316,7 +316,7 @@ impl Callbacks for Events {
     }
 
     fn event_pipe_provider_created(&self, provider: EventPipeProviderId) {
-        record!(self, EVENT_PIPE_PROVIDER_CREATED, PROVIDER: self.loaded(Tag::PROVIDER, provider.0));
+        record!(self, EVENT_PIPE_PROVIDER_CREATED, PROVIDER: self.loaded(Tag::PROVIDER, provider.as_raw()));
     }
 }
 

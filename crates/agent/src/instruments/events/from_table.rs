@@ -35,7 +35,7 @@ macro_rules! loaded {
     ($($type:ident = $tag:ident),*) => {
         $(impl Logged for $type {
             fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
-                let thing = if asks { events.loaded(Tag::$tag, self.0) } else { events.bare(Tag::$tag, self.0) };
+                let thing = if asks { events.loaded(Tag::$tag, self.as_raw()) } else { events.bare(Tag::$tag, self.as_raw()) };
                 fields.put(Tag::$tag, thing);
             }
         })*
@@ -59,13 +59,13 @@ impl Logged for ThreadId {
 
 impl Logged for ReJitId {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
-        fields.put(Tag::REJIT, self.0);
+        fields.put(Tag::REJIT, self.as_raw());
     }
 }
 
 impl Logged for GcHandleId {
     fn log(self, _events: &Events, _asks: bool, fields: &mut Fields) {
-        fields.put(Tag::HANDLE, self.0);
+        fields.put(Tag::HANDLE, self.as_raw());
     }
 }
 
