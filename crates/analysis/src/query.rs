@@ -125,6 +125,12 @@ impl Sort {
         ("module", Self::Module),
     ];
 
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, sort)| *sort == self).map_or("", |(name, _)| name)
+    }
+
     /// The key with this name. Column names of the JSON (`exclusive_ns`) are understood too.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -7,7 +7,7 @@ use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{Process, Recording, Remark, RemarkKind};
 
-use clrscope_report::text;
+use clrscope_report::first_functions;
 
 use crate::errors::{one_line, quoted, shell_word, shown};
 use crate::launch::disabled_by;
@@ -44,7 +44,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     say_unmatched(&recording);
     say_advice(&recording);
     if !view.top.is_empty() {
-        say(text::top(&view, message_width()).trim_end());
+        say(first_functions(&view, message_width()).trim_end());
     }
     let mut next = shell_word(&path.to_string_lossy());
     if let Some(own) = own {

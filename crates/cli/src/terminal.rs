@@ -1,6 +1,5 @@
 //! The terminal: how wide it is, and the only places that write to it.
 
-use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -51,32 +50,28 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     enough(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Lets `write` write a result to stdout as it is.
+/// Lets `write` write a result to stdout as it is; whether somebody read it to its end.
 ///
 /// # Errors
 /// As [`print`].
-pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    stream_on(write).map(|_| ())
+pub(crate) fn plain(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<bool> {
+    stream(io::stdout().lock(), write)
 }
 
-/// The same for one part of what goes on: whether somebody still reads.
+/// Lets `write` write a result to stdout, without styles where they are not wanted; whether somebody read it to its end.
 ///
 /// # Errors
 /// As [`print`].
-pub(crate) fn stream_on(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<bool> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+pub(crate) fn styled(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<bool> {
+    stream(anstream::stdout().lock(), write)
+}
+
+fn stream(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<bool> {
+    let mut out = io::BufWriter::new(out);
     match write(&mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),
-    }
-}
-
-/// `text` for stdout as it is: styles are left out where they are not wanted.
-pub(crate) fn plain_or_styled(text: &str) -> Cow<'_, str> {
-    match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => Cow::Owned(anstream::adapter::strip_str(text).to_string()),
-        _ => Cow::Borrowed(text),
     }
 }
 

@@ -1,11 +1,14 @@
-//! Lines of fields with a delimiter between them.
+//! Lines of fields with a delimiter between them: RFC 4180's quoting, lines that end with a line feed.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes one line; fields that hold the delimiter, a quote or a line break are quoted, quotes within
 /// them doubled (RFC 4180).
-pub(crate) fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>]) -> io::Result<()> {
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>]) -> io::Result<()> {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
             write!(out, "{delimiter}")?;

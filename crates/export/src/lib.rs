@@ -8,8 +8,7 @@
 
 mod calllog;
 mod collapsed;
-mod csv;
-mod delimited;
+pub mod delimited;
 mod dot;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
@@ -104,7 +103,6 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         &calllog::CallLog,
         &dot::Dot,
         &collapsed::Collapsed,
-        &csv::Csv,
     ]
 }
 

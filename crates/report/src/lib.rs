@@ -1,17 +1,41 @@
-//! What a recording says, as text, JSON and CSV.
+//! What a recording says: views, each declared once, and renderers that show any of them.
 //!
-//! Nothing here reads files or writes to the terminal: whoever calls hands in a recording and gets text or rows.
+//! A [`View`] has a name, the instruments that feed it, options it takes, and columns: a key, a title, a kind of value and
+//! how the value is taken from a row. [`VIEWS`] is the only list of them. [`View::open`] answers a [`Request`] about a
+//! recording with a [`Report`], which hands its rows, one by one, to a [`Renderer`]: text, JSON or CSV.
+//!
+//! ```no_run
+//! use clrscope_report::{Format, Request, view};
+//!
+//! # let recording = clrscope_recording::model::Recording::default();
+//! let functions = view("functions").expect("a view");
+//! let report = functions.open(&recording, &Request::default())?;
+//! let mut text = Vec::new();
+//! report.write(Format::Csv, 100, &mut text).expect("memory takes all");
+//! # Ok::<(), clrscope_analysis::QueryProblem>(())
+//! ```
+//!
+//! Nothing here reads recordings or writes to a terminal. Lines of source files are looked up by `clrscope-symbols` where
+//! exceptions are shown one by one.
 
-pub mod csv;
-pub mod json;
-pub mod text;
+mod cell;
+mod check;
+mod column;
+mod export;
+mod near;
+mod recorded;
+mod render;
+mod request;
+mod view;
+mod views;
 
-/// A text on one line, control characters written out: they would break lines of a report, or the terminal.
-#[must_use]
-pub fn one_line(text: impl Into<String>) -> String {
-    let text = text.into();
-    if !text.chars().any(char::is_control) {
-        return text;
-    }
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
-}
+pub use cell::{Cell, ColumnInfo, Kind, Named};
+pub use check::Refusal;
+pub use export::exporters;
+pub use render::text::{FollowState, first_functions, one_line};
+pub use render::{
+    About, Entry, Format, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
+};
+pub use request::{Flag, Request};
+pub use view::{Report, View};
+pub use views::{VIEWS, view};

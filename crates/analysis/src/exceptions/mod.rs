@@ -18,7 +18,7 @@ use crate::events::EventNames;
 use crate::flow::Captured;
 use crate::flow::values::Types;
 use crate::function::FunctionRef;
-use crate::query::{Query, QueryProblem};
+use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
 pub use stack::CallStack;
@@ -146,7 +146,8 @@ pub struct ExceptionGroup<'a> {
 pub struct Exceptions<'a> {
     /// Throws in the order of time.
     pub each: Vec<Exception<'a>>,
-    /// Throws by type and place, the most frequent first.
+    /// Throws by type and place, the most frequent first unless the query says `inclusive` (the time to the catch), `name`
+    /// (the type) or `module` (the thrower's).
     pub groups: Vec<ExceptionGroup<'a>>,
     /// Rows of `each` that the limit left out.
     pub each_left_out: usize,
@@ -199,6 +200,7 @@ pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Resul
     number(&mut found.each);
     found.each.retain(|exception| wants(query, exception));
     found.groups = groups(&found.each);
+    order(&mut found.groups, query.query.sort.unwrap_or(Sort::Calls));
     found.each_left_out = query.query.cut(&mut found.each);
     found.groups_left_out = query.query.cut(&mut found.groups);
     Ok(found)
@@ -264,8 +266,16 @@ fn groups<'a>(each: &[Exception<'a>]) -> Vec<ExceptionGroup<'a>> {
         group.longest_ns = group.longest_ns.max(took);
         group.last_ns = exception.time_ns;
     }
-    let mut groups: Vec<_> = places.into_values().collect();
-    // The sort is stable: what is equally frequent stays in the order of names.
-    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-    groups
+    places.into_values().collect()
+}
+
+/// Puts groups in the order that a query asks for: the most frequent first, the longest way from throw to catch first, by
+/// type, or by the thrower's module. The sort is stable: what is equal stays in the order of process, type and thrower.
+fn order(groups: &mut [ExceptionGroup<'_>], sort: Sort) {
+    match sort {
+        Sort::Inclusive => groups.sort_by_key(|group| std::cmp::Reverse(group.throw_to_catch_ns)),
+        Sort::Name => groups.sort_by_key(|group| group.type_name),
+        Sort::Module => groups.sort_by_key(|group| group.place.map(|place| place.module())),
+        _ => groups.sort_by_key(|group| std::cmp::Reverse(group.count)),
+    }
 }

@@ -79,19 +79,19 @@ pub struct Forest<'a> {
     conditions: Conditions<'a>,
 }
 
-/// What a tree can be ordered by: the rest is known only once the children are.
-const SORTS: [Sort; 8] = [
-    Sort::Own,
-    Sort::Total,
-    Sort::Inclusive,
-    Sort::InclusiveCpu,
-    Sort::Exclusive,
-    Sort::Calls,
-    Sort::Name,
-    Sort::Module,
-];
-
 impl<'a> Forest<'a> {
+    /// What a tree can be ordered by: the rest is known only once the children are.
+    pub const SORTS: [Sort; 8] = [
+        Sort::Own,
+        Sort::Total,
+        Sort::Inclusive,
+        Sort::InclusiveCpu,
+        Sort::Exclusive,
+        Sort::Calls,
+        Sort::Name,
+        Sort::Module,
+    ];
+
     /// Selects trees. With function or module filters the roots are the outermost nodes that match.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl<'a> Forest<'a> {
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         let metric = Metric::of_view(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
-        if !SORTS.contains(&sort) {
+        if !Self::SORTS.contains(&sort) {
             let why =
                 "its nodes are ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });

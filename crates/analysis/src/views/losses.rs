@@ -19,6 +19,8 @@ pub struct LossRow<'a> {
 pub struct Losses<'a> {
     /// The rows, by process and reason.
     pub rows: Vec<LossRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
     /// What could not be read.
     pub problems: &'a [Problem],
 }
@@ -36,6 +38,6 @@ pub fn losses<'a>(recording: &'a Recording, query: &Query) -> Result<Losses<'a>,
         own.sort_by_key(|l| (l.reason, l.first_ns, l.last_ns, l.count));
         rows.extend(own.into_iter().map(|loss| LossRow { pid: process.pid, loss }));
     }
-    query.cut(&mut rows);
-    Ok(Losses { rows, problems: &recording.problems })
+    let left_out = query.cut(&mut rows);
+    Ok(Losses { rows, left_out, problems: &recording.problems })
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clrscope_analysis::{Metric, Query};
-use clrscope_export::{ExportOptions, exporters};
+use clrscope_export::ExportOptions;
+use clrscope_report::exporters;
 
 use super::filters::{Filters, metrics};
 use crate::commands::export::Options;
@@ -50,7 +51,7 @@ pub(super) struct Export {
 }
 
 fn formats() -> PossibleValuesParser {
-    exporters().iter().map(|e| PossibleValue::new(e.name()).help(e.description())).into()
+    exporters().map(|e| PossibleValue::new(e.name()).help(e.description())).collect::<Vec<_>>().into()
 }
 
 fn share(text: &str) -> Result<f64, String> {

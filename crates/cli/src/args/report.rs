@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-
-use clrscope_analysis::{EventQuery, ExceptionQuery, Metric, Query};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clrscope_analysis::Metric;
+use clrscope_contract::instruments::DEFAULT;
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
+use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
 use super::filters::{Filters, metrics, whole};
-use crate::commands::report::{Format, Options, View};
-use crate::commands::{Task, events, exceptions, flow};
+use crate::commands::Task;
+use crate::commands::report::Options;
 use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
@@ -18,7 +20,8 @@ Examples:
   clrscope report app.clrs
   clrscope report app.clrs --view functions --sort calls --limit 20
   clrscope report app.clrs --view callers --function 'Shop.Cart::Total'
-  clrscope report app.clrs --view tree --module MyApp --format json";
+  clrscope report app.clrs --view tree --module MyApp --format json
+  clrscope report app.clrs --view functions --columns name,calls,exclusive_ns --format csv";
 
 /// Read a recording as tables and trees
 #[derive(Debug, Args)]
@@ -29,12 +32,16 @@ pub(super) struct Report {
     recording: PathBuf,
 
     /// What to show
-    #[arg(long, value_name = "VIEW", default_value = "summary")]
-    view: ViewName,
+    #[arg(long, value_name = "VIEW", default_value = "summary", value_parser = views())]
+    view: String,
 
     /// How to show it
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: FormatName,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
+    format: String,
+
+    /// Columns to show, in this order, by their keys in JSON
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
+    columns: Vec<String>,
 
     /// What paths are measured by in the views functions, tree, callers and callees [default: the first that was recorded]
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
@@ -85,40 +92,18 @@ struct LogFlags {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ViewName {
-    /// What stands out, and the first functions
-    Summary,
-    /// Every function with its calls and times
-    Functions,
-    /// The calling-context tree
-    Tree,
-    /// Who calls the functions named by --function
-    Callers,
-    /// What the functions named by --function call
-    Callees,
-    /// Every thread with its totals
-    Threads,
-    /// Every assembly and library with its totals
-    Modules,
-    /// What was not recorded, and why
-    Losses,
-    /// Every call with its begin and its end (needs -i flow)
-    Flow,
-    /// What the runtime told, as a log
-    Events,
-    /// Exceptions by type and place, or the whole story of --each
-    Exceptions,
+fn views() -> PossibleValuesParser {
+    let value = |view: &&View| {
+        let instruments = view.instruments();
+        let is_there = instruments.is_empty() || instruments.contains(&DEFAULT.name);
+        let needs = if is_there { String::new() } else { format!(" (needs -i {})", instruments.join(" or ")) };
+        PossibleValue::new(view.name).help(format!("{}{needs}", view.about))
+    };
+    VIEWS.iter().map(value).collect::<Vec<_>>().into()
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FormatName {
-    /// Tables for people
-    Text,
-    /// One JSON document, times in nanoseconds
-    Json,
-    /// Comma-separated values, times in nanoseconds
-    Csv,
+fn formats() -> PossibleValuesParser {
+    Format::ALL.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
 }
 
 impl Report {
@@ -126,86 +111,29 @@ impl Report {
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
         query.metric = self.metric;
-        let (recording, format, logs) = (self.recording, self.format.into(), self.logs);
-        Ok(match Shown::from(self.view) {
-            Shown::Table(view) => {
-                logs.refuse(view.name(), &[], "its rows are sums, not single calls or events")?;
-                Task::Report(Box::new(Options { recording, view, format, query }))
-            }
-            Shown::Flow => Task::Flow(Box::new(logs.into_flow_options(recording, format, query)?)),
-            Shown::Events => Task::Events(Box::new(logs.into_event_options(recording, format, query)?)),
-            Shown::Exceptions => Task::Exceptions(Box::new(logs.into_exception_options(recording, format, query)?)),
-        })
-    }
-}
-
-impl LogFlags {
-    fn given(&self) -> [(&'static str, bool); 7] {
-        [
-            ("--depth", self.depth.is_some()),
-            ("--follow", self.follow),
-            ("--group", !self.group.is_empty()),
-            ("--name", !self.name.is_empty()),
-            ("--each", self.each),
-            ("--interleave", self.interleave),
-            ("--output", self.output.is_some()),
-        ]
-    }
-
-    /// Refuses every flag that was given but those that the view has.
-    fn refuse(&self, view: &str, has: &[&str], why: &str) -> Result<(), Failure> {
-        match self.given().into_iter().find(|(option, given)| *given && !has.contains(option)) {
-            Some((option, _)) => {
-                let hint = "'clrscope report --help' says which view has which options";
-                Err(Failure::usage(format!("'{option}' is not for the view '{view}'"), why, hint))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn into_flow_options(self, recording: PathBuf, format: Format, query: Query) -> Result<flow::Options, Failure> {
-        self.refuse("flow", &["--depth", "--follow"], "it shows calls")?;
-        if self.follow && format != Format::Text {
-            let why = "what is still growing is shown as text";
-            return Err(Failure::usage("'--follow' does not go with that format", why, "leave --format out"));
-        }
-        Ok(flow::Options { recording, format, query, max_depth: self.depth, follow: self.follow })
-    }
-
-    fn into_exception_options(
-        self,
-        recording: PathBuf,
-        format: Format,
-        query: Query,
-    ) -> Result<exceptions::Options, Failure> {
-        self.refuse("exceptions", &["--name", "--each"], "it shows exceptions, not single events")?;
-        if query.per_thread {
-            let why = "it shows the thread of each exception with --each";
+        let LogFlags { depth, follow, group: groups, name, each, interleave, output } = self.logs;
+        let request = Request {
+            query,
+            columns: (!self.columns.is_empty()).then_some(self.columns),
+            max_depth: depth,
+            groups: groups.iter().map(|name| group(name)).collect::<Result<_, _>>()?,
+            names: name.iter().map(|text| Glob::new(text)).collect(),
+            each,
+            interleave,
+            follow,
+            files: output.is_some(),
+            ..Request::default()
+        };
+        // clap lets no other names through.
+        let (Some(view), Some(format)) = (view(&self.view), Format::parse(&self.format)) else {
             return Err(Failure::usage(
-                "'--per-thread' is not for the view 'exceptions'",
-                why,
-                "choose one with --thread",
+                "cannot show that",
+                "there is no such view or format",
+                "see 'clrscope report --help'",
             ));
-        }
-        let types = self.name.iter().map(|text| Glob::new(text)).collect();
-        Ok(exceptions::Options { recording, format, query: ExceptionQuery { query, types }, each: self.each })
-    }
-
-    fn into_event_options(self, recording: PathBuf, format: Format, query: Query) -> Result<events::Options, Failure> {
-        self.refuse("events", &["--group", "--name", "--interleave", "--follow", "--output"], "it is a log of events")?;
-        let follows_text = matches!(format, Format::Text) && self.output.is_none();
-        if self.follow && !follows_text {
-            let why = "what is still growing is shown as text on the terminal";
-            return Err(Failure::usage("'--follow' does not go with that", why, "leave --format and --output out"));
-        }
-        if query.per_thread && self.output.is_none() {
-            let why = "events are shown thread by thread anyway";
-            return Err(Failure::usage("'--per-thread' needs a folder", why, "add -o DIR for a file per thread"));
-        }
-        let groups = self.group.iter().map(|name| group(name)).collect::<Result<_, _>>()?;
-        let names = self.name.iter().map(|text| Glob::new(text)).collect();
-        let query = EventQuery { query, groups, names, interleave: self.interleave };
-        Ok(events::Options { recording, format, query, follow: self.follow, folder: self.output })
+        };
+        view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
+        Ok(Task::Report(Box::new(Options { recording: self.recording, view, format, request, folder: output })))
     }
 }
 
@@ -218,41 +146,4 @@ fn group(name: &str) -> Result<Group, Failure> {
             format!("known: {}", known.join(", ")),
         )
     })
-}
-
-/// A view, by the command that shows it.
-#[derive(Debug, Clone, Copy)]
-enum Shown {
-    Table(View),
-    Flow,
-    Events,
-    Exceptions,
-}
-
-impl From<ViewName> for Shown {
-    fn from(name: ViewName) -> Self {
-        match name {
-            ViewName::Summary => Self::Table(View::Summary),
-            ViewName::Functions => Self::Table(View::Functions),
-            ViewName::Tree => Self::Table(View::Tree),
-            ViewName::Callers => Self::Table(View::Callers),
-            ViewName::Callees => Self::Table(View::Callees),
-            ViewName::Threads => Self::Table(View::Threads),
-            ViewName::Modules => Self::Table(View::Modules),
-            ViewName::Losses => Self::Table(View::Losses),
-            ViewName::Flow => Self::Flow,
-            ViewName::Events => Self::Events,
-            ViewName::Exceptions => Self::Exceptions,
-        }
-    }
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Text => Self::Text,
-            FormatName::Json => Self::Json,
-            FormatName::Csv => Self::Csv,
-        }
-    }
 }

@@ -3,11 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clrscope_analysis::Query;
 use clrscope_contract::instruments::DEFAULT;
 use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_report::{Format, Request as ReportRequest, view};
 
-use super::report::{View, as_text};
 use crate::dotnet::{self, Install};
 use crate::embedded;
 use crate::errors::{Failure, reason};
@@ -15,7 +14,7 @@ use crate::launch::{Program, Stdout};
 use crate::recording_file::{open, query_failure};
 use crate::session::{Plan, Recorded, record};
 use crate::summary;
-use crate::terminal::{messages_on_terminal, say, width};
+use crate::terminal::{messages_on_terminal, say};
 
 /// The demo is compiled for this version of .NET and runs on later ones.
 const OLDEST: u32 = 8;
@@ -50,8 +49,10 @@ pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
         return Err(Failure::new("the demo was not recorded", "its runtime loaded no agent", "run 'clrscope doctor'"));
     };
     let recording = open(path)?;
-    let report = as_text(&recording, View::Summary, &Query::default(), width()).map_err(|p| query_failure(&p))?;
-    super::print(&report)?;
+    let overview = view("summary").expect("the view is in the list of views");
+    let report =
+        overview.open(&recording, &overview.for_people(&ReportRequest::default())).map_err(|p| query_failure(&p))?;
+    super::report::print(&report, Format::Text)?;
     say(&match kept {
         true => format!("clrscope: next: clrscope report {} --view tree", path.display()),
         false => {

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clrscope_analysis::QueryProblem;
-use clrscope_export::{ExportError, ExportOptions, Exporter, exporter};
+use clrscope_export::{ExportError, ExportOptions, Exporter};
 use clrscope_recording::model::Recording;
+use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::recording_file::{open, query_failure};
@@ -32,12 +33,9 @@ pub(crate) struct Options {
 /// # Errors
 /// When the recording can't be opened, the query not be answered, or the result not be written.
 pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
-    let format = exporter(&options.format).map_err(|unknown| {
-        Failure::usage(
-            format!("cannot export to {}", quoted(&unknown.name)),
-            unknown.to_string(),
-            "see 'clrscope export --help'",
-        )
+    let format = exporters().find(|format| format.name() == options.format).ok_or_else(|| {
+        let what = format!("cannot export to {}", quoted(&options.format));
+        Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
     let recording = open(&options.recording)?;
     let result = match &options.output {

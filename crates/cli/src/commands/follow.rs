@@ -1,6 +1,5 @@
 //! `--follow`: looking at a recording again and again while its program goes on.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -41,13 +40,13 @@ impl Look {
     }
 }
 
-/// Lets `look` show what `instrument` has recorded, until every process has ended.
+/// Lets `look` show what one of `instruments` has recorded, until every process has ended.
 ///
 /// # Errors
 /// When the recording can't be opened, those of `look`, and when what is asked for never came.
 pub(crate) fn follow(
     path: &Path,
-    instrument: &str,
+    instruments: &[&str],
     mut look: impl FnMut(&Recording) -> Result<Look, Failure>,
 ) -> Result<(), Failure> {
     let place = Followed::new(path);
@@ -59,7 +58,7 @@ pub(crate) fn follow(
         let has_ended = recording.run.exit.is_some() || over > LAST_LOOKS;
         match look(&recording)? {
             Look::Unread => return Ok(()),
-            Look::NotYet(failure) if has_ended || never_comes(&recording, instrument) => return Err(failure),
+            Look::NotYet(failure) if has_ended || never_comes(&recording, instruments) => return Err(failure),
             Look::Shown | Look::NotYet(_) if has_ended => return Ok(()),
             Look::Shown | Look::NotYet(_) => {}
         }
@@ -68,10 +67,10 @@ pub(crate) fn follow(
     }
 }
 
-/// Whether the recording is made without the instrument; not known before a process has begun.
-fn never_comes(recording: &Recording, instrument: &str) -> bool {
+/// Whether the recording is made without all of the instruments; not known before a process has begun.
+fn never_comes(recording: &Recording, instruments: &[&str]) -> bool {
     let recorded = recording.run.filled.instruments();
-    !recorded.is_empty() && recorded.iter().all(|one| one.name != instrument)
+    !recorded.is_empty() && recorded.iter().all(|one| !instruments.contains(&one.name.as_str()))
 }
 
 /// Whether no process records any more.
@@ -83,41 +82,6 @@ fn are_over(processes: &[Process]) -> bool {
             || losses.any(|loss| matches!(loss.reason, LossReason::Stopped | LossReason::AbruptEnd))
     };
     !processes.is_empty() && processes.iter().all(is_over)
-}
-
-/// A thread by its process and its own number.
-pub(crate) type ThreadKey = (u32, u32);
-
-/// How far the rows of each thread have been shown, by their time stamps: rows are only ever added behind others.
-#[derive(Default)]
-pub(crate) struct Seen {
-    before: HashMap<ThreadKey, Mark>,
-    now: HashMap<ThreadKey, Mark>,
-}
-
-/// The last time stamp, and how many rows had it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Mark {
-    stamp: u64,
-    rows: u32,
-}
-
-impl Seen {
-    /// Begins a new look.
-    pub(crate) fn look(&mut self) {
-        for (thread, mark) in self.now.drain() {
-            let known = self.before.entry(thread).or_default();
-            *known = mark.max(*known);
-        }
-    }
-
-    /// Takes the next row of a thread in this look: whether no look before has shown it.
-    pub(crate) fn is_new(&mut self, thread: ThreadKey, stamp: u64) -> bool {
-        let at = self.now.entry(thread).or_default();
-        at.rows = if at.stamp == stamp { at.rows + 1 } else { 1 };
-        at.stamp = stamp;
-        *at > self.before.get(&thread).copied().unwrap_or_default()
-    }
 }
 
 /// A recording that becomes a file when its program has ended.
@@ -164,23 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_new_once() {
-        let mut seen = Seen::default();
-        let mut look = |stamps: &[u64]| {
-            seen.look();
-            stamps.iter().map(|stamp| seen.is_new((1, 1), *stamp)).collect::<Vec<_>>()
-        };
-        assert_eq!(look(&[5, 7, 7]), [true, true, true]);
-        assert_eq!(look(&[5, 7, 7, 7, 9]), [false, false, false, true, true]);
-        assert_eq!(look(&[7]), [false], "older rows were overwritten");
-        assert_eq!(look(&[9, 11]), [false, true]);
-    }
-
-    #[test]
     fn what_was_never_asked_for_is_not_waited_for() {
-        assert!(!never_comes(&made_with(""), "flow"), "nothing has begun yet");
-        assert!(!never_comes(&made_with("calls:max=1;flow:all"), "flow"));
-        assert!(never_comes(&made_with("calls:max=1;events:flow"), "flow"));
+        assert!(!never_comes(&made_with(""), &["flow"]), "nothing has begun yet");
+        assert!(!never_comes(&made_with("calls:max=1;flow:all"), &["flow"]));
+        assert!(never_comes(&made_with("calls:max=1;events:flow"), &["flow"]));
     }
 
     #[test]

@@ -4,17 +4,15 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod env;
-pub(crate) mod events;
-pub(crate) mod exceptions;
 pub(crate) mod export;
-pub(crate) mod flow;
-pub(crate) mod follow;
+mod follow;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_profiler;
+mod thread_files;
 
 use crate::errors::Failure;
 
@@ -27,12 +25,6 @@ pub(crate) enum Task {
     RunProfiler(run_profiler::Options),
     /// `clrscope report`
     Report(Box<report::Options>),
-    /// `clrscope report --view flow`
-    Flow(Box<flow::Options>),
-    /// `clrscope report --view events`
-    Events(Box<events::Options>),
-    /// `clrscope report --view exceptions`
-    Exceptions(Box<exceptions::Options>),
     /// `clrscope export`
     Export(Box<export::Options>),
     /// `clrscope pack`
@@ -62,9 +54,6 @@ impl Task {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Report(options) => report::perform(&options).map(done),
-            Self::Flow(options) => flow::perform(&options).map(done),
-            Self::Events(options) => events::perform(&options).map(done),
-            Self::Exceptions(options) => exceptions::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),

@@ -1,0 +1,83 @@
+//! `clrscope report --view events --per-thread -o DIR`: a log as a file per thread.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clrscope_recording::model::Recording;
+use clrscope_report::{About, LogEntry, LogGroup, Renderer, Report, Rows, Section};
+
+use crate::errors::{Failure, reason, shown};
+use crate::terminal::say;
+
+/// Writes the entries of a log into a file per thread: a heading, then the lines.
+pub(crate) struct ThreadFiles<'f> {
+    folder: &'f Path,
+    /// Whether threads are known by their processes as well.
+    processes: bool,
+    open: Option<(LogGroup, BufWriter<File>)>,
+    /// The file that is written, for the message when it can't be.
+    path: PathBuf,
+}
+
+impl<'f> ThreadFiles<'f> {
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// When the folder or a file can't be written.
+    pub(crate) fn write(folder: &'f Path, recording: &Recording, report: &Report<'_>) -> Result<(), Failure> {
+        let failed = |path: &Path, error: &io::Error| {
+            let what = format!("cannot write {}", shown(path));
+            Failure::new(what, reason(error), "name a folder that can be written with -o")
+        };
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        let processes = recording.processes.len() > 1;
+        let mut files = Self { folder, processes, open: None, path: folder.to_owned() };
+        let written = report.render(&mut files);
+        written.map_err(|error| failed(&files.path, &error))
+    }
+
+    fn entry(&mut self, row: &dyn LogEntry) -> io::Result<()> {
+        if self.open.as_ref().is_none_or(|(group, _)| *group != row.group()) {
+            self.close()?;
+            let ((pid, thread), _) = row.place();
+            self.path = self.folder.join(match self.processes {
+                true => format!("process-{pid}-thread-{thread}.log"),
+                false => format!("thread-{thread}.log"),
+            });
+            let mut out = BufWriter::new(File::create(&self.path)?);
+            out.write_all(row.heading().as_bytes())?;
+            self.open = Some((row.group(), out));
+        }
+        match &mut self.open {
+            Some((_, out)) => out.write_all(row.line().as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.open.take().map_or(Ok(()), |(_, mut out)| out.flush())
+    }
+}
+
+impl Renderer for ThreadFiles<'_> {
+    fn begin(&mut self, _about: &About<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut is_empty = true;
+        rows(&mut |entry| {
+            is_empty = false;
+            entry.log().map_or(Ok(()), |row| self.entry(row))
+        })?;
+        if is_empty {
+            say(&format!("clrscope: no file was written. {}", section.nothing));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.close()
+    }
+}

@@ -1,0 +1,167 @@
+//! Cells: the values that rows are made of, each with its kind, before any renderer writes them.
+
+use std::borrow::Cow;
+
+use clrscope_analysis::FunctionRef;
+use clrscope_recording::model::{SourceKind, Thread};
+use serde_json::{Value, json};
+
+/// What the values of a column are, and so their unit and alignment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// The name of a function.
+    Function,
+    /// A quantity without a unit.
+    Count,
+    /// A number that names something: an id, a token.
+    Number,
+    /// Nanoseconds.
+    Time,
+    /// A part of a whole, 0 to 1.
+    Share,
+    /// Yes or no.
+    Flag,
+    /// A thread.
+    Thread,
+    /// An object or a list of further values.
+    Nested,
+}
+
+impl Kind {
+    /// Whether values stand at the left edge of their column, as words do, rather than at the right, as numbers do.
+    #[must_use]
+    pub const fn is_left(self) -> bool {
+        matches!(self, Self::Text | Self::Function | Self::Flag | Self::Thread | Self::Nested)
+    }
+}
+
+/// A column as renderers, help texts and checks of command lines see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// Key in JSON, name of the CSV column and of `--columns`.
+    pub key: &'static str,
+    /// Title in text.
+    pub title: &'static str,
+    /// Kind of the values: unit and alignment.
+    pub kind: Kind,
+    /// Keys within the values, each a column of its own in CSV; empty where values are not taken apart.
+    pub parts: &'static [&'static str],
+    /// Whether JSON shows the column unless others are asked for.
+    pub in_json: bool,
+    /// Whether CSV shows the column unless others are asked for.
+    pub in_csv: bool,
+}
+
+/// One value of a row.
+#[derive(Debug, Clone)]
+pub enum Cell<'a> {
+    /// The row has no such value: JSON leaves the key out.
+    Absent,
+    /// The value is not known: `null` in JSON.
+    Null,
+    /// Yes or no.
+    Flag(bool),
+    /// A quantity without a unit.
+    Count(u64),
+    /// A number that names something.
+    Number(u64),
+    /// Nanoseconds.
+    Time(u64),
+    /// A part of a whole, 0 to 1.
+    Share(f64),
+    /// Words.
+    Text(Cow<'a, str>),
+    /// The name of a function.
+    Function(Named<'a>),
+    /// A thread.
+    Thread(&'a Thread),
+    /// An object or a list of further values.
+    Nested(Value),
+    /// A value that people are shown in other words.
+    Said(Box<Cell<'a>>, String),
+}
+
+/// A function as a cell: text shows the signature where rows with several signatures share a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Words before the name in text.
+    pub before: String,
+    /// `Namespace.Type::Method`.
+    pub name: &'a str,
+    /// As C# would write it.
+    pub signature: &'a str,
+    /// Words behind the name in text.
+    pub after: String,
+}
+
+impl<'a> Cell<'a> {
+    /// Words that are borrowed from the row.
+    pub(crate) fn text(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    /// A function under its name.
+    pub(crate) fn function(function: &FunctionRef<'a>) -> Self {
+        let after = code_of(function);
+        Self::Function(Named { before: String::new(), name: function.name(), signature: function.signature(), after })
+    }
+
+    /// A time; [`Absent`](Self::Absent) where it was not measured.
+    pub(crate) fn measured(ns: Option<u64>) -> Self {
+        ns.map_or(Self::Absent, Self::Time)
+    }
+
+    /// The cell of a value, or [`Null`](Self::Null).
+    pub(crate) fn or_null<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+        value.map_or(Self::Null, cell)
+    }
+
+    /// The value that people are shown as `words`.
+    pub(crate) fn said(self, words: impl Into<String>) -> Self {
+        Self::Said(Box::new(self), words.into())
+    }
+
+    /// The value in JSON; `None` where the row has none.
+    #[must_use]
+    pub fn to_json(&self) -> Option<Value> {
+        Some(match self {
+            Self::Absent => return None,
+            Self::Null => Value::Null,
+            Self::Flag(flag) => json!(flag),
+            Self::Count(number) | Self::Number(number) | Self::Time(number) => json!(number),
+            Self::Share(share) => json!(share),
+            Self::Text(text) => json!(text),
+            Self::Function(function) => json!(function.name),
+            Self::Thread(thread) => thread_identity(thread),
+            Self::Nested(value) => value.clone(),
+            Self::Said(cell, _) => return cell.to_json(),
+        })
+    }
+}
+
+/// Which code of the method that names it a function is, where that is not the method's own: ` (async)`, ` (lambda)`.
+pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
+    made_from(function.function.source).map_or_else(String::new, |source| format!(" ({source})"))
+}
+
+/// What the compiler made of the source method that names a function.
+fn made_from(source: SourceKind) -> Option<&'static str> {
+    match source {
+        SourceKind::Plain => None,
+        SourceKind::Async => Some("async"),
+        SourceKind::Iterator => Some("iterator"),
+        SourceKind::Lambda => Some("lambda"),
+        SourceKind::LocalFunction => Some("local function"),
+    }
+}
+
+/// The keys of a thread in JSON.
+pub(crate) const THREAD_PARTS: &[&str] = &["id", "os_id", "name", "role"];
+
+/// What names a thread.
+fn thread_identity(thread: &Thread) -> Value {
+    json!({ "id": thread.id, "os_id": thread.os_id, "name": thread.name, "role": thread.role.name() })
+}

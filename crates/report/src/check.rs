@@ -1,0 +1,122 @@
+//! What views refuse.
+
+use std::fmt;
+
+use crate::near::nearest;
+use crate::render::Format;
+use crate::request::{Flag, Request};
+use crate::view::View;
+use crate::views::VIEWS;
+
+/// Why a request makes no sense: three lines for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is refused.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do instead.
+    pub hint: String,
+}
+
+impl Refusal {
+    fn new(what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.what, self.why, self.hint)
+    }
+}
+
+impl View {
+    /// Refuses a request that makes no sense for the view.
+    ///
+    /// # Errors
+    /// With what makes no sense, why, and what to do instead.
+    pub fn check(&self, request: &Request, format: Format) -> Result<(), Refusal> {
+        for (name, flag) in Flag::ALL.iter().filter(|(_, flag)| flag.is_in(request)) {
+            if let Some(why) = self.why_not(*flag) {
+                let what = format!("'{name}' is not for the view '{}'", self.name);
+                return Err(Refusal::new(what, why, takers(*flag)));
+            }
+        }
+        check_sort(self, request)?;
+        check_threads(self, request)?;
+        check_follow(request, format)?;
+        check_columns(self, request)
+    }
+}
+
+/// The views that take an option, as a hint.
+fn takers(flag: Flag) -> String {
+    let views: Vec<&str> = VIEWS.iter().filter(|view| view.why_not(flag).is_none()).map(|view| view.name).collect();
+    match views.as_slice() {
+        [] => "leave it out".to_owned(),
+        [only] => format!("leave it out, or choose the view {only}, which has it"),
+        [first @ .., last] => format!("leave it out, or choose a view that has it: {} or {last}", first.join(", ")),
+    }
+}
+
+fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
+    let Some(sort) = request.query.sort else { return Ok(()) };
+    let what = |what: &str| format!("'--sort {}' is not for the view '{}'{what}", sort.name(), view.name);
+    if request.each {
+        return Err(Refusal::new(
+            what(" with --each"),
+            "its rows stand in the order in which things happened",
+            "leave --sort out",
+        ));
+    }
+    if view.sorts.contains(&sort) {
+        return Ok(());
+    }
+    let known: Vec<&str> = view.sorts.iter().map(|sort| sort.name()).collect();
+    Err(Refusal::new(what(""), "its rows have no such order", format!("they can be ordered by {}", known.join(", "))))
+}
+
+/// A log is shown thread by thread anyway: threads apart are files.
+fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
+    let Request { query, interleave, files, .. } = request;
+    let takes_files = view.why_not(Flag::Output).is_none();
+    if takes_files && query.per_thread && !files {
+        let why = format!("{} are shown thread by thread anyway", view.name);
+        return Err(Refusal::new("'--per-thread' needs a folder", why, "add -o DIR for a file per thread"));
+    }
+    if *files && (*interleave || request.columns.is_some()) {
+        let why = "a file per thread holds the lines of one thread";
+        return Err(Refusal::new("'--output' does not go with that", why, "leave --interleave and --columns out"));
+    }
+    Ok(())
+}
+
+fn check_follow(request: &Request, format: Format) -> Result<(), Refusal> {
+    if request.follow && (format != Format::Text || request.files || request.columns.is_some()) {
+        let why = "what is still growing is shown as text on the terminal";
+        let hint = "leave --format, --output and --columns out";
+        return Err(Refusal::new("'--follow' does not go with that", why, hint));
+    }
+    Ok(())
+}
+
+fn check_columns(view: &View, request: &Request) -> Result<(), Refusal> {
+    let Some(picked) = &request.columns else { return Ok(()) };
+    let known: Vec<&str> = view.columns(request).iter().map(|column| column.key).collect();
+    let refuse =
+        |key: &str, why: String, hint| Err(Refusal::new(format!("'--columns' does not take '{key}'"), why, hint));
+    for (at, key) in picked.iter().enumerate() {
+        if !known.contains(&key.as_str()) {
+            let hint = match nearest(key, known.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("its columns: {}", known.join(", ")),
+            };
+            return refuse(key, format!("the view '{}' has no such column", view.name), hint);
+        }
+        if picked[..at].contains(key) {
+            return refuse(key, "it stands twice".to_owned(), "name each column once".to_owned());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Columns: what a view can show of a row.
+
+use crate::cell::{Cell, ColumnInfo, Kind};
+use crate::render::{Entry, LogEntry, Section, Style, TextColumn, Title};
+use crate::request::Request;
+
+/// A kind of rows.
+pub(crate) trait RowKind {
+    /// A row, which may live no longer than the visit to it.
+    type Row<'a>: Row;
+}
+
+/// How a cell is taken from a row.
+type Value<'c, K> = dyn for<'r, 'a> Fn(&'r <K as RowKind>::Row<'a>) -> Cell<'r> + 'c;
+
+/// A column of rows of the kind `K`.
+pub(crate) struct Column<'c, K: RowKind> {
+    pub(crate) info: ColumnInfo,
+    value: Box<Value<'c, K>>,
+}
+
+impl<'c, K: RowKind> Column<'c, K> {
+    /// A column that JSON and CSV show.
+    pub(crate) fn new(
+        key: &'static str,
+        title: &'static str,
+        kind: Kind,
+        value: impl for<'r, 'a> Fn(&'r K::Row<'a>) -> Cell<'r> + 'c,
+    ) -> Self {
+        let parts: &[&str] = if kind == Kind::Thread { crate::cell::THREAD_PARTS } else { &[] };
+        let info = ColumnInfo { key, title, kind, parts, in_json: true, in_csv: true };
+        Self { info, value: Box::new(value) }
+    }
+
+    /// The column with CSV columns of its own for these keys of its values.
+    pub(crate) fn parts(mut self, parts: &'static [&'static str]) -> Self {
+        self.info.parts = parts;
+        self
+    }
+
+    /// The column, which JSON and CSV show only if `there` or when it is asked for.
+    pub(crate) fn only_if(mut self, there: bool) -> Self {
+        self.info.in_json &= there;
+        self.info.in_csv &= there;
+        self
+    }
+
+    /// The column, which JSON shows only when it is asked for: its documents say the same in another way.
+    pub(crate) fn not_in_json(mut self) -> Self {
+        self.info.in_json = false;
+        self
+    }
+
+    /// The column, which JSON and CSV show only when it is asked for.
+    pub(crate) fn on_request(self) -> Self {
+        self.only_if(false)
+    }
+}
+
+/// The columns of one kind of rows.
+pub(crate) struct Sheet<'c, K: RowKind> {
+    columns: Vec<Column<'c, K>>,
+}
+
+/// What a row is besides its cells.
+pub(crate) trait Row {
+    /// How deep the row stands in a tree.
+    fn depth(&self) -> u32 {
+        0
+    }
+
+    /// The row as an entry of a log.
+    fn log(&self) -> Option<&dyn LogEntry> {
+        None
+    }
+
+    /// What text says below the row, in its last column.
+    fn below(&self) -> &[String] {
+        &[]
+    }
+}
+
+impl<'c, K: RowKind> Sheet<'c, K> {
+    pub(crate) fn new(columns: impl IntoIterator<Item = Column<'c, K>>) -> Self {
+        Self { columns: columns.into_iter().collect() }
+    }
+
+    pub(crate) fn infos(&self) -> Vec<ColumnInfo> {
+        self.columns.iter().map(|column| column.info).collect()
+    }
+
+    /// A row of these columns for a renderer.
+    pub(crate) fn entry<'r, 'a>(&'r self, row: &'r K::Row<'a>) -> Typed<'r, 'a, 'c, K> {
+        Typed { row, columns: &self.columns }
+    }
+
+    /// The section `key` of a document: these columns, `text` of them in text. Each of `text` is a key with the order in
+    /// which narrow terminals leave the column out: the highest first, 0 never.
+    pub(crate) fn section(&self, key: &'static str, style: Style, text: &[(&'static str, u8)]) -> Section {
+        let columns = self.infos();
+        let at = |wanted: &str| columns.iter().position(|column| column.key == wanted);
+        let shown = |shown: fn(&ColumnInfo) -> bool| (0..columns.len()).filter(|&i| shown(&columns[i])).collect();
+        let text = text.iter().filter_map(|&(key, dispensable)| Some(TextColumn { column: at(key)?, dispensable }));
+        Section {
+            key,
+            style,
+            is_main: false,
+            block: 0,
+            json: shown(|column| column.in_json),
+            csv: shown(|column| column.in_csv),
+            text: text.collect(),
+            is_picked: false,
+            title: Title::None,
+            nothing: String::new(),
+            what: "rows",
+            text_rows: None,
+            columns,
+        }
+    }
+
+    /// The section that a view is about: with the columns that a request picks, if it does.
+    pub(crate) fn main(
+        &self,
+        request: &Request,
+        key: &'static str,
+        style: Style,
+        text: &[(&'static str, u8)],
+    ) -> Section {
+        let mut section = Section { is_main: true, ..self.section(key, style, text) };
+        if let Some(picked) = &request.columns {
+            let at = |key: &String| section.columns.iter().position(|column| column.key == key);
+            let picked: Vec<usize> = picked.iter().filter_map(at).collect();
+            section.text = picked.iter().map(|&column| TextColumn { column, dispensable: 0 }).collect();
+            (section.json, section.csv, section.is_picked) = (picked.clone(), picked, true);
+        }
+        section
+    }
+}
+
+/// A row with its columns.
+pub(crate) struct Typed<'r, 'a, 'c, K: RowKind> {
+    row: &'r K::Row<'a>,
+    columns: &'r [Column<'c, K>],
+}
+
+impl<K: RowKind> Entry for Typed<'_, '_, '_, K> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.columns.get(column).map_or(Cell::Absent, |column| (column.value)(self.row))
+    }
+
+    fn depth(&self) -> u32 {
+        self.row.depth()
+    }
+
+    fn log(&self) -> Option<&dyn LogEntry> {
+        self.row.log()
+    }
+
+    fn below(&self) -> &[String] {
+        self.row.below()
+    }
+}

@@ -1,0 +1,45 @@
+//! The export format `csv`, made of the columns of the view `functions`, beside the formats of `clrscope-export`.
+
+use std::io::Write;
+
+use clrscope_analysis::{Metric, Query};
+use clrscope_export::{ExportError, ExportOptions, Exporter};
+use clrscope_recording::model::Recording;
+
+use crate::render::Format;
+use crate::request::Request;
+use crate::views::view;
+
+/// Every format, in the order of the help text.
+pub fn exporters() -> impl Iterator<Item = &'static dyn Exporter> {
+    clrscope_export::exporters().iter().copied().chain([&Csv as &dyn Exporter])
+}
+
+/// The rows of `functions`, with the same columns whatever was recorded: a file for further programs.
+struct Csv;
+
+impl Exporter for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn description(&self) -> &'static str {
+        "the rows of the report 'functions', comma-separated"
+    }
+
+    fn extension(&self) -> &'static str {
+        "csv"
+    }
+
+    fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+        let Some(functions) = view("functions") else { return Err(ExportError::Empty("there is no such view")) };
+        let metric = Some(Metric::of(recording, &options.query)?);
+        let mut request = Request { query: Query { metric, ..options.query.clone() }, ..Request::default() };
+        let columns = functions.columns(&request);
+        let is_shown = |key: &str| key != "pid" && (key != "thread" || options.query.per_thread);
+        let columns = columns.iter().filter(|column| column.in_csv && is_shown(column.key)).map(|column| column.key);
+        request.columns = Some(["pid"].into_iter().chain(columns).map(str::to_owned).collect());
+        functions.open(recording, &request)?.write(Format::Csv, 0, out)?;
+        Ok(())
+    }
+}

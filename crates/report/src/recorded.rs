@@ -1,0 +1,9 @@
+//! How a recording ended.
+
+use clrscope_recording::model::Recording;
+
+/// Whether the program ended while somebody watched: the launcher, or without one the agent itself.
+pub(crate) fn is_complete(recording: &Recording) -> bool {
+    let without_launcher = recording.run.clrscope_version.is_empty();
+    recording.run.exit.is_some() || (without_launcher && recording.processes.first().is_some_and(|root| root.complete))
+}

@@ -1,0 +1,77 @@
+//! Comma-separated values: RFC 4180's quoting, lines that end with a line feed, the keys of JSON.
+//!
+//! What the columns are depends on the view and on what is asked of it, not on the rows: values that are taken apart
+//! (a thread) have a column for each part they can have, its name joined by `_`; all other nested values are JSON text.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use clrscope_export::delimited::write_line;
+use serde_json::Value;
+
+use super::{About, Entry, Renderer, Rows, Section};
+
+/// Writes the main section of a report as comma-separated values.
+pub(crate) struct Csv<'o> {
+    out: &'o mut dyn Write,
+    has_header: bool,
+}
+
+impl<'o> Csv<'o> {
+    pub(crate) fn new(out: &'o mut dyn Write) -> Self {
+        Self { out, has_header: false }
+    }
+}
+
+impl Renderer for Csv<'_> {
+    fn begin(&mut self, _about: &About<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        if !section.is_main {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.has_header, true) {
+            write_line(&mut *self.out, ',', &header(section))?;
+        }
+        rows(&mut |entry| write_line(&mut *self.out, ',', &fields(section, entry)))?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn header(section: &Section) -> Vec<Cow<'static, str>> {
+    let mut names = Vec::new();
+    for &column in &section.csv {
+        let column = &section.columns[column];
+        match column.parts {
+            [] => names.push(column.key.into()),
+            parts => names.extend(parts.iter().map(|part| Cow::from(format!("{}_{part}", column.key)))),
+        }
+    }
+    names
+}
+
+fn fields(section: &Section, entry: &dyn Entry) -> Vec<Cow<'static, str>> {
+    let mut fields = Vec::new();
+    for &column in &section.csv {
+        let value = entry.cell(column).to_json().unwrap_or(Value::Null);
+        match section.columns[column].parts {
+            [] => fields.push(field(&value)),
+            parts => fields.extend(parts.iter().map(|part| value.get(part).map_or(Cow::Borrowed(""), field))),
+        }
+    }
+    fields
+}
+
+fn field(value: &Value) -> Cow<'static, str> {
+    match value {
+        Value::Null => Cow::Borrowed(""),
+        Value::String(text) => Cow::Owned(text.clone()),
+        other => Cow::Owned(other.to_string()),
+    }
+}

@@ -1,0 +1,94 @@
+//! The `recording` object: what every document says about where its numbers come from.
+
+use std::collections::BTreeMap;
+
+use clrscope_analysis::unmatched_patterns;
+use clrscope_recording::model::{Exit, Loss, LossReason, Process, Recording};
+use serde_json::{Value, json};
+
+use super::{Object, object};
+use crate::recorded::is_complete;
+
+/// The `recording` object.
+pub(super) fn recording(recording: &Recording) -> Object {
+    let run = &recording.run;
+    let mut all = object([
+        ("command", json!(run.command)),
+        ("started", json!(started(run.started_unix_ns))),
+        ("duration_ns", json!(run.duration_ns)),
+        ("instruments", json!({ "given": run.given.text(), "filled": run.filled.text() })),
+        ("complete", json!(is_complete(recording))),
+        ("processes", array(recording.processes.iter().map(process))),
+        ("losses", array(all_losses(recording).into_iter())),
+    ]);
+    let unmatched = unmatched_patterns(recording);
+    if !unmatched.is_empty() {
+        let rows = unmatched.iter().map(|one| object([("option", json!(one.option)), ("pattern", json!(one.pattern))]));
+        all.insert("unmatched_patterns".to_owned(), array(rows));
+    }
+    if !recording.problems.is_empty() {
+        let problems = recording.problems.iter().map(|p| object([("place", json!(p.place)), ("what", json!(p.what))]));
+        all.insert("problems".to_owned(), array(problems));
+    }
+    all
+}
+
+/// RFC 3339, in UTC.
+fn started(unix_ns: u64) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(unix_ns)) {
+        Ok(time) => time.to_string(),
+        Err(_) => jiff::Timestamp::UNIX_EPOCH.to_string(),
+    }
+}
+
+fn process(process: &Process) -> Object {
+    let mut all = object([
+        ("pid", json!(process.pid)),
+        ("command", json!(process.command)),
+        ("runtime", json!(process.runtime)),
+        ("complete", json!(process.complete)),
+    ]);
+    match process.exit {
+        Some(Exit::Code(code)) => all.insert("exit_code".to_owned(), json!(code)),
+        Some(Exit::Signal(signal)) => all.insert("signal".to_owned(), json!(signal)),
+        None => all.insert("exit_code".to_owned(), Value::Null),
+    };
+    all
+}
+
+/// The losses of all processes, summed by reason; what could not be read is one of them.
+fn all_losses(recording: &Recording) -> Vec<Object> {
+    let mut sums: BTreeMap<LossReason, Loss> = BTreeMap::new();
+    for loss in recording.processes.iter().flat_map(|p| &p.losses) {
+        let sum = sums.entry(loss.reason).or_insert(Loss { count: 0, details: Vec::new(), ..loss.clone() });
+        sum.count = sum.count.saturating_add(loss.count);
+        sum.first_ns = sum.first_ns.min(loss.first_ns);
+        sum.last_ns = sum.last_ns.max(loss.last_ns);
+        sum.details.extend_from_slice(&loss.details);
+    }
+    if !recording.problems.is_empty() {
+        let count = recording.problems.len() as u64;
+        let reason = LossReason::Unreadable;
+        let unread = sums.entry(reason).or_insert(Loss::new(reason, 0, 0, recording.run.duration_ns));
+        unread.count = unread.count.max(count);
+    }
+    sums.values().map(loss).collect()
+}
+
+/// The losses of a reason; `details` only where there are any.
+fn loss(loss: &Loss) -> Object {
+    let mut all = object([
+        ("reason", json!(loss.reason.name())),
+        ("count", json!(loss.count)),
+        ("first_ns", json!(loss.first_ns)),
+        ("last_ns", json!(loss.last_ns)),
+    ]);
+    if !loss.details.is_empty() {
+        all.insert("details".to_owned(), json!(loss.details));
+    }
+    all
+}
+
+fn array(rows: impl Iterator<Item = Object>) -> Value {
+    Value::Array(rows.map(Value::Object).collect())
+}

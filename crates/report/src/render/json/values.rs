@@ -1,0 +1,83 @@
+//! Values of the program as JSON.
+
+use clrscope_analysis::{Argument, Captured, Value as Taken};
+use serde_json::{Value, json};
+
+use super::Object;
+
+/// The value of `this`, where there is one.
+pub(crate) fn this(captured: &Captured<'_>) -> Option<Value> {
+    captured.this.as_ref().map(|this| this.value.as_ref().map_or(Value::Null, value))
+}
+
+/// The arguments: an empty list at the begin of a call without any, nothing at its end.
+pub(crate) fn arguments(captured: &Captured<'_>, at_enter: bool) -> Option<Value> {
+    let all = &captured.arguments;
+    (at_enter || !all.is_empty()).then(|| all.iter().map(argument).collect())
+}
+
+/// What the call returned, where it returned something.
+pub(crate) fn returns(captured: &Captured<'_>) -> Option<Value> {
+    let (type_name, returned) = captured.returns.as_ref()?;
+    let mut returns = Object::new();
+    returns.insert("type".to_owned(), json!(type_name));
+    add_value(&mut returns, returned);
+    Some(Value::Object(returns))
+}
+
+fn argument(argument: &Argument<'_>) -> Value {
+    let mut all = Object::new();
+    all.insert("name".to_owned(), json!(argument.name));
+    all.insert("type".to_owned(), json!(argument.type_name));
+    if !argument.passing.name().is_empty() {
+        all.insert("passing".to_owned(), json!(argument.passing.name()));
+    }
+    if let Some(value) = &argument.value {
+        add_value(&mut all, value);
+    }
+    Value::Object(all)
+}
+
+/// The value, or why there is none.
+fn add_value(all: &mut Object, taken: &Taken<'_>) {
+    match taken {
+        Taken::Hidden => {}
+        Taken::Redacted => _ = all.insert("redacted".to_owned(), json!(true)),
+        Taken::Unknown => _ = all.insert("unknown".to_owned(), json!(true)),
+        taken => _ = all.insert("value".to_owned(), value(taken)),
+    }
+}
+
+fn value(taken: &Taken<'_>) -> Value {
+    match taken {
+        Taken::Null => Value::Null,
+        Taken::Unknown => json!({ "unknown": true }),
+        Taken::Hidden => json!({ "hidden": true }),
+        Taken::Redacted => json!({ "redacted": true }),
+        Taken::Bool(value) => json!(value),
+        Taken::Char(unit) => json!(String::from_utf16_lossy(&[*unit])),
+        Taken::Int(value) => json!(value),
+        Taken::UInt(value) => json!(value),
+        Taken::Float(value) if value.is_finite() => {
+            // As the shortest text of the 32-bit number, not of the 64-bit number next to it.
+            json!(value.to_string().parse::<f64>().unwrap_or(f64::from(*value)))
+        }
+        Taken::Float(value) => json!(value.to_string()),
+        Taken::Double(value) if value.is_finite() => json!(value),
+        Taken::Double(value) => json!(value.to_string()),
+        Taken::Pointer(address) => json!(address),
+        Taken::String { text, is_cut, .. } => json!(if *is_cut { format!("{text}\u{2026}") } else { text.clone() }),
+        Taken::Enum { name, number, .. } => name.as_ref().map_or(json!(number), |name| json!(name)),
+        Taken::Object { type_name, address, size_bytes, fields } => json!({
+            "type": type_name, "address": address, "size_bytes": size_bytes, "fields": fields_of(fields),
+        }),
+        Taken::Struct { type_name, fields } => json!({ "type": type_name, "fields": fields_of(fields) }),
+        Taken::Array { type_name, length, items } => json!({
+            "type": type_name, "length": length, "items": items.iter().map(value).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn fields_of(fields: &[(&str, Taken<'_>)]) -> Object {
+    fields.iter().map(|(name, taken)| ((*name).to_owned(), value(taken))).collect()
+}

@@ -1,0 +1,198 @@
+//! Renderers: what writes rows, and what rows look like to them.
+
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod text;
+
+use std::io;
+
+use clrscope_analysis::Conditions;
+use clrscope_recording::model::Recording;
+
+use crate::cell::{Cell, ColumnInfo};
+
+pub(crate) use csv::Csv;
+pub(crate) use json::{Json, Layout};
+
+/// The formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One document.
+    Json,
+    /// For spreadsheets.
+    Csv,
+}
+
+impl Format {
+    /// Every format with its name on the command line and what it is, in one line.
+    pub const ALL: [(&'static str, &'static str, Self); 3] = [
+        ("text", "Tables for people", Self::Text),
+        ("json", "One JSON document, times in nanoseconds", Self::Json),
+        ("csv", "Comma-separated values, times in nanoseconds", Self::Csv),
+    ];
+
+    /// The format with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, ..)| *known == name).map(|(.., format)| *format)
+    }
+}
+
+/// What a report is about.
+#[non_exhaustive]
+pub struct About<'r> {
+    /// Name of the view.
+    pub view: &'static str,
+    /// The recording.
+    pub recording: &'r Recording,
+    /// How the rows came about; computed when asked for. `None` where text has no head.
+    pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
+}
+
+/// How a section is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A table.
+    Table,
+    /// One row, as a table in text and an object in JSON.
+    Single,
+    /// Nodes in preorder, as a table indented by depth in text and nested objects in JSON.
+    Tree,
+    /// Lines, with headings where threads change.
+    Log,
+    /// Lines below a table or a log, beside what the view is about.
+    Lines,
+    /// Paragraphs.
+    Stories,
+    /// Sentences.
+    Notes,
+}
+
+/// What stands above a section in text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Title {
+    /// Nothing.
+    None,
+    /// A title.
+    Bold(String),
+    /// A title of less weight.
+    Faint(String),
+}
+
+/// A column that text shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextColumn {
+    /// Place in [`Section::columns`].
+    pub column: usize,
+    /// Left out on narrow terminals: the highest first, all with the same number at once; 0 never.
+    pub dispensable: u8,
+}
+
+/// A list of rows within a report.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Section {
+    /// Key in JSON documents.
+    pub key: &'static str,
+    /// How the rows are laid out.
+    pub style: Style,
+    /// Whether the section is what the view is about: CSV has no other.
+    pub is_main: bool,
+    /// Sections with the same number belong together; JSON has those above 0 in `others`.
+    pub block: usize,
+    /// Everything that can be asked of a row.
+    pub columns: Vec<ColumnInfo>,
+    /// Columns of JSON: places in `columns`.
+    pub json: Vec<usize>,
+    /// Columns of CSV: places in `columns`.
+    pub csv: Vec<usize>,
+    /// Columns of text.
+    pub text: Vec<TextColumn>,
+    /// Whether the columns were picked by whoever asked.
+    pub is_picked: bool,
+    /// What stands above the rows in text, where there are any.
+    pub title: Title,
+    /// What text says where there are no rows.
+    pub nothing: String,
+    /// What the rows are called where some are left out.
+    pub what: &'static str,
+    /// Most rows in text; the others are left out.
+    pub text_rows: Option<usize>,
+}
+
+/// What is known at the end of a section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Rows that a limit left out.
+    pub left_out: u64,
+    /// A remark below the rows, for text.
+    pub note: Option<String>,
+}
+
+/// A thread by its process and its own number.
+pub type ThreadKey = (u32, u32);
+
+/// What entries of a log stand together under a heading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogGroup {
+    /// Those of a thread.
+    Thread(ThreadKey),
+    /// All, whose threads are columns; whether processes are, too.
+    Mixed(bool),
+}
+
+/// A row of a log.
+pub trait LogEntry {
+    /// The thread, and a stamp that never falls from one row of the thread to the next.
+    fn place(&self) -> (ThreadKey, u64);
+
+    /// What the row stands under.
+    fn group(&self) -> LogGroup;
+
+    /// The heading above the rows of its group, with a line break at the end.
+    fn heading(&self) -> String;
+
+    /// The row in text, with a line break at the end.
+    fn line(&self) -> String;
+}
+
+/// A row as renderers see it: each cell is made when it is asked for.
+pub trait Entry {
+    /// The cell of the column at this place of [`Section::columns`].
+    fn cell(&self, column: usize) -> Cell<'_>;
+
+    /// How deep the row stands in a tree.
+    fn depth(&self) -> u32;
+
+    /// The row as an entry of a log.
+    fn log(&self) -> Option<&dyn LogEntry>;
+
+    /// What text says below the row, in its last column, unless the columns were picked.
+    fn below(&self) -> &[String];
+}
+
+/// Hands every row of a section to a visitor, until it fails.
+pub type Rows<'r> = dyn FnMut(&mut dyn FnMut(&dyn Entry) -> io::Result<()>) -> io::Result<Tail> + 'r;
+
+/// Writes reports. Rows come one by one, so that none need be kept.
+pub trait Renderer {
+    /// Begins a report.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn begin(&mut self, about: &About<'_>) -> io::Result<()>;
+
+    /// Takes a section. `rows` is called at most once.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()>;
+
+    /// Ends the report.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn end(&mut self) -> io::Result<()>;
+}

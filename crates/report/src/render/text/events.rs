@@ -1,0 +1,118 @@
+//! The view `events` as a log.
+
+use clrscope_analysis::{EventRow, Events, Subject};
+use clrscope_recording::model::Thread;
+
+use super::one_line;
+use super::units::time;
+
+/// Columns a level of nesting takes.
+const INDENT: usize = 2;
+/// Levels that are still indented further.
+const DEEPEST: usize = 40;
+
+/// What names a thread in a log: `thread 3 (1234, Worker)`.
+pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String {
+    let process = pid.map_or_else(String::new, |pid| format!("process {pid}, "));
+    let Some(thread) = thread else { return format!("{process}no known thread") };
+    let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
+    format!("{process}thread {} ({}, {})", thread.id, thread.os_id, one_line(name))
+}
+
+/// How lines of a log tell threads apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// By headings.
+    Apart,
+    /// By their numbers.
+    Mixed,
+    /// By the numbers of their processes and their own.
+    OfProcesses,
+}
+
+impl Threads {
+    /// Mixed ones, of one process or of several.
+    pub(crate) fn mixed(several_processes: bool) -> Self {
+        if several_processes { Self::OfProcesses } else { Self::Mixed }
+    }
+
+    /// What stands above lines of mixed threads.
+    pub(crate) fn heading(self) -> String {
+        let column = match self {
+            Self::Apart => return String::new(),
+            Self::Mixed => "thread",
+            Self::OfProcesses => "process thread",
+        };
+        format!("           time  {column}  event\n")
+    }
+
+    fn column(self, row: &EventRow<'_>) -> String {
+        let thread = row.thread.map_or(0, |thread| thread.id);
+        match self {
+            Self::Apart => String::new(),
+            Self::Mixed => format!("{thread:>6}  "),
+            Self::OfProcesses => format!("{:>7} {thread:>6}  ", row.process.pid),
+        }
+    }
+}
+
+/// One line: time, thread where threads are mixed, and the event indented by its depth.
+pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: Threads) -> String {
+    let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
+    line.push_str(&threads.column(row));
+    line.push_str(&" ".repeat((row.depth as usize).min(DEEPEST) * INDENT));
+    line.push_str(row.event());
+    line.push_str(&subjects(events, row));
+    if let Some(name) = row.given_name() {
+        line.push_str(&format!(" '{}'", one_line(name)));
+    }
+    if let Some(reason) = row.reason() {
+        line.push_str(&format!(" ({})", one_line(reason)));
+    }
+    for (key, value) in row.details() {
+        line.push_str(&detail(key, value));
+    }
+    if let Some(result) = row.result().filter(|result| result != "S_OK") {
+        line.push_str(&format!(" -> {result}"));
+    }
+    if let Some(duration) = row.duration_ns.filter(|_| row.phase() == "end") {
+        line.push_str(&format!(" [{}]", time(duration)));
+    }
+    line.push('\n');
+    line
+}
+
+/// What it is about, each with a blank before it.
+fn subjects<'a>(events: &Events<'a>, row: &EventRow<'a>) -> String {
+    let named = |subject: Subject<'a>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
+    let (callees, others): (Vec<_>, Vec<_>) = events.subjects(row).partition(|subject| subject.role == "callee");
+    let others: String = others.into_iter().map(|subject| format!(" {}", named(subject))).collect();
+    // The runtime names the caller first.
+    match callees.into_iter().next() {
+        Some(callee) => format!(" {} into{others}", named(callee)),
+        None => others,
+    }
+}
+
+fn detail(key: &str, value: u64) -> String {
+    match key {
+        "object" | "handle" | "token" => format!(" {key} {value:#x}"),
+        "os_thread" => format!(" OS thread {value}"),
+        "found" => if value == 0 { " not found" } else { " found" }.to_owned(),
+        "critical" => if value == 0 { "" } else { " critical" }.to_owned(),
+        "generations" => {
+            let collected: Vec<_> = (0..8).filter(|bit| value >> bit & 1 == 1).map(generation).collect();
+            format!(" generations {}", collected.join("+"))
+        }
+        _ => format!(" {key} {value}"),
+    }
+}
+
+/// The runtime counts the heaps of large and of pinned objects as generations, too.
+fn generation(number: u64) -> String {
+    match number {
+        3 => "large".to_owned(),
+        4 => "pinned".to_owned(),
+        other => other.to_string(),
+    }
+}

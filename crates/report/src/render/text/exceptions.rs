@@ -1,0 +1,88 @@
+//! The whole story of an exception, in words.
+
+use clrscope_analysis::{Exception, Exceptions, FunctionRef};
+use clrscope_symbols::Lines;
+
+use super::events::thread_title;
+use super::units::time;
+use super::values::arguments;
+use super::{TITLE, WARNING, one_line, styled};
+
+/// The whole story of an exception, in lines.
+pub(crate) fn story(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
+    let mut text = String::new();
+    write_story(&mut text, view, exception, lines, several);
+    text
+}
+
+fn write_story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) {
+    let title = format!("#{} {}", exception.number, one_line(exception.type_name));
+    let message = exception.message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+    text.push_str(&format!("{}{message}\n", styled(TITLE, &title)));
+    let mut line = |words: &str| text.push_str(&format!("  {words}\n"));
+    let thread = thread_title(several.then_some(exception.process.pid), exception.thread);
+    line(&format!("thrown at {} on {thread}", time(exception.time_ns)));
+    if let Some(number) = exception.rethrow_of {
+        line(&format!("thrown again: it is #{number}"));
+    }
+    if let Some(inner) = exception.inner {
+        let number = inner.number.map_or_else(String::new, |number| format!(" (#{number})"));
+        line(&format!("within it {}{number}", one_line(inner.type_name)));
+    }
+    for frame in exception.stack.iter() {
+        let of = &frame.function;
+        let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
+        let place = found.map_or_else(String::new, |found| format!(" in {}:{}", found.file, found.line));
+        line(&format!("  at {}{}{place}", name(of), module(of)));
+        if let Some(captured) = view.captured(exception, &frame) {
+            line(&format!("       given {}", arguments(&captured)));
+        }
+    }
+    if exception.stack_cut {
+        line("  ... and further frames");
+    }
+    steps(exception, &mut line);
+    line(&end(exception));
+    text.push('\n');
+}
+
+/// Search, filters, unwind and finally blocks.
+fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
+    let list = |functions: &[FunctionRef<'_>]| functions.iter().map(name).collect::<Vec<_>>().join(", ");
+    if !exception.search.is_empty() {
+        line(&format!("asked: {}", list(&exception.search)));
+    }
+    for filter in &exception.filters {
+        let answer = match filter.accepted {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "nothing",
+        };
+        line(&format!("filter of {} said {answer}", name(&filter.function)));
+    }
+    if !exception.unwound.is_empty() {
+        line(&format!("unwound: {}", list(&exception.unwound)));
+    }
+    if !exception.finally.is_empty() {
+        line(&format!("finally blocks: {}", list(&exception.finally)));
+    }
+}
+
+fn end(exception: &Exception<'_>) -> String {
+    let took = exception.throw_to_catch_ns.map_or_else(String::new, |ns| format!(" after {}", time(ns)));
+    match (&exception.catcher, exception.replaced_by) {
+        (_, Some(number)) => format!("replaced by #{number}"),
+        (Some(catcher), _) => format!("caught by {}{took}", name(catcher)),
+        (None, None) if exception.caught_by_runtime => "caught by the runtime".to_owned(),
+        (None, None) if exception.unhandled => styled(WARNING, "unhandled"),
+        (None, None) => "not caught by the end of the recording".to_owned(),
+    }
+}
+
+fn name(function: &FunctionRef<'_>) -> String {
+    one_line(function.signature())
+}
+
+fn module(function: &FunctionRef<'_>) -> String {
+    if function.module().is_empty() { String::new() } else { format!(" [{}]", one_line(function.module())) }
+}

@@ -1,0 +1,79 @@
+//! The view `flow` as text: a line per begin and end of a call, indented by depth.
+
+use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
+
+use super::units::count;
+use super::values::{arguments, results};
+use super::{FAINT, TITLE, styled};
+use crate::cell::code_of;
+
+/// Deeper calls than this are indented no further.
+const MOST_INDENTED: u32 = 60;
+
+/// The heading above the rows of a thread.
+pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
+    let thread = row.thread;
+    let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
+    let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
+    styled(TITLE, &format!("thread {}{of} ({name})", thread.id)) + "\n"
+}
+
+/// One row: time, then the function under its caller; which call of it, or how it ended.
+pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
+    let seconds = row.time_ns / 1_000_000_000;
+    let time = format!("{seconds:>4}.{:09}", row.time_ns % 1_000_000_000);
+    let indent = "  ".repeat(row.depth.min(MOST_INDENTED) as usize);
+    let (mark, note) = match (row.kind, row.unwound) {
+        (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),
+        (FlowKind::Leave, false) => ("<-", String::new()),
+        (FlowKind::Leave, true) => ("<!", "by an exception".to_owned()),
+        (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
+    };
+    let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
+    let captured = row.captured();
+    let name = row.function.name();
+    let code = code_of(&row.function);
+    let values = match (row.kind, &captured) {
+        (FlowKind::Enter, None) => parameters(row.function.signature(), &code).to_owned() + &code,
+        (FlowKind::Enter, Some(captured)) => arguments(captured) + &code,
+        (_, None) => code,
+        (_, Some(captured)) => code + &results(captured),
+    };
+    format!("{} {indent}{mark} {name}{values}{note}\n", styled(FAINT, &time))
+}
+
+/// The types of the parameters as they stand in a signature before its `end`: `(int, string)`.
+fn parameters<'s>(signature: &'s str, end: &str) -> &'s str {
+    let signature = signature.strip_suffix(end).unwrap_or(signature);
+    let mut open = 0_u32;
+    for (at, byte) in signature.bytes().enumerate().rev() {
+        match byte {
+            b')' => open += 1,
+            b'(' if open == 1 => return &signature[at..],
+            b'(' => open = open.saturating_sub(1),
+            _ if open == 0 => break,
+            _ => {}
+        }
+    }
+    ""
+}
+
+/// A line of the function summary.
+pub(crate) fn function_line(row: &FlowFunction<'_>) -> String {
+    format!("{:>12}  {}\n", count(row.calls), row.function.signature())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_the_end_of_a_signature() {
+        assert_eq!(parameters("Shop.Order.Id.get()", ""), "()");
+        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)", ""), "((int, long), string)");
+        assert_eq!(parameters("Shop.Program.Main(string[]) (async)", " (async)"), "(string[])");
+        assert_eq!(parameters("Shop.Cart.Pay(...) (lambda)", " (lambda)"), "(...)");
+        assert_eq!(parameters("libc!qsort", ""), "");
+        assert_eq!(parameters(")", ""), "");
+    }
+}

@@ -1,0 +1,177 @@
+//! Rows of cells as a table.
+
+use super::names::Names;
+use super::one_line;
+use super::table::{Column, Table};
+use super::units::{count, share, time_cell};
+use crate::cell::{Cell, Kind};
+use crate::render::{Entry, Section};
+
+/// Columns of indentation per level of a tree.
+const STEP: usize = 2;
+/// Indentation takes at most this part of the width.
+const MOST_INDENT: usize = 4;
+
+/// Rows of a section, until all that are laid out together are known.
+pub(super) struct Grid {
+    columns: Vec<(usize, Column)>,
+    /// The column that is indented, if the rows are a tree.
+    indented: Option<usize>,
+    /// Whether what is said below rows is shown.
+    with_below: bool,
+    width: usize,
+    rows: Vec<Vec<Text>>,
+    /// Widths of the rows that were laid out before, whose titles stand above these as well.
+    widths: Option<Vec<usize>>,
+}
+
+/// A cell as text.
+enum Text {
+    Words {
+        indentation: String,
+        words: String,
+    },
+    /// Shown by name, or by signature where others have the same name.
+    Function {
+        indentation: String,
+        before: String,
+        name: String,
+        signature: String,
+        after: String,
+    },
+}
+
+impl Grid {
+    /// No rows yet.
+    pub(super) fn new(section: &Section, width: usize) -> Self {
+        let column = |shown: &crate::render::TextColumn| {
+            let info = &section.columns[shown.column];
+            let column = match info.kind.is_left() {
+                true => Column::words(info.title, shown.dispensable),
+                false => Column::number(info.title, shown.dispensable),
+            };
+            (shown.column, column)
+        };
+        let is_tree = section.style == crate::render::Style::Tree;
+        let is_name = |column: &usize| section.columns[*column].kind == Kind::Function;
+        Self {
+            columns: section.text.iter().map(column).collect(),
+            indented: section.text.iter().map(|shown| shown.column).find(is_name).filter(|_| is_tree),
+            with_below: !section.is_picked,
+            width,
+            rows: Vec::new(),
+            widths: None,
+        }
+    }
+
+    pub(super) fn row(&mut self, entry: &dyn Entry) {
+        let cell = |&(column, _): &(usize, Column)| {
+            let indentation = match self.indented == Some(column) {
+                true => indentation(entry.depth() as usize, self.width),
+                false => String::new(),
+            };
+            match entry.cell(column) {
+                Cell::Function(named) => Text::Function {
+                    indentation,
+                    before: named.before,
+                    name: named.name.to_owned(),
+                    signature: named.signature.to_owned(),
+                    after: named.after,
+                },
+                cell => Text::Words { indentation, words: words(&cell) },
+            }
+        };
+        let row = self.columns.iter().map(cell).collect();
+        self.rows.push(row);
+        for words in entry.below().iter().filter(|_| self.with_below) {
+            let nothing = || Text::Words { indentation: String::new(), words: String::new() };
+            let mut row: Vec<Text> = self.columns.iter().map(|_| nothing()).collect();
+            if let Some(last) = row.last_mut() {
+                *last = Text::Words { indentation: "  ".to_owned(), words: one_line(words.as_str()) };
+            }
+            self.rows.push(row);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows so far as text, below their titles the first time.
+    pub(super) fn take(&mut self) -> String {
+        let rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() || self.columns.is_empty() {
+            return String::new();
+        }
+        let functions = rows.iter().flatten().filter_map(|cell| match cell {
+            Text::Function { name, signature, .. } => Some((name.as_str(), signature.as_str())),
+            Text::Words { .. } => None,
+        });
+        let names = Names::of(functions);
+        let mut table = Table::new(self.columns.iter().map(|(_, column)| *column).collect());
+        for row in &rows {
+            let (mut cells, mut prefix) = (Vec::new(), String::new());
+            for (at, cell) in row.iter().enumerate() {
+                let (indentation, words) = match cell {
+                    Text::Words { indentation, words } => (indentation, words.clone()),
+                    Text::Function { indentation, before, name, signature, after } => {
+                        (indentation, format!("{before}{}{after}", one_line(names.shown(name, signature))))
+                    }
+                };
+                if at + 1 == row.len() {
+                    prefix.clone_from(indentation);
+                    cells.push(words);
+                } else {
+                    cells.push(format!("{indentation}{words}"));
+                }
+            }
+            table.row_with_prefix(cells, prefix);
+        }
+        let with_titles = self.widths.is_none();
+        let (text, widths) = table.render_below(self.width, self.widths.take());
+        self.widths = Some(widths);
+        if with_titles { text } else { text.split_once('\n').map_or_else(String::new, |(_, rows)| rows.to_owned()) }
+    }
+}
+
+/// A value in one line of words.
+pub(super) fn words(cell: &Cell<'_>) -> String {
+    match cell {
+        Cell::Absent | Cell::Null => String::new(),
+        Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+        Cell::Count(number) => count(*number),
+        Cell::Number(number) => number.to_string(),
+        Cell::Time(ns) => time_cell(*ns),
+        Cell::Share(part) => share(*part),
+        Cell::Text(text) => one_line(text.as_ref()),
+        Cell::Function(named) => format!("{}{}{}", named.before, one_line(named.name), named.after),
+        Cell::Thread(thread) => {
+            let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
+            format!("{} {}", thread.id, one_line(name))
+        }
+        Cell::Nested(value) => one_line(value.to_string()),
+        Cell::Said(_, words) => one_line(words.as_str()),
+    }
+}
+
+/// Spaces, as long as they leave room for names; further down a number says the depth.
+fn indentation(depth: usize, width: usize) -> String {
+    let most = width / MOST_INDENT;
+    match depth * STEP {
+        spaces if spaces <= most => " ".repeat(spaces),
+        _ => format!("{:>most$} ", format!("({depth})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_nodes_say_their_depth_instead_of_leaving_the_screen() {
+        assert_eq!(indentation(0, 80), "");
+        assert_eq!(indentation(10, 80), " ".repeat(20));
+        assert_eq!(indentation(11, 80), format!("{:>20} ", "(11)"));
+        assert_eq!(indentation(10_000, 80).len(), 21);
+    }
+}

@@ -1,0 +1,224 @@
+//! Reports for people: aligned columns, shares beside times, as wide as the terminal.
+
+pub(crate) mod events;
+pub(crate) mod exceptions;
+pub(crate) mod flow;
+mod follow;
+mod grid;
+mod head;
+mod names;
+mod notes;
+mod table;
+pub(crate) mod units;
+mod values;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+use super::{About, Entry, LogGroup, Renderer, Rows, Section, Style, Tail, Title};
+use grid::Grid;
+use names::shortened;
+
+pub use follow::FollowState;
+pub(crate) use follow::News;
+pub use notes::first_functions;
+
+/// Titles of sections and columns.
+const TITLE: Ansi = Ansi::new().bold();
+/// What matters less.
+const FAINT: Ansi = Ansi::new().dimmed();
+/// What must not be overlooked.
+const WARNING: Ansi = AnsiColor::Yellow.on_default();
+/// Rows of a log as a table that are laid out together: a log may be longer than memory.
+const TOGETHER: usize = 10_000;
+
+/// Writes a report for people.
+pub(crate) struct Text<'o> {
+    out: &'o mut dyn Write,
+    width: usize,
+    /// Whether the section that the view is about had no rows at all.
+    is_empty: bool,
+}
+
+impl<'o> Text<'o> {
+    /// Text in at most `width` columns.
+    pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
+        Self { out, width, is_empty: false }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn title(&mut self, title: &Title) -> io::Result<()> {
+        match title {
+            Title::None => Ok(()),
+            Title::Bold(title) => self.write(&(styled(TITLE, &shortened(title, self.width)) + "\n")),
+            Title::Faint(title) => self.write(&(styled(FAINT, title) + "\n")),
+        }
+    }
+
+    /// What stands in the place of rows.
+    fn nothing(&mut self, section: &Section) -> io::Result<()> {
+        if section.nothing.is_empty() {
+            return Ok(());
+        }
+        let text = match (&section.title, section.style) {
+            (Title::Faint(_), _) => styled(FAINT, &section.nothing),
+            (_, Style::Log | Style::Stories) => section.nothing.clone(),
+            _ => head::wrapped(&section.nothing, self.width).join("\n"),
+        };
+        self.write(&(text + "\n"))
+    }
+
+    fn table(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        if section.style == Style::Single && section.block > 0 {
+            self.write("\n")?;
+        }
+        let in_parts = matches!(section.style, Style::Log | Style::Stories | Style::Lines);
+        let mut grid = Grid::new(section, self.width);
+        let (mut count, mut is_begun) = (0_usize, false);
+        let tail = rows(&mut |entry| {
+            count += 1;
+            grid.row(entry);
+            if in_parts && grid.len() >= TOGETHER {
+                let part = grid.take();
+                return self.write(&part);
+            }
+            if !std::mem::replace(&mut is_begun, true) && in_parts {
+                return self.title(&section.title);
+            }
+            Ok(())
+        })?;
+        self.is_empty = section.is_main && count == 0 && tail.left_out == 0;
+        if count == 0 && tail.left_out == 0 {
+            return self.nothing(section);
+        }
+        if !in_parts && count > 0 {
+            self.title(&section.title)?;
+        }
+        let rest = grid.take();
+        self.write(&rest)?;
+        self.tail(section, &tail)
+    }
+
+    fn tail(&mut self, section: &Section, tail: &Tail) -> io::Result<()> {
+        self.write(&more(tail.left_out, section.what, self.width))?;
+        match &tail.note {
+            Some(note) => self.write(&footnote(note, self.width)),
+            None => Ok(()),
+        }
+    }
+
+    fn log(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut group: Option<LogGroup> = None;
+        let tail = rows(&mut |entry| match entry.log() {
+            Some(row) => {
+                if group.replace(row.group()) != Some(row.group()) {
+                    self.write(&row.heading())?;
+                }
+                self.write(&row.line())
+            }
+            None => Ok(()),
+        })?;
+        self.is_empty = group.is_none() && tail.left_out == 0;
+        if self.is_empty {
+            return self.nothing(section);
+        }
+        match tail.left_out {
+            0 => Ok(()),
+            n => writeln!(self.out, "... and {n} more {} (--limit shows more)", section.what),
+        }
+    }
+
+    fn lines(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        let (mut shown, mut count) = (0, 0);
+        let tail = rows(&mut |entry| {
+            count += 1;
+            match entry.log() {
+                Some(row) if section.text_rows.is_none_or(|most| shown < most) => {
+                    shown += 1;
+                    self.write(&row.line())
+                }
+                _ => Ok(()),
+            }
+        })?;
+        if count == 0 && tail.left_out == 0 {
+            return self.nothing(section);
+        }
+        self.tail(section, &Tail { left_out: tail.left_out + (count - shown) as u64, note: tail.note })
+    }
+
+    fn notes(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut texts = Vec::new();
+        let column = section.text.first().map_or(0, |shown| shown.column);
+        rows(&mut |entry: &dyn Entry| {
+            texts.push(grid::words(&entry.cell(column)));
+            Ok(())
+        })?;
+        if texts.is_empty() {
+            return Ok(());
+        }
+        self.title(&section.title)?;
+        texts.iter().try_for_each(|text| self.write(&notes::bullet(text, self.width)))?;
+        self.write("\n")
+    }
+}
+
+impl Renderer for Text<'_> {
+    fn begin(&mut self, about: &About<'_>) -> io::Result<()> {
+        match (about.conditions)() {
+            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.width)),
+            None => Ok(()),
+        }
+    }
+
+    fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        match section.style {
+            _ if section.is_picked => self.table(section, rows),
+            Style::Table | Style::Single | Style::Tree => self.table(section, rows),
+            Style::Log => self.log(section, rows),
+            Style::Lines if self.is_empty => Ok(()),
+            Style::Lines => {
+                self.write("\n")?;
+                self.title(&section.title)?;
+                self.lines(section, rows)
+            }
+            Style::Stories => self.lines(section, rows),
+            Style::Notes => self.notes(section, rows),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A text on one line, control characters written out: they would break lines of a report, or the terminal.
+#[must_use]
+pub fn one_line(text: impl Into<String>) -> String {
+    let text = text.into();
+    if !text.chars().any(char::is_control) {
+        return text;
+    }
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// `text` in a style.
+fn styled(style: Ansi, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A line below a table that says how many rows are not shown.
+fn more(left_out: u64, what: &str, width: usize) -> String {
+    match left_out {
+        0 => String::new(),
+        n => footnote(&format!("... and {} more {what} (--limit shows more)", units::count(n)), width),
+    }
+}
+
+/// A remark below a table.
+fn footnote(text: &str, width: usize) -> String {
+    head::wrapped(text, width).iter().map(|line| styled(FAINT, line) + "\n").collect()
+}

@@ -1,0 +1,136 @@
+//! Requests: what is asked of a view.
+
+use clrscope_analysis::Query;
+use clrscope_contract::request::Glob;
+use clrscope_recording::events::Group;
+
+/// What is asked of a view. The default asks for everything the view has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    /// Which part of the recording, in which order.
+    pub query: Query,
+    /// Keys of the columns to show, in this order; the view's own choice when `None`.
+    pub columns: Option<Vec<String>>,
+    /// Calls deeper than this are left out.
+    pub max_depth: Option<u32>,
+    /// Only events of these groups; none means all.
+    pub groups: Vec<Group>,
+    /// Only events that are called, or are about something called, like one of these; only exceptions of such a type.
+    pub names: Vec<Glob>,
+    /// Each exception, rather than exceptions by type and place.
+    pub each: bool,
+    /// All threads together by time, rather than one after another.
+    pub interleave: bool,
+    /// The recording still grows, and whoever asks goes on asking.
+    pub follow: bool,
+    /// A file per thread is wanted.
+    pub files: bool,
+    /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
+    pub min_share: f64,
+}
+
+/// An option of a report: what a view either takes, or refuses with a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flag {
+    /// `--pid`
+    Pid,
+    /// `--process`
+    Process,
+    /// `--thread`
+    Thread,
+    /// `--function`
+    Function,
+    /// `--module`
+    Module,
+    /// `--since`
+    Since,
+    /// `--until`
+    Until,
+    /// `--limit`
+    Limit,
+    /// `--sort`
+    Sort,
+    /// `--raw`
+    Raw,
+    /// `--per-thread`
+    PerThread,
+    /// `--columns`
+    Columns,
+    /// `--metric`
+    Metric,
+    /// `--depth`
+    Depth,
+    /// `--follow`
+    Follow,
+    /// `--group`
+    Group,
+    /// `--name`
+    Name,
+    /// `--each`
+    Each,
+    /// `--interleave`
+    Interleave,
+    /// `--output`
+    Output,
+}
+
+impl Flag {
+    /// Every option with its name on the command line.
+    pub const ALL: [(&'static str, Self); 20] = [
+        ("--pid", Self::Pid),
+        ("--process", Self::Process),
+        ("--thread", Self::Thread),
+        ("--function", Self::Function),
+        ("--module", Self::Module),
+        ("--since", Self::Since),
+        ("--until", Self::Until),
+        ("--limit", Self::Limit),
+        ("--sort", Self::Sort),
+        ("--raw", Self::Raw),
+        ("--per-thread", Self::PerThread),
+        ("--columns", Self::Columns),
+        ("--metric", Self::Metric),
+        ("--depth", Self::Depth),
+        ("--follow", Self::Follow),
+        ("--group", Self::Group),
+        ("--name", Self::Name),
+        ("--each", Self::Each),
+        ("--interleave", Self::Interleave),
+        ("--output", Self::Output),
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, flag)| *flag == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether a request has the option.
+    #[must_use]
+    pub fn is_in(self, request: &Request) -> bool {
+        let Request { query, columns, max_depth, groups, names, each, interleave, follow, files, min_share: _ } =
+            request;
+        match self {
+            Self::Pid => query.pid.is_some(),
+            Self::Process => query.process.is_some(),
+            Self::Thread => !query.threads.is_empty(),
+            Self::Function => !query.functions.is_empty(),
+            Self::Module => !query.modules.is_empty(),
+            Self::Since => query.since_ns.is_some(),
+            Self::Until => query.until_ns.is_some(),
+            Self::Limit => query.limit.is_some(),
+            Self::Sort => query.sort.is_some(),
+            Self::Raw => query.raw,
+            Self::PerThread => query.per_thread,
+            Self::Columns => columns.is_some(),
+            Self::Metric => query.metric.is_some(),
+            Self::Depth => max_depth.is_some(),
+            Self::Follow => *follow,
+            Self::Group => !groups.is_empty(),
+            Self::Name => !names.is_empty(),
+            Self::Each => *each,
+            Self::Interleave => *interleave,
+            Self::Output => *files,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Views: what each is made of, and reports, which are views of one recording.
+
+use std::io::{self, Write};
+
+use clrscope_analysis::{QueryProblem, Sort};
+use clrscope_contract::instruments;
+use clrscope_recording::model::Recording;
+
+use crate::cell::ColumnInfo;
+use crate::render::{About, Csv, Format, Json, Layout, Renderer, text};
+use crate::request::{Flag, Request};
+
+/// In text, nodes with a smaller share of the time are left out of a tree.
+const LEAST_SHARE: f64 = 0.005;
+
+/// A view: everything about it that does not depend on a recording.
+pub struct View {
+    /// Name on the command line and in schemas.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    /// Options that make no sense for it, each with the reason.
+    pub(crate) refuses: &'static [(&'static [Flag], &'static str)],
+    /// What its rows can be ordered by; empty where their order is given.
+    pub sorts: &'static [Sort],
+    /// Rows in text when nobody asks for a number.
+    pub(crate) text_rows: fn(&Request) -> Option<usize>,
+    /// Whether its text begins with the head of a report.
+    pub has_head: bool,
+    /// How its JSON document is laid out.
+    pub(crate) layout: Layout,
+    /// What can be shown of a row.
+    pub(crate) columns: fn(&Request) -> Vec<ColumnInfo>,
+    /// The answer to a request about a recording.
+    pub(crate) open: Open,
+}
+
+/// What makes the answer to a request about a recording.
+pub(crate) type Open = for<'a> fn(&'a Recording, &Request) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl View {
+    /// What can be shown of a row, in the order of JSON.
+    #[must_use]
+    pub fn columns(&self, request: &Request) -> Vec<ColumnInfo> {
+        (self.columns)(request)
+    }
+
+    /// The instruments that feed the view; none for views of every recording.
+    #[must_use]
+    pub fn instruments(&self) -> Vec<&'static str> {
+        instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
+    }
+
+    /// Why an option makes no sense for the view; `None` where the view takes it.
+    #[must_use]
+    pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
+        self.refuses.iter().find(|(flags, _)| flags.contains(&flag)).map(|(_, why)| *why)
+    }
+
+    /// The request as text answers it: with the view's own limit where the request has none, and without the smallest
+    /// nodes of trees.
+    #[must_use]
+    pub fn for_people(&self, request: &Request) -> Request {
+        let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };
+        if !request.follow && !request.files {
+            request.query.limit = request.query.limit.or((self.text_rows)(&request));
+        }
+        request
+    }
+
+    /// Answers a request about a recording.
+    ///
+    /// # Errors
+    /// When nothing of the recording is meant, or what the view shows was not recorded.
+    pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
+        Ok(Report { view: self, recording, answer: (self.open)(recording, request)? })
+    }
+}
+
+/// The answer to a request: sections of rows for a renderer.
+pub(crate) trait Answer {
+    /// How the answer came about, for the head of text.
+    fn conditions(&self) -> Option<clrscope_analysis::Conditions<'_>> {
+        None
+    }
+
+    /// Hands every section to `renderer`.
+    ///
+    /// # Errors
+    /// Those of the renderer.
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()>;
+}
+
+/// A view of a recording.
+pub struct Report<'a> {
+    view: &'static View,
+    recording: &'a Recording,
+    answer: Box<dyn Answer + 'a>,
+}
+
+impl Report<'_> {
+    /// Hands the whole report to a renderer.
+    ///
+    /// # Errors
+    /// Those of the renderer.
+    pub fn render(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let conditions = || self.answer.conditions();
+        renderer.begin(&About { view: self.view.name, recording: self.recording, conditions: &conditions })?;
+        self.answer.sections(renderer)?;
+        renderer.end()
+    }
+
+    /// Writes the report in a format; text takes at most `width` columns, and has styles that a caller may strip.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, format: Format, width: usize, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Text => self.render(&mut text::Text::new(out, width)),
+            Format::Json => self.render(&mut Json::new(out, self.view.layout)),
+            Format::Csv => self.render(&mut Csv::new(out)),
+        }
+    }
+
+    /// Writes what `state` has not seen of a log yet, and remembers it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_news(&self, state: &mut text::FollowState, out: &mut dyn Write) -> io::Result<()> {
+        self.answer.sections(&mut text::News::new(out, state))
+    }
+}

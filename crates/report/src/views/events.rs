@@ -1,0 +1,199 @@
+//! The view `events`.
+
+use std::io;
+
+use clrscope_analysis::{EventQuery, EventRow, Events, events};
+use clrscope_recording::model::Recording;
+use serde_json::{Map, Value, json};
+
+use super::{NO_METRIC, ORDERED, RAW};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::text::events::{Threads, event_line, thread_title};
+use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `events`.
+pub(super) static VIEW: View = View {
+    name: "events",
+    about: "What the runtime told, as a log",
+    refuses: &[
+        ORDERED,
+        RAW,
+        NO_METRIC,
+        (&[Flag::Depth], "its depth is that of events within events, not of calls"),
+        (&[Flag::Each], "it shows each event anyway"),
+    ],
+    sorts: &[],
+    text_rows: |_| None,
+    has_head: false,
+    layout: Layout::Rows,
+    columns: |_| sheet(true).infos(),
+    open: |recording, request| {
+        let query = EventQuery {
+            query: request.query.clone(),
+            groups: request.groups.clone(),
+            names: request.names.clone(),
+            // News come from all threads.
+            interleave: request.interleave || request.follow,
+        };
+        let found = events(recording, &query)?;
+        Ok(Box::new(Opened { found, request: request.clone(), recording, interleave: query.interleave }))
+    },
+};
+
+struct EventRows;
+
+impl RowKind for EventRows {
+    type Row<'a> = EventEntry<'a>;
+}
+
+/// A row, and what its names are found in.
+struct EventEntry<'a> {
+    row: &'a EventRow<'a>,
+    events: &'a Events<'a>,
+    threads: Threads,
+    processes: bool,
+}
+
+impl EventEntry<'_> {
+    fn names(&self) -> Map<String, Value> {
+        let mut names = Map::new();
+        for subject in self.events.subjects(self.row) {
+            let id = format!("{:#x}", subject.id);
+            names.insert(subject.role.to_owned(), json!(subject.name.unwrap_or(&id)));
+        }
+        if let Some(name) = self.row.given_name() {
+            names.insert("given".to_owned(), json!(name));
+        }
+        names
+    }
+
+    fn ids(&self) -> Map<String, Value> {
+        let subjects = self.events.subjects(self.row).map(|subject| (subject.role, subject.id));
+        let others = self.row.details().filter(|(key, _)| ADDRESSES.contains(key));
+        subjects.chain(others).map(|(key, id)| (key.to_owned(), json!(format!("{id:#x}")))).collect()
+    }
+
+    fn detail(&self, key: &str) -> Cell<'_> {
+        let found = self.row.details().find(|(known, _)| *known == key);
+        match found {
+            Some((key, value)) if FLAGS.contains(&key) => Cell::Flag(value != 0),
+            Some((_, value)) => Cell::Count(value),
+            None => Cell::Absent,
+        }
+    }
+}
+
+/// Details that are addresses, and stand among the ids.
+const ADDRESSES: [&str; 2] = ["object", "handle"];
+/// Details that are yes or no.
+const FLAGS: [&str; 2] = ["found", "critical"];
+/// What an event can be about, as keys of `names`.
+const NAMES: &[&str] =
+    &["function", "callee", "class", "module", "assembly", "app_domain", "thread", "provider", "given"];
+/// The same as keys of `ids`.
+const IDS: &[&str] =
+    &["function", "callee", "class", "module", "assembly", "app_domain", "thread", "provider", "object", "handle"];
+
+impl Row for EventEntry<'_> {
+    fn log(&self) -> Option<&dyn LogEntry> {
+        Some(self)
+    }
+}
+
+impl LogEntry for EventEntry<'_> {
+    fn place(&self) -> (ThreadKey, u64) {
+        ((self.row.process.pid, self.row.thread.map_or(0, |thread| thread.id)), self.row.time_ns)
+    }
+
+    fn group(&self) -> LogGroup {
+        match self.threads {
+            Threads::Apart => LogGroup::Thread(self.place().0),
+            Threads::Mixed => LogGroup::Mixed(false),
+            Threads::OfProcesses => LogGroup::Mixed(true),
+        }
+    }
+
+    fn heading(&self) -> String {
+        match self.threads {
+            Threads::Apart => thread_title(self.processes.then_some(self.row.process.pid), self.row.thread) + "\n",
+            threads => threads.heading(),
+        }
+    }
+
+    fn line(&self) -> String {
+        event_line(self.events, self.row, self.threads)
+    }
+}
+
+fn sheet<'c>(processes: bool) -> Sheet<'c, EventRows> {
+    let word = |key, of: fn(&EventRow<'_>) -> &'static str| {
+        Column::new(key, key, Kind::Text, move |row: &EventEntry<'_>| Cell::text(of(row.row)))
+    };
+    let mut columns = vec![
+        Column::new("time_ns", "time", Kind::Time, |row: &EventEntry<'_>| Cell::Time(row.row.time_ns)),
+        Column::new("thread", "thread", Kind::Thread, |row: &EventEntry<'_>| {
+            Cell::or_null(row.row.thread, Cell::Thread)
+        }),
+        Column::new("depth", "depth", Kind::Count, |row: &EventEntry<'_>| Cell::Count(row.row.depth.into())),
+        word("group", |row| row.group()),
+        word("event", |row| row.event()),
+        word("phase", |row| row.phase()),
+        Column::new("pid", "process", Kind::Number, |row: &EventEntry<'_>| Cell::Number(row.row.process.pid.into()))
+            .only_if(processes),
+        Column::new("names", "names", Kind::Nested, |row: &EventEntry<'_>| Cell::Nested(Value::Object(row.names())))
+            .parts(NAMES),
+        Column::new("ids", "ids", Kind::Nested, |row: &EventEntry<'_>| Cell::Nested(Value::Object(row.ids())))
+            .parts(IDS),
+        Column::new("result", "result", Kind::Text, |row: &EventEntry<'_>| {
+            Cell::or_null(row.row.result(), |result| Cell::Text(result.into()))
+        }),
+        Column::new("reason", "reason", Kind::Text, |row: &EventEntry<'_>| Cell::or_null(row.row.reason(), Cell::text)),
+        Column::new("duration_ns", "duration", Kind::Time, |row: &EventEntry<'_>| {
+            Cell::or_null(row.row.duration_ns, Cell::Time)
+        }),
+    ];
+    for (key, kind) in DETAILS {
+        columns.push(Column::new(key, key, kind, move |row: &EventEntry<'_>| row.detail(key)));
+    }
+    Sheet::new(columns)
+}
+
+/// What else events say, and have columns for.
+const DETAILS: [(&str, Kind); 8] = [
+    ("os_thread", Kind::Number),
+    ("count", Kind::Count),
+    ("bytes", Kind::Count),
+    ("rejit", Kind::Number),
+    ("generations", Kind::Number),
+    ("token", Kind::Number),
+    ("found", Kind::Flag),
+    ("critical", Kind::Flag),
+];
+
+struct Opened<'a> {
+    found: Events<'a>,
+    request: Request,
+    recording: &'a Recording,
+    interleave: bool,
+}
+
+impl Answer for Opened<'_> {
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (events, processes) = (&self.found, self.recording.processes.len() > 1);
+        let threads = if self.interleave { Threads::mixed(processes) } else { Threads::Apart };
+        let sheet = sheet(processes);
+        let section = Section {
+            nothing: "No events to show: the runtime told nothing, or the filters leave nothing.".to_owned(),
+            what: "events",
+            ..sheet.main(&self.request, "rows", Style::Log, &[])
+        };
+        renderer.section(&section, &mut |visit| {
+            let mut rows = events.rows.iter();
+            rows.try_for_each(|row| visit(&sheet.entry(&EventEntry { row, events, threads, processes })))?;
+            Ok(Tail { left_out: events.left_out as u64, note: None })
+        })
+    }
+}

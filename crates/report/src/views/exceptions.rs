@@ -1,0 +1,286 @@
+//! The view `exceptions`: rows by type and place, or the whole story of each.
+
+use std::cell::RefCell;
+use std::io;
+
+use clrscope_analysis::{
+    Conditions, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, FunctionRef, Sort, conditions,
+    exceptions,
+};
+use clrscope_recording::model::Recording;
+use clrscope_symbols::{Lines, SourceLine};
+use serde_json::{Value, json};
+
+use super::{NO_METRIC, RAW};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::json::{Object, object, values};
+use crate::render::text::exceptions::story;
+use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `exceptions`.
+pub(super) static VIEW: View = View {
+    name: "exceptions",
+    about: "Exceptions by type and place, or the whole story of --each",
+    refuses: &[
+        RAW,
+        NO_METRIC,
+        (&[Flag::PerThread], "it shows the thread of each exception with --each"),
+        (
+            &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Interleave, Flag::Output],
+            "it shows exceptions, not single events",
+        ),
+    ],
+    sorts: &[Sort::Calls, Sort::Inclusive, Sort::Name, Sort::Module],
+    text_rows: |request| (!request.each).then_some(50),
+    has_head: true,
+    layout: Layout::Rows,
+    columns: |request| if request.each { each(true).infos() } else { groups(true).infos() },
+    open: |recording, request| {
+        let query = ExceptionQuery { query: request.query.clone(), types: request.names.clone() };
+        let found = exceptions(recording, &query)?;
+        Ok(Box::new(Opened { found, request: request.clone(), recording }))
+    },
+};
+
+/// Exceptions by type and place.
+struct Groups;
+
+impl RowKind for Groups {
+    type Row<'a> = ExceptionGroup<'a>;
+}
+
+impl Row for ExceptionGroup<'_> {}
+
+fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
+    let number = |key, title, of: fn(&ExceptionGroup<'_>) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &ExceptionGroup<'_>| Cell::Count(of(row)))
+    };
+    // Where nothing was caught there is no time to the catch.
+    let caught = |key, title, of: fn(&ExceptionGroup<'_>) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &ExceptionGroup<'_>| match of(row) {
+            0 => Cell::Time(0).said(""),
+            ns => Cell::Time(ns),
+        })
+    };
+    let moment = |key, title, of: fn(&ExceptionGroup<'_>) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &ExceptionGroup<'_>| Cell::Time(of(row)))
+    };
+    Sheet::new([
+        Column::new("type", "type", Kind::Text, |row: &ExceptionGroup<'_>| Cell::text(row.type_name)),
+        Column::new("message", "first message", Kind::Text, |row: &ExceptionGroup<'_>| {
+            Cell::or_null(row.message, Cell::text)
+        }),
+        Column::new("name", "name", Kind::Text, |row: &ExceptionGroup<'_>| {
+            Cell::or_null(row.place, |place| Cell::text(place.name()))
+        }),
+        Column::new("signature", "thrown by", Kind::Text, |row: &ExceptionGroup<'_>| match row.place {
+            Some(place) => Cell::text(place.signature()),
+            None => Cell::Null.said("(no stack)"),
+        }),
+        Column::new("module", "module", Kind::Text, |row: &ExceptionGroup<'_>| {
+            Cell::or_null(row.place, |place| Cell::text(place.module()))
+        }),
+        number("count", "count", |row| row.count),
+        number("unhandled", "unhandled", |row| row.unhandled),
+        number("caught_by_runtime", "caught by runtime", |row| row.caught_by_runtime),
+        number("rethrown", "rethrown", |row| row.rethrown),
+        caught("throw_to_catch_ns", "to catch", |row| row.throw_to_catch_ns),
+        caught("longest_ns", "longest", |row| row.longest_ns),
+        moment("first_ns", "first", |row| row.first_ns),
+        moment("last_ns", "last", |row| row.last_ns),
+        Column::new("pid", "process", Kind::Number, |row: &ExceptionGroup<'_>| Cell::Number(row.process.pid.into()))
+            .only_if(processes),
+    ])
+}
+
+const TEXT: &[(&str, u8)] = &[
+    ("count", 0),
+    ("throw_to_catch_ns", 1),
+    ("longest_ns", 3),
+    ("rethrown", 5),
+    ("unhandled", 0),
+    ("type", 0),
+    ("signature", 0),
+    ("message", 2),
+];
+
+/// Each exception.
+struct Stories;
+
+impl RowKind for Stories {
+    type Row<'a> = StoryEntry<'a>;
+}
+
+/// An exception, and what its parts are found in.
+struct StoryEntry<'a> {
+    exception: &'a Exception<'a>,
+    view: &'a Exceptions<'a>,
+    lines: &'a RefCell<Lines>,
+    processes: bool,
+}
+
+impl Row for StoryEntry<'_> {
+    fn log(&self) -> Option<&dyn LogEntry> {
+        Some(self)
+    }
+}
+
+impl LogEntry for StoryEntry<'_> {
+    fn place(&self) -> (ThreadKey, u64) {
+        let exception = self.exception;
+        ((exception.process.pid, exception.thread.map_or(0, |thread| thread.id)), exception.time_ns)
+    }
+
+    fn group(&self) -> LogGroup {
+        LogGroup::Mixed(false)
+    }
+
+    fn heading(&self) -> String {
+        String::new()
+    }
+
+    fn line(&self) -> String {
+        story(self.view, self.exception, &mut self.lines.borrow_mut(), self.processes)
+    }
+}
+
+impl StoryEntry<'_> {
+    fn stack(&self) -> Cell<'_> {
+        Cell::Nested(self.exception.stack.iter().map(|frame| Value::Object(self.frame(&frame))).collect())
+    }
+
+    fn frame(&self, frame: &Frame<'_>) -> Object {
+        let of = &frame.function;
+        let mut row = function(of);
+        row.insert("il_offset".to_owned(), json!(frame.il_offset));
+        let line = frame.il_offset.and_then(|at| self.lines.borrow_mut().find(&of.module.path, of.token(), at));
+        if let Some(SourceLine { file, line }) = line {
+            row.insert("file".to_owned(), json!(file));
+            row.insert("line".to_owned(), json!(line));
+        }
+        if let Some(captured) = self.view.captured(self.exception, frame) {
+            let taken = [
+                ("this", values::this(&captured)),
+                ("args", values::arguments(&captured, true)),
+                ("returns", values::returns(&captured)),
+            ];
+            row.extend(taken.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+        }
+        row
+    }
+}
+
+fn function(of: &FunctionRef<'_>) -> Object {
+    object([("name", json!(of.name())), ("signature", json!(of.signature())), ("module", json!(of.module()))])
+}
+
+fn functions(of: &[FunctionRef<'_>]) -> Cell<'static> {
+    Cell::Nested(of.iter().map(|of| Value::Object(function(of))).collect())
+}
+
+fn filters(of: &[Filter<'_>]) -> Cell<'static> {
+    let filter = |filter: &Filter<'_>| {
+        let mut row = function(&filter.function);
+        row.insert("accepted".to_owned(), json!(filter.accepted));
+        Value::Object(row)
+    };
+    Cell::Nested(of.iter().map(filter).collect())
+}
+
+fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
+    let list = |key, of: for<'r> fn(&'r Exception<'_>) -> &'r [FunctionRef<'r>]| {
+        Column::new(key, key, Kind::Nested, move |row: &StoryEntry<'_>| functions(of(row.exception)))
+    };
+    let flag = |key, title, of: fn(&Exception<'_>) -> bool| {
+        Column::new(key, title, Kind::Flag, move |row: &StoryEntry<'_>| Cell::Flag(of(row.exception)))
+    };
+    let number = |key, title, of: fn(&Exception<'_>) -> Option<u32>| {
+        Column::new(key, title, Kind::Number, move |row: &StoryEntry<'_>| {
+            Cell::or_null(of(row.exception), |number| Cell::Number(number.into()))
+        })
+    };
+    Sheet::new([
+        number("number", "number", |exception| Some(exception.number)),
+        Column::new("type", "type", Kind::Text, |row: &StoryEntry<'_>| Cell::text(row.exception.type_name)),
+        Column::new("message", "message", Kind::Text, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.message, Cell::text)
+        }),
+        Column::new("name", "thrown by", Kind::Text, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.place(), |place| Cell::text(place.name()))
+        }),
+        Column::new("thread", "thread", Kind::Thread, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.thread, Cell::Thread)
+        }),
+        Column::new("time_ns", "time", Kind::Time, |row: &StoryEntry<'_>| Cell::Time(row.exception.time_ns)),
+        Column::new("stack", "stack", Kind::Nested, |row: &StoryEntry<'_>| row.stack()),
+        flag("stack_cut", "stack cut", |exception| exception.stack_cut),
+        list("search", |exception| &exception.search),
+        Column::new("filters", "filters", Kind::Nested, |row: &StoryEntry<'_>| filters(&row.exception.filters)),
+        list("unwound", |exception| &exception.unwound),
+        list("finally", |exception| &exception.finally),
+        Column::new("catcher", "caught by", Kind::Nested, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.catcher, |catcher| Cell::Nested(Value::Object(function(&catcher))))
+        })
+        .parts(&["name", "signature", "module"]),
+        flag("caught_by_runtime", "caught by runtime", |exception| exception.caught_by_runtime),
+        flag("unhandled", "unhandled", |exception| exception.unhandled),
+        number("rethrow_of", "rethrow of", |exception| exception.rethrow_of),
+        number("replaced_by", "replaced by", |exception| exception.replaced_by),
+        Column::new("inner", "inner", Kind::Nested, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.inner, |inner| {
+                Cell::Nested(json!({ "type": inner.type_name, "number": inner.number }))
+            })
+        })
+        .parts(&["type", "number"]),
+        Column::new("throw_to_catch_ns", "to catch", Kind::Time, |row: &StoryEntry<'_>| {
+            Cell::or_null(row.exception.throw_to_catch_ns, Cell::Time)
+        }),
+        Column::new("pid", "process", Kind::Number, |row: &StoryEntry<'_>| {
+            Cell::Number(row.exception.process.pid.into())
+        })
+        .only_if(processes),
+    ])
+}
+
+struct Opened<'a> {
+    found: Exceptions<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Opened<'_> {
+    fn stories(&self, nothing: String, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (view, lines, processes) = (&self.found, &RefCell::default(), self.recording.processes.len() > 1);
+        let sheet = each(processes);
+        let main = sheet.main(&self.request, "rows", Style::Stories, &[]);
+        let section = Section { nothing, what: "exceptions", ..main };
+        renderer.section(&section, &mut |visit| {
+            let mut each = view.each.iter();
+            each.try_for_each(|exception| visit(&sheet.entry(&StoryEntry { exception, view, lines, processes })))?;
+            Ok(Tail { left_out: view.each_left_out as u64, note: None })
+        })
+    }
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let nothing = "No exceptions to show: nothing was thrown, or the filters leave nothing.".to_owned();
+        if self.request.each {
+            return self.stories(nothing, renderer);
+        }
+        let sheet = groups(self.recording.processes.len() > 1);
+        let main = sheet.main(&self.request, "rows", Style::Table, TEXT);
+        let section = Section { nothing, ..main };
+        renderer.section(&section, &mut |visit| {
+            self.found.groups.iter().try_for_each(|group| visit(&sheet.entry(group)))?;
+            Ok(Tail { left_out: self.found.groups_left_out as u64, note: None })
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! The view `functions`, and its rows wherever other views show them.
+
+use std::io;
+
+use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
+
+use super::timed::{Present, Timed, keys_of, metric_columns, name_columns};
+use super::{LOG_FLAGS, no_functions};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::Request;
+use crate::view::{Answer, View};
+
+/// The view `functions`.
+pub(super) static VIEW: View = View {
+    name: "functions",
+    about: "Every function with its calls and times",
+    refuses: &[LOG_FLAGS],
+    sorts: &SORTS,
+    text_rows: |_| Some(30),
+    has_head: true,
+    layout: Layout::Pretty,
+    columns: |request| sheet(Present::all(request.query.metric)).infos(),
+    open: |recording, request| {
+        let view = functions(recording, &request.query)?;
+        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+    },
+};
+
+/// Every order.
+pub(super) const SORTS: [Sort; Sort::ALL.len()] = {
+    let mut sorts = [Sort::Exclusive; Sort::ALL.len()];
+    let mut at = 0;
+    while at < sorts.len() {
+        sorts[at] = Sort::ALL[at].1;
+        at += 1;
+    }
+    sorts
+};
+
+/// Rows of functions.
+pub(super) struct FunctionRows;
+
+impl RowKind for FunctionRows {
+    type Row<'a> = FunctionEntry<'a>;
+}
+
+/// A row of functions, and the sums that its times are parts of.
+pub(super) struct FunctionEntry<'a> {
+    pub(super) row: &'a FunctionRow<'a>,
+    pub(super) conditions: &'a Conditions<'a>,
+}
+
+impl Row for FunctionEntry<'_> {}
+
+impl Timed for FunctionEntry<'_> {
+    fn function(&self) -> Option<FunctionRef<'_>> {
+        Some(self.row.function)
+    }
+
+    fn times(&self) -> &Times {
+        &self.row.times
+    }
+
+    fn amount(&self) -> Amount {
+        self.row.amount
+    }
+
+    fn share(&self, amount: u64) -> f64 {
+        share(self.conditions, amount)
+    }
+}
+
+/// The part that so much time, or so much of a metric that is not of `calls`, is of the whole.
+pub(super) fn share(conditions: &Conditions<'_>, amount: u64) -> f64 {
+    if conditions.metric.is_of_calls() { conditions.totals.share(amount) } else { conditions.share(amount) }
+}
+
+/// The columns of functions.
+pub(super) fn sheet<'c>(present: Present) -> Sheet<'c, FunctionRows> {
+    let pid = Column::new("pid", "process", Kind::Number, |row: &FunctionEntry<'_>| {
+        Cell::Number(row.row.function.pid.into())
+    });
+    let recursion =
+        Column::new("max_recursion", "recursion", Kind::Count, |row: &FunctionEntry<'_>| match row.row.max_recursion {
+            depth @ 0..=1 => Cell::Count(depth.into()).said(""),
+            depth => Cell::Count(depth.into()),
+        });
+    let threads =
+        Column::new("threads", "threads", Kind::Count, |row: &FunctionEntry<'_>| Cell::Count(row.row.threads.into()));
+    let thread = Column::new("thread", "thread", Kind::Thread, |row: &FunctionEntry<'_>| {
+        row.row.thread.map_or(Cell::Absent, Cell::Thread)
+    });
+    let mut columns = name_columns("function");
+    columns.push(pid.only_if(present.processes));
+    columns.extend(metric_columns(present));
+    columns.extend([recursion, threads, thread.only_if(present.threads)]);
+    Sheet::new(columns)
+}
+
+/// What text shows of functions.
+pub(super) fn text<'a>(
+    rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone,
+    conditions: &Conditions<'_>,
+) -> Vec<(&'static str, u8)> {
+    let any = |is: fn(&FunctionRow<'_>) -> bool| rows.clone().any(is);
+    let of_calls = conditions.metric.is_of_calls();
+    let [own, total] = keys_of(conditions.metric).unwrap_or_default();
+    let has_profiler = any(|row| row.times.profiler_high_ns > 0);
+    let all = [
+        (if of_calls { "exclusive_ns" } else { own }, 0, true),
+        ("exclusive_share", 0, true),
+        (if of_calls { "inclusive_ns" } else { total }, 1, true),
+        ("inclusive_share", 2, true),
+        ("calls", 1, of_calls),
+        ("exclusive_cpu_ns", 3, any(|row| row.times.exclusive_cpu_ns.is_some())),
+        ("suspended_ns", 4, any(|row| row.times.suspended_ns > 0)),
+        ("profiler_ns", 6, has_profiler),
+        ("profiler_low_ns", 9, has_profiler),
+        ("profiler_high_ns", 9, has_profiler),
+        ("max_recursion", 7, any(|row| row.max_recursion > 1)),
+        ("thread", 0, any(|row| row.thread.is_some())),
+        ("pid", 2, conditions.processes.len() > 1),
+        ("module", 5, true),
+        ("name", 0, true),
+    ];
+    all.into_iter().filter(|(.., there)| *there).map(|(key, dispensable, _)| (key, dispensable)).collect()
+}
+
+struct Opened<'a> {
+    view: Functions<'a>,
+    request: Request,
+    processes: bool,
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        Some(self.view.conditions.clone())
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let Functions { rows, left_out, conditions } = &self.view;
+        let threads = self.request.query.per_thread;
+        let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
+        let sheet = sheet(Present { processes: self.processes, threads, cpu, metric });
+        let section = Section {
+            nothing: no_functions(conditions),
+            what: "functions",
+            ..sheet.main(&self.request, "rows", Style::Table, &text(rows.iter(), conditions))
+        };
+        renderer.section(&section, &mut |visit| {
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            Ok(Tail { left_out: *left_out as u64, note: None })
+        })
+    }
+}

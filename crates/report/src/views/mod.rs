@@ -1,0 +1,86 @@
+//! The views, a module each.
+
+mod events;
+mod exceptions;
+mod flow;
+mod functions;
+mod losses;
+mod modules;
+mod neighbours;
+mod summary;
+mod threads;
+mod timed;
+mod tree;
+
+use clrscope_analysis::Conditions;
+use clrscope_contract::instruments::first_view;
+
+use crate::request::Flag;
+use crate::view::View;
+
+/// Every view, in the order of the help text.
+pub static VIEWS: &[&View] = &[
+    &summary::VIEW,
+    &functions::VIEW,
+    &tree::VIEW,
+    &neighbours::CALLERS,
+    &neighbours::CALLEES,
+    &threads::VIEW,
+    &modules::VIEW,
+    &losses::VIEW,
+    &flow::VIEW,
+    &events::VIEW,
+    &exceptions::VIEW,
+];
+
+/// The view with this name.
+#[must_use]
+pub fn view(name: &str) -> Option<&'static View> {
+    VIEWS.iter().find(|view| view.name == name).copied()
+}
+
+/// What logs have and sums don't.
+const LOG_FLAGS: (&[Flag], &str) = (
+    &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
+    "its rows are sums, not single calls or events",
+);
+/// Parts of the time, which sums don't have.
+const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "its numbers are sums over the whole run");
+/// A metric, where rows are not made of paths.
+const NO_METRIC: (&[Flag], &str) = (&[Flag::Metric], "its rows are not measured by one");
+/// Threads apart, where rows are sums over threads.
+const THREADS_APART: (&[Flag], &str) = (&[Flag::PerThread], "it adds up all threads; choose one with --thread");
+/// Times with the profiler's share, where no times are sums.
+const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
+/// Another order, where rows have one.
+const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows stand in the order in which things happened");
+
+/// What text says where a view has no rows.
+fn nothing(what: &str) -> String {
+    format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
+}
+
+/// What text says where there are no functions, and where to look in a recording that has none.
+fn no_functions(conditions: &Conditions<'_>) -> String {
+    match first_view(conditions.instruments) {
+        Some(view) => format!("This recording was made without 'calls': it has no functions; see --view {view}."),
+        None => nothing("function"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_contract::instruments;
+
+    use super::*;
+
+    #[test]
+    fn every_view_that_an_instrument_feeds_is_there() {
+        for spec in instruments::ALL {
+            assert!(spec.views.iter().all(|name| view(name).is_some()), "{}: {:?}", spec.name, spec.views);
+        }
+        let fed = VIEWS.iter().filter(|view| !view.instruments().is_empty());
+        // What was lost is known of every recording.
+        assert_eq!(fed.count(), VIEWS.len() - 1);
+    }
+}

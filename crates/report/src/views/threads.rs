@@ -1,0 +1,144 @@
+//! The view `threads`.
+
+use std::io;
+
+use clrscope_analysis::{Conditions, Sort, ThreadRow, Threads, Totals, threads};
+
+use super::{LOG_FLAGS, NO_METRIC, TIMES, nothing};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `threads`.
+pub(super) static VIEW: View = View {
+    name: "threads",
+    about: "Every thread with its totals",
+    refuses: &[
+        LOG_FLAGS,
+        NO_METRIC,
+        TIMES,
+        (&[Flag::Raw], "the profiler's share has columns of its own"),
+        (&[Flag::PerThread], "its rows are threads already"),
+        (&[Flag::Function, Flag::Module], "its rows are sums over all functions of a thread"),
+    ],
+    sorts: &[
+        Sort::Exclusive,
+        Sort::Inclusive,
+        Sort::Callee,
+        Sort::Suspended,
+        Sort::Profiler,
+        Sort::ExclusiveCpu,
+        Sort::InclusiveCpu,
+        Sort::Calls,
+        Sort::Recursion,
+        Sort::Name,
+    ],
+    text_rows: |_| Some(50),
+    has_head: true,
+    layout: Layout::Pretty,
+    columns: |_| sheet(true, true).infos(),
+    open: |recording, request| {
+        let view = threads(recording, &request.query)?;
+        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+    },
+};
+
+struct ThreadRows;
+
+impl RowKind for ThreadRows {
+    type Row<'a> = ThreadEntry<'a>;
+}
+
+/// A row, and the sums that its times are parts of.
+struct ThreadEntry<'a> {
+    row: &'a ThreadRow<'a>,
+    totals: &'a Totals,
+}
+
+impl Row for ThreadEntry<'_> {}
+
+fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
+    let number = |key, title, of: fn(&ThreadRow<'_>) -> u32| {
+        Column::new(key, title, Kind::Number, move |row: &ThreadEntry<'_>| Cell::Number(of(row.row).into()))
+    };
+    let time = |key, title, of: fn(&ThreadRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &ThreadEntry<'_>| Cell::Time(of(row.row)))
+    };
+    let share = Column::new("running_share", "share", Kind::Share, |row: &ThreadEntry<'_>| {
+        Cell::Share(row.totals.share(row.row.running_ns))
+    });
+    Sheet::new([
+        number("id", "id", |row| row.thread.id),
+        number("os_id", "os id", |row| row.thread.os_id),
+        Column::new("name", "name", Kind::Text, |row: &ThreadEntry<'_>| Cell::text(&row.row.thread.name)),
+        Column::new("role", "role", Kind::Text, |row: &ThreadEntry<'_>| Cell::text(row.row.thread.role.name())),
+        number("pid", "process", |row| row.pid).only_if(processes),
+        time("created_ns", "from", |row| row.thread.created_ns),
+        Column::new("ended_ns", "to", Kind::Time, |row: &ThreadEntry<'_>| {
+            Cell::or_null(row.row.thread.ended_ns, Cell::Time)
+        }),
+        time("running_ns", "running", |row| row.running_ns),
+        time("outside_ns", "outside", |row| row.outside_ns),
+        Column::new("cpu_ns", "cpu", Kind::Time, |row: &ThreadEntry<'_>| Cell::measured(row.row.cpu_ns)).only_if(cpu),
+        time("suspended_ns", "suspended", |row| row.suspended_ns),
+        time("profiler_ns", "profiler", |row| row.profiler_ns),
+        time("profiler_low_ns", "at least", |row| row.profiler_low_ns),
+        time("profiler_high_ns", "at most", |row| row.profiler_high_ns),
+        Column::new("calls", "calls", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.calls)),
+        Column::new("max_depth", "depth", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.max_depth.into())),
+        share.on_request(),
+    ])
+}
+
+/// What text shows; whether there is more than one process, and CPU time.
+fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
+    let all = [
+        ("running_ns", 0, true),
+        ("running_share", 0, true),
+        ("cpu_ns", 1, cpu),
+        ("outside_ns", 5, true),
+        ("suspended_ns", 3, true),
+        ("profiler_ns", 6, true),
+        ("calls", 1, true),
+        ("max_depth", 4, true),
+        ("created_ns", 7, true),
+        ("ended_ns", 7, true),
+        ("pid", 2, processes),
+        ("os_id", 2, true),
+        ("id", 0, true),
+        ("role", 0, true),
+        ("name", 0, true),
+    ];
+    all.into_iter().filter(|(.., there)| *there).map(|(key, dispensable, _)| (key, dispensable)).collect()
+}
+
+struct Opened<'a> {
+    view: Threads<'a>,
+    request: Request,
+    processes: bool,
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        Some(self.view.conditions.clone())
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let Threads { rows, left_out, conditions } = &self.view;
+        let cpu = rows.iter().any(|row| row.cpu_ns.is_some());
+        let sheet = sheet(self.processes, cpu);
+        let text = text(conditions.processes.len() > 1, cpu);
+        let section = Section {
+            nothing: nothing("thread"),
+            what: "threads",
+            ..sheet.main(&self.request, "rows", Style::Table, &text)
+        };
+        renderer.section(&section, &mut |visit| {
+            let totals = &conditions.totals;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&ThreadEntry { row, totals })))?;
+            Ok(Tail { left_out: *left_out as u64, note: None })
+        })
+    }
+}

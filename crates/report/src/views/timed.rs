@@ -1,0 +1,140 @@
+//! Columns of rows that are functions with calls and times.
+
+use std::sync::LazyLock;
+
+use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Times, Unit};
+
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, RowKind};
+
+/// The name of the caller where a thread itself is it.
+const THREAD_START: &str = "(thread)";
+
+/// A function, or what stands for one, with calls and times.
+pub(super) trait Timed {
+    /// The function; `None` where a thread itself stands for it.
+    fn function(&self) -> Option<FunctionRef<'_>>;
+
+    /// Its calls and times.
+    fn times(&self) -> &Times;
+
+    /// What it has of the metric.
+    fn amount(&self) -> Amount;
+
+    /// The part that so much of the metric, or so much time, is of the whole, 0 to 1.
+    fn share(&self, amount: u64) -> f64;
+
+    /// The name as text shows it.
+    fn name(&self) -> Cell<'_> {
+        self.function().map_or(Cell::text(THREAD_START), |function| Cell::function(&function))
+    }
+}
+
+/// What a report has columns for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Present {
+    /// More than one process.
+    pub(super) processes: bool,
+    /// Rows for each thread.
+    pub(super) threads: bool,
+    /// CPU time.
+    pub(super) cpu: bool,
+    /// What rows are measured by.
+    pub(super) metric: &'static Metric,
+}
+
+impl Present {
+    /// Everything that rows of this metric can have; of the first metric where none is asked for.
+    pub(super) fn all(metric: Option<&'static Metric>) -> Self {
+        Self { processes: true, threads: true, cpu: true, metric: metric.unwrap_or(METRICS[0]) }
+    }
+}
+
+/// The keys of the metrics that are not of `calls`: a row's own, and in all.
+static KEYS: LazyLock<Vec<(&'static Metric, [&'static str; 2])>> = LazyLock::new(|| {
+    let others = METRICS.iter().copied().filter(|metric| !metric.is_of_calls());
+    others.map(|metric| (metric, metric.keys().map(|key| &*key.leak()))).collect()
+});
+
+/// The keys of a metric that is not of `calls`.
+pub(super) fn keys_of(metric: &Metric) -> Option<[&'static str; 2]> {
+    KEYS.iter().find(|(known, _)| *known == metric).map(|(_, keys)| *keys)
+}
+
+/// What rows have of the metric: the columns of `calls`, or its own.
+pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    let mut columns: Vec<_> = time_columns(present.cpu, present.metric.is_of_calls());
+    if !present.metric.is_of_calls() {
+        columns.retain(|column: &Column<'_, K>| column.info.key.ends_with("_share"));
+    }
+    let amounts = KEYS.iter().filter(|(metric, _)| *metric == present.metric);
+    for &(metric, [own, total]) in amounts {
+        let column = |key, title, of: fn(Amount) -> u64| match metric.unit {
+            Unit::Nanoseconds => {
+                Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.amount())))
+            }
+            Unit::Count => Column::new(key, title, Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row.amount()))),
+        };
+        columns.extend([column(own, "self", |amount| amount.own), column(total, "total", |amount| amount.total)]);
+    }
+    columns
+}
+
+/// What names a function.
+pub(super) fn name_columns<'c, K: RowKind + 'c>(title: &'static str) -> Vec<Column<'c, K>>
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    vec![
+        Column::new("name", title, Kind::Function, |row: &K::Row<'_>| row.name()),
+        Column::new("signature", "signature", Kind::Text, |row: &K::Row<'_>| {
+            row.function().map_or(Cell::text(THREAD_START), |function| Cell::text(function.signature()))
+        }),
+        Column::new("module", "module", Kind::Text, |row: &K::Row<'_>| {
+            row.function().map_or(Cell::text(""), |function| Cell::text(function.module()))
+        }),
+        Column::new("token", "token", Kind::Number, |row: &K::Row<'_>| {
+            Cell::Number(row.function().map_or(0, |function| function.token().into()))
+        }),
+        Column::new("kind", "kind", Kind::Text, |row: &K::Row<'_>| {
+            Cell::text(row.function().map_or("runtime", |function| function.kind().name()))
+        }),
+    ]
+}
+
+/// Calls and times; CPU times only where measured.
+fn time_columns<'c, K: RowKind + 'c>(cpu: bool, of_calls: bool) -> Vec<Column<'c, K>>
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    let time = |key, title, of: fn(&Times) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.times())))
+    };
+    let measured = |key, title, of: fn(&Times) -> Option<u64>| {
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::measured(of(row.times()))).only_if(cpu)
+    };
+    // Of time where times are what is measured, else of the metric.
+    let share = |key, of: fn(&Times) -> u64, amount: fn(Amount) -> u64| {
+        Column::new(key, "share", Kind::Share, move |row: &K::Row<'_>| {
+            Cell::Share(row.share(if of_calls { of(row.times()) } else { amount(row.amount()) }))
+        })
+        .on_request()
+    };
+    vec![
+        Column::new("calls", "calls", Kind::Count, |row: &K::Row<'_>| Cell::Count(row.times().calls)),
+        time("inclusive_ns", "inclusive", |times| times.inclusive_ns),
+        time("exclusive_ns", "exclusive", |times| times.exclusive_ns),
+        time("callee_ns", "callee", |times| times.callee_ns),
+        time("suspended_ns", "suspended", |times| times.suspended_ns),
+        time("profiler_ns", "profiler", |times| times.profiler_ns),
+        time("profiler_low_ns", "at least", |times| times.profiler_low_ns),
+        time("profiler_high_ns", "at most", |times| times.profiler_high_ns),
+        measured("inclusive_cpu_ns", "inclusive cpu", |times| times.inclusive_cpu_ns),
+        measured("exclusive_cpu_ns", "cpu", |times| times.exclusive_cpu_ns),
+        share("inclusive_share", |times| times.inclusive_ns, |amount| amount.total),
+        share("exclusive_share", |times| times.exclusive_ns, |amount| amount.own),
+    ]
+}

@@ -1,0 +1,144 @@
+//! The view `tree`.
+
+use std::cell::Cell as Slot;
+use std::io;
+
+use clrscope_analysis::{Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit};
+
+use super::functions::share as share_of;
+use super::timed::{Present, Timed, keys_of, metric_columns, name_columns};
+use super::{LOG_FLAGS, nothing};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::text::units::{count, share, time};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::Request;
+use crate::view::{Answer, View};
+
+/// The view `tree`.
+pub(super) static VIEW: View = View {
+    name: "tree",
+    about: "The calling-context tree",
+    refuses: &[LOG_FLAGS],
+    sorts: &Forest::SORTS,
+    text_rows: |_| None,
+    has_head: true,
+    layout: Layout::Dense,
+    columns: |request| sheet(Present::all(request.query.metric)).infos(),
+    open: |recording, request| {
+        let forest = Forest::open(recording, &request.query)?;
+        Ok(Box::new(Opened { forest, request: request.clone() }))
+    },
+};
+
+struct Nodes;
+
+impl RowKind for Nodes {
+    type Row<'a> = NodeEntry<'a>;
+}
+
+/// A node, and the sums that its times are parts of.
+struct NodeEntry<'a> {
+    node: &'a TreeNode<'a>,
+    conditions: &'a Conditions<'a>,
+}
+
+impl Row for NodeEntry<'_> {
+    fn depth(&self) -> u32 {
+        self.node.depth
+    }
+}
+
+impl Timed for NodeEntry<'_> {
+    fn function(&self) -> Option<FunctionRef<'_>> {
+        Some(self.node.function)
+    }
+
+    fn times(&self) -> &Times {
+        &self.node.times
+    }
+
+    fn amount(&self) -> Amount {
+        self.node.amount
+    }
+
+    fn share(&self, amount: u64) -> f64 {
+        share_of(self.conditions, amount)
+    }
+
+    fn name(&self) -> Cell<'_> {
+        let mut name = Cell::function(&self.node.function);
+        if let Cell::Function(named) = &mut name {
+            if let Some(thread) = self.node.thread.filter(|_| self.node.depth == 0) {
+                named.before = format!("{} {}: ", thread.id, thread.role.name());
+            }
+            if self.node.by_tail_call {
+                named.after.push_str(" (tail call)");
+            }
+        }
+        name
+    }
+}
+
+fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
+    let depth = Column::new("depth", "depth", Kind::Count, |row: &NodeEntry<'_>| Cell::Count(row.node.depth.into()));
+    let tail_call = Column::new("tail_call", "tail call", Kind::Flag, |row: &NodeEntry<'_>| {
+        if row.node.by_tail_call { Cell::Flag(true) } else { Cell::Absent }
+    });
+    let thread = Column::new("thread", "thread", Kind::Thread, |row: &NodeEntry<'_>| {
+        row.node.thread.map_or(Cell::Absent, Cell::Thread)
+    });
+    let mut columns = vec![depth.not_in_json()];
+    columns.extend(name_columns(if present.threads { "thread and function" } else { "function" }));
+    columns.extend(metric_columns(present));
+    columns.extend([tail_call, thread.only_if(present.threads)]);
+    Sheet::new(columns)
+}
+
+/// What text shows.
+fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
+    match keys_of(conditions.metric) {
+        None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1), ("name", 0)],
+        Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2), ("name", 0)],
+    }
+}
+
+struct Opened<'a> {
+    forest: Forest<'a>,
+    request: Request,
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        Some(self.forest.conditions().clone())
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let conditions = self.forest.conditions();
+        let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
+        let sheet = sheet(Present { processes: false, threads: self.request.query.per_thread, cpu, metric });
+        let section =
+            Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions)) };
+        let options = TreeOptions { min_share: self.request.min_share, max_depth: None };
+        renderer.section(&section, &mut |visit| {
+            let shown = Slot::new(false);
+            let pruned = self.forest.walk(&options, |node| {
+                shown.set(true);
+                visit(&sheet.entry(&NodeEntry { node, conditions }))
+            })?;
+            Ok(Tail { left_out: 0, note: smaller(&pruned, conditions).filter(|_| shown.get()) })
+        })
+    }
+}
+
+/// What is said of the nodes that are too small to be shown.
+fn smaller(pruned: &Pruned, conditions: &Conditions<'_>) -> Option<String> {
+    let (paths, metric) = (count(pruned.subtrees), conditions.metric.sizes());
+    let total = match metric.unit {
+        Unit::Nanoseconds => time(pruned.total),
+        Unit::Count => format!("{} {}", count(pruned.total), metric.title),
+    };
+    let part = share(share_of(conditions, pruned.total));
+    let note = format!("... and {paths} smaller paths with {total} ({part}) in all; --format json has them");
+    (pruned.subtrees > 0).then_some(note)
+}

@@ -1,0 +1,307 @@
+//! Every view with every option: each option either changes what the view shows, or is refused.
+
+use std::collections::BTreeSet;
+
+use clrscope_analysis::{CPU, Query, QueryProblem, Sort, ThreadSelector};
+use clrscope_contract::request::{Glob, Pattern};
+use clrscope_recording::events::{Group, Kind, Tag, Thing, Value};
+use clrscope_recording::layout::flow;
+use clrscope_recording::model::{EventArena, EventChunk, HookCost, Loss, LossReason, Module, Process, Recording};
+use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::drawn::recording_with;
+use clrscope_report::{Flag, FollowState, Format, Request, VIEWS, View, view};
+
+const TREES: &str = "
+thread 1 main
+  Main 1 1000 10
+    Pay 3 3000 500
+      Main 1 50 40
+      Deep 1 60 40
+    Deep 9 900 800
+thread 2 worker
+  Pay 2 700 600
+    Main 4 100 90
+    Deep 5 40 30
+";
+
+fn thing(id: u64, index: u32) -> Value<'static> {
+    Value::Thing(Thing { id, index })
+}
+
+/// Compilations of `Main` and `Pay` on the first thread, a collection within which something is finalised on the second.
+fn events() -> EventArena {
+    let (main, pay) = ((Tag::FUNCTION, thing(0x71, 1)), (Tag::FUNCTION, thing(0x72, 2)));
+    let first = HandmadeChunk::new(0, 1, 1_000_000)
+        .put(Kind::JIT_COMPILATION_STARTED, &[main])
+        .put(Kind::JIT_COMPILATION_FINISHED, &[main, (Tag::RESULT, 0_u64.into())])
+        .put(Kind::JIT_COMPILATION_STARTED, &[pay]);
+    let second = HandmadeChunk::new(1, 2, 500_000)
+        .put(Kind::GARBAGE_COLLECTION_STARTED, &[(Tag::GENERATIONS, 3_u64.into())])
+        .put(Kind::GARBAGE_COLLECTION_FINISHED, &[]);
+    EventArena { instrument: "events".into(), chunks: vec![first.finish(), second.finish()] }
+}
+
+/// A throw of each of two types: the rarer one, of the later name, in `Pay`.
+fn exceptions() -> EventArena {
+    let thrown = |chunk: HandmadeChunk, class: u32, stack: u64, function: u32| {
+        let named = if class == 1 { "B.Rare" } else { "A.Frequent" };
+        chunk
+            .put(Kind::NAME, &[(Tag::CLASS, thing(0x50, class)), (Tag::NAME, named.into())])
+            .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, stack.into()), (Tag::FRAME, thing(0x70, function))])
+            .put(
+                Kind::EXCEPTION_THROWN,
+                &[(Tag::OBJECT, (0x900 + stack).into()), (Tag::CLASS, thing(0x50, class)), (Tag::STACK, stack.into())],
+            )
+            .put(
+                Kind::EXCEPTION_CATCHER_ENTER,
+                &[(Tag::FUNCTION, thing(0x70, function)), (Tag::OBJECT, (0x900 + stack).into())],
+            )
+    };
+    let first = thrown(HandmadeChunk::new(0, 1, 2_000_000), 1, 1, 2);
+    let second = thrown(thrown(HandmadeChunk::new(1, 2, 9_000_000), 2, 2, 1), 2, 3, 1);
+    EventArena { instrument: "exceptions".into(), chunks: vec![first.finish(), second.finish()] }
+}
+
+/// `Main` calls `Pay` on each thread.
+fn calls() -> EventArena {
+    let chunk = |thread: u32, start: u64| {
+        let events = [(flow::ENTER | 1, 800), (flow::ENTER | 2, 700), (flow::LEAVE | 2, 700), (flow::LEAVE | 1, 800)];
+        let mut bytes = Vec::new();
+        for (at, (what, sp)) in (0_u64..).zip(events) {
+            bytes.extend_from_slice(&(start + at * 100).to_le_bytes());
+            bytes.extend_from_slice(&what.to_le_bytes());
+            bytes.extend_from_slice(&u32::to_le_bytes(sp));
+        }
+        EventChunk { thread, sequence: u64::from(thread) + 1, bytes: bytes.into() }
+    };
+    EventArena { instrument: "flow".into(), chunks: vec![chunk(0, 1_000), chunk(1, 5_000)] }
+}
+
+/// Two processes with two threads each, functions of two modules, and something of every instrument.
+fn everything() -> Recording {
+    let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
+    let mut recording = recording_with(TREES, cost);
+    let first = &mut recording.processes[0];
+    let library = Module { name: "Lib".into(), path: "/lib/Lib".into(), ..Module::default() };
+    first.modules.push(library);
+    let lib = first.modules.len() as u32 - 1;
+    first.functions[2].module = lib;
+    first.events = vec![events(), exceptions(), calls()];
+    first.ticks.ns_per_tick = 1.0;
+    first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
+    let second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
+    recording.processes.push(second);
+    recording.run.duration_ns = 100;
+    recording
+}
+
+/// The request that a view answers with everything it has.
+fn plain(view: &View) -> Request {
+    let functions = match view.name {
+        "callers" | "callees" => vec![Pattern::parse("*").expect("a pattern")],
+        _ => Vec::new(),
+    };
+    Request { query: Query { functions, ..Query::default() }, ..Request::default() }
+}
+
+fn json(view: &'static View, recording: &Recording, request: &Request) -> Result<String, QueryProblem> {
+    let mut out = Vec::new();
+    view.open(recording, request)?.write(Format::Json, 100, &mut out).expect("memory takes all");
+    Ok(String::from_utf8(out).expect("UTF-8"))
+}
+
+/// A time with rows before and behind it: the middle of what the rows say.
+fn middle(view: &'static View, recording: &Recording) -> u64 {
+    let document: serde_json::Value =
+        serde_json::from_str(&json(view, recording, &plain(view)).expect("rows")).expect("JSON");
+    let times = |row: &serde_json::Value| ["time_ns", "first_ns"].iter().find_map(|key| row[*key].as_u64());
+    let all: BTreeSet<u64> = document["rows"].as_array().into_iter().flatten().filter_map(times).collect();
+    let (Some(first), Some(last)) = (all.first(), all.last()) else { return 1 };
+    first.midpoint(*last)
+}
+
+/// Requests with an option, of which at least one must show something else.
+fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> {
+    let pattern = |text| Pattern::parse(text).expect("a pattern");
+    let mut request = plain(view);
+    let query = &mut request.query;
+    match flag {
+        Flag::Pid => query.pid = Some(8),
+        Flag::Process => query.process = Some(Glob::new("*Other*")),
+        Flag::Thread => query.threads = vec![ThreadSelector::parse("2")],
+        Flag::Function => query.functions = vec![pattern("Pay")],
+        Flag::Module => query.modules = vec![Glob::new("Lib")],
+        Flag::Since => query.since_ns = Some(middle(view, recording)),
+        Flag::Until => query.until_ns = Some(middle(view, recording)),
+        Flag::Limit => query.limit = Some(1),
+        Flag::Sort => {
+            let sorted = |sort: &Sort| {
+                let mut request = plain(view);
+                request.query.sort = Some(*sort);
+                request
+            };
+            return match view.sorts {
+                [] => vec![sorted(&Sort::Name)],
+                sorts => sorts.iter().map(sorted).collect(),
+            };
+        }
+        Flag::Raw => query.raw = true,
+        Flag::PerThread => query.per_thread = true,
+        Flag::Columns => request.columns = Some(vec![view.columns(&Request::default())[0].key.to_owned()]),
+        Flag::Metric => query.metric = Some(&CPU),
+        Flag::Depth => request.max_depth = Some(0),
+        Flag::Follow => request.follow = true,
+        Flag::Group => request.groups = vec![Group::parse("gc").expect("a group")],
+        Flag::Name => request.names = vec![Glob::new("*Rare*")],
+        Flag::Each => request.each = true,
+        Flag::Interleave => request.interleave = true,
+        Flag::Output => request.files = true,
+    }
+    vec![request]
+}
+
+#[test]
+fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
+    let recording = everything();
+    let mut without_effect = Vec::new();
+    for view in VIEWS {
+        let all = json(view, &recording, &plain(view)).expect("an answer");
+        for (name, flag) in Flag::ALL {
+            let requests = with(flag, view, &recording);
+            let case = format!("{} {name}", view.name);
+            assert!(requests.iter().all(|request| flag.is_in(request)), "{case}");
+            if let Some(why) = view.why_not(flag) {
+                let refusal = view.check(&requests[0], Format::Text).expect_err(&case);
+                assert!(refusal.what.contains(name) && refusal.what.contains(view.name), "{refusal}");
+                assert!(refusal.why == why && !refusal.hint.is_empty(), "{refusal}");
+                continue;
+            }
+            let changes = |request: &Request| {
+                if let Err(refusal) = view.check(request, Format::Text) {
+                    // Events are kept apart by files alone.
+                    assert!(view.name == "events" && flag == Flag::PerThread, "{case}: {refusal}");
+                    return true;
+                }
+                match (flag, json(view, &recording, request)) {
+                    // Whether a part of the time can be had depends on the metric, which is one of sums here.
+                    (Flag::Since | Flag::Until, Err(QueryProblem::NotAvailable { .. })) => true,
+                    // Whoever writes files keeps threads apart, and looks again for what is new: tested elsewhere.
+                    (Flag::Output | Flag::Follow, Ok(_)) => true,
+                    (_, answer) => answer.unwrap_or_else(|problem| panic!("{case}: {problem}")) != all,
+                }
+            };
+            if !requests.iter().any(changes) {
+                without_effect.push(case);
+            }
+        }
+    }
+    assert!(without_effect.is_empty(), "{without_effect:?} show the same as without");
+}
+
+#[test]
+fn what_can_be_followed_is_a_log_that_shows_each_row_once() {
+    let recording = everything();
+    let followed: Vec<_> = VIEWS.iter().filter(|view| view.why_not(Flag::Follow).is_none()).collect();
+    assert!(!followed.is_empty());
+    for view in followed {
+        let mut state = FollowState::default();
+        let mut look = || {
+            let mut out = Vec::new();
+            let request = Request { follow: true, ..Request::default() };
+            let report = view.open(&recording, &request).expect("an answer");
+            report.write_news(&mut state, &mut out).expect("memory takes all");
+            out.len()
+        };
+        assert!(look() > 0, "{}", view.name);
+        assert_eq!(look(), 0, "{}", view.name);
+    }
+}
+
+#[test]
+fn columns_are_named_once_and_each_can_be_picked_in_every_format() {
+    let recording = everything();
+    for view in VIEWS {
+        for each in [false, true] {
+            let request = Request { each, ..plain(view) };
+            if view.check(&request, Format::Csv).is_err() {
+                continue;
+            }
+            let columns = view.columns(&request);
+            let keys: BTreeSet<_> = columns.iter().map(|column| column.key).collect();
+            assert_eq!(keys.len(), columns.len(), "{}", view.name);
+            for column in &columns {
+                let request = Request { columns: Some(vec![column.key.to_owned()]), ..request.clone() };
+                view.check(&request, Format::Csv).expect("a known column");
+                let report = view.open(&recording, &request).expect("an answer");
+                let written = |format| {
+                    let mut out = Vec::new();
+                    report.write(format, 200, &mut out).expect("memory takes all");
+                    String::from_utf8(out).expect("UTF-8")
+                };
+                let csv = written(Format::Csv);
+                let head = csv.lines().next().expect("a header");
+                let expected: Vec<_> = match column.parts {
+                    [] => vec![column.key.to_owned()],
+                    parts => parts.iter().map(|part| format!("{}_{part}", column.key)).collect(),
+                };
+                assert_eq!(head, expected.join(","), "{}", view.name);
+                assert!(
+                    written(Format::Json).contains(&format!("\"{}\":", column.key)),
+                    "{} {}",
+                    view.name,
+                    column.key
+                );
+                // A tree of threads has another title for its names.
+                let title = column.title.rsplit(' ').next().expect("a word");
+                assert!(written(Format::Text).contains(title), "{} {}", view.name, column.key);
+            }
+        }
+    }
+}
+
+#[test]
+fn picked_columns_stand_in_the_order_in_which_they_were_named() {
+    let recording = everything();
+    let functions = view("functions").expect("the view");
+    let picked = |keys: &[&str]| Some(keys.iter().map(|key| (*key).to_owned()).collect());
+    let request = Request { columns: picked(&["calls", "name"]), ..Request::default() };
+    let mut csv = Vec::new();
+    functions.open(&recording, &request).expect("rows").write(Format::Csv, 0, &mut csv).expect("memory takes all");
+    assert!(csv.starts_with(b"calls,name\n5,Pay\n"), "{}", String::from_utf8_lossy(&csv));
+    let refused = |keys| {
+        let request = Request { columns: picked(keys), ..Request::default() };
+        functions.check(&request, Format::Csv).expect_err("refused")
+    };
+    assert_eq!(refused(&["call"]).hint, "did you mean 'calls'?");
+    assert!(refused(&["colour_of_the_sky"]).hint.starts_with("its columns: name, signature, "));
+    assert_eq!(refused(&["name", "name"]).why, "it stands twice");
+}
+
+/// The header of the first ten thousand rows once stood above rows with other columns.
+#[test]
+fn rows_of_a_long_log_have_the_columns_of_its_header() {
+    let mut recording = everything();
+    let chunk = |sequence: u64| {
+        let mut bytes = Vec::new();
+        for at in 0..6_000_u64 {
+            for (what, sp) in [(flow::ENTER | 1, 800_u32), (flow::ENTER | 2, 700)] {
+                bytes.extend_from_slice(&(sequence * 1_000_000 + at * 10).to_le_bytes());
+                bytes.extend_from_slice(&what.to_le_bytes());
+                bytes.extend_from_slice(&sp.to_le_bytes());
+            }
+        }
+        EventChunk { thread: 0, sequence, bytes: bytes.into() }
+    };
+    let arena = EventArena { instrument: "flow".into(), chunks: vec![chunk(1)] };
+    recording.processes.truncate(1);
+    recording.processes[0].events = vec![arena];
+    let flow = view("flow").expect("the view");
+    let mut csv = Vec::new();
+    let report = flow.open(&recording, &Request::default()).expect("rows");
+    report.write(Format::Csv, 0, &mut csv).expect("memory takes all");
+    let csv = String::from_utf8(csv).expect("UTF-8");
+    let columns = |line: &str| line.split(',').count();
+    let head = columns(csv.lines().next().expect("a header"));
+    assert!(csv.lines().count() > 20_000);
+    assert!(csv.lines().all(|line| columns(line) == head), "a row has other columns than the header");
+}
