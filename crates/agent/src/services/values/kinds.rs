@@ -60,10 +60,22 @@ pub(crate) struct Shape {
     pub(crate) size: u32,
     /// A value type: in a box its fields lie behind the object's first word.
     pub(crate) is_value: bool,
-    /// Never in registers, however small: vectors of the processor and integers of 128 bits. See `plan`.
-    pub(crate) is_wide: bool,
+    /// A vector of the processor: never in registers, however small.
+    pub(crate) is_vector: bool,
     /// Fields, inherited ones first.
     pub(crate) fields: Vec<Field>,
+}
+
+impl Shape {
+    /// How often a single field is there: fixed buffers and inline arrays declare it once.
+    pub(crate) fn repeats(&self) -> u32 {
+        match self.fields.as_slice() {
+            [Field { offset: 0, kind }] if self.is_value && kind.size() > 0 && self.size.is_multiple_of(kind.size()) => {
+                self.size / kind.size()
+            }
+            _ => 1,
+        }
+    }
 }
 
 /// What kind of class.
@@ -155,7 +167,7 @@ impl Class {
     /// What it looks like; an empty shape while nobody has found out.
     pub(crate) fn shape(&self) -> &Shape {
         static UNKNOWN: Shape =
-            Shape { form: Form::Fields, size: 8, is_value: false, is_wide: false, fields: Vec::new() };
+            Shape { form: Form::Fields, size: 8, is_value: false, is_vector: false, fields: Vec::new() };
         self.shape.get().unwrap_or(&UNKNOWN)
     }
 }

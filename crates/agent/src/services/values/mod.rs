@@ -8,6 +8,7 @@
 //! | [`completion`] | how async methods come by their results |
 //! | [`machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
+//! | [`system_v`] | which registers and which words of the stack hold them |
 //! | [`plans`] | the plan of each function |
 //! | [`costly`] | a word where all of it makes a program slow |
 //! | [`callbacks`] | what the types learn from the runtime |
@@ -32,6 +33,7 @@ pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod proof;
 pub(crate) mod read;
+mod system_v;
 mod tasks;
 pub(crate) mod types;
 pub(crate) mod unread;

@@ -1,9 +1,5 @@
-//! Where a function's arguments and result lie (System V AMD64, as the runtime's own code uses it).
-//!
-//! In registers: `this`, the address for a large result, the generic context, then the arguments.
-//! Integers, references and addresses take `rdi rsi rdx rcx r8 r9`, floating-point numbers `xmm0` to
-//! `xmm7`; a value type of at most 16 bytes takes a register for each eight bytes if there are enough,
-//! one of more than 16 bytes lies on the stack, like whatever finds no register.
+//! Where a function's arguments and result lie: `this`, the address for a large result, the hidden argument of shared
+//! code, then the arguments, by the [convention](super::system_v) of the machine.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
@@ -12,27 +8,12 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 
 use super::completion::{Awaited, Completion};
-use super::kinds::{Form, Kind};
+use super::kinds::Kind;
 use super::machine::Machine;
 use super::proof::Proof;
+pub(crate) use super::system_v::Place;
+use super::system_v::Walk;
 use super::types::{Scope, Types};
-
-/// Where an argument lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A general register, by its order.
-    General(u8),
-    /// A vector register.
-    Vector(u8),
-    /// Two registers, each with whether it is a vector register.
-    Pair((u8, bool), (u8, bool)),
-    /// On the stack, so many bytes above the caller's stack pointer.
-    Stack(u32),
-    /// So many bytes behind the address in a general register.
-    Behind(u8, u32),
-    /// Nobody knows: something before it could not be placed.
-    Unknown,
-}
 
 /// How an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +75,8 @@ pub(crate) struct Plan {
     pub(crate) awaited: Option<Awaited>,
     /// Its calls end `async` methods.
     pub(crate) completes: Option<Completion>,
+    /// It is shown as the method that was written, not as the one that is compiled.
+    pub(crate) is_of_machine: bool,
     /// Which of the places have turned out to be right.
     pub(crate) proof: Proof,
 }
@@ -162,7 +145,11 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let text = returned_kind.map_or_else(String::new, |_| types.type_text(&signature.return_type, &scope));
     making.described.text(&text);
     let by_exception = types.completes(function.module, function.token);
-    Some(making.plan(returned_kind.map_or(Returned::Nothing, returned), by_exception))
+    let returned = returned_kind.map_or(Returned::Nothing, |kind| match types.convention().result(kind) {
+        None => Returned::Memory(kind),
+        Some(place) => Returned::At(place, kind),
+    });
+    Some(making.plan(returned, by_exception))
 }
 
 /// Whether code is told by a hidden argument which instantiation it runs for: code of a generic method that is shared
@@ -186,7 +173,7 @@ impl<'m> Making<'m> {
         let mut described = PayloadWriter::default();
         let count = u32::from(signature.has_this) + signature.parameters.len() as u32;
         described.u32(value::FUNCTION).u32(index).u32(count);
-        Self { types, scope, walk: Walk::default(), arguments: Vec::new(), described }
+        Self { types, scope, walk: Walk::new(types.convention()), arguments: Vec::new(), described }
     }
 
     /// `this`, which of a value type is the value's address; there is no value before its constructor has ended.
@@ -213,8 +200,10 @@ impl<'m> Making<'m> {
             return None;
         }
         let kind = self.types.kind(ty, self.scope);
-        if classify(kind).is_none() || holds_wide(kind) {
-            self.walk.general();
+        match self.types.convention().result(kind) {
+            None => _ = self.walk.general(),
+            Some(Place::Unknown) => self.walk.lose(),
+            Some(_) => {}
         }
         Some(kind)
     }
@@ -247,7 +236,7 @@ impl<'m> Making<'m> {
             });
         }
         self.types.describe(described);
-        Plan { arguments, returned, by_reference, registers, awaited: None, completes, proof: Proof::default() }
+        Plan { arguments, returned, by_reference, registers, awaited: None, completes, is_of_machine: false, proof: Proof::default() }
     }
 }
 
@@ -283,7 +272,7 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
     };
     described.u32(0);
     types.describe(&described);
-    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, proof: Proof::default() }
+    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, is_of_machine: true, proof: Proof::default() }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.
@@ -344,162 +333,4 @@ fn is_declared_value(metadata: &MetadataImport, declared: Token) -> bool {
         _ => Some(metadata.type_ref(base).ok()?.name),
     });
     matches!(name.as_deref(), Some("System.ValueType" | "System.Enum"))
-}
-
-fn returned(kind: Kind) -> Returned {
-    match classify(kind) {
-        None => Returned::Memory(kind),
-        Some(parts) => {
-            let (mut general, mut vector) = (0, 0);
-            let mut take = |is_vector: bool| {
-                let next = if is_vector { &mut vector } else { &mut general };
-                *next += 1;
-                (*next - 1, is_vector)
-            };
-            let place = match parts {
-                Parts::One(false) => Place::General(take(false).0),
-                Parts::One(true) => Place::Vector(take(true).0),
-                Parts::Two(a, b) => {
-                    let first = take(a);
-                    Place::Pair(first, take(b))
-                }
-                Parts::Unknown => Place::Unknown,
-            };
-            Returned::At(place, kind)
-        }
-    }
-}
-
-/// What registers a value takes, each general (false) or vector (true).
-#[derive(Debug, Clone, Copy)]
-enum Parts {
-    One(bool),
-    Two(bool, bool),
-    Unknown,
-}
-
-/// `None` for what goes through memory.
-fn classify(kind: Kind) -> Option<Parts> {
-    match kind {
-        Kind::Float | Kind::Double => Some(Parts::One(true)),
-        Kind::Opaque(_) => Some(Parts::Unknown),
-        Kind::Struct(class) => {
-            let shape = class.shape();
-            if let Form::Enum { .. } = shape.form {
-                return Some(Parts::One(false));
-            }
-            if holds_wide(kind) {
-                // On the stack, but nothing here knows how it is aligned.
-                return Some(Parts::Unknown);
-            }
-            if shape.size > 16 {
-                return None;
-            }
-            let mut eightbytes = Eightbytes::default();
-            if !eightbytes.add(kind, 0) {
-                return Some(Parts::Unknown);
-            }
-            match (eightbytes.0, shape.size > 8) {
-                ([Some(a), _], false) => Some(Parts::One(a)),
-                ([Some(a), Some(b)], true) => Some(Parts::Two(a, b)),
-                _ => Some(Parts::Unknown),
-            }
-        }
-        _ => Some(Parts::One(false)),
-    }
-}
-
-/// Whether a value is one that never goes in registers, or has such a field.
-fn holds_wide(kind: Kind) -> bool {
-    let Kind::Struct(class) = kind else { return false };
-    let shape = class.shape();
-    shape.is_wide || shape.fields.iter().any(|field| holds_wide(field.kind))
-}
-
-/// The two halves of a value of at most 16 bytes: vector only where nothing but floating-point numbers
-/// lies in them.
-#[derive(Default)]
-struct Eightbytes([Option<bool>; 2]);
-
-impl Eightbytes {
-    fn add(&mut self, kind: Kind, offset: u32) -> bool {
-        let is_vector = match kind {
-            Kind::Opaque(_) => return false,
-            Kind::Struct(class) => match class.shape().form {
-                Form::Enum { .. } => false,
-                Form::Primitive(kind) => return self.add(kind, offset),
-                Form::Span { .. } => {
-                    self.0 = [Some(false); 2];
-                    return true;
-                }
-                _ => return class.shape().fields.iter().all(|field| self.add(field.kind, offset + field.offset)),
-            },
-            Kind::Float | Kind::Double => true,
-            _ => false,
-        };
-        let Some(half) = self.0.get_mut(offset as usize / 8) else { return false };
-        *half = Some(half.unwrap_or(true) && is_vector);
-        true
-    }
-}
-
-/// Hands out registers and stack.
-#[derive(Default)]
-struct Walk {
-    general: u8,
-    vector: u8,
-    stack: u32,
-    lost: bool,
-}
-
-impl Walk {
-    fn general(&mut self) -> Place {
-        self.one(false)
-    }
-
-    fn one(&mut self, is_vector: bool) -> Place {
-        if self.lost {
-            return Place::Unknown;
-        }
-        let (next, most) = if is_vector { (&mut self.vector, 8) } else { (&mut self.general, 6) };
-        if *next < most {
-            *next += 1;
-            return if is_vector { Place::Vector(*next - 1) } else { Place::General(*next - 1) };
-        }
-        self.memory(8)
-    }
-
-    fn memory(&mut self, bytes: u32) -> Place {
-        if self.lost {
-            return Place::Unknown;
-        }
-        let at = self.stack;
-        self.stack += bytes.next_multiple_of(8);
-        Place::Stack(at)
-    }
-
-    fn place(&mut self, kind: Kind) -> Place {
-        match classify(kind) {
-            None => self.memory(kind.size()),
-            Some(Parts::One(is_vector)) => self.one(is_vector),
-            Some(Parts::Two(a, b)) => {
-                let vectors = u8::from(a) + u8::from(b);
-                if self.vector + vectors > 8 || self.general + 2 - vectors > 6 {
-                    return self.memory(16);
-                }
-                let mut take = |is_vector: bool| match self.one(is_vector) {
-                    Place::General(at) => (at, false),
-                    Place::Vector(at) => (at, true),
-                    _ => (0, false),
-                };
-                let first = take(a);
-                let pair = Place::Pair(first, take(b));
-                if self.lost { Place::Unknown } else { pair }
-            }
-            Some(Parts::Unknown) => {
-                self.lost = true;
-                Place::Unknown
-            }
-        }
-    }
 }

@@ -54,12 +54,4 @@ impl Task for TellUnread {
     fn tick(&mut self, now_ns: u64) {
         self.tell(now_ns);
     }
-
-    fn slow_tick(&mut self, _now_ns: u64) {}
-
-    fn write_out(&mut self) {}
-
-    fn stop(&mut self) -> bool {
-        true
-    }
 }

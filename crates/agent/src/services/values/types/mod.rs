@@ -29,6 +29,7 @@ use crate::services::patterns::Redaction;
 use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};
 use super::memory::copy_if_there;
+use super::system_v::Convention;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use shape::{enumeration, source_name, value_end};
@@ -129,6 +130,7 @@ pub(crate) struct Types {
     modules: Mutex<Vec<(ModuleId, bool)>>,
     core: OnceLock<ModuleId>,
     redact: Arc<Redaction>,
+    convention: Convention,
     takes_values: bool,
     knows_primitives: AtomicBool,
     /// Array types as signatures in a module write them.
@@ -158,6 +160,8 @@ impl Types {
             modules: Mutex::default(),
             core: OnceLock::new(),
             redact,
+            // One that does not say its version is not an old one.
+            convention: Convention::of(info.runtime_version().map_or(u16::MAX, |version| version.major)),
             takes_values,
             knows_primitives: AtomicBool::new(false),
             declared_arrays: Mutex::default(),
@@ -174,6 +178,11 @@ impl Types {
     /// Where descriptions go.
     pub(crate) fn store(&self) -> &EventStore {
         &self.store
+    }
+
+    /// The calling convention of the runtime.
+    pub(super) fn convention(&self) -> Convention {
+        self.convention
     }
 
     /// Whether a module is the one that holds the types the runtime itself knows.
@@ -486,7 +495,7 @@ impl Types {
         }
         let mut shape = Shape { is_value: names.is_value, ..Shape::default() };
         shape.size = self.fields(id, about, &metadata, &mut shape.fields, names, 0);
-        shape.is_wide = is_core && is_wide(&name);
+        shape.is_vector = is_core && is_vector(&name);
         match (names.is_value, is_core) {
             (true, true) => self.special(&name, about, &mut shape, names),
             (true, false) => {}
@@ -553,11 +562,11 @@ impl Types {
     }
 }
 
-/// Value types of the framework that the runtime never passes in registers as it does others of their size.
-fn is_wide(name: &str) -> bool {
-    let vector =
+/// Whether a value type of the framework is a vector of the processor.
+fn is_vector(name: &str) -> bool {
+    let rest =
         name.strip_prefix("System.Runtime.Intrinsics.Vector").or_else(|| name.strip_prefix("System.Numerics.Vector"));
-    vector.is_some_and(|rest| rest.ends_with("`1")) || matches!(name, "System.Int128" | "System.UInt128")
+    rest.is_some_and(|rest| rest.ends_with("`1"))
 }
 
 enum Base {
