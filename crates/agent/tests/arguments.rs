@@ -187,6 +187,39 @@ fn values_are_what_the_program_says_beside_the_tree() {
     check("calls;flow:args,all", &[]);
 }
 
+/// Calls of these methods are what the program says, and under `exceptions:args` the program says it, too.
+fn check_only(names: &[&str]) {
+    each_runtime(|runtime| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let run = record(runtime, "Arguments", "flow:args;include=[Arguments]*");
+        let mut said = said(&run.finished.stdout_text());
+        said.retain(|call| names.contains(&call.name));
+        let recorded = recorded(&run.recording, &names);
+        assert!(!said.is_empty() && said.len() == recorded.len(), "{}: {} calls", runtime.version, recorded.len());
+        for (truth, found) in said.iter().zip(&recorded) {
+            let is_same = same(&truth.args, &found.args) && same(&truth.returns, &found.returns);
+            assert!(is_same, "{}:\n said {truth:?}\nfound {found:?}", runtime.version);
+        }
+        let kept = record(runtime, "Arguments", "exceptions:args;include=[Arguments]*");
+        assert_eq!(kept.finished.stdout_text(), run.finished.stdout_text(), "{}", runtime.version);
+    });
+}
+
+#[test]
+fn a_generic_method_of_a_shared_class_is_given_a_hidden_argument() {
+    check_only(&["WeighAny", "AddAny", "AddStatic", "WriteState", "WeighValue"]);
+}
+
+#[test]
+fn a_default_method_of_a_generic_interface_is_given_a_hidden_argument() {
+    check_only(&["WeighByDefault", "AddByDefault"]);
+}
+
+#[test]
+fn an_inline_array_shows_all_its_elements() {
+    check_only(&["TakeInline"]);
+}
+
 #[test]
 fn types_alone_hold_no_values() {
     each_runtime(|runtime| {

@@ -70,7 +70,9 @@ impl Shape {
     /// How often a single field is there: fixed buffers and inline arrays declare it once.
     pub(crate) fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
-            [Field { offset: 0, kind }] if self.is_value && kind.size() > 0 && self.size.is_multiple_of(kind.size()) => {
+            [Field { offset: 0, kind }]
+                if self.is_value && kind.size() > 0 && self.size.is_multiple_of(kind.size()) =>
+            {
                 self.size / kind.size()
             }
             _ => 1,

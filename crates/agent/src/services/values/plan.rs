@@ -236,7 +236,16 @@ impl<'m> Making<'m> {
             });
         }
         self.types.describe(described);
-        Plan { arguments, returned, by_reference, registers, awaited: None, completes, is_of_machine: false, proof: Proof::default() }
+        Plan {
+            arguments,
+            returned,
+            by_reference,
+            registers,
+            awaited: None,
+            completes,
+            is_of_machine: false,
+            proof: Proof::default(),
+        }
     }
 }
 
@@ -272,7 +281,16 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
     };
     described.u32(0);
     types.describe(&described);
-    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, is_of_machine: true, proof: Proof::default() }
+    Plan {
+        arguments,
+        returned,
+        by_reference,
+        registers: None,
+        awaited,
+        completes: None,
+        is_of_machine: true,
+        proof: Proof::default(),
+    }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.

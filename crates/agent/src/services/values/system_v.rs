@@ -232,3 +232,181 @@ impl Walk {
         Place::Stack(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds::{Class, Field};
+    use super::*;
+
+    const NEW: Convention = Convention { empty_in_registers: true };
+    const OLD: Convention = Convention { empty_in_registers: false };
+
+    const INT: Kind = Kind::Int(4);
+    const LONG: Kind = Kind::Int(8);
+    const BYTE: Kind = Kind::UInt(1);
+    const REFERENCE: Kind = Kind::Reference(None);
+
+    fn class(shape: Shape) -> Kind {
+        let class: &'static Class = Box::leak(Box::new(Class { index: 1, id: 8, shape: Default::default() }));
+        class.shape.set(shape).expect("new");
+        Kind::Struct(class)
+    }
+
+    fn sized(size: u32, fields: &[(u32, Kind)]) -> Kind {
+        let fields = fields.iter().map(|(offset, kind)| Field { offset: *offset, kind: *kind }).collect();
+        class(Shape { size, is_value: true, fields, ..Shape::default() })
+    }
+
+    fn vector(size: u32) -> Kind {
+        let fields = vec![Field { offset: 0, kind: LONG }];
+        class(Shape { size, is_value: true, is_vector: true, fields, ..Shape::default() })
+    }
+
+    fn form(form: Form, size: u32) -> Kind {
+        class(Shape { form, size, is_value: true, ..Shape::default() })
+    }
+
+    #[test]
+    fn values_are_passed_by_their_size_and_their_fields() {
+        use Kind::{Double, Float};
+        use Passed::{Memory, One, Two, Unknown};
+        let inner = sized(8, &[(0, Float), (4, Float)]);
+        let mixed = sized(8, &[(0, Float), (4, INT)]);
+        let table = [
+            (INT, One(false)),
+            (Kind::Bool, One(false)),
+            (Kind::Char, One(false)),
+            (Kind::Pointer, One(false)),
+            (Kind::String, One(false)),
+            (REFERENCE, One(false)),
+            (Float, One(true)),
+            (Double, One(true)),
+            (Kind::Opaque(8), Unknown),
+            (sized(1, &[(0, BYTE)]), One(false)),
+            (sized(3, &[(0, BYTE), (1, BYTE), (2, BYTE)]), One(false)),
+            (sized(8, &[(0, LONG)]), One(false)),
+            (sized(4, &[(0, Float)]), One(true)),
+            (inner, One(true)),
+            (mixed, One(false)),
+            (sized(8, &[(0, INT), (4, Float)]), One(false)),
+            (sized(12, &[(0, Float), (4, Float), (8, Float)]), Two(true, true)),
+            (sized(12, &[(0, Float), (4, Float), (8, INT)]), Two(true, false)),
+            (sized(16, &[(0, LONG), (8, Double)]), Two(false, true)),
+            (sized(16, &[(0, Double), (8, LONG)]), Two(true, false)),
+            (sized(16, &[(0, Double), (8, Double)]), Two(true, true)),
+            (sized(16, &[(0, REFERENCE), (8, LONG)]), Two(false, false)),
+            (sized(16, &[(0, inner), (8, mixed)]), Two(true, false)),
+            (sized(16, &[(0, Double), (0, LONG), (8, Double)]), Two(false, true)),
+            (sized(24, &[(0, Double), (8, Double), (16, Double)]), Memory),
+            (sized(17, &[(0, LONG)]), Memory),
+            (sized(9, &[(0, BYTE), (1, LONG)]), Memory),
+            (sized(12, &[(0, Float), (4, Double)]), Memory),
+            (sized(16, &[(0, Kind::Opaque(8)), (8, LONG)]), Unknown),
+            (sized(16, &[(0, LONG), (8, sized(9, &[(1, INT)]))]), Memory),
+            (vector(8), Memory),
+            (vector(16), Memory),
+            (sized(16, &[(0, vector(16))]), Memory),
+            (vector(32), Memory),
+            (form(Form::Enum { bytes: 1, signed: false }, 1), One(false)),
+            (form(Form::Primitive(Double), 8), One(true)),
+            (form(Form::Span { element: INT }, 16), Two(false, false)),
+        ];
+        for (row, (kind, passed)) in table.into_iter().enumerate() {
+            assert_eq!((NEW.passed(kind), OLD.passed(kind)), (passed, passed), "row {row}: {kind:?}");
+        }
+    }
+
+    #[test]
+    fn one_field_that_fills_a_value_is_there_many_times() {
+        assert_eq!(NEW.passed(sized(16, &[(0, INT)])), Passed::Two(false, false));
+        assert_eq!(NEW.passed(sized(16, &[(0, Kind::Float)])), Passed::Two(true, true));
+        assert_eq!(NEW.passed(sized(12, &[(0, Kind::Float)])), Passed::Two(true, true));
+        assert_eq!(NEW.passed(sized(3, &[(0, BYTE)])), Passed::One(false));
+        assert_eq!(NEW.passed(sized(40, &[(0, LONG)])), Passed::Memory);
+    }
+
+    #[test]
+    fn a_value_without_fields_lay_in_memory_before_net_9() {
+        assert_eq!(Convention::of(8), OLD);
+        assert_eq!((Convention::of(9), Convention::of(10)), (NEW, NEW));
+        let empty = sized(1, &[]);
+        let with = sized(8, &[(0, empty), (4, INT)]);
+        assert_eq!((OLD.passed(empty), OLD.passed(with)), (Passed::Memory, Passed::Memory));
+        assert_eq!((NEW.passed(empty), NEW.passed(with)), (Passed::One(false), Passed::One(false)));
+    }
+
+    fn places(kinds: &[Kind]) -> Vec<Place> {
+        let mut walk = Walk::new(NEW);
+        kinds.iter().map(|kind| walk.place(*kind)).collect()
+    }
+
+    #[test]
+    fn registers_are_handed_out_by_kind_and_then_the_stack() {
+        use Place::{General, Stack, Vector};
+        let found = places(&[INT, Kind::Double, REFERENCE, Kind::Float, LONG, BYTE, INT, INT, INT, Kind::Double, LONG]);
+        let general = [General(0), General(1), General(2), General(3), General(4), General(5), Stack(0), Stack(8)];
+        let truth = [
+            general[0],
+            Vector(0),
+            general[1],
+            Vector(1),
+            general[2],
+            general[3],
+            general[4],
+            general[5],
+            general[6],
+            Vector(2),
+            general[7],
+        ];
+        assert_eq!(found, truth);
+        assert_eq!(places(&[Kind::Double; 10])[7..], [Vector(7), Stack(0), Stack(8)]);
+    }
+
+    #[test]
+    fn what_takes_two_registers_takes_both_or_none() {
+        let two = sized(16, &[(0, LONG), (8, LONG)]);
+        let mixed = sized(16, &[(0, LONG), (8, Kind::Double)]);
+        let found = places(&[INT, INT, INT, INT, INT, two, mixed, INT]);
+        assert_eq!(found[5..], [Place::Stack(0), Place::Pair((5, false), (0, true)), Place::Stack(16)]);
+        let found = places(&[INT, INT, INT, INT, two, two]);
+        assert_eq!(found[4..], [Place::Pair((4, false), (5, false)), Place::Stack(0)]);
+    }
+
+    #[test]
+    fn memory_is_counted_in_words_and_takes_no_register() {
+        let large = sized(20, &[(0, LONG), (8, LONG), (16, INT)]);
+        assert_eq!(
+            places(&[large, INT, vector(16), INT]),
+            [Place::Stack(0), Place::General(0), Place::Stack(24), Place::General(1),]
+        );
+    }
+
+    #[test]
+    fn behind_what_can_not_be_placed_nothing_is_known() {
+        assert_eq!(places(&[INT, Kind::Opaque(16), INT]), [Place::General(0), Place::Unknown, Place::Unknown]);
+        let mut walk = Walk::new(NEW);
+        walk.lose();
+        assert_eq!((walk.general(), walk.place(sized(24, &[(0, LONG)]))), (Place::Unknown, Place::Unknown));
+    }
+
+    #[test]
+    fn addresses_before_the_arguments_take_registers() {
+        let mut walk = Walk::new(NEW);
+        // `this`, the address for the result, the hidden argument.
+        assert_eq!([walk.general(), walk.general(), walk.general()], [0, 1, 2].map(Place::General));
+        assert_eq!([walk.place(Kind::Float), walk.place(INT)], [Place::Vector(0), Place::General(3)]);
+    }
+
+    #[test]
+    fn results_have_registers_of_their_own() {
+        let two = |a, b| sized(16, &[(0, a), (8, b)]);
+        assert_eq!(NEW.result(INT), Some(Place::General(0)));
+        assert_eq!(NEW.result(Kind::Double), Some(Place::Vector(0)));
+        assert_eq!(NEW.result(two(LONG, LONG)), Some(Place::Pair((0, false), (1, false))));
+        assert_eq!(NEW.result(two(LONG, Kind::Double)), Some(Place::Pair((0, false), (0, true))));
+        assert_eq!(NEW.result(two(Kind::Double, Kind::Double)), Some(Place::Pair((0, true), (1, true))));
+        assert_eq!(NEW.result(sized(24, &[(0, LONG)])), None);
+        assert_eq!(NEW.result(vector(16)), None);
+        assert_eq!(NEW.result(Kind::Opaque(8)), Some(Place::Unknown));
+    }
+}

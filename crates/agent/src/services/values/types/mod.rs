@@ -32,7 +32,7 @@ use super::memory::copy_if_there;
 use super::system_v::Convention;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
-use shape::{enumeration, source_name, value_end};
+use shape::{enumeration, repeat, source_name, value_end};
 
 /// Classes whose objects were met before anybody had told of them; looked into where that is allowed.
 const MOST_PENDING: usize = 256;
@@ -495,6 +495,9 @@ impl Types {
         }
         let mut shape = Shape { is_value: names.is_value, ..Shape::default() };
         shape.size = self.fields(id, about, &metadata, &mut shape.fields, names, 0);
+        if name.contains("e__FixedBuffer") || is_inline_array(&metadata, about.token) {
+            repeat(&mut shape, names);
+        }
         shape.is_vector = is_core && is_vector(&name);
         match (names.is_value, is_core) {
             (true, true) => self.special(&name, about, &mut shape, names),
@@ -560,6 +563,11 @@ impl Types {
         // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
         if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
+}
+
+fn is_inline_array(metadata: &MetadataImport, declared: Token) -> bool {
+    let attribute = metadata.custom_attribute(declared, "System.Runtime.CompilerServices.InlineArrayAttribute");
+    attribute.is_ok_and(|attribute| attribute.is_some())
 }
 
 /// Whether a value type of the framework is a vector of the processor.

@@ -4,8 +4,8 @@ use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
 
-use super::MOST_CONSTANTS;
 use super::primitives::primitive_kind;
+use super::{MOST_CONSTANTS, MOST_FIELDS};
 use crate::services::values::kinds::{Field, Form, Kind, Shape};
 
 /// What the recording is told of a class.
@@ -49,6 +49,20 @@ pub(super) fn source_name(name: &str) -> &str {
 
 pub(super) fn value_end(fields: &[Field]) -> u32 {
     fields.iter().map(|field| field.offset + field.kind.size()).max().unwrap_or(1)
+}
+
+/// What a value type declares once and has many times: shown by numbers.
+pub(super) fn repeat(shape: &mut Shape, names: &mut Names) {
+    let count = shape.repeats().min(MOST_FIELDS as u32);
+    if let ([field], [ty]) = (shape.fields.as_slice(), names.types.as_slice())
+        && count > 1
+    {
+        let (field, ty) = (*field, ty.clone());
+        let at = |number: u32| Field { offset: field.offset + number * field.kind.size(), ..field };
+        shape.fields = (0..count).map(at).collect();
+        names.fields = (0..count).map(|number| format!("[{number}]")).collect();
+        names.types = vec![ty; count as usize];
+    }
 }
 
 pub(super) fn enumeration(metadata: &MetadataImport, token: Token, names: &mut Names) -> Shape {
