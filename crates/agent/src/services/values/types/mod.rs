@@ -471,7 +471,8 @@ impl Types {
         }
         let name = self.metadata(parent.module).and_then(|m| m.type_def(parent.token)).map(|t| t.name);
         match name.as_deref() {
-            Ok("System.ValueType") => Base::Value,
+            // The class of all enumerations is none, and its objects are boxes.
+            Ok("System.ValueType") if self.declared_name(about).as_deref() != Some("System.Enum") => Base::Value,
             Ok("System.Enum") => Base::Enum,
             _ => Base::Other,
         }
