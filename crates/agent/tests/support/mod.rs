@@ -53,7 +53,7 @@ pub(crate) fn record_in(runtime: &Runtime, name: &str, request: &str, environmen
     record_command(runtime, name, request, command)
 }
 
-pub(crate) fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
+fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
     let folder = scratch();
     let out: PathBuf = folder.path().join("run.clrs.d");
     under_agent(&mut command, request, &out);

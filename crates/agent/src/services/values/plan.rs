@@ -75,8 +75,6 @@ pub(crate) struct Plan {
     pub(crate) awaited: Option<Awaited>,
     /// Its calls end `async` methods.
     pub(crate) completes: Option<Completion>,
-    /// It is shown as the method that was written, not as the one that is compiled.
-    pub(crate) is_of_machine: bool,
     /// Which of the places have turned out to be right.
     pub(crate) proof: Proof,
 }
@@ -236,16 +234,7 @@ impl<'m> Making<'m> {
             });
         }
         self.types.describe(described);
-        Plan {
-            arguments,
-            returned,
-            by_reference,
-            registers,
-            awaited: None,
-            completes,
-            is_of_machine: false,
-            proof: Proof::default(),
-        }
+        Plan { arguments, returned, by_reference, registers, awaited: None, completes, proof: Proof::default() }
     }
 }
 
@@ -281,16 +270,7 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
     };
     described.u32(0);
     types.describe(&described);
-    Plan {
-        arguments,
-        returned,
-        by_reference,
-        registers: None,
-        awaited,
-        completes: None,
-        is_of_machine: true,
-        proof: Proof::default(),
-    }
+    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, proof: Proof::default() }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.

@@ -48,11 +48,6 @@ fn all() -> impl Iterator<Item = &'static Planned> {
     pages.flat_map(|page| &page.0).filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() })
 }
 
-/// The pattern of a function with a plan.
-pub(super) fn pattern_of(function: u32) -> &'static str {
-    planned(function).map_or("", |planned| planned.pattern.as_str())
-}
-
 /// The patterns of all functions whose plan turned out to be wrong.
 pub(super) fn refuted() -> impl Iterator<Item = &'static str> {
     all().filter(|planned| planned.plan.proof.is_refuted()).map(|planned| planned.pattern.as_str())

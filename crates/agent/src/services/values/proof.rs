@@ -24,8 +24,6 @@ pub(crate) struct Proof {
     /// A bit for each of the first arguments, the uppermost one for the result.
     places: AtomicU64,
     refuted: AtomicBool,
-    /// Whether a call was compared with what the runtime says, at its begin and at its end.
-    compared: [AtomicBool; 2],
 }
 
 /// The number of the result among the places.
@@ -53,16 +51,6 @@ impl Proof {
     /// Whether the plan is wrong.
     pub(crate) fn is_refuted(&self) -> bool {
         self.refuted.load(Ordering::Relaxed)
-    }
-
-    /// Whether no call was compared at its begin yet.
-    pub(super) fn is_first_enter(&self) -> bool {
-        !self.compared[0].swap(true, Ordering::Relaxed)
-    }
-
-    /// The same at its end.
-    pub(super) fn is_first_leave(&self) -> bool {
-        !self.compared[1].swap(true, Ordering::Relaxed)
     }
 
     /// Counts a call whose values are left unread.
