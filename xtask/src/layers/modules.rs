@@ -22,7 +22,8 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Reads the sources in a crate's folder `src`. A `main.rs` beside a `lib.rs` is a crate of its own and left out.
+    /// Reads the sources in a crate's folder `src`. A `main.rs` beside a `lib.rs` is a crate of its own and left out,
+    /// and so are modules called `tests`.
     ///
     /// # Errors
     /// A sentence when a file can't be read.
@@ -39,11 +40,14 @@ impl Modules {
             let path = entry.map_err(cannot)?.path();
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let below = || module.iter().cloned().chain([stem.clone()]).collect();
-            if path.is_dir() {
+            if path.is_dir() && stem == "tests" {
+                continue;
+            } else if path.is_dir() {
                 self.read_folder(&path, &below())?;
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let at = match stem.as_str() {
                     "main" if has_library => continue,
+                    "tests" => continue,
                     "lib" | "main" | "mod" => module.clone(),
                     _ => below(),
                 };
