@@ -16,7 +16,7 @@ pub(crate) type Slot = u32;
 pub(crate) const UNKNOWN: Slot = 0;
 
 /// The place of what leads nowhere.
-pub(crate) const NOWHERE: Place = Place { slot: UNKNOWN, role: Role::Unhooked };
+pub(crate) const NO_FUNCTION: SlotRole = SlotRole { slot: UNKNOWN, role: Role::Unhooked };
 
 /// What the sums need to know of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) enum Role {
 
 /// A function's slot and role together: the passes over all nodes look both up at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlotRole {
     pub(crate) slot: Slot,
     pub(crate) role: Role,
 }
@@ -63,7 +63,7 @@ impl Role {
 
 /// The functions of one process by slot.
 pub(crate) struct Catalog<'a> {
-    places: Vec<Place>,
+    slot_roles: Vec<SlotRole>,
     functions: Vec<FunctionRef<'a>>,
     roles: Vec<Role>,
 }
@@ -72,7 +72,7 @@ impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
         let unknown = FunctionRef::of(process, None);
-        let mut catalog = Self { places: vec![NOWHERE], functions: vec![unknown], roles: vec![Role::Unhooked] };
+        let mut catalog = Self { slot_roles: vec![NO_FUNCTION], functions: vec![unknown], roles: vec![Role::Unhooked] };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
             let named = FunctionRef::of(process, Some(function));
@@ -85,20 +85,20 @@ impl<'a> Catalog<'a> {
                 catalog.roles.push(Role::of(function));
                 catalog.functions.len() as Slot - 1
             });
-            catalog.places.push(Place { slot, role: catalog.roles[slot as usize] });
+            catalog.slot_roles.push(SlotRole { slot, role: catalog.roles[slot as usize] });
         }
         catalog
     }
 
     /// Slots and roles by function index of the recording.
-    pub(crate) fn places(&self) -> &[Place] {
-        &self.places
+    pub(crate) fn slot_roles(&self) -> &[SlotRole] {
+        &self.slot_roles
     }
 
     /// Slot and role of a function index of the recording.
     #[inline]
-    pub(crate) fn place(&self, function: u32) -> Place {
-        self.places.get(function as usize).copied().unwrap_or(NOWHERE)
+    pub(crate) fn place(&self, function: u32) -> SlotRole {
+        self.slot_roles.get(function as usize).copied().unwrap_or(NO_FUNCTION)
     }
 
     /// The slot of a function index of the recording.

@@ -2,12 +2,12 @@
 
 use clrscope_analysis::{EventQuery, EventRow, Events, Query, QueryProblem, ThreadSelector, events};
 use clrscope_contract::request::{Glob, Pattern};
-use clrscope_recording::events::{Group, Kind, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::model::{EventArena, Function, Module, Process, Recording, Thread};
 use clrscope_recording::testing::chunk::HandmadeChunk;
 
 fn thing(id: u64, index: u32) -> Value<'static> {
-    Value::Thing(Thing { id, index })
+    Value::Entity(EntityRef { id, index })
 }
 
 fn recording(chunks: Vec<HandmadeChunk>) -> Recording {

@@ -6,7 +6,7 @@ use clrscope_analysis::{
 };
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{HookCost, Loss, LossReason, Recording};
-use clrscope_recording::testing::drawn::{recording, recording_with};
+use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn rows<'a>(recording: &'a Recording, query: &Query) -> Vec<FunctionRow<'a>> {
     functions(recording, query).expect("rows").rows

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clrscope_analysis::{EventQuery, ExceptionQuery, FlowLog, Query, events, exceptions};
-use clrscope_recording::events::{Encoder, Field, Kind, Tag, Thing, Value};
+use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
     EventArena, EventChunk, Function, Process, Recording, StackFrame, Stacks, StacksBuilder, Thread, TickClock,
@@ -90,7 +90,7 @@ fn records() -> impl Strategy<Value = Vec<u8>> {
                     0..64 => Value::Number(*number),
                     64..112 => Value::Text(text),
                     112..128 => Value::Bytes(text.as_bytes()),
-                    _ => Value::Thing(Thing { id: *number, index: *index }),
+                    _ => Value::Entity(EntityRef { id: *number, index: *index }),
                 };
                 encoder.put(Field { tag: Tag(*tag), value });
             }

@@ -8,7 +8,7 @@ use clrscope_analysis::{
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
-use clrscope_recording::testing::drawn::recording_with;
+use clrscope_recording::testing::ascii_trees::recording_with;
 use proptest::prelude::*;
 
 /// Function indices 1 to 5 are managed, 6 is `[JIT]`, 7 a suspension, 8 unmanaged, 9 leads nowhere.

@@ -3,7 +3,7 @@
 use clrscope_analysis::{Neighbours, Query, QueryProblem, Sort, call_graph, callees, callers};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{HookCost, Recording};
-use clrscope_recording::testing::drawn::{recording, recording_with};
+use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn about(name: &str) -> Query {
     Query { functions: vec![Pattern::parse(&format!("::{name}")).expect("a pattern")], ..Query::default() }

@@ -2,7 +2,7 @@
 
 use clrscope_analysis::{Query, conditions, summary};
 use clrscope_recording::model::{Exit, HookCost, Loss, LossReason, Recording};
-use clrscope_recording::testing::drawn::{recording, recording_with};
+use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn sentences(recording: &Recording, query: &Query) -> Vec<(String, u64)> {
     let findings = summary(recording, query).expect("a summary").findings;

@@ -5,7 +5,7 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{
     CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, ROOT, Recording, Thread, TreeSource,
 };
-use clrscope_recording::testing::drawn::{recording, recording_with};
+use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 /// `name calls inclusive exclusive callee suspended`, two spaces a level.
 fn show(tree: &Tree<'_>) -> String {

@@ -14,7 +14,7 @@ const MOST_NAMES: u32 = 10_000;
 
 /// The two names of one recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordingPath {
     /// The packed file, as the user wrote it.
     pub(crate) file: PathBuf,
     /// The directory while the program runs: absolute, because the program may change its folder.
@@ -30,7 +30,7 @@ pub(crate) struct Start<'a> {
     pub(crate) instruments: &'a str,
 }
 
-impl Place {
+impl RecordingPath {
     /// The names that belong to a path given with `-o`; the directory's own name is understood too.
     fn new(path: &Path) -> Result<Self, Failure> {
         let file = file_of(path).unwrap_or_else(|| path.to_owned());
@@ -68,8 +68,8 @@ pub(crate) fn file_of(folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When something is there and `force` is not given, or when the folder can't be made.
-pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(Place, RunWriter), Failure> {
-    let place = Place::new(path)?;
+pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
+    let place = RecordingPath::new(path)?;
     make_free(&place, force)?;
     match create(&place, start) {
         Ok(writer) => Ok((place, writer)),
@@ -82,10 +82,10 @@ pub(crate) fn begin_at(path: &Path, force: bool, start: &Start<'_>) -> Result<(P
 ///
 /// # Errors
 /// When the folder can't be made.
-pub(crate) fn begin_named(program: &str, start: &Start<'_>) -> Result<(Place, RunWriter), Failure> {
+pub(crate) fn begin_named(program: &str, start: &Start<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     let stem = format!("{program}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"));
     for number in 1..MOST_NAMES {
-        let place = Place::new(&PathBuf::from(numbered(&stem, number)))?;
+        let place = RecordingPath::new(&PathBuf::from(numbered(&stem, number)))?;
         if place.file.symlink_metadata().is_ok() {
             continue;
         }
@@ -102,7 +102,7 @@ fn numbered(stem: &str, number: u32) -> String {
     if number == 1 { format!("{stem}.clrs") } else { format!("{stem}-{number}.clrs") }
 }
 
-fn create(place: &Place, start: &Start<'_>) -> io::Result<RunWriter> {
+fn create(place: &RecordingPath, start: &Start<'_>) -> io::Result<RunWriter> {
     let command: Vec<String> = start.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let now = jiff::Timestamp::now().as_nanosecond();
     RunWriter::create(&place.folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
@@ -110,7 +110,7 @@ fn create(place: &Place, start: &Start<'_>) -> io::Result<RunWriter> {
 
 /// Refuses what is there, or with `force` takes an older recording's directory away. The file stays
 /// until it is replaced, so that a run that fails costs nothing.
-fn make_free(place: &Place, force: bool) -> Result<(), Failure> {
+fn make_free(place: &RecordingPath, force: bool) -> Result<(), Failure> {
     if place.file.is_dir() {
         return Err(cannot_write(&place.file, "it is a folder", "name a file in it"));
     }
@@ -125,7 +125,7 @@ fn make_free(place: &Place, force: bool) -> Result<(), Failure> {
     }
 }
 
-fn remove_folder(place: &Place) -> Result<(), Failure> {
+fn remove_folder(place: &RecordingPath) -> Result<(), Failure> {
     if place.folder.symlink_metadata().is_err() {
         return Ok(());
     }

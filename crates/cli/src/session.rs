@@ -14,7 +14,7 @@ use clrscope_recording::writer::RunWriter;
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, start};
-use crate::output::{self, Place, Start};
+use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::terminal::say;
 
@@ -90,7 +90,7 @@ fn is_empty(folder: &Path) -> bool {
     clrscope_recording::open(folder).is_ok_and(|found| found.processes.is_empty() && found.problems.is_empty())
 }
 
-fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
+fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     let start = Start { command: plan.command, instruments: plan.instruments_given };
     match &plan.output {
         Some(path) => output::begin_at(path, plan.force, &start),
@@ -99,7 +99,7 @@ fn begin(plan: &Plan<'_>) -> Result<(Place, RunWriter), Failure> {
 }
 
 /// Moves what agents told their developers out of the folder, which goes when it is packed, to beside the recording.
-fn keep_agent_logs(place: &Place) {
+fn keep_agent_logs(place: &RecordingPath) {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {
         let mut kept = place.file.clone().into_os_string();
@@ -115,13 +115,13 @@ fn keep_agent_logs(place: &Place) {
 }
 
 /// The program did not start, or none was recorded: there is nothing to keep.
-fn discard(place: &Place) {
+fn discard(place: &RecordingPath) {
     // What can't be removed is an empty recording, which reads as such.
     let _ = fs::remove_dir_all(&place.folder);
 }
 
 /// Packs. When that fails the directory is as good, and the program's exit code matters more.
-fn finish(place: &Place, overwrite: bool, progress: bool) -> PathBuf {
+fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> PathBuf {
     match pack::pack(&place.folder, &place.file, overwrite, progress) {
         Ok(()) => {
             if let Err(error) = remove(&place.folder) {

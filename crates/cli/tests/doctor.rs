@@ -8,20 +8,20 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::confine::{with_small_disk, without_powers, wrapped};
 use testkit::{Finished, Runtime};
 
 /// The doctor in a place without .NET, unless the machine has one in a usual place: quick.
-fn doctor(place: &Place) -> Command {
+fn doctor(place: &TestFolder) -> Command {
     let mut command = place.clrscope(["doctor", "--json"]);
     command.env_remove("DOTNET_ROOT").env("PATH", "/usr/bin:/bin").env("HOME", place.path());
     command
 }
 
 /// The doctor with one runtime to try.
-fn doctor_with(place: &Place, runtime: &Runtime) -> Command {
+fn doctor_with(place: &TestFolder, runtime: &Runtime) -> Command {
     let mut command = doctor(place);
     runtime.prepare(&mut command);
     command
@@ -60,7 +60,7 @@ fn newest() -> &'static Runtime {
 
 #[test]
 fn every_subject_has_a_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let rows = rows(doctor_with(&place, newest()));
     for name in ["agent", ".NET", "libicu", "profilers", "output", "space", "limits", "perf events"] {
         assert!(rows.iter().any(|row| row["name"] == name), "{name} in {rows:#?}");
@@ -74,7 +74,7 @@ fn every_subject_has_a_line() {
 
 #[test]
 fn a_machine_without_dotnet_is_told_how_to_get_it() {
-    let rows = rows(doctor(&Place::new()));
+    let rows = rows(doctor(&TestFolder::new()));
     // Some machines have .NET in a usual place.
     if !rows.iter().any(|row| row["name"] == ".NET" && row["status"] == "ok") {
         assert_row(&rows, ".NET", "note", "no .NET was found", "install .NET or set DOTNET_ROOT");
@@ -83,7 +83,7 @@ fn a_machine_without_dotnet_is_told_how_to_get_it() {
 
 #[test]
 fn a_folder_without_permission_is_a_failure() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let closed = place.file("closed");
     fs::create_dir(&closed).expect("a folder");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its mode");
@@ -99,7 +99,7 @@ fn a_disk_without_space_is_named() {
         ("16k", "output", "failed", "no space left on device", "record elsewhere: clrscope run -o"),
         ("4m", "space", "warning", "0.0 GiB are free", "-i calls:max=256MiB"),
     ] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let folders = ["disk", "kept"].map(|name| place.file(name));
         folders.iter().for_each(|folder| fs::create_dir(folder).expect("a folder"));
         let Some(command) = with_small_disk(&doctor(&place), &folders[0], size, &folders[1]) else { return };
@@ -109,7 +109,7 @@ fn a_disk_without_space_is_named() {
 
 #[test]
 fn an_open_cache_is_a_failure() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let open = place.file("open");
     fs::create_dir(&open).expect("a folder");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("its mode");
@@ -120,7 +120,7 @@ fn an_open_cache_is_a_failure() {
 
 #[test]
 fn low_limits_are_warnings() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let with = |limit| rows(limited(&doctor(&place), limit));
     assert_row(&with("-n 100"), "limits", "warning", "only 100 files", "ulimit -n");
     assert_row(&with("-f 100000"), "limits", "warning", "may have only 97 MiB", "ulimit -f unlimited");
@@ -158,7 +158,7 @@ fn what_the_kernel_lets_users_measure_is_told_with_what_would_allow_more() {
         ("2", "note", "allowed without the kernel's frames", "sysctl kernel.perf_event_paranoid=1"),
         ("1", "ok", "allowed with the kernel's frames", ""),
     ] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let Some(command) = seeing(&doctor(&place), PERF_LEVEL, level) else { return };
         assert_row(&rows(command), "perf events", status, found, cure);
     }
@@ -166,14 +166,14 @@ fn what_the_kernel_lets_users_measure_is_told_with_what_would_allow_more() {
 
 #[test]
 fn a_control_group_with_little_memory_is_a_warning() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let Some(command) = seeing(&doctor(&place), "/sys/fs/cgroup/memory.max", "536870912") else { return };
     assert_row(&rows(command), "limits", "warning", "may use 512 MiB of memory", "-i calls:max=256MiB");
 }
 
 #[test]
 fn containers_and_filtered_system_calls_get_a_hint() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = doctor(&place);
     command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
     assert_row(&rows(command), "container", "note", "recordings inside vanish with it", "clrscope env --dockerfile");
@@ -197,7 +197,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 #[test]
 fn limits_that_dotnet_itself_dies_of_are_named_with_it() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let version = runtime.version.to_string();
     // The agent's file has to be there before.
     assert!(place.clrscope(["env"]).env("HOME", place.path()).output().expect("the tool starts").status.success());
@@ -210,7 +210,7 @@ fn limits_that_dotnet_itself_dies_of_are_named_with_it() {
 
 #[test]
 fn switched_off_diagnostics_are_a_failure_in_both_places() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     for name in ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_Profiler"] {
         let mut command = doctor_with(&place, runtime);
         command.env(name, "0");
@@ -223,7 +223,7 @@ fn switched_off_diagnostics_are_a_failure_in_both_places() {
 
 #[test]
 fn other_profilers_are_named() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = doctor(&place);
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", "{1}");
     command.env("CORECLR_PROFILER_PATH", "/opt/apm.so").env("CORECLR_NOTIFICATION_PROFILERS", "/opt/ear.so={2}");
@@ -233,7 +233,7 @@ fn other_profilers_are_named() {
 }
 
 /// An installation with this runtime whose `libcoreclr.so` is no library.
-fn damaged(place: &Place, runtime: &Runtime) -> PathBuf {
+fn damaged(place: &TestFolder, runtime: &Runtime) -> PathBuf {
     let root = place.file("damaged");
     let of_version = format!("shared/Microsoft.NETCore.App/{}", runtime.version);
     fs::create_dir_all(root.join(&of_version)).expect("a folder");
@@ -252,7 +252,7 @@ fn damaged(place: &Place, runtime: &Runtime) -> PathBuf {
 
 #[test]
 fn a_damaged_runtime_and_a_variable_that_leads_nowhere_are_named() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let mut command = doctor(&place);
     command.env("DOTNET_ROOT", damaged(&place, runtime));
     let found = rows(command);
@@ -277,7 +277,7 @@ const WITHOUT_ICU: &str = r#"
 
 #[test]
 fn a_machine_without_libicu_is_told_how_to_do_without() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let layer = place.file("layer");
     fs::create_dir(&layer).expect("a folder");
     let words = ["unshare", "--mount", "sh", "-c", WITHOUT_ICU, "sh", layer.to_str().expect("UTF-8")];

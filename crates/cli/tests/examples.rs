@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 
 /// The first commands in a README. Building is done by the testkit, in a folder of its own.
 fn commands(readme: &str) -> String {
@@ -20,7 +20,7 @@ fn commands(readme: &str) -> String {
 }
 
 /// A folder like the repository's root after building, with the tool on `PATH`.
-fn run_readme(place: &Place, example: &str) -> String {
+fn run_readme(place: &TestFolder, example: &str) -> String {
     let root = testkit::workspace_root();
     let library = testkit::example(example);
     fs::create_dir(place.file("target")).expect("a folder");
@@ -41,13 +41,13 @@ fn run_readme(place: &Place, example: &str) -> String {
 
 #[test]
 fn the_template_counts_calls() {
-    let said = run_readme(&Place::new(), "template");
+    let said = run_readme(&TestFolder::new(), "template");
     assert!(said.contains("\tRecursion.Program.Fib("), "{said}");
 }
 
 #[test]
 fn the_bell_writes_sound() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let said = run_readme(&place, "bell");
     assert!(said.starts_with("Hello, World!\n") && said.ends_with(" bell.wav\n"), "{said}");
     assert!(fs::metadata(place.file("bell.wav")).expect("the sound").len() > 100_000);
@@ -55,7 +55,7 @@ fn the_bell_writes_sound() {
 
 #[test]
 fn the_log_begins_with_what_is_loaded_first() {
-    let said = run_readme(&Place::new(), "logging");
+    let said = run_readme(&TestFolder::new(), "logging");
     assert!(said.contains("\n1\tinitialize\n") && said.contains("assembly=System.Private.CoreLib status=ok"), "{said}");
 }
 
@@ -66,12 +66,12 @@ fn shown(readme: &str) -> &str {
 
 #[test]
 fn exceptions_are_told_as_shown() {
-    let said = run_readme(&Place::new(), "exceptions");
+    let said = run_readme(&TestFolder::new(), "exceptions");
     assert!(said.contains(shown(include_str!("../../../examples/exceptions/README.md"))), "{said}");
 }
 
 #[test]
 fn calls_are_traced_as_shown() {
-    let said = run_readme(&Place::new(), "trace");
+    let said = run_readme(&TestFolder::new(), "trace");
     assert!(said.ends_with(shown(include_str!("../../../examples/trace/README.md"))), "{said}");
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use testkit::Runtime;
 
 /// Long enough for a start of the tool or of .NET on a busy machine.
@@ -70,7 +70,7 @@ impl Drop for Spoken {
 }
 
 /// The program that counts a batch of two steps for each line it is given, under the tool.
-fn counter(place: &Place, runtime: &Runtime, instruments: &str) -> (Spoken, ChildStdin) {
+fn counter(place: &TestFolder, runtime: &Runtime, instruments: &str) -> (Spoken, ChildStdin) {
     let mut words: Vec<std::ffi::OsString> =
         ["run", "-q", "-o", "x.clrs", "-i", instruments, "--include", "[Counter]*", "--"].map(Into::into).into();
     words.extend(runtime.words(&testkit::fixture("Counter")));
@@ -83,7 +83,7 @@ fn counter(place: &Place, runtime: &Runtime, instruments: &str) -> (Spoken, Chil
     (program, input)
 }
 
-fn follower(place: &Place, view: &str) -> Spoken {
+fn follower(place: &TestFolder, view: &str) -> Spoken {
     Spoken::start(place.clrscope(["report", "x.clrs.d", "--view", view, "--follow"]))
 }
 
@@ -99,7 +99,7 @@ fn count(lines: &[String], what: &str) -> usize {
 #[test]
 fn rows_come_while_the_program_runs_and_following_ends_with_it() {
     for runtime in testkit::runtimes() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let (mut program, mut input) = counter(&place, runtime, "flow;events:runtime,jit,gc");
         say(&mut input, &program, "go", "count 2");
         let (flow, events) = (follower(&place, "flow"), follower(&place, "events"));
@@ -134,7 +134,7 @@ fn rows_come_while_the_program_runs_and_following_ends_with_it() {
 }
 
 /// What was followed is what a report shows afterwards, each row once.
-fn all_rows(place: &Place, followed: &[String]) {
+fn all_rows(place: &TestFolder, followed: &[String]) {
     let output = place.run("report x.clrs --view events --interleave");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut afterwards: Vec<_> = text.lines().collect();
@@ -150,7 +150,7 @@ fn all_rows(place: &Place, followed: &[String]) {
 #[test]
 fn following_begins_before_the_program_and_refuses_what_never_comes() {
     let runtime = testkit::runtimes().last().expect("a runtime");
-    let place = Place::new();
+    let place = TestFolder::new();
     let (program, mut input) = counter(&place, runtime, "flow");
     testkit::wait_until("the beginning of a recording", || place.file("x.clrs.d").is_dir());
     let flow = follower(&place, "flow");
@@ -166,7 +166,7 @@ fn following_begins_before_the_program_and_refuses_what_never_comes() {
 #[test]
 fn who_reads_no_more_ends_the_following() {
     let runtime = testkit::runtimes().last().expect("a runtime");
-    let place = Place::new();
+    let place = TestFolder::new();
     let (program, mut input) = counter(&place, runtime, "flow;events:runtime,loads");
     say(&mut input, &program, "go", "count 2");
     for view in ["flow", "events"] {

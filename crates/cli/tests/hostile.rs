@@ -12,7 +12,7 @@ use clrscope_recording::testing::fuzzing::{Target, seeds};
 use clrscope_recording::testing::mutate::{lie, mutate};
 use clrscope_recording::testing::synthetic::Numbers;
 use clrscope_testkit as testkit;
-use common::{Place, sample, write_packed};
+use common::{TestFolder, sample, write_packed};
 
 const VIEWS: [&str; 11] = [
     "summary",
@@ -36,7 +36,7 @@ const MOST_MEMORY: u32 = 2 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the tool within limits; whether it had an answer.
-fn answers(place: &Place, line: &str) -> bool {
+fn answers(place: &TestFolder, line: &str) -> bool {
     let script = format!("ulimit -v {MOST_MEMORY}; exec \"$0\" \"$@\"");
     let mut shell = Command::new("bash");
     shell.args(["-c", &script, env!("CARGO_BIN_EXE_clrscope")]).args(line.split_whitespace());
@@ -58,7 +58,7 @@ fn answers(place: &Place, line: &str) -> bool {
 
 #[test]
 fn whatever_a_file_holds_a_report_of_it_ends() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let seeds = seeds(Target::OpenPacked).expect("seeds");
     let mut numbers = Numbers::new(8);
     let mut answered = 0;
@@ -88,7 +88,7 @@ fn a_path_of_100_000_calls_is_shown_in_every_way() {
         tree.push(Node { parent, function, calls: 1, time, flags: NodeFlags::default() });
     }
     recording.processes[0].threads[0].tree = TreeSource::ready(tree.finish());
-    let place = Place::new();
+    let place = TestFolder::new();
     write_packed(&recording, &place.file("deep.clrs"));
     for (view, format) in
         [("summary", "text"), ("functions", "csv"), ("tree", "text"), ("tree", "json"), ("tree", "csv")]

@@ -4,15 +4,15 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use clrscope_recording::events::{Kind, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::model::{EventArena, Recording};
 use clrscope_recording::testing::chunk::HandmadeChunk;
-use common::{Place, sample, write_packed};
+use common::{TestFolder, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
 
 fn thing(id: u64, index: u32) -> Value<'static> {
-    Value::Thing(Thing { id, index })
+    Value::Entity(EntityRef { id, index })
 }
 
 /// An assembly that is loaded, a compilation that fails, a collection on another thread.
@@ -108,19 +108,19 @@ fn recording() -> Recording {
     recording
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestFolder {
+    let place = TestFolder::new();
     write_packed(&recording(), &place.file("logs.clrs"));
     place
 }
 
-fn text(place: &Place, line: &str) -> String {
+fn text(place: &TestFolder, line: &str) -> String {
     let output = place.run(line);
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-fn rows(place: &Place, line: &str) -> Vec<Json> {
+fn rows(place: &TestFolder, line: &str) -> Vec<Json> {
     let document: Json = serde_json::from_str(&text(place, &format!("{line} --format json"))).expect("JSON");
     let keys: Vec<_> = document.as_object().expect("an object").keys().cloned().collect();
     assert_eq!(keys, ["schema", "recording", "rows"]);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 
 /// Cargo in the new crate, with a target folder that outlives the test: only the new crate itself is compiled each
 /// time.
@@ -23,7 +23,7 @@ fn cargo(folder: &Path, words: &[&str]) -> String {
 
 #[test]
 fn a_new_crate_passes_its_test_and_counts_the_calls_of_a_program() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let made = place
         .clrscope(["new", "shop-watch", "--path", "tools/watch", "--framework"])
         .arg(testkit::workspace_root())
@@ -71,7 +71,7 @@ fn documented(language: &str, which: usize) -> String {
 
 #[test]
 fn the_walk_in_the_documentation_leads_to_a_working_profiler() {
-    let (place, runtime) = (Place::new(), testkit::runtimes().last().expect("a runtime"));
+    let (place, runtime) = (TestFolder::new(), testkit::runtimes().last().expect("a runtime"));
     let folder = place.file("exception-counter");
     fs::create_dir_all(folder.join("src")).expect("folders");
     let manifest = documented("toml", 0);
@@ -102,7 +102,7 @@ fn the_walk_in_the_documentation_leads_to_a_working_profiler() {
 
 #[test]
 fn the_framework_is_looked_for_around_the_current_folder_and_a_crate_stays_out_of_a_workspace() {
-    let place = Place::new();
+    let place = TestFolder::new();
     fs::create_dir_all(place.file("clone/crates/clr-profiler")).expect("folders");
     fs::write(place.file("clone/Cargo.toml"), "[workspace]\nmembers = [\"crates/*\"]\n").expect("a file");
     fs::write(place.file("clone/crates/clr-profiler/Cargo.toml"), "[package]\nname = \"clr-profiler\"\n")

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 
 fn stored(name: &str) -> PathBuf {
@@ -18,7 +18,7 @@ fn decompressed(name: &str) -> Vec<u8> {
 }
 
 /// Every view of the recording `name` in `place` equals what the stored `views` say.
-fn compare(place: &Place, name: &str, views: &str) {
+fn compare(place: &TestFolder, name: &str, views: &str) {
     let text = decompressed(views);
     let Value::Object(then) = serde_json::from_slice(&text).expect("JSON") else { panic!("{views} is no object") };
     assert_eq!(then.len(), 11, "views");
@@ -53,7 +53,7 @@ fn unpack(archive: &[u8], into: &Path) {
 
 #[test]
 fn a_packed_recording_of_an_earlier_version_shows_what_it_showed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     fs::copy(stored("packed.clrs"), place.file("packed.clrs")).expect("a copy");
     compare(&place, "packed.clrs", "packed.json.zst");
     // Packed anew it is a recording of this version.
@@ -64,7 +64,7 @@ fn a_packed_recording_of_an_earlier_version_shows_what_it_showed() {
 
 #[test]
 fn a_recording_directory_of_an_earlier_version_shows_what_it_showed() {
-    let place = Place::new();
+    let place = TestFolder::new();
     unpack(&decompressed("directory.tar.zst"), place.path());
     compare(&place, "directory.clrs.d", "directory.json.zst");
     assert!(place.run("pack directory.clrs.d").status.success());

@@ -6,12 +6,12 @@ use std::fs;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::{Finished, Runtime};
 
 /// What `env` prints, set for whatever `command` starts.
-fn set_variables(place: &Place, command: &mut Command, options: &[&str]) {
+fn set_variables(place: &TestFolder, command: &mut Command, options: &[&str]) {
     let printed = place.clrscope([&["env", "--json"], options].concat()).output().expect("the tool starts");
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let variables: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
@@ -27,14 +27,14 @@ fn compiled(finished: &Finished) -> (String, u64) {
     (rest.to_owned(), number.trim().parse().expect("a number"))
 }
 
-fn entries(place: &Place) -> Vec<String> {
+fn entries(place: &TestFolder) -> Vec<String> {
     let names = fs::read_dir(place.path()).expect("the folder").flatten();
     let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
 
-fn functions(place: &Place, recording: &str) -> String {
+fn functions(place: &TestFolder, recording: &str) -> String {
     let output = place.run(&format!("report {recording} --view functions --format json --limit 100000"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -43,7 +43,7 @@ fn functions(place: &Place, recording: &str) -> String {
 #[test]
 fn programs_that_were_not_chosen_keep_their_precompiled_code_and_leave_no_trace() {
     testkit::each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let run = |options: &[&str]| {
             let mut command = runtime.command(&testkit::fixture("Compiled"));
             command.current_dir(place.path());
@@ -86,7 +86,7 @@ fn script(runtime: &Runtime, fixtures: &[&str]) -> String {
 
 #[test]
 fn a_script_that_starts_several_programs_is_recorded_for_one_of_them() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let script = script(runtime, &["Hello", "Compiled", "Hello"]);
     let run = |name: &str, options: &[&str]| {
         let words = [&["run", "-o", name], options, &["--", "sh", "-c", &script]].concat();
@@ -105,7 +105,7 @@ fn a_script_that_starts_several_programs_is_recorded_for_one_of_them() {
 
 #[test]
 fn the_doctor_says_why_no_program_is_profiled() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let row = |request: &str| {
         let mut command = place.clrscope(["doctor", "--json"]);
         runtime.prepare(&mut command);

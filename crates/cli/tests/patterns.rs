@@ -3,11 +3,11 @@
 mod common;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 
 /// Runs the fixture that throws (and so gives every instrument something to look at); what was said on stderr.
-fn run(place: &Place, instruments: &str, options: &[&str]) -> String {
+fn run(place: &TestFolder, instruments: &str, options: &[&str]) -> String {
     let runtime = testkit::runtimes().last().expect("a runtime");
     let mut words: Vec<std::ffi::OsString> = ["run", "-i", instruments, "--force", "-o", "p.clrs"]
         .into_iter()
@@ -47,7 +47,7 @@ fn what_matched_nothing_is_said_at_the_end_and_in_reports() {
         ["--include '[Argumnts]*' matched no function that ran", "--exclude '*::Typo' matched no function that ran"];
     const REDACTED: &str = "--redact 'passwrd' matched no argument or field that was recorded";
     for instruments in ["calls", "flow", "flow:args", "events:jit", "calls;exceptions;events"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let said = run(&place, instruments, &OPTIONS);
         assert_eq!(complaints(&said), [TRUTH[0], TRUTH[1], REDACTED], "{instruments}:\n{said}");
         let view = if instruments.contains("flow") { "flow" } else { "losses" };
@@ -66,7 +66,7 @@ fn what_matched_nothing_is_said_at_the_end_and_in_reports() {
 
 #[test]
 fn nothing_is_said_where_every_pattern_matched() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let options = ["--include", "[Arguments]*", "--exclude", "*::Hot", "--redact", "pass*"];
     let said = run(&place, "flow:args", &options);
     assert!(complaints(&said).is_empty(), "{said}");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use testkit::{Expectations, Finished, Runtime};
 
 const TEMPLATE: &str = "6f0e8e6b-2c8e-4b6b-9a55-5d1e3b1f7c01";
@@ -24,14 +24,14 @@ fn newest() -> &'static Runtime {
 }
 
 /// `run` with these options over a fixture, the command to be completed.
-fn over(place: &Place, runtime: &Runtime, options: &[&str], fixture: &str, arguments: &[&str]) -> Command {
+fn over(place: &TestFolder, runtime: &Runtime, options: &[&str], fixture: &str, arguments: &[&str]) -> Command {
     let mut command = place.clrscope([&["run"], options, &["--"]].concat());
     command.args(runtime.words(&testkit::fixture(fixture))).args(arguments);
     runtime.prepare(&mut command);
     command
 }
 
-fn with(place: &Place, library: &Path, clsid: &str, fixture: &str) -> Finished {
+fn with(place: &TestFolder, library: &Path, clsid: &str, fixture: &str) -> Finished {
     let library = library.to_string_lossy();
     testkit::run(over(place, newest(), &["--profiler", &library, "--clsid", clsid], fixture, &[]))
 }
@@ -40,7 +40,7 @@ fn with(place: &Place, library: &Path, clsid: &str, fixture: &str) -> Finished {
 fn any_profiler_is_loaded_and_nothing_is_recorded() {
     let library = template().to_string_lossy();
     testkit::each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let options = ["--profiler", &library, "--clsid", TEMPLATE];
         let mut command = over(&place, runtime, &options, "Recursion", &[]);
         let finished = testkit::run({
@@ -64,7 +64,7 @@ fn any_profiler_is_loaded_and_nothing_is_recorded() {
 
 #[test]
 fn a_wrong_class_id_is_told_with_the_right_one() {
-    let finished = with(&Place::new(), template(), "6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C02", "Hello");
+    let finished = with(&TestFolder::new(), template(), "6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C02", "Hello");
     assert_eq!((finished.code(), finished.stdout_text().as_str()), (0, "Hello, World!\n"));
     let said = finished.stderr_text();
     assert!(said.ends_with("hint: --clsid '{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}'\n"), "{said}");
@@ -73,7 +73,7 @@ fn a_wrong_class_id_is_told_with_the_right_one() {
 
 #[test]
 fn a_profiler_that_steps_aside_says_why() {
-    let (place, library) = (Place::new(), testkit::example("exceptions"));
+    let (place, library) = (TestFolder::new(), testkit::example("exceptions"));
     let library = library.to_string_lossy();
     let clsid = "0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21";
     let mut command = over(&place, newest(), &["--profiler", &library, "--clsid", clsid], "Hello", &[]);
@@ -111,7 +111,7 @@ int DllGetClassObject(void *class, void *id, void **out) {
 }
 "#;
 
-fn foreign_library(place: &Place) -> PathBuf {
+fn foreign_library(place: &TestFolder) -> PathBuf {
     let (source, library) = (place.file("foreign.c"), place.file("libforeign.so"));
     fs::write(&source, FOREIGN).expect("a file");
     let status = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
@@ -120,7 +120,7 @@ fn foreign_library(place: &Place) -> PathBuf {
 }
 
 /// Overlays, of which containers are made, close a file although it is mapped.
-fn closes_at_once(place: &Place) -> bool {
+fn closes_at_once(place: &TestFolder) -> bool {
     const OVERLAY: u64 = 0x794c_7630;
     rustix::fs::statfs(place.path()).is_ok_and(|found| found.f_type as u64 == OVERLAY)
 }
@@ -128,7 +128,7 @@ fn closes_at_once(place: &Place) -> bool {
 #[test]
 fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program() {
     testkit::each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let library = foreign_library(&place).to_string_lossy().into_owned();
         let options = ["--profiler", &library, "--clsid", TEMPLATE];
         let told = |answers: &[(&str, &str)], fixture: &str, arguments: &[&str]| {
@@ -160,7 +160,7 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
 
 #[test]
 fn a_program_without_a_runtime_is_told() {
-    let (place, library) = (Place::new(), template().to_string_lossy());
+    let (place, library) = (TestFolder::new(), template().to_string_lossy());
     let run = |variable: &str| {
         let mut command = place.clrscope(["run", "--profiler", &library, "--clsid", TEMPLATE, "--", "true"]);
         let output = command.env(variable, "0").output().expect("the tool starts");
@@ -174,7 +174,7 @@ fn a_program_without_a_runtime_is_told() {
 
 #[test]
 fn a_program_waits_for_its_debugger() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let mut command = over(&place, runtime, &["-q", "--debugger", "wait", "-o", "w.clrs"], "Ends", &["return", "9"]);
     let mut tool = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the tool starts");
     let mut line = String::new();
@@ -194,7 +194,7 @@ fn a_program_waits_for_its_debugger() {
 
 #[test]
 fn gdb_has_the_program_and_not_the_variables() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let there = Command::new("gdb").arg("--version").stdout(Stdio::null()).status();
     if !there.is_ok_and(|status| status.success()) {
         // Without it the refusal is what there is to see.

@@ -5,26 +5,26 @@ mod common;
 use std::collections::BTreeSet;
 
 use clrscope_recording::model::{Loss, LossReason};
-use common::{Place, sample, write_packed};
+use common::{TestFolder, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value;
 
 const VIEWS: [&str; 6] = ["summary", "functions", "tree", "threads", "modules", "losses"];
 
-fn text(place: &Place, line: &str, width: &str) -> String {
+fn text(place: &TestFolder, line: &str, width: &str) -> String {
     let mut command = place.clrscope(line.split_whitespace());
     let output = command.env("COLUMNS", width).output().expect("the tool starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-fn json(place: &Place, line: &str) -> Value {
+fn json(place: &TestFolder, line: &str) -> Value {
     serde_json::from_str(&text(place, &format!("{line} --format json"), "100")).expect("JSON")
 }
 
 #[test]
 fn layouts_at_three_widths() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     for width in ["60", "100", "160"] {
         for view in VIEWS {
             let report = text(&place, &format!("report sample.clrs --view {view}"), width);
@@ -43,7 +43,7 @@ fn layouts_at_three_widths() {
 
 #[test]
 fn colours_only_where_they_are_wanted() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     let with = |name: &str| {
         let output = place.clrscope(["report", "sample.clrs"]).env(name, "1").output().expect("the tool starts");
         output.stdout.contains(&0x1b)
@@ -65,7 +65,7 @@ fn assert_keys(value: &Value, keys: &str) {
 
 #[test]
 fn documents_have_the_documented_keys() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     let functions = json(&place, "report sample.clrs --view functions");
     assert_keys(&functions, "schema recording rows");
     assert_eq!(functions["schema"], "clrscope.functions/1");
@@ -112,7 +112,7 @@ fn what_is_known_of_a_loss_is_a_line_of_its_own_and_a_field_of_its_row() {
     let detail = "panicked at slow.rs:7:9: no";
     let panics = Loss { details: vec![detail.to_owned()], ..Loss::new(LossReason::PanicCaught, 2, 5_000, 9_000) };
     recording.processes[0].losses.insert(0, panics);
-    let place = Place::new();
+    let place = TestFolder::new();
     write_packed(&recording, &place.file("sample.clrs"));
     let losses = json(&place, "report sample.clrs --view losses");
     assert_keys(&losses["rows"][0], "reason count first_ns last_ns details");
@@ -125,7 +125,7 @@ fn what_is_known_of_a_loss_is_a_line_of_its_own_and_a_field_of_its_row() {
 
 #[test]
 fn values_are_the_recordings() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     let document = json(&place, "report sample.clrs --view functions --raw");
     let recording = &document["recording"];
     assert_eq!(recording["command"], serde_json::json!(["dotnet", "shop.dll", "--day", "7"]));
@@ -149,7 +149,7 @@ fn values_are_the_recordings() {
 
 #[test]
 fn text_json_and_csv_have_the_same_rows_in_the_same_order() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     for line in ["report sample.clrs --view functions --sort calls", "report sample.clrs --view modules"] {
         let rows = json(&place, line);
         let key = if line.contains("modules") { "module" } else { "name" };
@@ -166,7 +166,7 @@ fn text_json_and_csv_have_the_same_rows_in_the_same_order() {
 
 #[test]
 fn the_same_recording_gives_the_same_bytes() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     for view in VIEWS {
         let line = format!("report sample.clrs --view {view}");
         assert_eq!(
@@ -179,7 +179,7 @@ fn the_same_recording_gives_the_same_bytes() {
 
 #[test]
 fn several_processes_are_listed_and_told_apart() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recording = sample();
     let mut second = recording.processes[0].clone();
     second.pid = 4800;
@@ -199,7 +199,7 @@ fn several_processes_are_listed_and_told_apart() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     let tool = env!("CARGO_BIN_EXE_clrscope");
     let script = format!("{tool} report sample.clrs --view functions | true; echo ${{PIPESTATUS[0]}}");
     let output =
@@ -210,7 +210,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn exports_go_to_stdout_or_to_a_file() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     for (format, part) in [
         (
             "hst",
@@ -231,7 +231,7 @@ fn exports_go_to_stdout_or_to_a_file() {
 
 #[test]
 fn an_export_overwrites_nothing_unless_forced() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     std::fs::write(place.file("mine"), "mine").expect("a file");
     std::os::unix::fs::symlink("mine", place.file("link")).expect("a link");
     for name in ["mine", "link"] {

@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::{Expectations, Finished, Runtime};
 
 /// The tool over `dotnet --fx-version VERSION fixture.dll`, with the runtime's environment.
-fn over(place: &Place, runtime: &Runtime, options: &[&str], fixture: &str, arguments: &[OsString]) -> Finished {
+fn over(place: &TestFolder, runtime: &Runtime, options: &[&str], fixture: &str, arguments: &[OsString]) -> Finished {
     let mut words: Vec<OsString> = ["run"].iter().chain(options).map(OsString::from).collect();
     words.push("--".into());
     words.extend(runtime.words(&testkit::fixture(fixture)));
@@ -24,7 +24,7 @@ fn over(place: &Place, runtime: &Runtime, options: &[&str], fixture: &str, argum
     testkit::run(command)
 }
 
-fn bare(place: &Place, runtime: &Runtime, fixture: &str, arguments: &[OsString]) -> Finished {
+fn bare(place: &TestFolder, runtime: &Runtime, fixture: &str, arguments: &[OsString]) -> Finished {
     let mut command = runtime.command(&testkit::fixture(fixture));
     command.args(arguments).current_dir(place.path());
     testkit::run(command)
@@ -34,7 +34,7 @@ fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
 }
 
-fn json(place: &Place, line: &str) -> Value {
+fn json(place: &TestFolder, line: &str) -> Value {
     let output = place.run(&format!("{line} --format json"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -53,7 +53,7 @@ fn calls(document: &Value, name: &str) -> u64 {
 #[test]
 fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
     for runtime in testkit::runtimes() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let alone = bare(&place, runtime, "Recursion", &[]).expect_success();
         let with = over(&place, runtime, &["-o", "r.clrs"], "Recursion", &[]).expect_success();
         assert_eq!(with.stdout_text(), alone.stdout_text(), "{runtime:?}");
@@ -75,7 +75,7 @@ fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
 #[test]
 fn quiet_adds_nothing_to_what_the_program_writes() {
     testkit::each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let alone = bare(&place, runtime, "Echo", &["a".into()]);
         let with = over(&place, runtime, &["-q", "-o", "r.clrs"], "Echo", &["a".into()]);
         assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
@@ -85,7 +85,7 @@ fn quiet_adds_nothing_to_what_the_program_writes() {
 
 #[test]
 fn arguments_of_every_kind_pass_through() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let odd: Vec<OsString> =
         ["", " two words ", "it's \"quoted\"", "line\nbreak", "--help", "-q", "--", "大きさ;x,%y", "$HOME"]
             .iter()
@@ -107,7 +107,7 @@ fn exit_codes_and_ends_are_the_programs() {
 }
 
 fn exit_codes_and_ends(runtime: &Runtime) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let ways: [&[&str]; 9] = [
         &["return", "0"],
         &["return", "126"],
@@ -136,7 +136,7 @@ fn exit_codes_and_ends(runtime: &Runtime) {
 
 #[test]
 fn a_library_alone_is_started_with_dotnet_and_names_its_recording() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let library = testkit::fixture("Hello");
     for _ in 0..2 {
         let mut command = place.clrscope([OsStr::new("run"), library.as_os_str()]);
@@ -156,7 +156,7 @@ fn a_library_alone_is_started_with_dotnet_and_names_its_recording() {
 
 #[test]
 fn two_runs_in_the_same_second_get_two_names() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let tool = env!("CARGO_BIN_EXE_clrscope");
     let script = format!(
         "for i in 1 2 3 4; do {tool} run -q -- \"$@\" > said-$i & done; wait; ls *.clrs | wc -l; ls -d *.clrs.d 2>/dev/null"
@@ -169,7 +169,7 @@ fn two_runs_in_the_same_second_get_two_names() {
 
 #[test]
 fn a_program_without_dotnet_is_one_clear_line() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run("run -o n.clrs -- sh -c true");
     assert_eq!(output.status.code(), Some(0));
     let lines = text(&output.stderr);
@@ -188,7 +188,7 @@ fn a_program_without_dotnet_is_one_clear_line() {
 
 #[test]
 fn a_file_size_limit_is_a_failure_and_not_our_end() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let script = format!("ulimit -f 64; exec {} run -o s.clrs -- true", env!("CARGO_BIN_EXE_clrscope"));
     // The first has to put the agent into its cache, too; the second finds it there.
     for cache in [place.file("empty"), place.file("filled")] {
@@ -205,7 +205,7 @@ fn a_file_size_limit_is_a_failure_and_not_our_end() {
 
 #[test]
 fn an_agents_log_is_kept_beside_the_recording() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let words: Vec<OsString> = ["run", "-q", "-o", "l.clrs", "--"].map(OsString::from).to_vec();
     let mut command = place.clrscope(words.into_iter().chain(runtime.words(&testkit::fixture("Hello"))));
     runtime.prepare(&mut command);
@@ -220,7 +220,7 @@ fn an_agents_log_is_kept_beside_the_recording() {
 
 #[test]
 fn an_agent_that_steps_aside_says_why_through_the_launcher() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     // Enough for the launcher's log, too little for the agent's tree.
     let words: Vec<String> =
         runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
@@ -245,7 +245,7 @@ fn another_profiler_in_the_environment_is_one_warning_and_we_record() {
 }
 
 fn beside_another_profiler(runtime: &Runtime) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut words: Vec<OsString> = ["run", "-o", "p.clrs", "--"].iter().map(OsString::from).collect();
     words.extend(runtime.words(&testkit::fixture("Hello")));
     let mut command = place.clrscope(words);
@@ -264,7 +264,7 @@ fn beside_another_profiler(runtime: &Runtime) {
 
 #[test]
 fn the_variables_alone_record_too() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let printed = place.run("env --shell -i calls:clock=tsc -o by.clrs.d");
     assert!(printed.status.success(), "{}", text(&printed.stderr));
     let words: Vec<String> = runtime
@@ -290,7 +290,7 @@ fn the_variables_alone_record_too() {
 
 #[test]
 fn what_a_killed_launcher_leaves_can_be_read_and_packed() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let mut words: Vec<OsString> = ["run", "-q", "-o", "k.clrs", "--", "sh", "-c"].iter().map(OsString::from).collect();
     let program: Vec<String> =
         runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
@@ -314,7 +314,7 @@ fn called_modules(document: &Value) -> Vec<String> {
 
 #[test]
 fn filters_leave_out_what_they_say() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let modules = |options: &[&str]| {
         let options = [&["-q", "--force", "-o", "f.clrs"], options].concat();
         over(&place, runtime, &options, "Recursion", &[]).expect_success();
@@ -332,7 +332,7 @@ fn filters_leave_out_what_they_say() {
 
 #[test]
 fn a_duration_ends_the_recording_and_not_the_program() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let alone = bare(&place, runtime, "Times", &[]).expect_success();
     let with = over(&place, runtime, &["-q", "--duration", "100ms", "-o", "d.clrs"], "Times", &[]).expect_success();
     assert_eq!(with.stdout_text().lines().count(), alone.stdout_text().lines().count());
@@ -347,7 +347,7 @@ fn children_are_further_processes_unless_they_are_not_wanted() {
 }
 
 fn children_are_further_processes(runtime: &Runtime) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let alone = bare(&place, runtime, "Processes", &["start".into()]).expect_success();
     let processes = |options: &[&str]| {
         let options = [&["-q", "--force", "-o", "c.clrs"], options].concat();
@@ -364,7 +364,7 @@ fn children_are_further_processes(runtime: &Runtime) {
 
 #[test]
 fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run("demo -o demo.clrs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
@@ -374,7 +374,7 @@ fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
 
 #[test]
 fn the_doctor_tries_every_runtime() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let mut command = place.clrscope(["doctor", "--json"]);
     runtime.prepare(&mut command);
     let output = command.output().expect("the tool starts");

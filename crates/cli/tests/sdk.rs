@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clrscope_recording::model::LossReason;
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::{Finished, Sdk};
 
@@ -48,13 +48,13 @@ public class Tests
 const PATIENCE: Duration = Duration::from_secs(300);
 
 struct Projects {
-    place: Place,
+    place: TestFolder,
     sdk: Sdk,
 }
 
 impl Projects {
     fn new(sdk: Sdk) -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let framework = format!("net{}.0", sdk.version.major);
         let project = |properties: &str, items: &str| {
             format!(

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::{
     Expectations, Runtime, Service, each_runtime, each_web_runtime, fixture, get, load, runtimes, wait_until,
@@ -18,7 +18,7 @@ use testkit::{
 };
 
 /// The tool over a fixture on this runtime.
-fn over(place: &Place, runtime: &Runtime, options: &[&str], name: &str, arguments: &[&str]) -> Command {
+fn over(place: &TestFolder, runtime: &Runtime, options: &[&str], name: &str, arguments: &[&str]) -> Command {
     let mut words: Vec<OsString> = ["run"].iter().chain(options).chain(&["--"]).map(OsString::from).collect();
     words.extend(runtime.words(&fixture(name)));
     words.extend(arguments.iter().map(OsString::from));
@@ -27,7 +27,7 @@ fn over(place: &Place, runtime: &Runtime, options: &[&str], name: &str, argument
     command
 }
 
-fn json(place: &Place, line: &str) -> Value {
+fn json(place: &TestFolder, line: &str) -> Value {
     let output = place.run(&format!("{line} --format json"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -58,7 +58,7 @@ fn under_load(address: &str, path: &str, requests: usize) {
 #[test]
 fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
     each_web_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let printed = place.run("env --json -i calls -o web.clrs.d");
         assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
         let variables: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
@@ -100,7 +100,7 @@ fn what_handlers_of_a_web_service_throw_is_told_request_by_request() {
     let source = fs::read_to_string(source).expect("the fixture's source");
     let line = 1 + source.lines().position(|line| line.contains("was to fail")).expect("the line that throws");
     each_web_runtime(|runtime| {
-        let (place, version) = (Place::new(), &runtime.version);
+        let (place, version) = (TestFolder::new(), &runtime.version);
         let service = Service::start(over(&place, runtime, &["-q", "-i", "exceptions", "-o", "w.clrs"], "Web", &[]));
         let address = service.address().to_owned();
         assert_eq!(get(&address, "/ok"), 200);
@@ -139,7 +139,7 @@ fn what_handlers_of_a_web_service_throw_is_told_request_by_request() {
 fn a_server_under_the_launcher_ends_in_order() {
     each_runtime(|runtime| {
         for signal in ["INT", "TERM"] {
-            let place = Place::new();
+            let place = TestFolder::new();
             let service = Service::start(over(&place, runtime, &["-q", "-o", "s.clrs"], "Server", &[]));
             let requests = || calls(&json(&place, "report s.clrs.d --view functions"), "Server.Program::Request");
             wait_until("a request", || requests() > 0);
@@ -159,7 +159,7 @@ fn a_server_under_the_launcher_ends_in_order() {
 #[test]
 fn a_server_that_outlives_the_program_is_listed_and_goes_on_unrecorded() {
     each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let began = Instant::now();
         let pid_file = place.file("pid");
         let command = over(
@@ -191,7 +191,7 @@ fn a_server_that_outlives_the_program_is_listed_and_goes_on_unrecorded() {
 /// A program that outlives its recording hands its variables on to whatever it starts.
 #[test]
 fn programs_started_after_the_end_do_not_make_the_recording_anew() {
-    let (place, runtime) = (Place::new(), runtimes().last().expect("a runtime"));
+    let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));
     let words: Vec<String> = runtime.words(&fixture("Hello")).iter().map(|w| format!("'{}'", w.display())).collect();
     let script = format!(
         "(until [ -e go ]; do sleep 0.1; done; {} > said 2>&1; mv said heard) </dev/null >/dev/null 2>&1 &",

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clrscope_testkit::{Runtime, each_runtime, fixture};
-use common::Place;
+use common::TestFolder;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -17,7 +17,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 const COUNTER: &str = "n=0; trap 'n=$((n+1))' TERM INT HUP USR1; echo ready; \
                        while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.3; echo count $n; exit 7";
 
-fn started(place: &Place, script: &str) -> (Child, BufReader<impl Read + use<>>) {
+fn started(place: &TestFolder, script: &str) -> (Child, BufReader<impl Read + use<>>) {
     let mut command = place.clrscope(["run", "-q", "-o", "x.clrs", "--", "bash", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the tool starts");
     let mut output = BufReader::new(child.stdout.take().expect("its output"));
@@ -28,7 +28,7 @@ fn started(place: &Place, script: &str) -> (Child, BufReader<impl Read + use<>>)
 }
 
 /// Whether the launcher lived to its own end: these programs are not .NET, so it takes their empty recording away.
-fn went_on(place: &Place) -> bool {
+fn went_on(place: &TestFolder) -> bool {
     !place.file("x.clrs.d").exists() && !place.file("x.clrs").exists()
 }
 
@@ -40,7 +40,7 @@ fn signal(child: &Child, signal: Signal) {
 #[test]
 fn signals_to_the_launcher_reach_the_program_once() {
     for sent in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let (mut child, mut output) = started(&place, COUNTER);
         signal(&child, sent);
         let mut rest = String::new();
@@ -53,7 +53,7 @@ fn signals_to_the_launcher_reach_the_program_once() {
 
 #[test]
 fn a_program_ended_by_a_signal_gives_128_and_its_number() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (mut child, _output) = started(&place, "echo ready; while :; do sleep 0.05; done");
     signal(&child, Signal::TERM);
     assert_eq!(child.wait().expect("its end").code(), Some(143));
@@ -62,7 +62,7 @@ fn a_program_ended_by_a_signal_gives_128_and_its_number() {
 
 #[test]
 fn ignored_signals_stay_ignored() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let tool = env!("CARGO_BIN_EXE_clrscope");
     let script = format!("trap '' HUP; {tool} run -q -o x.clrs -- bash -c 'kill -HUP $PPID $$; echo alive'");
     let output = Command::new("bash").args(["-c", &script]).current_dir(place.path()).output().expect("a shell");
@@ -72,7 +72,7 @@ fn ignored_signals_stay_ignored() {
 /// A program under the launcher at a terminal of its own, ended by Ctrl-C once it has said `ready`: how it ended, and
 /// what the terminal showed until the text `last`.
 fn interrupted_at_a_terminal(
-    place: &Place,
+    place: &TestFolder,
     runtime: Option<&Runtime>,
     words: &[OsString],
     last: &str,
@@ -101,7 +101,7 @@ fn interrupted_at_a_terminal(
 
 #[test]
 fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_launcher_goes_on() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let words = ["bash", "-c", COUNTER].map(OsString::from);
     let (code, seen) = interrupted_at_a_terminal(&place, None, &words, "count ");
     assert_eq!(code, Some(7), "{seen}");
@@ -112,7 +112,7 @@ fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_launcher_goes_on() {
 #[test]
 fn ctrl_c_at_a_terminal_ends_a_dotnet_server_and_its_recording_in_order() {
     each_runtime(|runtime| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let words = runtime.words(&fixture("Server"));
         let (code, seen) = interrupted_at_a_terminal(&place, Some(runtime), &words, "clrscope: recorded");
         assert_eq!(code, Some(0), "{seen}");

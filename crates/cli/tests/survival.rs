@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 use testkit::confine::{with_small_disk, without_powers};
 use testkit::{
@@ -21,7 +21,7 @@ fn newest() -> &'static Runtime {
     testkit::runtimes().last().expect("a runtime")
 }
 
-fn over(place: &Place, runtime: &Runtime, options: &[&OsStr], name: &str, arguments: &[&str]) -> Command {
+fn over(place: &TestFolder, runtime: &Runtime, options: &[&OsStr], name: &str, arguments: &[&str]) -> Command {
     let mut words: Vec<OsString> = vec!["run".into()];
     words.extend(options.iter().map(|word| (*word).to_owned()));
     words.push("--".into());
@@ -36,20 +36,20 @@ fn options<'a>(words: &[&'a str]) -> Vec<&'a OsStr> {
     words.iter().map(|word| OsStr::new(*word)).collect()
 }
 
-fn json(place: &Place, arguments: &[&OsStr]) -> Value {
+fn json(place: &TestFolder, arguments: &[&OsStr]) -> Value {
     let output = place.clrscope(arguments).args(["--format", "json"]).output().expect("the tool starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-fn calls(place: &Place, recording: &OsStr, name: &str) -> u64 {
+fn calls(place: &TestFolder, recording: &OsStr, name: &str) -> u64 {
     let document = json(place, &[OsStr::new("report"), recording, OsStr::new("--view"), OsStr::new("functions")]);
     let rows = document["rows"].as_array().expect("rows").iter().filter(|row| row["name"] == name);
     rows.filter_map(|row| row["calls"].as_u64()).sum()
 }
 
 /// What lies in a folder, without hidden drafts.
-fn names(place: &Place) -> Vec<String> {
+fn names(place: &TestFolder) -> Vec<String> {
     let entries = fs::read_dir(place.path()).expect("a listing").flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.retain(|name| !name.starts_with('.'));
@@ -64,7 +64,7 @@ const BATCH: u64 = 1_000_000;
 fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
     each_runtime(|runtime| {
         for most_ms in [1, 100, 900] {
-            let place = Place::new();
+            let place = TestFolder::new();
             let pause = random_pause(Duration::from_millis(most_ms));
             let place_of = format!("{pause:?} on {}", runtime.version);
             let arguments = ["100000000000", &BATCH.to_string()];
@@ -95,7 +95,7 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
 fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
     each_runtime(|runtime| {
         for most_ms in [1, 400] {
-            let place = Place::new();
+            let place = TestFolder::new();
             let arguments = ["100000000000", &BATCH.to_string()];
             let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
@@ -123,7 +123,7 @@ fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
 fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
     each_runtime(|runtime| {
         for most_ms in [20, 200] {
-            let place = Place::new();
+            let place = TestFolder::new();
             let over = over(&place, runtime, &options(&["-q", "-o", "s.clrs"]), "Counter", &["300000", "100000"]);
             let pause = random_pause(Duration::from_millis(most_ms));
             let mut command = Command::new("timeout");
@@ -154,7 +154,7 @@ fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
     let runtime = newest();
     // The first is killed before it sees the end of its program, the others so many milliseconds after it could.
     for wait_ms in [None, Some(0), Some(1), Some(2), Some(4), Some(7), Some(12)] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Server", &[]));
         let launcher = service.id();
         let program = child_of(launcher).expect("it serves until it is told to end");
@@ -202,7 +202,7 @@ fn signal(name: &str, pid: u32) {
 
 #[test]
 fn every_exit_code_and_every_deadly_signal_is_handed_on() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let code = |script: &str| {
         let mut command = place.clrscope(["run", "-q", "--force", "-o", "e.clrs", "--", "sh", "-c", script]);
         command.output().expect("the tool starts").status.code()
@@ -224,7 +224,7 @@ fn names_of_every_kind_are_taken_as_they_are() {
 }
 
 fn taken_as_it_is(runtime: &Runtime, name: &str) {
-    let outer = Place::new();
+    let outer = TestFolder::new();
     let folder = outer.file(name);
     fs::create_dir(&folder).expect("a folder");
     for end in ["dll", "runtimeconfig.json"] {
@@ -267,7 +267,7 @@ fn switched_off_diagnostics_are_named_with_their_cure() {
 }
 
 fn named_with_its_cure(runtime: &Runtime, variable: &str) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = over(&place, runtime, &options(&["-o", "d.clrs"]), "Hello", &[]);
     command.env(variable, "0");
     let finished = testkit::run(command).expect_success();
@@ -281,7 +281,7 @@ fn named_with_its_cure(runtime: &Runtime, variable: &str) {
 
 #[test]
 fn what_comes_on_stdin_reaches_the_program() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let input = place.file("input");
     fs::write(&input, (0..=255).cycle().take(100_000).collect::<Vec<u8>>()).expect("a file");
     let mut command = over(&place, runtime, &options(&["-q", "-o", "i.clrs"]), "Echo", &["-"]);
@@ -296,7 +296,7 @@ fn two_launchers_at_once_do_not_disturb_each_other() {
 }
 
 fn two_launchers_at_once(runtime: &Runtime) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let bare = testkit::run(runtime.command(&fixture("Recursion"))).expect_success();
     let started = |options: &[&OsStr]| {
         let command = over(&place, runtime, options, "Recursion", &[]);
@@ -330,7 +330,7 @@ fn two_launchers_at_once(runtime: &Runtime) {
 
 #[test]
 fn a_folder_without_permission_is_refused_before_the_program_starts() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let closed = place.file("closed");
     fs::create_dir(&closed).expect("a folder");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).expect("its mode");
@@ -348,7 +348,7 @@ fn a_folder_without_permission_is_refused_before_the_program_starts() {
 
 #[test]
 fn a_recording_that_was_removed_is_one_failure_and_the_programs_exit_code() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.clrscope(["run", "-o", "r.clrs", "--", "sh", "-c", "rm -r r.clrs.d; exit 9"]).output();
     let output = output.expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -358,7 +358,7 @@ fn a_recording_that_was_removed_is_one_failure_and_the_programs_exit_code() {
 
 #[test]
 fn a_full_disk_keeps_the_directory_and_the_exit_code() {
-    let (place, runtime) = (Place::new(), newest());
+    let (place, runtime) = (TestFolder::new(), newest());
     let (disk, kept) = (place.file("disk"), place.file("kept"));
     for folder in [&disk, &kept] {
         fs::create_dir(folder).expect("a folder");

@@ -7,12 +7,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use clrscope_dotnet::find::Places;
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use insta::assert_snapshot;
 
 #[test]
 fn help_explains_every_command_with_an_example() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_snapshot!("help", place.transcript("--help"));
     let commands = ["run", "report", "export", "pack", "demo", "doctor", "env", "new", "completions", "man"];
     for command in commands {
@@ -24,7 +24,7 @@ fn help_explains_every_command_with_an_example() {
 
 #[test]
 fn usage_errors_are_three_lines_and_exit_2_but_125_under_run() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let lines = [
         "",
         "frobnicate",
@@ -77,7 +77,7 @@ fn usage_errors_are_three_lines_and_exit_2_but_125_under_run() {
 
 #[test]
 fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     fs::write(place.file("text.clrs"), "no recording at all").expect("a file");
     fs::write(place.file("plain"), "not a program").expect("a file");
     let mut bytes = fs::read(place.file("sample.clrs")).expect("the sample");
@@ -139,7 +139,7 @@ fn failures_are_three_lines_with_the_exit_codes_of_a_shell() {
 
 #[test]
 fn a_library_without_any_dotnet_is_one_clear_failure() {
-    let place = Place::new();
+    let place = TestFolder::new();
     fs::write(place.file("app.dll"), "MZ").expect("a file");
     let mut command = place.clrscope(["run", "app.dll"]);
     command.env_remove("DOTNET_ROOT").env("PATH", place.path()).env("HOME", place.path());
@@ -157,7 +157,7 @@ fn a_library_without_any_dotnet_is_one_clear_failure() {
 
 #[test]
 fn a_cache_that_others_can_write_is_refused_unless_trusted() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cache = place.file("cache");
     fs::create_dir(&cache).expect("a folder");
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).expect("its mode");
@@ -171,7 +171,7 @@ fn a_cache_that_others_can_write_is_refused_unless_trusted() {
 
 #[test]
 fn damaged_recordings_are_reported_as_far_as_they_go() {
-    let place = Place::new().with_sample();
+    let place = TestFolder::new().with_sample();
     let bytes = fs::read(place.file("sample.clrs")).expect("the sample");
     fs::write(place.file("cut.clrs"), &bytes[..bytes.len() * 3 / 4]).expect("a file");
     let output = place.run("report cut.clrs --format json");
@@ -184,7 +184,7 @@ fn damaged_recordings_are_reported_as_far_as_they_go() {
 
 #[test]
 fn completions_and_the_man_page_come_from_the_same_description() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for shell in ["bash", "zsh", "fish"] {
         let output = place.run(&format!("completions {shell}"));
         let text = String::from_utf8_lossy(&output.stdout);

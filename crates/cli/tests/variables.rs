@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
-use common::Place;
+use common::TestFolder;
 use serde_json::Value;
 
 /// A place, filters and settings with everything that is special anywhere.
@@ -22,14 +22,14 @@ const OPTIONS: [&str; 8] = [
     "System.*",
 ];
 
-fn printed(place: &Place, form: &str) -> String {
+fn printed(place: &TestFolder, form: &str) -> String {
     let output = place.clrscope([&["env", form], &OPTIONS[..]].concat()).output().expect("the tool starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// What the variables are meant to be.
-fn meant(place: &Place) -> BTreeMap<String, String> {
+fn meant(place: &TestFolder) -> BTreeMap<String, String> {
     let document: Value = serde_json::from_str(&printed(place, "--json")).expect("JSON");
     let variables = document.as_object().expect("names and values");
     assert!(variables.contains_key("CORECLR_ENABLE_PROFILING") && variables.contains_key("CLRSCOPE_AGENT"));
@@ -54,7 +54,7 @@ fn unquoted(word: &str, special: &str) -> String {
 
 #[test]
 fn a_dockerfile_reads_back_what_was_meant() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let read = |line: &str| {
         let (name, word) = line.strip_prefix("ENV ").and_then(|rest| rest.split_once('=')).expect("ENV NAME=VALUE");
         (name.to_owned(), unquoted(word, "\"\\$"))
@@ -64,7 +64,7 @@ fn a_dockerfile_reads_back_what_was_meant() {
 
 #[test]
 fn a_systemd_unit_reads_back_what_was_meant() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let lines = printed(&place, "--systemd");
     let read = |line: &str| {
         let word = unquoted(line.strip_prefix("Environment=").expect("an assignment"), "\"\\");
@@ -93,7 +93,7 @@ fn a_systemd_unit_reads_back_what_was_meant() {
 
 #[test]
 fn a_shell_reads_back_what_was_meant() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let script = format!("{}env -0", printed(&place, "--shell"));
     let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
     let text = String::from_utf8(output.stdout).expect("UTF-8");

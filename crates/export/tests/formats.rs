@@ -4,7 +4,7 @@ use clrscope_analysis::{CALLS, CPU, Metric, Query, Sort};
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportError, ExportOptions, Exporter, exporter, exporters};
 use clrscope_recording::model::{HookCost, Recording};
-use clrscope_recording::testing::drawn::{recording, recording_with};
+use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn export(recording: &Recording, format: &str, options: &ExportOptions) -> String {
     let mut out = Vec::new();

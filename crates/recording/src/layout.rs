@@ -338,8 +338,8 @@ pub mod time {
     pub const WALL: usize = 8;
     /// `u64`: CPU time in nanoseconds.
     pub const CPU: usize = 16;
-    /// `u64`: looks that found the thread here.
-    pub const LOOKS: usize = 24;
+    /// `u64`: samples that found the thread here.
+    pub const SAMPLES: usize = 24;
 }
 
 /// The state of a process.

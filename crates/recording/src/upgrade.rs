@@ -76,8 +76,8 @@ fn frames(record: &Record<'_>) -> Vec<StackFrame> {
     let mut frames = Vec::new();
     for field in record.fields() {
         match (field.tag, field.value) {
-            (Tag::FRAME, Value::Thing(thing)) => {
-                frames.push(StackFrame::Method { function: thing.index, il_offset: None });
+            (Tag::FRAME, Value::Entity(entity)) => {
+                frames.push(StackFrame::Method { function: entity.index, il_offset: None });
             }
             (Tag::IL_OFFSET, Value::Number(offset)) => {
                 if let Some(StackFrame::Method { il_offset, .. }) = frames.last_mut() {

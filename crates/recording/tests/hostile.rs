@@ -70,7 +70,7 @@ fn read_packed(bytes: &[u8]) -> Option<Recording> {
 }
 
 /// Everything a recording says, as a text.
-fn told(recording: &Recording) -> String {
+fn described(recording: &Recording) -> String {
     let trees = recording.processes.iter().flat_map(|process| &process.threads).map(|thread| thread.tree.load());
     format!("{:?} {:?} {:?}", recording.run, recording.processes, trees.collect::<Vec<_>>())
 }
@@ -107,7 +107,7 @@ fn amounts(recording: &Recording) -> [usize; 5] {
 #[test]
 fn no_damaged_byte_of_a_packed_file_goes_unnoticed() {
     let bytes = packed(&small());
-    let truth = told(&unpacked(&bytes).expect("it was just written"));
+    let truth = described(&unpacked(&bytes).expect("it was just written"));
     let mut numbers = Numbers::new(3);
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
@@ -116,7 +116,7 @@ fn no_damaged_byte_of_a_packed_file_goes_unnoticed() {
             assert!(at < 12, "refused because of byte {at}");
             continue;
         };
-        assert!(!read.problems.is_empty() || told(&read) == truth, "damage at {at} went unnoticed");
+        assert!(!read.problems.is_empty() || described(&read) == truth, "damage at {at} went unnoticed");
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clrscope_recording::events::{Kind, Records, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Kind, Records, Tag, Value};
 use clrscope_recording::layout::{HEADER_BYTES, stack};
 use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Stacks};
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -164,7 +164,7 @@ fn damaged_nodes_are_told_and_cost_no_other_stack() {
 
 #[test]
 fn stacks_in_records_of_an_earlier_version_become_a_table() {
-    let frame = |index| (Tag::FRAME, Value::Thing(Thing { id: 0x70, index }));
+    let frame = |index| (Tag::FRAME, Value::Entity(EntityRef { id: 0x70, index }));
     let chunk = HandmadeChunk::new(0, 1, 1_000)
         .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 7_u64.into()), frame(4), (Tag::IL_OFFSET, 1_u64.into()), frame(2)])
         .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 8_u64.into()), frame(2), (Tag::FRAMES_CUT, 1_u64.into())])

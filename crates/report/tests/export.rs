@@ -3,7 +3,7 @@
 use clrscope_analysis::Query;
 use clrscope_export::ExportOptions;
 use clrscope_recording::model::Recording;
-use clrscope_recording::testing::drawn::recording;
+use clrscope_recording::testing::ascii_trees::recording;
 use clrscope_report::exporters;
 
 fn csv(recording: &Recording, query: Query) -> String {

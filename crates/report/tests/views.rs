@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use clrscope_analysis::{CPU, Query, QueryProblem, Sort, ThreadSelector};
 use clrscope_contract::request::{Glob, Pattern};
-use clrscope_recording::events::{Group, Kind, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
 use clrscope_recording::model::{EventArena, EventChunk, HookCost, Loss, LossReason, Module, Process, Recording};
+use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
-use clrscope_recording::testing::drawn::recording_with;
 use clrscope_report::{Flag, FollowState, Format, Request, VIEWS, View, view};
 
 const TREES: &str = "
@@ -25,7 +25,7 @@ thread 2 worker
 ";
 
 fn thing(id: u64, index: u32) -> Value<'static> {
-    Value::Thing(Thing { id, index })
+    Value::Entity(EntityRef { id, index })
 }
 
 /// Compilations of `Main` and `Pay` on the first thread, a collection within which something is finalised on the second.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::{
     AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, ModuleId, ObjectId, ProfilerInfo,
 };
-use clrscope_recording::events::{Kind, Tag, Thing};
+use clrscope_recording::events::{EntityRef, Kind, Tag};
 
 use crate::services::event_log::EventLog;
 use crate::services::functions::{Functions, Known};
@@ -68,12 +68,12 @@ impl Dictionary {
     }
 
     /// A function, noted in the recording. With [`Ask::Later`] only one that was noted before has a number.
-    pub(crate) fn function(&self, function: FunctionId, ask: Ask) -> Thing {
+    pub(crate) fn function(&self, function: FunctionId, ask: Ask) -> EntityRef {
         let index = match ask {
             Ask::Now => self.functions.noted(function).index,
             Ask::Later => self.functions.known(function).map_or(0, |known| known.index),
         };
-        Thing { id: function.as_raw() as u64, index }
+        EntityRef { id: function.as_raw() as u64, index }
     }
 
     /// What the filters say about a function.
@@ -82,13 +82,13 @@ impl Dictionary {
     }
 
     /// A class.
-    pub(crate) fn class(&self, class: ClassId, ask: Ask) -> Thing {
+    pub(crate) fn class(&self, class: ClassId, ask: Ask) -> EntityRef {
         self.thing(Tag::CLASS, class.as_raw(), ask)
     }
 
     /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
-    pub(crate) fn class_of(&self, object: ObjectId<'_>) -> Thing {
-        self.class_id_of(object).map_or(Thing::default(), |class| self.class(class, Ask::Now))
+    pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
+        self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Ask::Now))
     }
 
     /// The class of an object, by its identifier alone. Only in the callback that received it.
@@ -97,9 +97,9 @@ impl Dictionary {
     }
 
     /// Anything but a function.
-    pub(crate) fn thing(&self, tag: Tag, id: usize, ask: Ask) -> Thing {
+    pub(crate) fn thing(&self, tag: Tag, id: usize, ask: Ask) -> EntityRef {
         if id == 0 {
-            return Thing::default();
+            return EntityRef::default();
         }
         let (index, named) = {
             let mut tables = self.tables();
@@ -115,7 +115,7 @@ impl Dictionary {
             }
             (entry.index, entry.named)
         };
-        let thing = Thing { id: id as u64, index };
+        let thing = EntityRef { id: id as u64, index };
         if ask == Ask::Now && !named {
             self.ask(tag, id);
         }
@@ -176,7 +176,7 @@ impl Dictionary {
             entry.named = true;
             entry.index
         };
-        self.log.write(Kind::NAME, &[(tag, Thing { id: id as u64, index }.into()), (Tag::NAME, name.into())]);
+        self.log.write(Kind::NAME, &[(tag, EntityRef { id: id as u64, index }.into()), (Tag::NAME, name.into())]);
     }
 
     /// Whether it has a name.

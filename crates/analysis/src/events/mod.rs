@@ -8,7 +8,7 @@ mod names;
 mod replay;
 
 use clrscope_contract::request::Glob;
-use clrscope_recording::events::{Group, Kind, Record, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Group, Kind, Record, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
 
@@ -133,14 +133,14 @@ impl<'a> Events<'a> {
     pub fn subjects(&self, row: &EventRow<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a, '_> {
         let names = self.names.get(row.names);
         row.record.fields().filter_map(move |field| match field.value {
-            Value::Thing(thing) => Some(subject(names, field.tag, thing)),
+            Value::Entity(entity) => Some(subject(names, field.tag, entity)),
             _ => None,
         })
     }
 }
 
-fn subject<'a>(names: Option<&EventNames<'a>>, tag: Tag, thing: Thing) -> Subject<'a> {
-    Subject { role: role(tag), id: thing.id, name: names.and_then(|names| names.name(tag, thing)) }
+fn subject<'a>(names: Option<&EventNames<'a>>, tag: Tag, entity: EntityRef) -> Subject<'a> {
+    Subject { role: role(tag), id: entity.id, name: names.and_then(|names| names.name(tag, entity)) }
 }
 
 fn role(tag: Tag) -> &'static str {
@@ -210,8 +210,8 @@ fn wants(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool
 fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
     !query.filters_functions()
         || row.record.fields().any(|field| match field.value {
-            Value::Thing(thing) => names
-                .function(field.tag, thing)
+            Value::Entity(entity) => names
+                .function(field.tag, entity)
                 .is_some_and(|function| query.wants_function(names.module_of(function), &function.name)),
             _ => false,
         })
@@ -220,7 +220,7 @@ fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> 
 fn wants_name(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
     let is_about = |glob: &Glob| {
         row.record.fields().any(|field| match field.value {
-            Value::Thing(thing) => names.name(field.tag, thing).is_some_and(|name| glob.matches(name)),
+            Value::Entity(entity) => names.name(field.tag, entity).is_some_and(|name| glob.matches(name)),
             Value::Text(text) => field.tag == Tag::NAME && glob.matches(text),
             Value::Number(_) | Value::Bytes(_) => false,
         })

@@ -1,6 +1,6 @@
 //! Names of what events are about.
 
-use clrscope_recording::events::{Kind, Records, Tag, Thing, Value};
+use clrscope_recording::events::{EntityRef, Kind, Records, Tag, Value};
 use clrscope_recording::model::{EventArena, Function, Process};
 use rustc_hash::FxHashMap;
 
@@ -12,29 +12,29 @@ pub struct EventNames<'a> {
 }
 
 impl<'a> EventNames<'a> {
-    /// Reads the dictionary of an arena. Where a thing got several names the last counts.
+    /// Reads the dictionary of an arena. Where an entity got several names the last counts.
     pub(crate) fn read(process: &'a Process, arena: &'a EventArena) -> Self {
         let mut names = FxHashMap::default();
         let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
         for record in records.filter(|record| record.kind == Kind::NAME) {
-            let thing = record.fields().find_map(|field| match field.value {
-                Value::Thing(thing) => Some(thing),
+            let entity = record.fields().find_map(|field| match field.value {
+                Value::Entity(entity) => Some(entity),
                 _ => None,
             });
-            if let (Some(thing), Some(name)) = (thing, record.text(Tag::NAME)) {
-                names.insert(thing.index, name);
+            if let (Some(entity), Some(name)) = (entity, record.text(Tag::NAME)) {
+                names.insert(entity.index, name);
             }
         }
         Self { process, names }
     }
 
-    /// The function, where the thing is one that is known.
+    /// The function, where the entity is one that is known.
     #[must_use]
-    pub fn function(&self, tag: Tag, thing: Thing) -> Option<&'a Function> {
-        if !matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) || thing.index == 0 {
+    pub fn function(&self, tag: Tag, entity: EntityRef) -> Option<&'a Function> {
+        if !matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) || entity.index == 0 {
             return None;
         }
-        self.process.functions.get(thing.index as usize).filter(|function| !function.name.is_empty())
+        self.process.functions.get(entity.index as usize).filter(|function| !function.name.is_empty())
     }
 
     /// The name of the function's module, or empty.
@@ -45,11 +45,11 @@ impl<'a> EventNames<'a> {
 
     /// The name of anything; a function's signature.
     #[must_use]
-    pub fn name(&self, tag: Tag, thing: Thing) -> Option<&'a str> {
+    pub fn name(&self, tag: Tag, entity: EntityRef) -> Option<&'a str> {
         if matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) {
-            let function = self.function(tag, thing)?;
+            let function = self.function(tag, entity)?;
             return Some(if function.signature.is_empty() { &function.name } else { &function.signature });
         }
-        self.names.get(&thing.index).copied()
+        self.names.get(&entity.index).copied()
     }
 }

@@ -77,7 +77,7 @@ fn explain_searches(rows: &mut [EventRow<'_>]) {
     for at in 1..rows.len() {
         let [search, next] = [&rows[at - 1], &rows[at]];
         let is_open = search.kind() == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED && search.duration_ns.is_none();
-        let of_same = search.record.thing(Tag::FUNCTION) == next.record.thing(Tag::FUNCTION);
+        let of_same = search.record.entity(Tag::FUNCTION) == next.record.entity(Tag::FUNCTION);
         if is_open && next.kind() == Kind::JIT_COMPILATION_STARTED && of_same {
             rows[at - 1].remark = Some(REJECTED);
         }

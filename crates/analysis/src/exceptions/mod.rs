@@ -5,8 +5,8 @@
 //! rethrow of another where it is the same object at the same address (it carries a stack trace already, or
 //! is thrown in the catch block of the first); one that a collection moved in between counts as new.
 
+mod reconstruct;
 mod stack;
-mod story;
 
 use std::collections::BTreeMap;
 
@@ -191,7 +191,7 @@ pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Resul
             is_recorded = true;
             found.types.insert(selected.process.pid, Types::read(selected.process));
             let names = EventNames::read(selected.process, arena);
-            found.each.extend(story::read(selected.process, arena, &names));
+            found.each.extend(reconstruct::exceptions(selected.process, arena, &names));
         }
     }
     if !is_recorded {

@@ -31,11 +31,11 @@ pub(super) struct Raw<'a> {
 }
 
 /// Walks the events of a chunk. What is cut or unknown is passed over.
-pub(super) struct Events<'a> {
+pub(super) struct RawEvents<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Events<'a> {
+impl<'a> RawEvents<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -61,7 +61,7 @@ impl<'a> Events<'a> {
     }
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for RawEvents<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Raw<'a>> {

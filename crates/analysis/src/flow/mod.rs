@@ -15,7 +15,7 @@ use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem};
 use crate::select::{self, Selected};
 
-use decode::{Events, Raw, What};
+use decode::{Raw, RawEvents, What};
 use replay::{End, Replay, Step};
 pub use values::{Argument, Captured, Passing, Value};
 
@@ -239,7 +239,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
     fn events(&self, thread: &Thread, mut take: impl FnMut(&Raw<'_>) -> bool) {
         for chunk in self.chunks.get(&thread.id).into_iter().flatten() {
             let bytes = chunk.bytes.load();
-            for event in Events::new(&bytes).filter(|event| self.is_known(event)) {
+            for event in RawEvents::new(&bytes).filter(|event| self.is_known(event)) {
                 if !take(&event) {
                     return;
                 }
@@ -334,7 +334,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
 mod tests {
     use super::*;
 
-    fn told(events: &[(What, u32, &'static [u8])]) -> Vec<(Step, Vec<u8>)> {
+    fn replayed(events: &[(What, u32, &'static [u8])]) -> Vec<(Step, Vec<u8>)> {
         let mut replay = Replay::new(0);
         let mut found = Vec::new();
         let mut take = |event: &Raw<'_>| {
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn results_belong_to_the_code_that_set_them() {
-        let found = told(&[
+        let found = replayed(&[
             (What::Enter(1), 900, &[]),
             (What::Enter(2), 800, &[]),
             (What::Result, 800, &[7]),
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn code_that_is_replaced_by_the_call_that_sets_its_result_has_ended_in_order() {
-        let found = told(&[
+        let found = replayed(&[
             (What::Enter(1), 900, &[]),
             (What::TailCall(1), 900, &[]),
             (What::Result, 900, &[7]),

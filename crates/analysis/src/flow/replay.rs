@@ -8,7 +8,7 @@ use super::decode::{Raw, What};
 
 /// An activation.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct Activation {
     sp: u32,
     function: u32,
     depth: u32,
@@ -39,7 +39,7 @@ pub(super) enum Step {
 /// The stack of a thread while its events go by.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    frames: Vec<Frame>,
+    frames: Vec<Activation>,
     /// Length of the stack below each filter that runs.
     filters: Vec<usize>,
     calls: Vec<u64>,
@@ -108,7 +108,7 @@ impl Replay {
         }
         self.calls[at] += 1;
         let call = self.calls[at];
-        self.frames.push(Frame { sp, function, depth, call, is_filter: false });
+        self.frames.push(Activation { sp, function, depth, call, is_filter: false });
         tell(Step::Begin { function, depth, call }, &[]);
     }
 
@@ -143,7 +143,7 @@ impl Replay {
         let Some(top) = self.frames.last().copied() else { return };
         let owner = self.frames.iter().rev().find(|frame| is_above(frame.sp, sp)).copied().unwrap_or(top);
         self.filters.push(below);
-        self.frames.push(Frame { sp: top.sp.wrapping_sub(1), is_filter: true, ..owner });
+        self.frames.push(Activation { sp: top.sp.wrapping_sub(1), is_filter: true, ..owner });
     }
 
     fn drop_at_or_below(&mut self, sp: u32, tell: &mut impl FnMut(Step, &[u8])) {

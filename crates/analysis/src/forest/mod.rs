@@ -18,7 +18,7 @@ use crate::query::{Query, QueryProblem, Sort};
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::ProcessSums;
-use walk::{Names, Walk};
+use walk::{NameOrder, Walk};
 
 /// One node of the view `tree`. Nodes come in preorder: the children of a node at depth d are the
 /// nodes at depth d + 1 that follow it before the next one at depth d or less.
@@ -131,7 +131,7 @@ impl<'a> Forest<'a> {
     ) -> Result<Pruned, E> {
         let mut pruned = Pruned::default();
         for paths in &self.paths {
-            let names = Names::new(paths, &self.query);
+            let names = NameOrder::new(paths, &self.query);
             let columns = Columns::new(paths, &names.catalog, &self.query);
             for (threads, shown) in self.sets(paths) {
                 let mut walk = Walk::new(self, &names, columns.clone(), threads, shown, options);

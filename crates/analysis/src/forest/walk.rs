@@ -43,7 +43,7 @@ struct Level {
 }
 
 /// What the walks through one process share.
-pub(super) struct Names<'a> {
+pub(super) struct NameOrder<'a> {
     pub(super) catalog: Catalog<'a>,
     /// Which functions the query wants, where it does not want all.
     wanted: Option<Vec<bool>>,
@@ -51,7 +51,7 @@ pub(super) struct Names<'a> {
     ranks: Vec<u32>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameOrder<'a> {
     pub(super) fn new(paths: &Paths<'a>, query: &Query) -> Self {
         let catalog = Catalog::new(paths.process);
         let wanted = query.filters_functions().then(|| catalog.wanted(query));
@@ -65,7 +65,7 @@ pub(super) struct Walk<'f, 'a> {
     forest: &'f Forest<'a>,
     options: &'f TreeOptions,
     thread: Option<&'a Thread>,
-    names: &'f Names<'a>,
+    names: &'f NameOrder<'a>,
     columns: Columns,
     costs: FittedCosts,
     trees: Vec<Loaded>,
@@ -79,7 +79,7 @@ pub(super) struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub(super) fn new(
         forest: &'f Forest<'a>,
-        names: &'f Names<'a>,
+        names: &'f NameOrder<'a>,
         columns: Columns,
         threads: &[ThreadPaths<'a>],
         thread: Option<&'a Thread>,

@@ -12,10 +12,10 @@ mod pass;
 
 use clrscope_recording::model::{CallTree, NodeTime};
 
-use crate::catalog::{Catalog, Place, Role, Slot};
+use crate::catalog::{Catalog, Role, Slot, SlotRole};
 use crate::cost::{Cost, Hooks};
 use count::{Counter, Counts};
-use pass::{Cell, Frame};
+use pass::{Cell, OpenNode};
 
 /// A node whose key is this belongs to nobody.
 pub(crate) const NO_KEY: u32 = u32::MAX;
@@ -72,10 +72,10 @@ impl Keys for ByFunction {
 
 /// What is known of a function of the recording, fetched at once for each node.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct HookedFunction {
     /// What each call's leave hook costs.
     leave_ns: f64,
-    place: Place,
+    place: SlotRole,
 }
 
 /// What few nodes have; apart from the cells, which every node touches.
@@ -90,7 +90,7 @@ struct Rare {
 pub(crate) struct Summer {
     counter: Counter,
     /// By function index of the recording.
-    known: Vec<Known>,
+    known: Vec<HookedFunction>,
     /// By slot: what entering a function it calls costs.
     enter_ns: Vec<f64>,
     /// By key, as the rest below.
@@ -98,7 +98,7 @@ pub(crate) struct Summer {
     rare: Vec<Rare>,
     counts: Vec<Counts>,
     touched: Vec<u32>,
-    path: Vec<Frame>,
+    path: Vec<OpenNode>,
 }
 
 /// What summing a tree gave.
@@ -177,7 +177,7 @@ impl Summer {
     fn fit(&mut self, tree: &CallTree, catalog: &Catalog<'_>, cost: &Cost) {
         let fits = self.counter.fits(tree, catalog, cost);
         self.known.clear();
-        self.known.extend(catalog.places().iter().map(|&place| Known {
+        self.known.extend(catalog.slot_roles().iter().map(|&place| HookedFunction {
             leave_ns: if place.role == Role::Managed {
                 cost.leave_ns(place.slot) * fits[place.slot as usize]
             } else {

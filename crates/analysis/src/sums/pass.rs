@@ -3,8 +3,8 @@
 use clrscope_recording::model::{CallTree, NodeTime, ROOT};
 
 use super::count::Counts;
-use super::{Keys, Known, NO_KEY, Rare, Summer};
-use crate::catalog::{Catalog, NOWHERE, Place, Role};
+use super::{HookedFunction, Keys, NO_KEY, Rare, Summer};
+use crate::catalog::{Catalog, NO_FUNCTION, Role, SlotRole};
 
 /// What each node of a key touches. `max_open` is 0 until one did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,10 +20,10 @@ pub(super) struct Cell {
 
 /// A node on the path that has children.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
+pub(super) struct OpenNode {
     node: u32,
     key: u32,
-    place: Place,
+    place: SlotRole,
     /// Calls of functions on the path, itself included.
     depth: u32,
     /// What entering a function it calls costs.
@@ -57,14 +57,14 @@ const AHEAD: usize = 64;
 struct Ahead {
     start: u32,
     end: u32,
-    nodes: [Known; AHEAD],
+    nodes: [HookedFunction; AHEAD],
 }
 
 impl Ahead {
-    const EMPTY: Self = Self { start: 0, end: 0, nodes: [Known { leave_ns: 0.0, place: NOWHERE }; AHEAD] };
+    const EMPTY: Self = Self { start: 0, end: 0, nodes: [HookedFunction { leave_ns: 0.0, place: NO_FUNCTION }; AHEAD] };
 
     #[inline]
-    fn of(&self, node: u32) -> Known {
+    fn of(&self, node: u32) -> HookedFunction {
         self.nodes[(node - self.start) as usize % AHEAD]
     }
 }
@@ -90,7 +90,7 @@ impl Summer {
             if node >= ahead.end {
                 self.look_ahead::<K>(&mut ahead, node, tree);
             }
-            let Known { leave_ns, place } = ahead.of(node);
+            let HookedFunction { leave_ns, place } = ahead.of(node);
             self.climb(parent, &now);
             let time = time_of(node);
             let caller = self.path.last_mut().filter(|caller| caller.node == parent)?;
@@ -113,7 +113,7 @@ impl Summer {
             if key != NO_KEY {
                 self.open::<K>(key, calls, time);
             }
-            let mut frame = Frame { node, key, place, depth, enter_ns: 0.0, enters: 0, before };
+            let mut frame = OpenNode { node, key, place, depth, enter_ns: 0.0, enters: 0, before };
             // Most nodes have no children and need not lie on the path.
             if parents.get(node as usize + 1) == Some(&node) {
                 frame.enter_ns = self.enter_ns[place.slot as usize];
@@ -129,12 +129,12 @@ impl Summer {
     }
 
     fn enter_root(&mut self, catalog: &Catalog<'_>, key: u32, time: NodeTime, now: &mut Running) {
-        let place = Place { slot: catalog.root(), role: Role::Unhooked };
+        let place = SlotRole { slot: catalog.root(), role: Role::Unhooked };
         if key != NO_KEY {
             self.open::<super::ByFunction>(key, 0, time);
         }
         let enter_ns = self.enter_ns[place.slot as usize];
-        self.path.push(Frame { node: ROOT, key, place, depth: 0, enter_ns, enters: 0, before: *now });
+        self.path.push(OpenNode { node: ROOT, key, place, depth: 0, enter_ns, enters: 0, before: *now });
         now.add(time);
     }
 
@@ -144,7 +144,11 @@ impl Summer {
         let functions = tree.functions().iter().skip(from as usize);
         let mut fetched = 0;
         for (known, &function) in ahead.nodes.iter_mut().zip(functions) {
-            *known = self.known.get(function as usize).copied().unwrap_or(Known { leave_ns: 0.0, place: NOWHERE });
+            *known = self
+                .known
+                .get(function as usize)
+                .copied()
+                .unwrap_or(HookedFunction { leave_ns: 0.0, place: NO_FUNCTION });
             if K::ARE_SLOTS {
                 fetched |= self.cells[known.place.slot as usize].max_open;
             }
@@ -195,7 +199,7 @@ impl Summer {
     }
 
     #[inline]
-    fn close(&mut self, frame: &Frame, now: &Running) {
+    fn close(&mut self, frame: &OpenNode, now: &Running) {
         if frame.key == NO_KEY {
             return;
         }

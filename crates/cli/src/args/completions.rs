@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::commands::completions::Options;
+use crate::commands::completions::CompletionsOptions;
 
 const EXAMPLES: &str = "\
 Example:
@@ -19,7 +19,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn into_options(self, command_line: clap::Command) -> Options {
-        Options { shell: self.shell, command_line }
+    pub(super) fn into_options(self, command_line: clap::Command) -> CompletionsOptions {
+        CompletionsOptions { shell: self.shell, command_line }
     }
 }

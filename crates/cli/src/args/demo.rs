@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::demo::Options;
+use crate::commands::demo::DemoOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    pub(super) fn into_options(self) -> Options {
-        Options { output: self.output, force: self.force }
+    pub(super) fn into_options(self) -> DemoOptions {
+        DemoOptions { output: self.output, force: self.force }
     }
 }

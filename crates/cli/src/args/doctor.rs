@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::doctor::Options;
+use crate::commands::doctor::DoctorOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
-    pub(super) fn into_options(self) -> Options {
-        Options { json: self.json }
+    pub(super) fn into_options(self) -> DoctorOptions {
+        DoctorOptions { json: self.json }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::recording::RecordingArgs;
-use crate::commands::env::{Form, Options};
+use crate::commands::env::{EnvOptions, Form};
 use crate::errors::Failure;
 
 const EXAMPLES: &str = "\
@@ -54,13 +54,13 @@ pub(super) struct Env {
 }
 
 impl Env {
-    pub(super) fn into_options(self) -> Result<Options, Failure> {
+    pub(super) fn into_options(self) -> Result<EnvOptions, Failure> {
         let form = match (self.dockerfile, self.systemd, self.json) {
             (true, _, _) => Form::Dockerfile,
             (_, true, _) => Form::Systemd,
             (_, _, true) => Form::Json,
             _ => Form::Shell,
         };
-        Ok(Options { form, request: self.recording.into_request()?, output: self.output, agent: self.agent })
+        Ok(EnvOptions { form, request: self.recording.into_request()?, output: self.output, agent: self.agent })
     }
 }

@@ -9,7 +9,7 @@ use clrscope_export::ExportOptions;
 use clrscope_report::exporters;
 
 use super::filters::{Filters, metrics};
-use crate::commands::export::Options;
+use crate::commands::export::ExportTask;
 use crate::errors::Failure;
 
 const EXAMPLES: &str = "\
@@ -60,8 +60,8 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Export {
-    pub(super) fn into_options(self) -> Result<Options, Failure> {
-        Ok(Options {
+    pub(super) fn into_options(self) -> Result<ExportTask, Failure> {
+        Ok(ExportTask {
             recording: self.recording,
             format: self.to,
             output: self.output,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::man::Options;
+use crate::commands::man::ManOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn into_options(self, command_line: clap::Command) -> Options {
-        Options { directory: self.directory, command_line }
+    pub(super) fn into_options(self, command_line: clap::Command) -> ManOptions {
+        ManOptions { directory: self.directory, command_line }
     }
 }

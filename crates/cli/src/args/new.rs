@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::new::{CrateName, Options};
+use crate::commands::new::{CrateName, NewOptions};
 use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
@@ -34,12 +34,12 @@ pub(super) struct New {
 }
 
 impl New {
-    pub(super) fn into_options(self) -> Result<Options, Failure> {
+    pub(super) fn into_options(self) -> Result<NewOptions, Failure> {
         let name = CrateName::parse(&self.name).map_err(|why| {
             let hint = "write a name such as shop-watch: small letters, digits, - and _";
             Failure::usage(format!("{} is no name for a crate", quoted(&self.name)), why, hint)
         })?;
         let folder = self.path.unwrap_or_else(|| PathBuf::from(&self.name));
-        Ok(Options { name, folder, framework: self.framework })
+        Ok(NewOptions { name, folder, framework: self.framework })
     }
 }

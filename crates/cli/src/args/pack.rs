@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::pack::Options;
+use crate::commands::pack::PackOptions;
 
 const EXAMPLES: &str = "\
 Example:
@@ -28,7 +28,7 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    pub(super) fn into_options(self) -> Options {
-        Options { directory: self.directory, output: self.output, force: self.force }
+    pub(super) fn into_options(self) -> PackOptions {
+        PackOptions { directory: self.directory, output: self.output, force: self.force }
     }
 }

@@ -12,7 +12,7 @@ use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
 use super::filters::{Filters, metrics, whole};
 use crate::commands::Task;
-use crate::commands::report::Options;
+use crate::commands::report::ReportOptions;
 use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
@@ -133,7 +133,7 @@ impl Report {
             ));
         };
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
-        Ok(Task::Report(Box::new(Options { recording: self.recording, view, format, request, folder: output })))
+        Ok(Task::Report(Box::new(ReportOptions { recording: self.recording, view, format, request, folder: output })))
     }
 }
 

@@ -9,7 +9,7 @@ use clrscope_contract::instruments::ALL;
 
 use super::recording::RecordingArgs;
 use crate::commands::Task;
-use crate::commands::run::Options;
+use crate::commands::run::RunOptions;
 use crate::commands::run_profiler;
 use crate::errors::{Failure, quoted};
 use crate::launch::{Debugger, parse_class_id};
@@ -104,7 +104,7 @@ impl From<DebuggerName> for Debugger {
 impl Run {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
         match (self.profiler, self.clsid) {
-            (Some(library), Some(clsid)) => Ok(Task::RunProfiler(run_profiler::Options {
+            (Some(library), Some(clsid)) => Ok(Task::RunProfiler(run_profiler::RunProfilerOptions {
                 library,
                 class_id: class_id(&clsid)?,
                 debugger: self.debugger.map(Debugger::from),
@@ -117,9 +117,9 @@ impl Run {
         }
     }
 
-    fn into_options(self) -> Result<Options, Failure> {
+    fn into_options(self) -> Result<RunOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
-        Ok(Options {
+        Ok(RunOptions {
             request: self.recording.into_request()?,
             instruments_given,
             output: self.output,

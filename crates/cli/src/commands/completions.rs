@@ -6,7 +6,7 @@ use crate::errors::Failure;
 
 /// What to generate.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct CompletionsOptions {
     /// For which shell.
     pub(crate) shell: Shell,
     /// The description.
@@ -17,7 +17,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When they can't be written.
-pub(crate) fn perform(mut options: Options) -> Result<(), Failure> {
+pub(crate) fn perform(mut options: CompletionsOptions) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut options.command_line, "clrscope", &mut script);
     super::print(&String::from_utf8_lossy(&script))

@@ -21,7 +21,7 @@ const OLDEST: u32 = 8;
 
 /// What to keep.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct DemoOptions {
     /// Where to keep the recording; it is removed when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When there is no .NET and none can be fetched, or the program could not be started.
-pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
+pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     let new_enough = |install: &Install| install.runtimes.iter().any(|version| version.major >= OLDEST);
     let install = match dotnet::find::installs().into_iter().find(new_enough) {
         Some(install) => install,

@@ -8,7 +8,7 @@ use crate::errors::{EXIT_FAILED, Failure, one_line};
 
 /// How to say it.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct DoctorOptions {
     /// One JSON document instead of text.
     pub(crate) json: bool,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the result can't be written.
-pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
+pub(crate) fn perform(options: &DoctorOptions) -> Result<u8, Failure> {
     let checks = checks();
     let text = if options.json { format!("{:#}\n", as_json(&checks)) } else { as_text(&checks) };
     super::print(&text)?;

@@ -26,7 +26,7 @@ pub(crate) enum Form {
 
 /// What the variables shall say.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct EnvOptions {
     /// How they are written.
     pub(crate) form: Form,
     /// What to record, without a place.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the agent can't be put into the cache or a path can't be written in that form.
-pub(crate) fn perform(options: Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     let mut request = options.request;
     if let Some(folder) = options.output {
         let absolute = path::absolute(&folder).map_err(|e| unusable(&folder, &reason(&e)))?;

@@ -15,7 +15,7 @@ use crate::recording_file::{open, query_failure};
 
 /// What to write where.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct ExportTask {
     /// The recording.
     pub(crate) recording: PathBuf,
     /// Name of the format.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the recording can't be opened, the query not be answered, or the result not be written.
-pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     let format = exporters().find(|format| format.name() == options.format).ok_or_else(|| {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
@@ -75,7 +75,7 @@ fn refuse_the_recording(file: &Path, recording: &Path) -> Result<(), Failure> {
     }
 }
 
-fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &Options) -> Result<(), ExportError> {
+fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &ExportTask) -> Result<(), ExportError> {
     let mut out = BufWriter::new(io::stdout().lock());
     match format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?)) {
         // A reader who has seen enough (`| head`) is no error.
@@ -86,7 +86,12 @@ fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &Options)
 
 /// A file appears under its name when it is complete. What is no plain file, such as `/dev/stdout`,
 /// is written to as it is.
-fn write_file(format: &dyn Exporter, recording: &Recording, options: &Options, file: &Path) -> Result<(), ExportError> {
+fn write_file(
+    format: &dyn Exporter,
+    recording: &Recording,
+    options: &ExportTask,
+    file: &Path,
+) -> Result<(), ExportError> {
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
         let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
         return format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?));
@@ -103,7 +108,7 @@ fn write_file(format: &dyn Exporter, recording: &Recording, options: &Options, f
     Ok(())
 }
 
-fn failure(options: &Options, error: &ExportError) -> Failure {
+fn failure(options: &ExportTask, error: &ExportError) -> Failure {
     let what = format!("cannot export {} to {}", shown(&options.recording), options.format);
     match error {
         ExportError::Query(QueryProblem::NotRecorded { instrument, .. }) => Failure::new(

@@ -11,14 +11,14 @@ use crate::errors::Failure;
 use crate::output::file_of;
 use crate::recording_file::{Opened, open, query_failure};
 
-/// Between two looks at least; a look that takes longer is followed by a pause as long as itself.
+/// Between two polls at least; a poll that takes longer is followed by a pause as long as itself.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Looks at processes that have said that they end, until the launcher says so too: other threads may still
 /// run for a moment, and there may be no launcher.
-const LAST_LOOKS: u32 = 5;
+const LAST_POLLS: u32 = 5;
 
-/// What a look came to.
-pub(crate) enum Look {
+/// What a poll came to.
+pub(crate) enum Poll {
     /// What is new was shown.
     Shown,
     /// What is asked for is not there yet; what to say when it never comes.
@@ -27,7 +27,7 @@ pub(crate) enum Look {
     Unread,
 }
 
-impl Look {
+impl Poll {
     /// A query that can't be answered, as far as it may be later.
     pub(crate) fn unanswered(problem: &QueryProblem) -> Result<Self, Failure> {
         let failure = query_failure(problem);
@@ -40,14 +40,14 @@ impl Look {
     }
 }
 
-/// Lets `look` show what one of `instruments` has recorded, until every process has ended.
+/// Lets `poll` show what one of `instruments` has recorded, until every process has ended.
 ///
 /// # Errors
-/// When the recording can't be opened, those of `look`, and when what is asked for never came.
+/// When the recording can't be opened, those of `poll`, and when what is asked for never came.
 pub(crate) fn follow(
     path: &Path,
     instruments: &[&str],
-    mut look: impl FnMut(&Recording) -> Result<Look, Failure>,
+    mut poll: impl FnMut(&Recording) -> Result<Poll, Failure>,
 ) -> Result<(), Failure> {
     let place = Followed::new(path);
     let mut over = 0;
@@ -55,12 +55,12 @@ pub(crate) fn follow(
         let began = Instant::now();
         let recording = place.open()?;
         over = if are_over(&recording.processes) { over + 1 } else { 0 };
-        let has_ended = recording.run.exit.is_some() || over > LAST_LOOKS;
-        match look(&recording)? {
-            Look::Unread => return Ok(()),
-            Look::NotYet(failure) if has_ended || never_comes(&recording, instruments) => return Err(failure),
-            Look::Shown | Look::NotYet(_) if has_ended => return Ok(()),
-            Look::Shown | Look::NotYet(_) => {}
+        let has_ended = recording.run.exit.is_some() || over > LAST_POLLS;
+        match poll(&recording)? {
+            Poll::Unread => return Ok(()),
+            Poll::NotYet(failure) if has_ended || never_comes(&recording, instruments) => return Err(failure),
+            Poll::Shown | Poll::NotYet(_) if has_ended => return Ok(()),
+            Poll::Shown | Poll::NotYet(_) => {}
         }
         #[expect(clippy::disallowed_methods, reason = "a growing recording is looked at now and then")]
         std::thread::sleep(PAUSE.max(began.elapsed()));

@@ -10,7 +10,7 @@ use crate::errors::{Failure, reason, shown};
 
 /// Where the pages go.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct ManOptions {
     /// A folder for a page per command; stdout, with the main page alone, when `None`.
     pub(crate) directory: Option<PathBuf>,
     /// The description.
@@ -21,7 +21,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When they can't be written.
-pub(crate) fn perform(options: Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: ManOptions) -> Result<(), Failure> {
     match &options.directory {
         Some(folder) => write_all(folder, options.command_line).map_err(|error| {
             Failure::new(

@@ -20,27 +20,27 @@ use crate::errors::Failure;
 #[derive(Debug)]
 pub(crate) enum Task {
     /// `clrscope run`
-    Run(Box<run::Options>),
+    Run(Box<run::RunOptions>),
     /// `clrscope run --profiler`
-    RunProfiler(run_profiler::Options),
+    RunProfiler(run_profiler::RunProfilerOptions),
     /// `clrscope report`
-    Report(Box<report::Options>),
+    Report(Box<report::ReportOptions>),
     /// `clrscope export`
-    Export(Box<export::Options>),
+    Export(Box<export::ExportTask>),
     /// `clrscope pack`
-    Pack(pack::Options),
+    Pack(pack::PackOptions),
     /// `clrscope demo`
-    Demo(demo::Options),
+    Demo(demo::DemoOptions),
     /// `clrscope doctor`
-    Doctor(doctor::Options),
+    Doctor(doctor::DoctorOptions),
     /// `clrscope env`
-    Env(Box<env::Options>),
+    Env(Box<env::EnvOptions>),
     /// `clrscope new`
-    New(new::Options),
+    New(new::NewOptions),
     /// `clrscope completions`
-    Completions(Box<completions::Options>),
+    Completions(Box<completions::CompletionsOptions>),
     /// `clrscope man`
-    Man(Box<man::Options>),
+    Man(Box<man::ManOptions>),
 }
 
 impl Task {

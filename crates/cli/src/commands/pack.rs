@@ -9,7 +9,7 @@ use crate::terminal::messages_on_terminal;
 
 /// What to pack and where to.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct PackOptions {
     /// The recording directory.
     pub(crate) directory: PathBuf,
     /// The file; beside the directory when `None`.
@@ -22,7 +22,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the directory is no recording or the file can't be written.
-pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: &PackOptions) -> Result<(), Failure> {
     if !options.directory.is_dir() {
         let why = if options.directory.exists() { "it is not a folder" } else { "there is no such folder" };
         return Err(cannot_pack(options, why, "name a recording directory, such as app.clrs.d"));
@@ -36,6 +36,6 @@ pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
     super::print(&format!("{}\n", file.display()))
 }
 
-fn cannot_pack(options: &Options, why: &str, hint: &str) -> Failure {
+fn cannot_pack(options: &PackOptions, why: &str, hint: &str) -> Failure {
     Failure::new(format!("cannot pack {}", shown(&options.directory)), why, hint)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clrscope_report::{Format, Report, Request, View};
 
-use super::follow::{Look, follow};
+use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::Failure;
 use crate::recording_file::{open, query_failure};
@@ -14,7 +14,7 @@ use crate::terminal;
 
 /// What to show and how.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct ReportOptions {
     /// The recording.
     pub(crate) recording: PathBuf,
     /// The view.
@@ -31,8 +31,8 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the recording can't be opened, the request not be answered, or the result not be written.
-pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
-    let Options { view, format, .. } = options;
+pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
+    let ReportOptions { view, format, .. } = options;
     if options.request.follow {
         return follow_log(options);
     }
@@ -62,14 +62,14 @@ pub(super) fn print(report: &Report<'_>, format: Format) -> Result<(), Failure> 
 }
 
 /// Prints rows as they come, until every process has ended.
-fn follow_log(options: &Options) -> Result<(), Failure> {
+fn follow_log(options: &ReportOptions) -> Result<(), Failure> {
     let mut state = clrscope_report::FollowState::default();
     follow(&options.recording, &options.view.instruments(), |recording| {
         let report = match options.view.open(recording, &options.request) {
             Ok(report) => report,
-            Err(problem) => return Look::unanswered(&problem),
+            Err(problem) => return Poll::unanswered(&problem),
         };
         let shown: io::Result<bool> = terminal::styled(|out| report.write_news(&mut state, out));
-        Ok(if shown.map_err(|error| super::cannot_print(&error))? { Look::Shown } else { Look::Unread })
+        Ok(if shown.map_err(|error| super::cannot_print(&error))? { Poll::Shown } else { Poll::Unread })
     })
 }

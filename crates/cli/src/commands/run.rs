@@ -14,7 +14,7 @@ use crate::{programs, runtime, summary};
 
 /// What to run and how.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct RunOptions {
     /// What to record, without a place.
     pub(crate) request: Request,
     /// The instruments as given.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// Only when the program did not start or nobody saw its end.
-pub(crate) fn perform(options: Options) -> Result<u8, Failure> {
+pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     let program = resolve(&options.command, runtime::host)?;
     programs::check(&options.request.programs, options.request.trust_writable)?;
     if !options.quiet {

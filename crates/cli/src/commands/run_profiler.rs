@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 use super::run::warn_of_obstacles;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{
-    Debugger, SIGNS_VARIABLE, Seen, Sign, Signals, Stdout, Watch, check_library, disabled_by, profiler_variables,
+    Debugger, Outcome, SIGNS_VARIABLE, Sign, Signals, Stdout, Watch, check_library, disabled_by, profiler_variables,
     resolve, signs, start,
 };
 use crate::runtime;
@@ -16,7 +16,7 @@ use crate::terminal::say;
 
 /// What to run and with which profiler.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct RunProfilerOptions {
     /// The profiler's library.
     pub(crate) library: PathBuf,
     /// Its class id, in braces.
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the library can't be a profiler, or the program did not start or nobody saw its end.
-pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
+pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     let library = check_library(&options.library)?;
     let program = resolve(&options.command, runtime::host)?;
     if !options.quiet {
@@ -52,7 +52,7 @@ pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
     let running = start(&program, &variables, Stdout::Ours, signals, options.debugger)?;
     let ended = running.wait().map_err(|error| failed("cannot see the program's end", error))?;
     if let Some(file) = &signs_file {
-        for line in told(&library, &signs(file.path()), watch.as_ref().map(Watch::seen)) {
+        for line in report(&library, &signs(file.path()), watch.as_ref().map(Watch::outcome)) {
             say(line.trim_end());
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn perform(options: &Options) -> Result<u8, Failure> {
 }
 
 /// What became of the library, for the user.
-fn told(library: &Path, signs: &[Sign], seen: Option<Seen>) -> Vec<String> {
+fn report(library: &Path, signs: &[Sign], seen: Option<Outcome>) -> Vec<String> {
     let of = |kind: &'static str| signs.iter().filter(move |sign| sign.kind == kind);
     let mut lines: Vec<String> = of("class").take(1).map(|sign| other_class(library, &sign.words)).collect();
     lines.extend(of("refused").take(1).map(|sign| {
@@ -75,10 +75,10 @@ fn told(library: &Path, signs: &[Sign], seen: Option<Seen>) -> Vec<String> {
     );
     match (of("loaded").count(), seen) {
         (0, _) if !lines.is_empty() => {}
-        (0, Some(Seen::NeverOpened)) => lines.push(never_opened(library)),
-        (0, Some(Seen::LetGo(pid))) => lines.push(let_go(library, pid)),
-        (0, Some(Seen::Kept)) => lines.push(format!("clrscope: {} was loaded, and kept to the end", shown(library))),
-        (0, Some(Seen::Unknown)) => lines.push(format!(
+        (0, Some(Outcome::NeverOpened)) => lines.push(never_opened(library)),
+        (0, Some(Outcome::LetGo(pid))) => lines.push(let_go(library, pid)),
+        (0, Some(Outcome::Kept)) => lines.push(format!("clrscope: {} was loaded, and kept to the end", shown(library))),
+        (0, Some(Outcome::Unknown)) => lines.push(format!(
             "clrscope: {} was opened by a runtime; whether it was kept can't be seen on this file system",
             shown(library)
         )),

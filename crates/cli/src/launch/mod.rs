@@ -14,4 +14,4 @@ pub(crate) use environment::{Obstacle, agent_variables, disabled_by, obstacles, 
 pub(crate) use library::{SIGNS_VARIABLE, Sign, check as check_library, parse_class_id, signs};
 pub(crate) use program::{Program, resolve};
 pub(crate) use signals::Signals;
-pub(crate) use watch::{Seen, Watch};
+pub(crate) use watch::{Outcome, Watch};

@@ -24,11 +24,11 @@ const DECIDED: [Duration; 2] = [Duration::from_millis(150), Duration::from_milli
 const RUNTIME: &str = "/libcoreclr.so";
 
 /// Watches one library from before the program starts.
-pub(crate) struct Watch(Arc<Mutex<Story>>);
+pub(crate) struct Watch(Arc<Mutex<History>>);
 
 /// What was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Outcome {
     /// No process opened the file.
     NeverOpened,
     /// This process runs .NET, was told to load it, and lived on without it.
@@ -41,7 +41,7 @@ pub(crate) enum Seen {
 
 /// What is known so far.
 #[derive(Debug, Default)]
-struct Story {
+struct History {
     opened: u32,
     closed: u32,
     /// The file was closed although a process had it mapped: closing says nothing here.
@@ -56,7 +56,7 @@ struct Story {
 
 /// Processes that run .NET and were told to load the library.
 #[derive(Debug, Default)]
-struct Told {
+struct Loaders {
     with: BTreeSet<u32>,
     without: BTreeSet<u32>,
 }
@@ -69,25 +69,25 @@ impl Watch {
     pub(crate) fn on(library: &Path) -> io::Result<Self> {
         let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         inotify::add_watch(&events, library, WatchFlags::OPEN | WatchFlags::CLOSE)?;
-        let story = Arc::<Mutex<Story>>::default();
-        let (told, library) = (Arc::clone(&story), library.to_owned());
-        thread::Builder::new().name("watch".to_owned()).spawn(move || watch(&events, &library, &told))?;
-        Ok(Self(story))
+        let history = Arc::<Mutex<History>>::default();
+        let (shared, library) = (Arc::clone(&history), library.to_owned());
+        thread::Builder::new().name("watch".to_owned()).spawn(move || watch(&events, &library, &shared))?;
+        Ok(Self(history))
     }
 
     /// What was seen until now, at the end of the program.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn outcome(&self) -> Outcome {
         locked(&self.0).judge()
     }
 }
 
-impl Story {
-    fn judge(&self) -> Seen {
+impl History {
+    fn judge(&self) -> Outcome {
         match self.let_go.iter().chain(&self.suspects).next() {
-            Some(pid) => Seen::LetGo(*pid),
-            None if self.opened == 0 => Seen::NeverOpened,
-            None if self.closes_early && self.kept.is_empty() => Seen::Unknown,
-            None => Seen::Kept,
+            Some(pid) => Outcome::LetGo(*pid),
+            None if self.opened == 0 => Outcome::NeverOpened,
+            None if self.closes_early && self.kept.is_empty() => Outcome::Unknown,
+            None => Outcome::Kept,
         }
     }
 
@@ -97,35 +97,35 @@ impl Story {
         self.suspects.clear();
     }
 
-    fn closed(&mut self, told: Told) {
+    fn closed(&mut self, loaders: Loaders) {
         self.closed += 1;
-        self.closes_early |= self.closed >= self.opened && !told.with.is_empty();
+        self.closes_early |= self.closed >= self.opened && !loaders.with.is_empty();
         if !self.closes_early {
-            self.suspects.extend(told.without);
+            self.suspects.extend(loaders.without);
         }
     }
 
     /// A look long after an opening; `again` when it is the second.
-    fn late_look(&mut self, told: Told, again: bool) {
+    fn late_check(&mut self, loaders: Loaders, again: bool) {
         if again {
-            self.let_go.extend(told.without.intersection(&self.missed));
-            self.kept.extend(told.with);
+            self.let_go.extend(loaders.without.intersection(&self.missed));
+            self.kept.extend(loaders.with);
         }
-        self.missed = told.without;
+        self.missed = loaders.without;
     }
 }
 
-fn locked(story: &Mutex<Story>) -> MutexGuard<'_, Story> {
-    story.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(history: &Mutex<History>) -> MutexGuard<'_, History> {
+    history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Until this process ends.
-fn watch(events: &OwnedFd, library: &Path, story: &Mutex<Story>) {
+fn watch(events: &OwnedFd, library: &Path, history: &Mutex<History>) {
     // When to look, soonest first, and whether that is the second time after an opening.
-    let mut looks: Vec<(Instant, bool)> = Vec::new();
+    let mut checks: Vec<(Instant, bool)> = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); 512];
     loop {
-        let wait = looks.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
+        let wait = checks.first().map(|(when, _)| when.saturating_duration_since(Instant::now()));
         let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
         if poll(&mut [PollFd::new(events, PollFlags::IN)], wait.as_ref()).is_err_and(|e| e != rustix::io::Errno::INTR) {
             return;
@@ -133,36 +133,36 @@ fn watch(events: &OwnedFd, library: &Path, story: &Mutex<Story>) {
         let mut reader = Reader::new(events, &mut buffer);
         while let Ok(event) = reader.next() {
             if event.events().contains(ReadFlags::OPEN) {
-                locked(story).opened();
-                looks.extend(DECIDED.iter().zip([false, true]).map(|(after, again)| (Instant::now() + *after, again)));
-                looks.sort_unstable();
+                locked(history).opened();
+                checks.extend(DECIDED.iter().zip([false, true]).map(|(after, again)| (Instant::now() + *after, again)));
+                checks.sort_unstable();
             } else if event.events().intersects(ReadFlags::CLOSE_NOWRITE | ReadFlags::CLOSE_WRITE) {
                 // Looked at without the lock: who asks for the result does not wait for it.
-                let told = told_to_load(library);
-                locked(story).closed(told);
+                let loaders = loaders_of(library);
+                locked(history).closed(loaders);
             }
         }
-        while looks.first().is_some_and(|(when, _)| *when <= Instant::now()) {
-            let (_, again) = looks.remove(0);
-            let told = told_to_load(library);
-            locked(story).late_look(told, again);
+        while checks.first().is_some_and(|(when, _)| *when <= Instant::now()) {
+            let (_, again) = checks.remove(0);
+            let loaders = loaders_of(library);
+            locked(history).late_check(loaders, again);
         }
     }
 }
 
-fn told_to_load(library: &Path) -> Told {
+fn loaders_of(library: &Path) -> Loaders {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut told = Told::default();
+    let mut loaders = Loaders::default();
     for pid in numbers {
         match has_it(pid, library) {
-            Ok(Some(true)) => told.with.insert(pid),
-            Ok(Some(false)) => told.without.insert(pid),
+            Ok(Some(true)) => loaders.with.insert(pid),
+            Ok(Some(false)) => loaders.without.insert(pid),
             // Another user's, or one that has just ended.
             Ok(None) | Err(_) => continue,
         };
     }
-    told
+    loaders
 }
 
 /// Whether the process has the library; `None` where it was not told to load it or does not run .NET.
@@ -183,62 +183,62 @@ fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
 mod tests {
     use super::*;
 
-    fn told(with: &[u32], without: &[u32]) -> Told {
-        Told { with: with.iter().copied().collect(), without: without.iter().copied().collect() }
+    fn loaders(with: &[u32], without: &[u32]) -> Loaders {
+        Loaders { with: with.iter().copied().collect(), without: without.iter().copied().collect() }
     }
 
-    fn story(tell: impl FnOnce(&mut Story)) -> Seen {
-        let mut story = Story::default();
-        tell(&mut story);
-        story.judge()
+    fn history(happen: impl FnOnce(&mut History)) -> Outcome {
+        let mut history = History::default();
+        happen(&mut history);
+        history.judge()
     }
 
     #[test]
     fn a_process_that_lives_on_when_the_file_is_closed_has_let_it_go() {
-        let seen = story(|story| {
-            story.opened();
-            story.closed(told(&[], &[7]));
+        let seen = history(|history| {
+            history.opened();
+            history.closed(loaders(&[], &[7]));
         });
-        assert_eq!(seen, Seen::LetGo(7));
+        assert_eq!(seen, Outcome::LetGo(7));
     }
 
     #[test]
     fn a_process_that_is_gone_when_the_file_is_closed_had_it_to_the_end() {
-        assert_eq!(story(Story::opened), Seen::Kept);
-        let seen = story(|story| {
-            story.opened();
-            story.closed(Told::default());
+        assert_eq!(history(History::opened), Outcome::Kept);
+        let seen = history(|history| {
+            history.opened();
+            history.closed(Loaders::default());
         });
-        assert_eq!(seen, Seen::Kept);
-        assert_eq!(story(|_| ()), Seen::NeverOpened);
+        assert_eq!(seen, Outcome::Kept);
+        assert_eq!(history(|_| ()), Outcome::NeverOpened);
     }
 
     #[test]
     fn a_process_that_was_only_starting_is_no_suspect() {
-        let seen = story(|story| {
-            story.opened();
+        let seen = history(|history| {
+            history.opened();
             // The first one ends; the second opens it in a moment.
-            story.closed(told(&[], &[8]));
-            story.opened();
-            story.closed(Told::default());
+            history.closed(loaders(&[], &[8]));
+            history.opened();
+            history.closed(Loaders::default());
         });
-        assert_eq!(seen, Seen::Kept);
+        assert_eq!(seen, Outcome::Kept);
     }
 
     #[test]
     fn where_files_are_closed_at_once_only_late_looks_tell() {
-        let closed_early = |late: [Told; 2]| {
-            story(|story| {
-                story.opened();
-                story.closed(told(&[7], &[]));
+        let closed_early = |late: [Loaders; 2]| {
+            history(|history| {
+                history.opened();
+                history.closed(loaders(&[7], &[]));
                 let [first, second] = late;
-                story.late_look(first, false);
-                story.late_look(second, true);
+                history.late_check(first, false);
+                history.late_check(second, true);
             })
         };
-        assert_eq!(closed_early([Told::default(), Told::default()]), Seen::Unknown);
-        assert_eq!(closed_early([told(&[7], &[]), told(&[7], &[])]), Seen::Kept);
-        assert_eq!(closed_early([told(&[], &[7]), told(&[], &[7])]), Seen::LetGo(7));
-        assert_eq!(closed_early([told(&[], &[7]), told(&[7], &[])]), Seen::Kept, "it was only starting");
+        assert_eq!(closed_early([Loaders::default(), Loaders::default()]), Outcome::Unknown);
+        assert_eq!(closed_early([loaders(&[7], &[]), loaders(&[7], &[])]), Outcome::Kept);
+        assert_eq!(closed_early([loaders(&[], &[7]), loaders(&[], &[7])]), Outcome::LetGo(7));
+        assert_eq!(closed_early([loaders(&[], &[7]), loaders(&[7], &[])]), Outcome::Kept, "it was only starting");
     }
 }

@@ -14,9 +14,9 @@ use clrscope_recording::model::{
 use tempfile::TempDir;
 
 /// A folder of its own for a test, with the tool run inside.
-pub struct Place(TempDir);
+pub struct TestFolder(TempDir);
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         clrscope_testkit::let_children_hear();
         Self(tempfile::tempdir().expect("a folder"))

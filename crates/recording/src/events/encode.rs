@@ -1,6 +1,6 @@
 //! Records written, without allocating.
 
-use super::field::{Field, Tag, Thing, Value};
+use super::field::{EntityRef, Field, Tag, Value};
 use super::kinds::Kind;
 use super::short::ShortFields;
 
@@ -117,7 +117,7 @@ impl<'a> Encoder<'a> {
 
     /// Adds something the runtime identifies.
     #[inline]
-    pub fn thing(&mut self, tag: Tag, value: Thing) -> &mut Self {
+    pub fn entity(&mut self, tag: Tag, value: EntityRef) -> &mut Self {
         debug_assert!(tag.0 >= 128);
         self.field(tag, |encoder| {
             encoder.varint(value.id);
@@ -140,15 +140,15 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// Adds a field, unless it says nothing: an empty text, or a thing without identifier.
+    /// Adds a field, unless it says nothing: an empty text, or an entity without identifier.
     pub fn put(&mut self, field: Field<'_>) -> &mut Self {
         match field.value {
             Value::Number(number) => self.number(field.tag, number),
             Value::Text("") => self,
             Value::Text(text) => self.text(field.tag, text),
             Value::Bytes(bytes) => self.opaque(field.tag, bytes),
-            Value::Thing(Thing { id: 0, index: 0 }) => self,
-            Value::Thing(thing) => self.thing(field.tag, thing),
+            Value::Entity(EntityRef { id: 0, index: 0 }) => self,
+            Value::Entity(entity) => self.entity(field.tag, entity),
         }
     }
 

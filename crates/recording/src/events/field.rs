@@ -76,7 +76,7 @@ impl Tag {
 
 /// Something the runtime identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Thing {
+pub struct EntityRef {
     /// The runtime's identifier, used again for something else later.
     pub id: u64,
     /// Our number, 0 for none.
@@ -93,7 +93,7 @@ pub enum Value<'a> {
     /// Bytes that mean something elsewhere.
     Bytes(&'a [u8]),
     /// Something the runtime identifies.
-    Thing(Thing),
+    Entity(EntityRef),
 }
 
 impl From<u64> for Value<'_> {
@@ -126,9 +126,9 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
-impl From<Thing> for Value<'_> {
-    fn from(thing: Thing) -> Self {
-        Self::Thing(thing)
+impl From<EntityRef> for Value<'_> {
+    fn from(entity: EntityRef) -> Self {
+        Self::Entity(entity)
     }
 }
 

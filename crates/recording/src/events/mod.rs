@@ -15,7 +15,7 @@
 //!
 //! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's
 //! number is its index in [`Process::functions`](crate::model::Process::functions); the names of everything
-//! else are records of the kind [`Kind::NAME`], anywhere in the same arena, with the thing and a text. What
+//! else are records of the kind [`Kind::NAME`], anywhere in the same arena, with the entity and a text. What
 //! has no such record never had a name that could be had.
 //!
 //! Readers pass over kinds and tags they don't know.
@@ -28,7 +28,7 @@ mod short;
 
 pub use clrscope_contract::instruments::events::Group;
 pub use encode::Encoder;
-pub use field::{Field, Tag, Thing, Value};
+pub use field::{EntityRef, Field, Tag, Value};
 pub use kinds::{Kind, Phase};
 pub use record::{Record, Records};
 pub use short::{ShortFields, ShortRecord};

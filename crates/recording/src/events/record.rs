@@ -1,6 +1,6 @@
 //! Reading records.
 
-use super::field::{Field, Tag, Thing, Value};
+use super::field::{EntityRef, Field, Tag, Value};
 use super::kinds::{Kind, Phase};
 use crate::varint::Varints;
 
@@ -45,10 +45,10 @@ impl<'a> Record<'a> {
         self.field(tag).and_then(|value| if let Value::Bytes(bytes) = value { Some(bytes) } else { None })
     }
 
-    /// The first thing with this tag.
+    /// The first entity with this tag.
     #[must_use]
-    pub fn thing(&self, tag: Tag) -> Option<Thing> {
-        self.field(tag).and_then(|value| if let Value::Thing(thing) = value { Some(thing) } else { None })
+    pub fn entity(&self, tag: Tag) -> Option<EntityRef> {
+        self.field(tag).and_then(|value| if let Value::Entity(entity) = value { Some(entity) } else { None })
     }
 
     /// Whether it begins or ends something. A call of native code begins with a transition to unmanaged
@@ -71,7 +71,7 @@ fn take_field<'a>(bytes: &mut Varints<'a>) -> Option<Field<'a>> {
         0..64 => Value::Number(number),
         64..112 => Value::Text(std::str::from_utf8(bytes.split_off(number)?.bytes()).unwrap_or("?")),
         112..128 => Value::Bytes(bytes.split_off(number)?.bytes()),
-        _ => Value::Thing(Thing { id: number, index: u32::try_from(bytes.next()?).unwrap_or(0) }),
+        _ => Value::Entity(EntityRef { id: number, index: u32::try_from(bytes.next()?).unwrap_or(0) }),
     };
     Some(Field { tag: Tag(tag), value })
 }
@@ -130,17 +130,17 @@ mod tests {
     #[test]
     fn records_come_back_with_all_their_fields() {
         let mut chunk = Vec::new();
-        let function = Thing { id: 0x7f12_3456_789a, index: 70_000 };
+        let function = EntityRef { id: 0x7f12_3456_789a, index: 70_000 };
         put(&mut chunk, Kind::JIT_COMPILATION_STARTED, 1_000_000, |e| {
-            e.thing(Tag::FUNCTION, function).number(Tag::ANSWER, 1);
+            e.entity(Tag::FUNCTION, function).number(Tag::ANSWER, 1);
         });
         put(&mut chunk, Kind::JIT_COMPILATION_FINISHED, 300, |e| {
-            e.thing(Tag::FUNCTION, function).number(Tag::RESULT, 0x8013_1350).text(Tag::REASON, "caf\u{e9}");
+            e.entity(Tag::FUNCTION, function).number(Tag::RESULT, 0x8013_1350).text(Tag::REASON, "caf\u{e9}");
         });
         let mut records = Records::new(&chunk);
         let first = records.next().expect("a record");
         assert_eq!((first.kind.name(), first.time_ns), (Some("JITCompilationStarted"), 1_000_000));
-        assert_eq!((first.thing(Tag::FUNCTION), first.number(Tag::ANSWER)), (Some(function), Some(1)));
+        assert_eq!((first.entity(Tag::FUNCTION), first.number(Tag::ANSWER)), (Some(function), Some(1)));
         let second = records.next().expect("a record");
         assert_eq!((second.phase(), second.time_ns), (Phase::End(Kind::JIT_COMPILATION_STARTED), 1_000_300));
         assert_eq!((second.number(Tag::RESULT), second.text(Tag::REASON)), (Some(0x8013_1350), Some("caf\u{e9}")));
@@ -154,7 +154,7 @@ mod tests {
         let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_THROWN, 5);
         encoder
             .put(Field { tag: Tag::REASON, value: "".into() })
-            .put(Field { tag: Tag::CLASS, value: Thing::default().into() });
+            .put(Field { tag: Tag::CLASS, value: EntityRef::default().into() });
         encoder
             .put(Field { tag: Tag::OBJECT, value: true.into() })
             .text(Tag::MESSAGE, "far too long for so little memory")

@@ -79,7 +79,7 @@ impl ShortRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Encoder, Records, Thing};
+    use super::super::{Encoder, EntityRef, Records};
     use super::*;
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         for index in [0, 1, 127, 128, 70_000, u32::MAX] {
             let mut buffer = [0; 64];
             let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, 0);
-            encoder.thing(Tag::FUNCTION, Thing { id: 0, index });
+            encoder.entity(Tag::FUNCTION, EntityRef { id: 0, index });
             let long = Records::new(encoder.finish().0).next();
             let fields = ShortFields::from_bits(ShortFields::numbered(Tag::FUNCTION, index).to_bits());
             let short = ShortRecord::new(Kind::EXCEPTION_UNWIND_FUNCTION_ENTER, fields);
@@ -98,8 +98,8 @@ mod tests {
             let mut encoder = Encoder::new(&mut buffer, Kind::EXCEPTION_CATCHER_ENTER, 9);
             encoder.short(fields).number(Tag::OBJECT, 5);
             let record = Records::new(encoder.finish().0).next().expect("a record");
-            let (thing, object) = (record.thing(Tag::FUNCTION), record.number(Tag::OBJECT));
-            assert_eq!((thing, object), (Some(Thing { id: 0, index }), Some(5)));
+            let (entity, object) = (record.entity(Tag::FUNCTION), record.number(Tag::OBJECT));
+            assert_eq!((entity, object), (Some(EntityRef { id: 0, index }), Some(5)));
         }
         let nothing = ShortRecord::new(Kind::EXCEPTION_CATCHER_LEAVE, ShortFields::NONE);
         let record = Records::new(&nothing.word[..nothing.length]).next().expect("a record");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::instruments::event_records as records_of;
 use super::mutate::{lie, mutate};
 use super::synthetic::{Numbers, Shape, segment_header, segments, trim, write_directory};
-use crate::events::{Encoder, Kind, Records, Thing, Value};
+use crate::events::{Encoder, EntityRef, Kind, Records, Value};
 use crate::layout::{HEADER_BYTES, kind};
 use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
@@ -103,7 +103,7 @@ pub fn event_records(bytes: &[u8]) {
             assert_eq!(again, Some((record.kind, record.time_ns)));
             let read: Vec<_> = Records::new(written).flat_map(|again| again.fields().collect::<Vec<_>>()).collect();
             // Fields that say nothing are left out.
-            let says_nothing = |value| matches!(value, Value::Text("") | Value::Thing(Thing { id: 0, index: 0 }));
+            let says_nothing = |value| matches!(value, Value::Text("") | Value::Entity(EntityRef { id: 0, index: 0 }));
             let said: Vec<_> = fields.into_iter().filter(|field| !says_nothing(field.value)).collect();
             assert_eq!(read, said, "a record that is written out reads the same");
         }

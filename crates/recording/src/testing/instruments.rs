@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::events::{Encoder, Kind, Tag, Thing};
+use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{chunk, flow, function, instrument, value};
 use crate::model::StackFrame;
 use crate::payload::PayloadWriter;
@@ -51,7 +51,7 @@ pub(super) fn event_records(kinds: impl Iterator<Item = Kind>) -> Vec<u8> {
         let mut buffer = [0; 256];
         let mut encoder = Encoder::new(&mut buffer, kind, at * 1_000);
         encoder.number(Tag::COUNT, at << (at % 60)).text(Tag::REASON, "on purpose");
-        encoder.thing(Tag::CLASS, Thing { id: 0x7f00_0000 + at, index: at as u32 }).number(Tag(63), u64::MAX);
+        encoder.entity(Tag::CLASS, EntityRef { id: 0x7f00_0000 + at, index: at as u32 }).number(Tag(63), u64::MAX);
         bytes.extend_from_slice(encoder.finish().0);
     }
     bytes

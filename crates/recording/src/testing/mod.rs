@@ -1,8 +1,8 @@
 //! For tests, benches and fuzzing, behind the feature `testing`; no part of the product.
 
 pub mod allocator;
+pub mod ascii_trees;
 pub mod chunk;
-pub mod drawn;
 pub mod fuzzing;
 mod instruments;
 pub mod mutate;

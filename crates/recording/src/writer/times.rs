@@ -42,7 +42,7 @@ impl TimeTable {
         let Some(record) = self.find(edge) else { return false };
         self.add(record, time::WALL, wall_ns);
         self.add(record, time::CPU, cpu_ns);
-        self.add(record, time::LOOKS, 1);
+        self.add(record, time::SAMPLES, 1);
         true
     }
 

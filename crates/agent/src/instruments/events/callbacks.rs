@@ -12,7 +12,7 @@ use clr_profiler::{
     Result, ThreadId, Token,
 };
 use clr_profiler::sys::GUID;
-use clrscope_recording::events::{Kind, Tag, Thing, Value};
+use clrscope_recording::events::{Kind, Tag, EntityRef, Value};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::monotonic_ns;
 
@@ -35,23 +35,23 @@ macro_rules! record {
 }
 
 impl Events {
-    pub(super) fn function(&self, function: FunctionId) -> Thing {
+    pub(super) fn function(&self, function: FunctionId) -> EntityRef {
         self.names.settle();
         self.names.function(function, Ask::Now)
     }
 
-    pub(super) fn loaded(&self, tag: Tag, id: usize) -> Thing {
+    pub(super) fn loaded(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.settle();
         self.names.thing(tag, id, Ask::Now)
     }
 
     /// Something that is not there yet or not any more, or that can't be asked about here.
-    pub(super) fn bare(&self, tag: Tag, id: usize) -> Thing {
+    pub(super) fn bare(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.thing(tag, id, Ask::Later)
     }
 
     /// What is only ever seen by its number: asking would find nothing.
-    pub(super) fn thread(&self, thread: ThreadId) -> Thing {
+    pub(super) fn thread(&self, thread: ThreadId) -> EntityRef {
         self.names.thing(Tag::THREAD, thread.as_raw(), Ask::Now)
     }
 
@@ -61,7 +61,7 @@ impl Events {
         }
         let call = reason == TransitionReason::Call;
         // The thread may be on its way between two worlds: only what compilation made known is named.
-        let function = function.map_or(Thing::default(), |function| self.names.function(function, Ask::Now));
+        let function = function.map_or(EntityRef::default(), |function| self.names.function(function, Ask::Now));
         self.write(kind, &[(Tag::FUNCTION, function.into()), (Tag::CALL, call.into())]);
     }
 
@@ -282,7 +282,7 @@ impl Callbacks for Events {
 
     fn handle_created(&self, handle: GcHandleId, object: ObjectId<'_>) {
         if self.wants(Kind::HANDLE_CREATED) {
-            let class = self.names.class_id_of(object).map_or(Thing::default(), |class| self.bare(Tag::CLASS, class.as_raw()));
+            let class = self.names.class_id_of(object).map_or(EntityRef::default(), |class| self.bare(Tag::CLASS, class.as_raw()));
             record!(self, HANDLE_CREATED, HANDLE: handle.as_raw(), OBJECT: object.address(), CLASS: class);
         }
     }

@@ -20,7 +20,7 @@ use clr_profiler::internals::NativeFrame;
 use clr_profiler::{
     Callbacks, ClassId, Events, ExceptionContent, ExceptionReader, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
 };
-use clrscope_recording::events::{Kind, ShortFields, Tag, Thing};
+use clrscope_recording::events::{Kind, ShortFields, Tag, EntityRef};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
@@ -118,7 +118,7 @@ impl Exceptions {
             arguments::of_frame(function, frame_pointer, |bytes| {
                 self.log.write_with(None, Kind::EXCEPTION_ARGUMENTS, |encoder| {
                     encoder.number(Tag::POSITION, position as u64);
-                    encoder.thing(Tag::FUNCTION, Thing { id: 0, index: function }).opaque(Tag::ARGUMENTS, bytes);
+                    encoder.entity(Tag::FUNCTION, EntityRef { id: 0, index: function }).opaque(Tag::ARGUMENTS, bytes);
                 })
             });
         }
@@ -135,7 +135,7 @@ impl Exceptions {
                 encoder.utf16(Tag::MESSAGE, message.units());
             }
             if let Some((address, class)) = inner {
-                encoder.number(Tag::INNER_OBJECT, address).thing(Tag::INNER_CLASS, class);
+                encoder.number(Tag::INNER_OBJECT, address).entity(Tag::INNER_CLASS, class);
             }
             encoder.number(Tag::EXCEPTION_CODE, u64::from(content.code as u32));
             encoder.number(Tag::ANSWER, content.was_thrown.into());

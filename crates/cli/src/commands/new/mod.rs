@@ -16,7 +16,7 @@ use framework::Framework;
 
 /// What to make.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct NewOptions {
     /// Its name.
     pub(crate) name: CrateName,
     /// Where; must not exist.
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// When the folder exists or can't be written, or the framework is not where it was said to be.
-pub(crate) fn perform(options: &Options) -> Result<(), Failure> {
+pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
     let folder = path::absolute(&options.folder).map_err(|error| cannot(&options.folder, &error))?;
     if folder.symlink_metadata().is_ok() {
         let hint = "choose another name, or another folder with --path";

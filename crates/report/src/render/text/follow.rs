@@ -8,7 +8,7 @@ use crate::render::{About, LogGroup, Renderer, Rows, Section, Style, ThreadKey};
 /// How far a log has been shown.
 #[derive(Debug, Default)]
 pub struct FollowState {
-    seen: Seen,
+    seen: ShownRows,
     group: Option<LogGroup>,
 }
 
@@ -56,7 +56,7 @@ impl Renderer for News<'_> {
 
 /// How far the rows of each thread have been shown, by their time stamps: rows are only ever added behind others.
 #[derive(Debug, Default)]
-struct Seen {
+struct ShownRows {
     before: HashMap<ThreadKey, Mark>,
     now: HashMap<ThreadKey, Mark>,
 }
@@ -68,7 +68,7 @@ struct Mark {
     rows: u32,
 }
 
-impl Seen {
+impl ShownRows {
     /// Begins a new look.
     fn look(&mut self) {
         for (thread, mark) in self.now.drain() {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn each_row_is_new_once() {
-        let mut seen = Seen::default();
+        let mut seen = ShownRows::default();
         let mut look = |stamps: &[u64]| {
             seen.look();
             stamps.iter().map(|stamp| seen.is_new((1, 1), *stamp)).collect::<Vec<_>>()

@@ -36,11 +36,11 @@ fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
 /// Shows functions by name, and by signature where two rows would look the same.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    seen: FxHashMap<&'a str, Seen<'a>>,
+    seen: FxHashMap<&'a str, Signatures<'a>>,
 }
 
 #[derive(Debug)]
-enum Seen<'a> {
+enum Signatures<'a> {
     One(&'a str),
     Several,
 }
@@ -50,9 +50,9 @@ impl<'a> Names<'a> {
     pub(super) fn of(functions: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut names = Self::default();
         for (name, signature) in functions {
-            let entry = names.seen.entry(name).or_insert(Seen::One(signature));
-            if matches!(entry, Seen::One(known) if *known != signature) {
-                *entry = Seen::Several;
+            let entry = names.seen.entry(name).or_insert(Signatures::One(signature));
+            if matches!(entry, Signatures::One(known) if *known != signature) {
+                *entry = Signatures::Several;
             }
         }
         names
@@ -61,7 +61,7 @@ impl<'a> Names<'a> {
     /// What a table shows for one of them.
     pub(super) fn shown<'f>(&self, name: &'f str, signature: &'f str) -> &'f str {
         match self.seen.get(name) {
-            Some(Seen::Several) => signature,
+            Some(Signatures::Several) => signature,
             _ => name,
         }
     }
