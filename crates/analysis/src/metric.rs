@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, Stacks};
+use clrscope_recording::model::{EventArena, Process, Stacks};
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
@@ -38,10 +38,15 @@ pub enum Unit {
 /// Where the values of a metric come from.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// A column of the calling-context trees of `calls`. Rows have the columns of [`Times`], all of them.
+    /// A column of the calling-context trees of `calls`. Rows have the columns of [`Times`](crate::Times), all of them.
     Calls(Column),
-    /// Events with a stack each. Rows have `self_NAME` and `total_NAME`.
-    Stacks(fn(&Process) -> StackEvents),
+    /// Events with a stack each.
+    Stacks {
+        /// Reads them from what the metric's instrument recorded in a process.
+        read: fn(&Process, &EventArena) -> StackEvents,
+        /// What a row has of its own and in all: the keys `self_NAME` and `total_NAME`.
+        keys: [&'static str; 2],
+    },
 }
 
 /// A column of the trees of `calls`.
@@ -145,12 +150,11 @@ impl Metric {
 
     /// The keys of what a row has of its own and in all, where rows have no columns of `calls`.
     #[must_use]
-    pub fn keys(&self) -> [String; 2] {
-        let unit = match self.unit {
-            Unit::Nanoseconds => "_ns",
-            Unit::Count => "",
-        };
-        ["self", "total"].map(|part| format!("{part}_{}{unit}", self.name))
+    pub const fn keys(&self) -> Option<[&'static str; 2]> {
+        match self.source {
+            Source::Calls(_) => None,
+            Source::Stacks { keys, .. } => Some(keys),
+        }
     }
 
     /// The metric that says which paths are too small to be shown: the metric itself, but wall time where rows have no

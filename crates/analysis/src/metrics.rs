@@ -25,7 +25,7 @@ impl Metric {
         match self.source {
             Source::Calls(Column::Cpu) => process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
             Source::Calls(_) => process.calls.is_some(),
-            Source::Stacks(_) => process.arenas(self.instrument).next().is_some(),
+            Source::Stacks { .. } => process.arenas(self.instrument).next().is_some(),
         }
     }
 
@@ -56,11 +56,11 @@ impl Metric {
     fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         match self.source {
             Source::Calls(_) => query.whole_run(view),
-            Source::Stacks(_) if query.raw => {
+            Source::Stacks { .. } if query.raw => {
                 let why = "its numbers are counts, and hold nothing of the profiler's";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
-            Source::Stacks(_) => Ok(()),
+            Source::Stacks { .. } => Ok(()),
         }
     }
 }

@@ -49,7 +49,12 @@ pub(crate) fn select<'a>(
     let paths = |selected: Selected<'a>| {
         let threads = match metric.source {
             Source::Calls(_) => of_calls(&selected),
-            Source::Stacks(read) => of_stacks(&selected, query, &read(selected.process)),
+            Source::Stacks { read, .. } => {
+                // A reader makes one arena of an instrument, and a damaged recording has none.
+                let arena = selected.process.arenas(metric.instrument).next();
+                let found = arena.map_or_else(StackEvents::default, |arena| read(selected.process, arena));
+                of_stacks(&selected, query, &found)
+            }
         };
         Paths { process: selected.process, threads, metric }
     };

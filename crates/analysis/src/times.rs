@@ -52,7 +52,7 @@ impl Times {
                 Amount { own: self.exclusive_cpu_ns.unwrap_or(0), total: self.inclusive_cpu_ns.unwrap_or(0) }
             }
             Source::Calls(Column::Calls) => Amount { own: self.calls, total: self.calls },
-            Source::Calls(Column::Wall) | Source::Stacks(_) => {
+            Source::Calls(Column::Wall) | Source::Stacks { .. } => {
                 Amount { own: self.exclusive_ns, total: self.inclusive_ns }
             }
         };
@@ -125,7 +125,7 @@ impl Totals {
         match metric.source {
             Source::Calls(Column::Cpu) => self.cpu_ns.unwrap_or(0),
             Source::Calls(Column::Calls) => self.entries,
-            Source::Calls(Column::Wall) | Source::Stacks(_) => self.functions_ns,
+            Source::Calls(Column::Wall) | Source::Stacks { .. } => self.functions_ns,
         }
     }
 

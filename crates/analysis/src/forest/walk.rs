@@ -320,7 +320,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
             Source::Calls(Column::Cpu) => self.own_time(group.members.clone()).cpu_ns,
-            Source::Calls(Column::Wall) | Source::Stacks(_) => self.own_time(group.members.clone()).wall_ns,
+            Source::Calls(Column::Wall) | Source::Stacks { .. } => self.own_time(group.members.clone()).wall_ns,
         }
     }
 
@@ -329,7 +329,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
             Source::Calls(Column::Cpu) => group.sums.time.cpu_ns,
-            Source::Calls(Column::Wall) | Source::Stacks(_) => group.inclusive_ns,
+            Source::Calls(Column::Wall) | Source::Stacks { .. } => group.inclusive_ns,
         }
     }
 

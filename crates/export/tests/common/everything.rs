@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    EventQuery, ExceptionQuery, FlowLog, Forest, Query, TreeOptions, call_graph, callees, callers, conditions, events,
-    exceptions, functions, losses, modules, summary, threads, tree,
+    EventQuery, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, call_graph, callees, callers, conditions,
+    events, exceptions, functions, losses, modules, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -28,17 +28,25 @@ pub(crate) fn everything(recording: &Recording) {
             let _ = black_box(format.write(recording, &options, &mut Limited(MOST_TEXT)));
         }
     }
+    for metric in METRICS {
+        paths(recording, &Query { metric: Some(metric), ..Query::default() });
+    }
     logs(recording);
 }
 
 fn tables(recording: &Recording, query: &Query) {
-    let named = Query { functions: vec![Pattern::parse("*").expect("a pattern")], ..query.clone() };
     black_box(conditions(recording, query)).ok();
     black_box(summary(recording, query)).ok();
-    black_box(functions(recording, query)).ok();
     black_box(modules(recording, query)).ok();
     black_box(threads(recording, query)).ok();
     black_box(losses(recording, query)).ok();
+    paths(recording, query);
+}
+
+/// What paths can be measured by any metric in.
+fn paths(recording: &Recording, query: &Query) {
+    let named = Query { functions: vec![Pattern::parse("*").expect("a pattern")], ..query.clone() };
+    black_box(functions(recording, query)).ok();
     black_box(callers(recording, &named)).ok();
     black_box(callees(recording, &named)).ok();
     black_box(call_graph(recording, query)).ok();

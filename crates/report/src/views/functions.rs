@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
 
-use super::timed::{Present, Timed, keys_of, metric_columns, name_columns};
+use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, no_functions};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -106,7 +106,7 @@ pub(super) fn text<'a>(
 ) -> Vec<(&'static str, u8)> {
     let any = |is: fn(&FunctionRow<'_>) -> bool| rows.clone().any(is);
     let of_calls = conditions.metric.is_of_calls();
-    let [own, total] = keys_of(conditions.metric).unwrap_or_default();
+    let [own, total] = conditions.metric.keys().unwrap_or_default();
     let has_profiler = any(|row| row.times.profiler_high_ns > 0);
     let all = [
         (if of_calls { "exclusive_ns" } else { own }, 0, true),

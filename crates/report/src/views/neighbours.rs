@@ -8,7 +8,7 @@ use clrscope_analysis::{
 use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry};
-use super::timed::{Present, Timed, keys_of, metric_columns, name_columns};
+use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, THREADS_APART};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -107,7 +107,7 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Edges> {
 
 /// What text shows.
 fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
-    let mut shown = match keys_of(conditions.metric) {
+    let mut shown = match conditions.metric.keys() {
         None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1)],
         Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2)],
     };

@@ -1,7 +1,5 @@
 //! Columns of rows that are functions with calls and times.
 
-use std::sync::LazyLock;
-
 use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Times, Unit};
 
 use crate::cell::{Cell, Kind};
@@ -50,17 +48,6 @@ impl Present {
     }
 }
 
-/// The keys of the metrics that are not of `calls`: a row's own, and in all.
-static KEYS: LazyLock<Vec<(&'static Metric, [&'static str; 2])>> = LazyLock::new(|| {
-    let others = METRICS.iter().copied().filter(|metric| !metric.is_of_calls());
-    others.map(|metric| (metric, metric.keys().map(|key| &*key.leak()))).collect()
-});
-
-/// The keys of a metric that is not of `calls`.
-pub(super) fn keys_of(metric: &Metric) -> Option<[&'static str; 2]> {
-    KEYS.iter().find(|(known, _)| *known == metric).map(|(_, keys)| *keys)
-}
-
 /// What rows have of the metric: the columns of `calls`, or its own.
 pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
@@ -70,9 +57,8 @@ where
     if !present.metric.is_of_calls() {
         columns.retain(|column: &Column<'_, K>| column.info.key.ends_with("_share"));
     }
-    let amounts = KEYS.iter().filter(|(metric, _)| *metric == present.metric);
-    for &(metric, [own, total]) in amounts {
-        let column = |key, title, of: fn(Amount) -> u64| match metric.unit {
+    if let Some([own, total]) = present.metric.keys() {
+        let column = |key, title, of: fn(Amount) -> u64| match present.metric.unit {
             Unit::Nanoseconds => {
                 Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.amount())))
             }

@@ -6,7 +6,7 @@ use std::io;
 use clrscope_analysis::{Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit};
 
 use super::functions::share as share_of;
-use super::timed::{Present, Timed, keys_of, metric_columns, name_columns};
+use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -97,7 +97,7 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
 
 /// What text shows.
 fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
-    match keys_of(conditions.metric) {
+    match conditions.metric.keys() {
         None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1), ("name", 0)],
         Some([own, total]) => vec![(total, 0), ("inclusive_share", 0), (own, 2), ("name", 0)],
     }
