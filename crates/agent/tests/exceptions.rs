@@ -2,7 +2,11 @@
 
 mod support;
 
-use clrscope_analysis::{Exception, ExceptionQuery, Exceptions, Value, exceptions};
+use std::collections::BTreeMap;
+
+use clrscope_analysis::{
+    EXCEPTIONS, Exception, ExceptionQuery, Exceptions, Query, TreeOptions, Value, exceptions, functions, tree,
+};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
 use support::record;
@@ -69,6 +73,61 @@ fn each_story_is_what_the_program_did() {
 
         let hardware = found.groups.iter().find(|g| g.type_name == "System.IndexOutOfRangeException").expect("one");
         assert_eq!(hardware.place.map(|f| f.name()), Some("Exceptions.Program+Hardware::Index"), "{place}");
+    });
+}
+
+/// Names of a tree's paths by exceptions, with what was thrown at their ends.
+fn paths(recording: &Recording, query: &Query) -> BTreeMap<String, u64> {
+    let tree = tree(recording, query, &TreeOptions::default()).expect("a tree");
+    let (mut path, mut found) = (Vec::new(), BTreeMap::new());
+    for node in &tree.nodes {
+        path.truncate(node.depth as usize);
+        path.push(node.function.name().rsplit(['.', '+']).next().unwrap_or(""));
+        if node.amount.own > 0 {
+            *found.entry(path.join(" ")).or_default() += node.amount.own;
+        }
+    }
+    found
+}
+
+#[test]
+fn exceptions_count_along_their_paths() {
+    each_runtime(|runtime| {
+        for request in ["exceptions", "exceptions;calls"] {
+            let place = format!("{request} on {}", runtime.version);
+            let seen = record(runtime, "Exceptions", request);
+            let query = Query { metric: Some(&EXCEPTIONS), ..Query::default() };
+            let view = functions(&seen.recording, &query).expect("rows");
+            assert_eq!(view.conditions.total, 40 * 100, "{place}");
+            let of = |name: &str| {
+                let name = format!("Exceptions.Program{name}");
+                let row = view.rows.iter().find(|row| row.function.name() == name);
+                row.map_or((0, 0), |row| (row.amount.own, row.amount.total))
+            };
+            assert_eq!(of("::Main"), (0, 4_000), "{place}");
+            assert_eq!(
+                [of("+Simple::Start"), of("+Simple::Through"), of("+Simple::Throw")],
+                [(0, 100), (0, 100), (100, 100)]
+            );
+            let paths = paths(&seen.recording, &query);
+            assert_eq!(paths.get("Program::Main Simple::Start Simple::Through Simple::Throw"), Some(&100), "{paths:?}");
+            let filtered = "Program::Main Filters::Start Filters::Middle Filters::Inner Filters::Throw";
+            assert_eq!(paths.get(filtered), Some(&100), "{paths:?}");
+            assert_eq!(paths.values().sum::<u64>(), 4_000, "{place}");
+
+            // What functions have thrown themselves is what the view of exceptions says.
+            let mut thrown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+            let found = all(&seen.recording);
+            for group in &found.groups {
+                let thrower = group.place.expect("a stack");
+                *thrown.entry((thrower.module(), thrower.signature())).or_default() += group.count;
+            }
+            for row in view.rows.iter().filter(|row| row.amount.own > 0) {
+                let key = (row.function.module(), row.function.signature());
+                assert_eq!(thrown.remove(&key), Some(row.amount.own), "{key:?} {place}");
+            }
+            assert!(thrown.is_empty(), "{thrown:?} {place}");
+        }
     });
 }
 

@@ -70,7 +70,7 @@ mod views;
 
 pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{
-    CallStack, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,
+    CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,
 };
 pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};

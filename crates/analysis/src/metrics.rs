@@ -2,11 +2,12 @@
 
 use clrscope_recording::model::{Process, Recording};
 
+use crate::exceptions::EXCEPTIONS;
 use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
 
 /// Every metric. Where none is asked for, views show the first of these that was recorded.
-pub static METRICS: [&Metric; 3] = [&WALL, &CPU, &CALLS];
+pub static METRICS: [&Metric; 4] = [&WALL, &CPU, &CALLS, &EXCEPTIONS];
 
 impl Metric {
     /// The metric of this name.

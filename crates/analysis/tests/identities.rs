@@ -1,14 +1,21 @@
 //! What must hold on every row of every recording.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::sync::Arc;
 
 use clrscope_analysis::{
     Forest, METRICS, Query, Times, Totals, TreeNode, TreeOptions, call_graph, callers, functions, modules, summary,
     threads, tree, with_processors,
 };
 use clrscope_contract::request::Pattern;
-use clrscope_recording::model::{CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, Recording, Thread, TreeSource};
+use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::model::{
+    CallTreeBuilder, EventArena, HookCost, Node, NodeFlags, NodeTime, Process, Recording, StackFrame, StacksBuilder,
+    Thread, TreeSource,
+};
 use clrscope_recording::testing::ascii_trees::recording_with;
+use clrscope_recording::testing::chunk::HandmadeChunk;
 use proptest::prelude::*;
 
 /// Function indices 1 to 5 are managed, 6 is `[JIT]`, 7 a suspension, 8 unmanaged, 9 leads nowhere.
@@ -59,10 +66,35 @@ fn thread(id: u32, steps: &[Step]) -> Thread {
     Thread { id, tree: TreeSource::ready(builder.finish()), ..Thread::default() }
 }
 
+/// Throws by thread, which may be one that is not known: the functions of each stack, innermost first, and whether it was cut.
+type Throws = Vec<(u32, Vec<u32>, bool)>;
+
+fn throws() -> impl Strategy<Value = Throws> {
+    prop::collection::vec((0..4u32, prop::collection::vec(0..10u32, 0..8), any::<bool>()), 0..40)
+}
+
+fn add_throws(process: &mut Process, throws: &Throws) {
+    let mut stacks = StacksBuilder::default();
+    let mut chunks: BTreeMap<u32, HandmadeChunk> = BTreeMap::new();
+    for (thread, functions, cut) in throws {
+        let frames: Vec<_> =
+            functions.iter().map(|&function| StackFrame::Method { function, il_offset: None }).collect();
+        let number = stacks.stack(&frames, *cut).into();
+        let chunk = chunks.remove(thread).unwrap_or_else(|| HandmadeChunk::new(*thread, u64::from(*thread), 0));
+        let chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(number))]);
+        chunks.insert(*thread, chunk);
+    }
+    process.stacks = Arc::new(stacks.finish());
+    let chunks = chunks.into_values().map(HandmadeChunk::finish).collect();
+    process.events.push(EventArena { instrument: "exceptions".into(), chunks });
+}
+
 fn any_recording() -> impl Strategy<Value = Recording> {
-    (prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4), hook_cost()).prop_map(|(trees, cost)| {
+    let trees = prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4);
+    (trees, hook_cost(), throws()).prop_map(|(trees, cost, throws)| {
         let mut r = recording_with(FUNCTIONS, cost);
         r.processes[0].threads = trees.iter().zip(1..).map(|(steps, id)| thread(id, steps)).collect();
+        add_throws(&mut r.processes[0], &throws);
         r
     })
 }

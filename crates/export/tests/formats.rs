@@ -1,10 +1,14 @@
 //! Each format from small trees, compared with what was written by hand.
 
-use clrscope_analysis::{CALLS, CPU, Metric, Query, Sort};
+use std::sync::Arc;
+
+use clrscope_analysis::{CALLS, CPU, EXCEPTIONS, Metric, Query, Sort};
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportError, ExportOptions, Exporter, exporter, exporters};
-use clrscope_recording::model::{HookCost, Recording};
+use clrscope_recording::events::{Kind, Tag, Value};
+use clrscope_recording::model::{EventArena, HookCost, Recording, StackFrame, StacksBuilder};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
+use clrscope_recording::testing::chunk::HandmadeChunk;
 
 fn export(recording: &Recording, format: &str, options: &ExportOptions) -> String {
     let mut out = Vec::new();
@@ -78,6 +82,47 @@ Pay 60
     assert_eq!(export(&r, "collapsed", &calls).lines().count(), 7);
     let cpu = by(&CPU);
     assert_eq!(export(&r, "collapsed", &cpu), "Main;Pay;[JIT] 100\nMain;Pay;libc!read 1\nMain;Pay 400\nMain 900\n");
+}
+
+/// The tree of `SHOP`, and exceptions: three by `Main;Pay`, one by `Pay`, one without a stack.
+fn with_exceptions() -> Recording {
+    let mut r = recording(SHOP);
+    let process = &mut r.processes[0];
+    let index = |name: &str| process.functions.iter().position(|f| f.name == name).expect("a function") as u32;
+    let method = |name: &str| StackFrame::Method { function: index(name), il_offset: None };
+    let mut stacks = StacksBuilder::default();
+    let (deep, shallow) =
+        (stacks.stack(&[method("Pay"), method("Main")], false), stacks.stack(&[method("Pay")], false));
+    let mut chunk = HandmadeChunk::new(0, 1, 0);
+    for stack in [deep, shallow, deep, 0, deep] {
+        chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(stack.into()))]);
+    }
+    process.stacks = Arc::new(stacks.finish());
+    process.events.push(EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] });
+    r
+}
+
+#[test]
+fn exports_of_paths_show_exceptions() {
+    let r = with_exceptions();
+    assert_eq!(export(&r, "collapsed", &by(&EXCEPTIONS)), "Main;Pay 3\n(unknown) 1\nPay 1\n");
+    let dot = export(&r, "dot", &by(&EXCEPTIONS));
+    assert!(dot.contains("Pay\\n80.0 % own, 80.0 % in all") && dot.contains("label=\"3\""), "{dot}");
+    let mut out = Vec::new();
+    let refused = exporter("hst").expect("a format").write(&r, &by(&EXCEPTIONS), &mut out).expect_err("times");
+    assert!(refused.to_string().contains("--metric is not available for the view hst"), "{refused}");
+    // Without calls the metric that was recorded is shown unasked.
+    let mut only = r;
+    only.processes[0].calls = None;
+    assert_eq!(plain(&only, "collapsed"), "Main;Pay 3\n(unknown) 1\nPay 1\n");
+}
+
+#[cfg(feature = "flamegraph")]
+#[test]
+fn a_flame_graph_of_exceptions_counts_them() {
+    let svg = export(&with_exceptions(), "flamegraph", &by(&EXCEPTIONS));
+    assert!(svg.contains("exceptions: dotnet"), "the subtitle");
+    assert!(svg.contains("Pay (3 exceptions, 60.00%)"), "a frame and its number");
 }
 
 #[test]
@@ -224,7 +269,7 @@ fn of_trees() -> impl Iterator<Item = &'static &'static dyn Exporter> {
 fn filters_apply_to_every_format() {
     let r = recording(SHOP);
     let query = Query { functions: vec![Pattern::parse("::libc*").expect("a pattern")], ..Query::default() };
-    let options = ExportOptions { query, min_share: Some(0.0), ..ExportOptions::default() };
+    let options = ExportOptions { query, min_share: Some(0.0) };
     for format in of_trees() {
         let text = export(&r, format.name(), &options);
         assert!(text.contains("libc!read") && !text.contains("Pay"), "{}", format.name());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clrscope_analysis::{CPU, Query, QueryProblem, Sort, ThreadSelector};
+use clrscope_analysis::{CPU, EXCEPTIONS, Query, QueryProblem, Sort, ThreadSelector, WALL};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
@@ -304,4 +304,34 @@ fn rows_of_a_long_log_have_the_columns_of_its_header() {
     let head = columns(csv.lines().next().expect("a header"));
     assert!(csv.lines().count() > 20_000);
     assert!(csv.lines().all(|line| columns(line) == head), "a row has other columns than the header");
+}
+
+#[test]
+fn rows_measured_by_exceptions_have_numbers_and_no_times() {
+    let mut recording = everything();
+    recording.processes.truncate(1);
+    let asked = |metric, view: &'static View| {
+        let mut request = plain(view);
+        request.query.metric = metric;
+        serde_json::from_str::<serde_json::Value>(&json(view, &recording, &request).expect("rows")).expect("JSON")
+    };
+    let functions = view("functions").expect("a view");
+    let rows = asked(Some(&EXCEPTIONS), functions)["rows"].clone();
+    let told = |row: &serde_json::Value| {
+        (row["name"].as_str().map(str::to_owned), row["self_exceptions"].as_u64(), row["total_exceptions"].as_u64())
+    };
+    let all: Vec<_> = rows.as_array().into_iter().flatten().map(told).collect();
+    assert_eq!(all, [(Some("Main".into()), Some(2), Some(2)), (Some("Pay".into()), Some(1), Some(1))]);
+    let keys =
+        |value: &serde_json::Value| value["rows"][0].as_object().map(|row| row.keys().cloned().collect::<Vec<_>>());
+    let here = keys(&asked(Some(&EXCEPTIONS), functions)).expect("a row");
+    assert!(here.iter().all(|key| !key.ends_with("_ns") && key != "calls"), "{here:?}");
+    assert_eq!(asked(None, functions), asked(Some(&WALL), functions), "unasked nothing changes");
+    let mut text = Vec::new();
+    let tree = view("tree").expect("a view");
+    let mut request = plain(tree);
+    request.query.metric = Some(&EXCEPTIONS);
+    tree.open(&recording, &request).expect("a tree").write(Format::Text, 100, &mut text).expect("written");
+    let text = String::from_utf8(text).expect("UTF-8");
+    assert!(text.contains("total") && text.contains("66.7 %") && text.contains("Main"), "{text}");
 }

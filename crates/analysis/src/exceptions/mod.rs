@@ -5,6 +5,7 @@
 //! rethrow of another where it is the same object at the same address (it carries a stack trace already, or
 //! is thrown in the catch block of the first); one that a collection moved in between counts as new.
 
+mod metric;
 mod reconstruct;
 mod stack;
 
@@ -21,6 +22,7 @@ use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
+pub use metric::EXCEPTIONS;
 pub use stack::CallStack;
 
 /// Which exceptions.
@@ -169,13 +171,17 @@ impl Exceptions<'_> {
 /// Code of the runtime that throws for others.
 const THROWERS: [&str; 2] = ["System.Runtime.EH::", "Internal.Runtime.CompilerHelpers.ThrowHelpers::"];
 
+/// Whether the function called `name` only throws for others.
+fn is_machinery(name: &str) -> bool {
+    THROWERS.iter().any(|own| name.starts_with(own))
+}
+
 impl<'a> Exception<'a> {
     /// Who threw it: the innermost function that is not the runtime's own machinery.
     #[must_use]
     pub fn place(&self) -> Option<FunctionRef<'a>> {
         let functions = || self.stack.iter().map(|frame| frame.function).chain(self.search.first().copied());
-        let is_machinery = |function: &FunctionRef<'_>| THROWERS.iter().any(|own| function.name().starts_with(own));
-        functions().find(|function| !is_machinery(function)).or_else(|| functions().next())
+        functions().find(|function| !is_machinery(function.name())).or_else(|| functions().next())
     }
 }
 

@@ -1,0 +1,49 @@
+//! The metric `exceptions`: how many were thrown, by the stack at the throw.
+//!
+//! A throw counts for the function that threw, as in the view `exceptions`: the runtime's own code that throws for others is
+//! left out of its path. An exception that is thrown again counts again.
+
+use clrscope_recording::events::{Kind, Records};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventArena, Process, StackFrame, Stacks};
+use clrscope_recording::upgrade::ExceptionStacks;
+
+use super::is_machinery;
+use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
+
+/// Exceptions thrown.
+pub static EXCEPTIONS: Metric = Metric {
+    name: "exceptions",
+    title: "exceptions",
+    unit: Unit::Count,
+    instrument: instrument::EXCEPTIONS,
+    exclusive: false,
+    source: Source::Stacks { read, keys: ["self_exceptions", "total_exceptions"] },
+};
+
+fn read(process: &Process, arena: &EventArena) -> StackEvents {
+    let stacks = ExceptionStacks::read(process, arena);
+    let mut events = Vec::new();
+    for (thread, chunks) in arena.by_thread() {
+        let records = chunks.into_iter().flat_map(Records::new);
+        events.extend(records.filter(|record| record.kind == Kind::EXCEPTION_THROWN).map(|record| StackEvent {
+            thread,
+            time_ns: process.started_ns.saturating_add(record.time_ns),
+            stack: thrower(process, stacks.table(), stacks.of(&record)),
+            amount: 1,
+        }));
+    }
+    StackEvents { table: stacks.table().clone(), events }
+}
+
+/// The stack of the function that threw: without the runtime's machinery on top, unless there is nothing else.
+fn thrower(process: &Process, table: &Stacks, stack: u32) -> u32 {
+    let is_machinery = |stack: u32| match table.frames(stack).next() {
+        Some(StackFrame::Method { function, .. }) => {
+            process.functions.get(function as usize).is_some_and(|function| is_machinery(&function.name))
+        }
+        _ => false,
+    };
+    let callers = std::iter::successors(Some(stack), |&stack| table.caller(stack)).take(Stacks::DEEPEST);
+    callers.into_iter().find(|&stack| !is_machinery(stack)).unwrap_or(stack)
+}
