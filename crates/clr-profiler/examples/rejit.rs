@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use clr_profiler::notice::FunctionControl;
+use clr_profiler::callback_args::FunctionControl;
 use clr_profiler::{
     Callbacks, Events, FunctionId, ModuleId, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
 };

@@ -128,9 +128,9 @@ unsafe impl<D: Send> Sync for Thread<D> {}
 /// No call stands at this stack pointer.
 const NONE: usize = 0;
 
-/// What happened to a call. Told while the stack is not borrowed, so that an observer may take a snapshot.
+/// What happened to a call. CallChange while the stack is not borrowed, so that an observer may take a snapshot.
 #[derive(Clone, Copy)]
-enum Told {
+enum CallChange {
     Enter,
     Leave,
     Tailcall,
@@ -150,14 +150,14 @@ impl<'a, O: CallObserver> Turn<'a, O> {
         (!thread.observing.replace(true)).then_some(Self { observer, thread })
     }
 
-    fn tell(&self, told: Told, call: Call) {
+    fn notify(&self, change: CallChange, call: Call) {
         let data = &mut *self.thread.data.borrow_mut();
-        match told {
-            Told::Enter => self.observer.on_enter(data, call),
-            Told::Leave => self.observer.on_leave(data, call),
-            Told::Tailcall => self.observer.on_tailcall(data, call),
-            Told::Unwind => self.observer.on_unwind(data, call),
-            Told::Block(block) => self.observer.on_block(data, block, call),
+        match change {
+            CallChange::Enter => self.observer.on_enter(data, call),
+            CallChange::Leave => self.observer.on_leave(data, call),
+            CallChange::Tailcall => self.observer.on_tailcall(data, call),
+            CallChange::Unwind => self.observer.on_unwind(data, call),
+            CallChange::Block(block) => self.observer.on_block(data, block, call),
         }
     }
 }
@@ -175,7 +175,7 @@ impl<O: CallObserver> CallStacks<O> {
     /// When the process has no thread key left.
     pub fn new(info: &ProfilerInfo, observer: O) -> Result<Arc<Self>> {
         let observer = Arc::new(observer);
-        let (count, told) = (AtomicUsize::new(0), Arc::clone(&observer));
+        let (count, retiring) = (AtomicUsize::new(0), Arc::clone(&observer));
         let make = move || Thread {
             number: count.fetch_add(1, Ordering::Relaxed) + 1,
             lock: OwnerLock::default(),
@@ -185,7 +185,7 @@ impl<O: CallObserver> CallStacks<O> {
         };
         let retire = move |thread: &Thread<O::Data>| {
             let _held = thread.lock.own();
-            told.on_thread_end(thread.number, &thread.data.borrow());
+            retiring.on_thread_end(thread.number, &thread.data.borrow());
         };
         let threads = PerThread::new(make, retire)
             .map_err(|error| Error::refused("CallStacks", format!("no key for data per thread is left: {error}")))?;
@@ -232,16 +232,21 @@ impl<O: CallObserver> CallStacks<O> {
     /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change` and tells what that gives.
     /// A call at `replaced` has lost its place to another one.
     #[inline]
-    fn event(&self, bound: usize, replaced: usize, change: impl FnOnce(&mut ShadowStack) -> Option<(Told, Call)>) {
+    fn event(
+        &self,
+        bound: usize,
+        replaced: usize,
+        change: impl FnOnce(&mut ShadowStack) -> Option<(CallChange, Call)>,
+    ) {
         self.threads.with(|thread| {
             let _held = thread.lock.own();
             let turn = Turn::begin(&*self.observer, thread);
             while let Some((frame, depth)) = pop_dead(&mut thread.stack.borrow_mut(), bound) {
-                let how = if frame.sp == replaced { Told::Tailcall } else { Told::Unwind };
-                tell(&turn, ended(how, frame, depth));
+                let how = if frame.sp == replaced { CallChange::Tailcall } else { CallChange::Unwind };
+                notify(&turn, ended(how, frame, depth));
             }
-            let told = change(&mut thread.stack.borrow_mut());
-            tell(&turn, told);
+            let changed = change(&mut thread.stack.borrow_mut());
+            notify(&turn, changed);
         });
     }
 
@@ -256,21 +261,21 @@ impl<O: CallObserver> CallHooks for CallStacks<O> {
         // A frame with the very same stack pointer was replaced by this one, even if no tail call was announced.
         self.event(sp.0, sp.0, |stack| {
             stack.enter(sp.0, id.get());
-            top(stack).map(|call| (Told::Enter, call))
+            top(stack).map(|call| (CallChange::Enter, call))
         });
     }
 
     fn leave(&self, _id: ClientId, sp: CallerSp) {
         self.event(sp.0.saturating_sub(1), NONE, |stack| {
             let frame = stack.leave(sp.0).frame?;
-            ended(Told::Leave, frame, stack.depth())
+            ended(CallChange::Leave, frame, stack.depth())
         });
     }
 
     fn tailcall(&self, _id: ClientId, sp: CallerSp) {
         self.event(sp.0.saturating_sub(1), NONE, |stack| {
             let frame = stack.tailcall(sp.0).frame?;
-            ended(Told::Tailcall, frame, stack.depth())
+            ended(CallChange::Tailcall, frame, stack.depth())
         });
     }
 }
@@ -287,7 +292,7 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
         let owner = self.owner();
         self.event(0, NONE, |stack| {
             stack.filter_enter(owner)?;
-            top(stack).map(|call| (Told::Block(Block::Filter), call))
+            top(stack).map(|call| (CallChange::Block(Block::Filter), call))
         });
     }
 
@@ -303,7 +308,7 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
             // What a filter that threw had called.
             let turn = Turn::begin(&*self.observer, thread);
             for (depth, frame) in ended_calls.iter().enumerate().skip(live).rev() {
-                tell(&turn, ended(Told::Unwind, *frame, depth));
+                notify(&turn, ended(CallChange::Unwind, *frame, depth));
             }
         });
     }
@@ -312,15 +317,15 @@ impl<O: CallObserver> FollowExceptions for CallStacks<O> {
         let owner = self.owner();
         self.event(owner, NONE, |stack| {
             stack.catcher_enter(owner);
-            top(stack).map(|call| (Told::Block(block), call))
+            top(stack).map(|call| (CallChange::Block(block), call))
         });
     }
 }
 
 #[inline]
-fn tell<O: CallObserver>(turn: &Option<Turn<'_, O>>, told: Option<(Told, Call)>) {
-    if let (Some(turn), Some((told, call))) = (turn, told) {
-        turn.tell(told, call);
+fn notify<O: CallObserver>(turn: &Option<Turn<'_, O>>, change: Option<(CallChange, Call)>) {
+    if let (Some(turn), Some((change, call))) = (turn, change) {
+        turn.notify(change, call);
     }
 }
 
@@ -334,9 +339,9 @@ fn pop_dead(stack: &mut ShadowStack, bound: usize) -> Option<(Frame, usize)> {
 
 /// The end of a call; a frame that stands for a filter's owner is no call of its own.
 #[inline]
-fn ended(told: Told, frame: Frame, depth: usize) -> Option<(Told, Call)> {
+fn ended(change: CallChange, frame: Frame, depth: usize) -> Option<(CallChange, Call)> {
     let call = call(frame, depth).filter(|_| frame.is_function())?;
-    Some((told, call))
+    Some((change, call))
 }
 
 fn call(frame: Frame, depth: usize) -> Option<Call> {

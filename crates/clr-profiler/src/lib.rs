@@ -131,7 +131,7 @@
 //!
 //! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid GUID -- PROGRAM` sets the
 //! variables, checks what can be checked before, and says whether the profiler was loaded: the framework leaves signs of life,
-//! a line at load, at refusal and at unload, in the file that `CLR_PROFILER_SIGNS` names. By hand, check in this order: the
+//! a line at load, at refusal and at unload, in the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the
 //! path is absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one in the source,
 //! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework
 //! refused what it answered.
@@ -150,10 +150,13 @@
 compile_error!("clr-profiler supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
 
 mod boundary;
+mod call_context;
 mod call_stacks;
+pub mod callback_args;
 pub mod callbacks;
 mod client_table;
 mod com;
+mod current_stack;
 mod error;
 mod events;
 #[cfg(feature = "testing")]
@@ -161,22 +164,20 @@ pub mod fake;
 pub mod hooks;
 mod ids;
 mod info;
+mod load_log;
 pub mod log;
 pub mod metadata;
 pub mod names;
-pub mod notice;
-mod own_stack;
 mod owner_lock;
 mod per_thread;
-mod place;
 mod profiler;
 mod setup;
 pub mod shadow_stack;
-mod signs;
 mod tracker;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
+pub use callback_args::Inlining;
 pub use callbacks::Callbacks;
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
@@ -195,7 +196,6 @@ pub use info::{
 pub use log::NestedLog;
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache, NamedFunctions};
-pub use notice::Inlining;
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::Setup;
@@ -209,7 +209,7 @@ pub use clr_profiler_sys as sys;
 ///
 /// They are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
 pub mod internals {
-    pub use crate::own_stack::{FrameShape, NativeFrame, OwnStack, StackWords, library_of};
+    pub use crate::current_stack::{CurrentStack, FrameShape, NativeFrame, StackWords, library_of};
 }
 
 /// What [`export_profiler!`] expands to; not for direct use.

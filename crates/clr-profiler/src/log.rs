@@ -32,11 +32,11 @@ use crate::PerThread;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct NestedLog {
-    place: Place,
+    target: LogTarget,
     threads: PerThread<Nesting>,
 }
 
-enum Place {
+enum LogTarget {
     One(Mutex<File>),
     /// A folder, and how many of its files are open.
     Each(PathBuf, Arc<AtomicUsize>),
@@ -78,7 +78,7 @@ impl NestedLog {
     /// # Errors
     /// When the file can't be made, or the process has no thread key left.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::new(Place::One(Mutex::new(File::create(path)?)))
+        Self::new(LogTarget::One(Mutex::new(File::create(path)?)))
     }
 
     /// A file for each thread that writes: `thread-1.txt` for the first and so on, in `folder`, which is made if it is not
@@ -89,17 +89,17 @@ impl NestedLog {
     pub fn create_per_thread(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         std::fs::create_dir_all(&folder)?;
-        Self::new(Place::Each(folder, Arc::default()))
+        Self::new(LogTarget::Each(folder, Arc::default()))
     }
 
-    fn new(place: Place) -> io::Result<Self> {
+    fn new(target: LogTarget) -> io::Result<Self> {
         let threads = AtomicUsize::new(0);
         let make = move || Nesting {
             number: threads.fetch_add(1, Ordering::Relaxed) + 1,
             open: Mutex::default(),
             file: Mutex::default(),
         };
-        Ok(Self { place, threads: PerThread::new(make, |_| ())? })
+        Ok(Self { target, threads: PerThread::new(make, |_| ())? })
     }
 
     /// A line at the thread's level.
@@ -133,12 +133,12 @@ impl NestedLog {
     fn write(&self, thread: &Nesting, below: usize, text: &impl Display) {
         let level = thread.open().len() + below;
         let width = level.min(LEVELS) * 2;
-        match &self.place {
-            Place::One(file) => {
+        match &self.target {
+            LogTarget::One(file) => {
                 let line = format!("{}\t{:width$}{text}\n", thread.number, "");
                 drop(lock(file).write_all(line.as_bytes()));
             }
-            Place::Each(folder, open) => {
+            LogTarget::Each(folder, open) => {
                 let line = format!("{:width$}{text}\n", "");
                 drop(lock(&thread.file).write(folder, thread.number, open, line.as_bytes()));
             }
@@ -250,7 +250,7 @@ mod tests {
             let text = std::fs::read_to_string(folder.path().join(format!("thread-{number}.txt"))).unwrap();
             assert_eq!(text, "first\nsecond\n");
         }
-        let Place::Each(_, open) = &log.place else { unreachable!("the log has a folder") };
+        let LogTarget::Each(_, open) = &log.target else { unreachable!("the log has a folder") };
         assert_eq!(open.load(Ordering::Relaxed), 0, "files of threads that have ended are closed");
     }
 }

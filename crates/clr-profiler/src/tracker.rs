@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::notice::{Generations, MovedRanges, SurvivingRanges};
+use crate::callback_args::{Generations, MovedRanges, SurvivingRanges};
 use crate::{HeapRange, ObjectId, ProfilerInfo};
 
 /// Objects a profiler has chosen, with what it keeps for each, followed through moved and surviving references.
@@ -12,7 +12,7 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 ///
 /// ```
 /// use std::sync::OnceLock;
-/// use clr_profiler::notice::{GcReason, Generations, MovedRanges, SurvivingRanges};
+/// use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, SurvivingRanges};
 /// use clr_profiler::{Callbacks, ClassId, Events, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup};
 ///
 /// /// Counts the objects that die, of all that were allocated.
@@ -183,7 +183,7 @@ fn take<T>(table: &mut BTreeMap<usize, T>, start: usize, bytes: usize, mut found
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::Generation;
+    use crate::callback_args::Generation;
 
     fn range(start: usize, bytes: usize) -> HeapRange {
         HeapRange { generation: Generation::Gen0, start, bytes, reserved_bytes: bytes }

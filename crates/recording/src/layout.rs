@@ -145,7 +145,7 @@ pub mod chunk {
     pub const LAST: usize = 32;
     /// `u32`: how many of the bytes are no begins and ends of calls, in [`flow`](super::flow): for the writer, who says
     /// how many calls were lost where a ring uses the chunk again.
-    pub const BESIDE: usize = 40;
+    pub const NON_CALL_BYTES: usize = 40;
     /// Version of this layout.
     pub const VERSION: u32 = 1;
 }
@@ -290,7 +290,7 @@ pub mod function {
     pub const TRUNCATED: u32 = 2;
     /// No call at all: blocks full of this stand for a moment before a caller's own while the cost of
     /// hooks is measured. Readers pass over such edges.
-    pub const NOBODY: u32 = 3;
+    pub const PADDING: u32 = 3;
     /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.

@@ -116,7 +116,7 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
     let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
     let piece = arena.take(0).expect("room");
     for slot in 0..block::EDGES {
-        store_edge(&arena, piece.next, slot, function::NOBODY, 0, 0);
+        store_edge(&arena, piece.next, slot, function::PADDING, 0, 0);
     }
     // SAFETY: both blocks are the test's.
     unsafe {

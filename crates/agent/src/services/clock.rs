@@ -55,14 +55,14 @@ mod tests {
         // SAFETY: no arguments.
         let me = unsafe { libc::gettid() } as u32;
         assert!(is_runnable(me));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
             // SAFETY: no arguments.
-            tell.send(unsafe { libc::gettid() } as u32).expect("somebody listens");
+            sender.send(unsafe { libc::gettid() } as u32).expect("somebody listens");
             let _ = ended.recv();
         });
-        let other_id = told.recv().expect("its number");
+        let other_id = receiver.recv().expect("its number");
         wait_until("the sleep of the thread", || !is_runnable(other_id));
         drop(end);
         other.join().expect("a thread");

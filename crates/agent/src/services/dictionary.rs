@@ -1,6 +1,6 @@
 //! Numbers and names for what events refer to.
 //!
-//! The runtime's identifiers are used again after an unload, so each thing gets a number of our own the
+//! The runtime's identifiers are used again after an unload, so each entity gets a number of our own the
 //! first time it is seen. Its name follows as a record, at once or, where the runtime can't be asked,
 //! from the next callback in which it can.
 
@@ -20,13 +20,13 @@ use crate::services::functions::{Functions, Known};
 /// Names that are waited for at most.
 const MOST_WAITING: usize = 1 << 16;
 
-/// Whether the runtime may be asked.
+/// When a name is resolved: whether the runtime may be queried in the callback at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// It may.
+pub(crate) enum Resolve {
+    /// At once: queries are allowed here.
     Now,
-    /// Not here: it stands still, holds locks, or knows no more than we do.
-    Later,
+    /// By a later callback: the runtime is suspended, holds locks, or can't answer yet.
+    Deferred,
 }
 
 /// The dictionary of one instrument.
@@ -40,7 +40,7 @@ pub(crate) struct Dictionary {
 
 #[derive(Default)]
 struct Tables {
-    things: HashMap<(Tag, usize), Entry>,
+    entities: HashMap<(Tag, usize), Entry>,
     last: u32,
     waiting: Vec<(Tag, usize)>,
 }
@@ -67,11 +67,11 @@ impl Dictionary {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A function, noted in the recording. With [`Ask::Later`] only one that was noted before has a number.
-    pub(crate) fn function(&self, function: FunctionId, ask: Ask) -> EntityRef {
-        let index = match ask {
-            Ask::Now => self.functions.noted(function).index,
-            Ask::Later => self.functions.known(function).map_or(0, |known| known.index),
+    /// A function, noted in the recording. With [`Resolve::Deferred`] only one that was noted before has a number.
+    pub(crate) fn function(&self, function: FunctionId, resolve: Resolve) -> EntityRef {
+        let index = match resolve {
+            Resolve::Now => self.functions.noted(function).index,
+            Resolve::Deferred => self.functions.known(function).map_or(0, |known| known.index),
         };
         EntityRef { id: function.as_raw() as u64, index }
     }
@@ -82,13 +82,13 @@ impl Dictionary {
     }
 
     /// A class.
-    pub(crate) fn class(&self, class: ClassId, ask: Ask) -> EntityRef {
-        self.thing(Tag::CLASS, class.as_raw(), ask)
+    pub(crate) fn class(&self, class: ClassId, resolve: Resolve) -> EntityRef {
+        self.entity(Tag::CLASS, class.as_raw(), resolve)
     }
 
     /// The class of an object. Only in the callback that received it, and where the runtime may be asked.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
-        self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Ask::Now))
+        self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Resolve::Now))
     }
 
     /// The class of an object, by its identifier alone. Only in the callback that received it.
@@ -97,29 +97,29 @@ impl Dictionary {
     }
 
     /// Anything but a function.
-    pub(crate) fn thing(&self, tag: Tag, id: usize, ask: Ask) -> EntityRef {
+    pub(crate) fn entity(&self, tag: Tag, id: usize, resolve: Resolve) -> EntityRef {
         if id == 0 {
             return EntityRef::default();
         }
         let (index, named) = {
             let mut tables = self.tables();
             let tables = &mut *tables;
-            let entry = tables.things.entry((tag, id)).or_insert_with(|| {
+            let entry = tables.entities.entry((tag, id)).or_insert_with(|| {
                 tables.last += 1;
                 Entry { index: tables.last, named: false, waiting: false }
             });
-            if ask == Ask::Later && !entry.named && !entry.waiting && tables.waiting.len() < MOST_WAITING {
+            if resolve == Resolve::Deferred && !entry.named && !entry.waiting && tables.waiting.len() < MOST_WAITING {
                 entry.waiting = true;
                 tables.waiting.push((tag, id));
                 self.any_waiting.store(true, Ordering::Release);
             }
             (entry.index, entry.named)
         };
-        let thing = EntityRef { id: id as u64, index };
-        if ask == Ask::Now && !named {
+        let entity = EntityRef { id: id as u64, index };
+        if resolve == Resolve::Now && !named {
             self.ask(tag, id);
         }
-        thing
+        entity
     }
 
     /// Asks for the names that are waited for. Call it where the runtime may be asked.
@@ -169,7 +169,7 @@ impl Dictionary {
     pub(crate) fn name(&self, tag: Tag, id: usize, name: &str) {
         let index = {
             let mut tables = self.tables();
-            let Some(entry) = tables.things.get_mut(&(tag, id)) else { return };
+            let Some(entry) = tables.entities.get_mut(&(tag, id)) else { return };
             if entry.named && tag != Tag::THREAD {
                 return;
             }
@@ -181,19 +181,19 @@ impl Dictionary {
 
     /// Whether it has a name.
     pub(crate) fn is_named(&self, tag: Tag, id: usize) -> bool {
-        self.tables().things.get(&(tag, id)).is_some_and(|entry| entry.named)
+        self.tables().entities.get(&(tag, id)).is_some_and(|entry| entry.named)
     }
 
     /// The runtime may use the identifier for something else from now on.
     pub(crate) fn forget(&self, tag: Tag, id: usize) {
-        self.tables().things.remove(&(tag, id));
+        self.tables().entities.remove(&(tag, id));
     }
 
     /// A module is going, with classes whose identifiers will be used again: which, only the runtime
     /// could tell. Classes seen again get new numbers.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
-        tables.things.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));
+        tables.entities.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));
         tables.waiting.retain(|&(tag, _)| tag != Tag::CLASS);
     }
 }

@@ -66,10 +66,10 @@ impl FaultReport {
     /// Tells the recording what came since the last time. May wait for the disk.
     pub(crate) fn update(&mut self, writer: &ProcessWriter) {
         let caught = crate::boundary::caught() + clr_profiler::panics_caught();
-        self.tell_panics(writer, caught, clr_profiler::first_panic);
-        for (&which, told) in OddCallback::ALL.iter().zip(&mut self.odd) {
-            if !*told && ODD[which as usize].load(Ordering::Relaxed) > 0 {
-                *told = true;
+        self.report_panics(writer, caught, clr_profiler::first_panic);
+        for (&which, reported) in OddCallback::ALL.iter().zip(&mut self.odd) {
+            if !*reported && ODD[which as usize].load(Ordering::Relaxed) > 0 {
+                *reported = true;
                 writer.loss_detail(LossReason::OddCallback, which.sentence());
                 log(Level::Warn, || which.sentence().to_owned());
             }
@@ -77,7 +77,7 @@ impl FaultReport {
     }
 
     /// Counts panics as losses; of the first the recording gets place and text.
-    fn tell_panics(&mut self, writer: &ProcessWriter, caught: u64, first: impl Fn() -> Option<String>) {
+    fn report_panics(&mut self, writer: &ProcessWriter, caught: u64, first: impl Fn() -> Option<String>) {
         if caught <= self.panics {
             return;
         }
@@ -113,9 +113,9 @@ mod tests {
         let writer = writer.expect("a process");
         let mut report = FaultReport::default();
         let first = || Some("panicked at calls/slow.rs:7:9:\nthe answer is unknown".to_owned());
-        report.tell_panics(&writer, 0, first);
-        report.tell_panics(&writer, 2, first);
-        report.tell_panics(&writer, 3, first);
+        report.report_panics(&writer, 0, first);
+        report.report_panics(&writer, 2, first);
+        report.report_panics(&writer, 3, first);
         for which in [OddCallback::Catch, OddCallback::CompilationEnd, OddCallback::Catch] {
             odd_callback(&writer, which);
             report.update(&writer);

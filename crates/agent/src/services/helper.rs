@@ -193,7 +193,7 @@ impl Helper {
             task.tick(now);
         }
         // At once: a program that is refused space may be about to end.
-        self.tell_refusal(now);
+        self.report_refusal(now);
         self.faults.update(self.writer);
         if now >= self.next_slow {
             self.next_slow = now + SLOW_NS;
@@ -215,7 +215,7 @@ impl Helper {
     }
 
     /// Losses say that space was refused; the reason, too, where the log still has room for it.
-    fn tell_refusal(&mut self, now: u64) {
+    fn report_refusal(&mut self, now: u64) {
         if self.refusal_told {
             return;
         }

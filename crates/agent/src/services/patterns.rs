@@ -22,7 +22,7 @@ impl Marks {
     }
 
     /// Has `matches` look at the patterns that have not matched anything yet.
-    fn look(&self, matches: impl Fn(usize) -> bool) {
+    fn test(&self, matches: impl Fn(usize) -> bool) {
         for (at, seen) in self.seen.iter().enumerate() {
             if !seen.load(Ordering::Relaxed) && matches(at) && !seen.swap(true, Ordering::Relaxed) {
                 self.writer.pattern_matched(&self.words[at]);
@@ -47,8 +47,8 @@ impl WatchedFilter {
 
     /// Whether a function passes.
     pub(crate) fn passes(&self, assembly: &str, name: &str) -> bool {
-        self.include.look(|at| self.filter.include[at].matches(assembly, name));
-        self.exclude.look(|at| self.filter.exclude[at].matches(assembly, name));
+        self.include.test(|at| self.filter.include[at].matches(assembly, name));
+        self.exclude.test(|at| self.filter.exclude[at].matches(assembly, name));
         self.filter.passes(assembly, name)
     }
 
@@ -78,7 +78,7 @@ impl Redaction {
 
     /// Whether values of this name are not to be read.
     pub(crate) fn hides(&self, name: &str) -> bool {
-        self.marks.look(|at| self.globs[at].matches(name));
+        self.marks.test(|at| self.globs[at].matches(name));
         self.globs.iter().any(|glob| glob.matches(name))
     }
 }

@@ -37,7 +37,7 @@ fn every_callback_reaches_an_instrument() {
     let mut program = session.load(runtime, "events:all,allocations=on", every).expect("is loaded");
     for event in events.into_iter().chain([end]) {
         let outcome = program.play(&[on(1, event.clone())]);
-        assert!(outcome[0].told, "{event:?}");
+        assert!(outcome[0].notified, "{event:?}");
     }
     let process = session.process();
     let chunks = process.events.iter().flat_map(|arena| &arena.chunks);

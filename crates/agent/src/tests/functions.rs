@@ -55,7 +55,7 @@ fn only_chosen_functions_have_hooks() {
     let (runtime, add, sum) = shop();
     let mut program = session.load(runtime, "calls;exclude=*::Sum", Events::NONE).expect("is loaded");
     let outcomes = program.play(&[on(1, Enter(add)), on(1, Enter(sum)), on(1, Leave(sum)), on(1, Leave(add))]);
-    assert_eq!(outcomes.iter().map(|outcome| outcome.told).collect::<Vec<_>>(), [true, false, false, true]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.notified).collect::<Vec<_>>(), [true, false, false, true]);
 }
 
 #[test]

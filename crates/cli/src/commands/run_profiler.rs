@@ -8,8 +8,8 @@ use tempfile::NamedTempFile;
 use super::run::warn_of_obstacles;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::{
-    Debugger, Outcome, SIGNS_VARIABLE, Sign, Signals, Stdout, Watch, check_library, disabled_by, profiler_variables,
-    resolve, signs, start,
+    Debugger, LOAD_LOG_VARIABLE, LoadLogEntry, Outcome, Signals, Stdout, Watch, check_library, disabled_by,
+    profiler_variables, read_load_log, resolve, start,
 };
 use crate::runtime;
 use crate::terminal::say;
@@ -29,7 +29,7 @@ pub(crate) struct RunProfilerOptions {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs it; the program's exit code.
+/// Runs the program under the profiler; the program's exit code.
 ///
 /// # Errors
 /// When the library can't be a profiler, or the program did not start or nobody saw its end.
@@ -44,15 +44,15 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     let mut variables = profiler_variables(&library, &options.class_id);
     // What can't be watched is told less about, no more.
     let watched = !options.quiet && options.debugger.is_none();
-    let signs_file = watched.then(NamedTempFile::new).and_then(Result::ok);
+    let load_log_file = watched.then(NamedTempFile::new).and_then(Result::ok);
     let watch = watched.then(|| Watch::on(&library)).and_then(Result::ok);
-    if let Some(file) = &signs_file {
-        variables.push((SIGNS_VARIABLE.to_owned(), file.path().into()));
+    if let Some(file) = &load_log_file {
+        variables.push((LOAD_LOG_VARIABLE.to_owned(), file.path().into()));
     }
     let running = start(&program, &variables, Stdout::Ours, signals, options.debugger)?;
     let ended = running.wait().map_err(|error| failed("cannot see the program's end", error))?;
-    if let Some(file) = &signs_file {
-        for line in report(&library, &signs(file.path()), watch.as_ref().map(Watch::outcome)) {
+    if let Some(file) = &load_log_file {
+        for line in report(&library, &read_load_log(file.path()), watch.as_ref().map(Watch::outcome)) {
             say(line.trim_end());
         }
     }
@@ -60,18 +60,19 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
 }
 
 /// What became of the library, for the user.
-fn report(library: &Path, signs: &[Sign], seen: Option<Outcome>) -> Vec<String> {
-    let of = |kind: &'static str| signs.iter().filter(move |sign| sign.kind == kind);
-    let mut lines: Vec<String> = of("class").take(1).map(|sign| other_class(library, &sign.words)).collect();
-    lines.extend(of("refused").take(1).map(|sign| {
+fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Vec<String> {
+    let of = |kind: &'static str| entries.iter().filter(move |entry| entry.kind == kind);
+    let mut lines: Vec<String> = of("class").take(1).map(|entry| other_class(library, &entry.words)).collect();
+    lines.extend(of("refused").take(1).map(|entry| {
         let hint = "its 'initialize' answered with an error, or with a setup that can't be had";
-        Failure::new(format!("{} stepped aside in process {}", shown(library), sign.pid), &sign.words, hint).to_string()
+        Failure::new(format!("{} stepped aside in process {}", shown(library), entry.pid), &entry.words, hint)
+            .to_string()
     }));
     lines.extend(
         of("ended")
-            .filter(|sign| !sign.words.is_empty())
+            .filter(|entry| !entry.words.is_empty())
             .take(1)
-            .map(|sign| format!("clrscope: in process {} {} caught {}", sign.pid, shown(library), sign.words)),
+            .map(|entry| format!("clrscope: in process {} {} caught {}", entry.pid, shown(library), entry.words)),
     );
     match (of("loaded").count(), seen) {
         (0, _) if !lines.is_empty() => {}

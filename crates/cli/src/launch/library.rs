@@ -54,18 +54,18 @@ pub(crate) fn parse_class_id(text: &str) -> Option<String> {
     (digits && lengths == [8, 4, 4, 4, 12]).then(|| format!("{{{}}}", inner.to_ascii_uppercase()))
 }
 
-/// What the library said by [`SIGNS_VARIABLE`] in the file: one line per sign, of the process, the kind and words.
-pub(crate) fn signs(file: &Path) -> Vec<Sign> {
+/// Entries of the load log that [`LOAD_LOG_VARIABLE`] named: one line each, of the process, the kind and words.
+pub(crate) fn read_load_log(file: &Path) -> Vec<LoadLogEntry> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter_map(Sign::parse).collect()
+    text.lines().filter_map(LoadLogEntry::parse).collect()
 }
 
-/// Names a file in which libraries made with the crate `clr-profiler` leave signs of life.
-pub(crate) const SIGNS_VARIABLE: &str = "CLR_PROFILER_SIGNS";
+/// Environment variable that names the load log: libraries made with the crate `clr-profiler` write there that they were loaded.
+pub(crate) const LOAD_LOG_VARIABLE: &str = "CLR_PROFILER_LOAD_LOG";
 
-/// One sign of life.
+/// One entry of the load log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sign {
+pub(crate) struct LoadLogEntry {
     /// The process it was loaded into.
     pub(crate) pid: u32,
     /// `loaded`, `refused`, `class` or `ended`.
@@ -74,7 +74,7 @@ pub(crate) struct Sign {
     pub(crate) words: String,
 }
 
-impl Sign {
+impl LoadLogEntry {
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.splitn(3, ' ');
         let pid = parts.next()?.parse().ok()?;
@@ -100,11 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn signs_are_lines_and_others_are_passed_over() {
+    fn entries_are_lines_and_others_are_passed_over() {
         let temp = tempfile::tempdir().expect("a folder");
-        let file = temp.path().join("signs");
+        let file = temp.path().join("load-log");
         fs::write(&file, "7 loaded\nnonsense\n7 refused: no\n8 class {A} {B}\n").expect("a file");
-        let sign = |pid, kind: &str, words: &str| Sign { pid, kind: kind.into(), words: words.into() };
-        assert_eq!(signs(&file), [sign(7, "loaded", ""), sign(7, "refused:", "no"), sign(8, "class", "{A} {B}")]);
+        let entry = |pid, kind: &str, words: &str| LoadLogEntry { pid, kind: kind.into(), words: words.into() };
+        assert_eq!(
+            read_load_log(&file),
+            [entry(7, "loaded", ""), entry(7, "refused:", "no"), entry(8, "class", "{A} {B}")]
+        );
     }
 }

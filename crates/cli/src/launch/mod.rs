@@ -11,7 +11,7 @@ mod watch;
 pub(crate) use child::{Ended, Stdout, start};
 pub(crate) use debugger::Debugger;
 pub(crate) use environment::{Obstacle, agent_variables, disabled_by, obstacles, profiler_names, profiler_variables};
-pub(crate) use library::{SIGNS_VARIABLE, Sign, check as check_library, parse_class_id, signs};
+pub(crate) use library::{LOAD_LOG_VARIABLE, LoadLogEntry, check as check_library, parse_class_id, read_load_log};
 pub(crate) use program::{Program, resolve};
 pub(crate) use signals::Signals;
 pub(crate) use watch::{Outcome, Watch};

@@ -2,8 +2,8 @@
 //!
 //! The runtime calls them on whatever thread the event happens, concurrently.
 
-mod first;
-mod later;
+mod v1;
+mod v2_to_v11;
 
-pub use first::*;
-pub use later::*;
+pub use v1::*;
+pub use v2_to_v11::*;

@@ -2,12 +2,12 @@
 //!
 //! Each level inherits the one before, so one pointer of the newest level the runtime knows is enough: ask downwards from 15.
 
-mod first;
+mod v1;
 mod v10_to_v15;
 mod v2_to_v3;
 mod v4_to_v9;
 
-pub use first::*;
+pub use v1::*;
 pub use v2_to_v3::*;
 pub use v4_to_v9::*;
 pub use v10_to_v15::*;

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 
 use windows_core::{HRESULT, interface};
 
-use super::first::*;
+use super::v1::*;
 use crate::cor::{mdFieldDef, mdMethodDef, mdToken, mdTypeDef};
 use crate::enums::{COR_PRF_RUNTIME_TYPE, COR_PRF_STATIC_TYPE};
 use crate::structs::{

@@ -2,7 +2,7 @@
 
 use clr_profiler_sys::GUID;
 
-use crate::notice::{
+use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, JitCache, MovedRanges, ObjectsOfClass, Roots,
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::notice::Inlining;
-use crate::own_stack::NativeFrame;
+use crate::callback_args::Inlining;
+use crate::current_stack::NativeFrame;
 use crate::{Callbacks, ObjectId, Result};
 
 /// An answer to the runtime, and how those of several parts become one.

@@ -73,11 +73,11 @@ pub use compose::together;
 
 use windows_core::GUID;
 
-use crate::notice::{
+use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass,
     Roots, SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
-use crate::own_stack::NativeFrame;
+use crate::current_stack::NativeFrame;
 use crate::{
     AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
     ThreadId, Token,

@@ -73,7 +73,7 @@ pub unsafe fn get_class_object(
     // SAFETY: `class` was checked.
     let asked = unsafe { *class };
     if asked != ours {
-        crate::signs::give(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
+        crate::load_log::write(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
         return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
     }
     let factory: IClassFactory = Factory { make: Box::new(move || Some(make())) }.into();

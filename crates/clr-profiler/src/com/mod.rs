@@ -4,9 +4,9 @@
 #[macro_use]
 mod wire;
 
-mod callbacks;
+mod callbacks_v1;
+mod callbacks_v2_to_v11;
 mod export;
-mod later_callbacks;
 mod object;
 mod pin;
 mod slices;

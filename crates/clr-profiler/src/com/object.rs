@@ -1,4 +1,4 @@
-//! The callback object: who is told, and the panic boundary around telling.
+//! The callback object: dispatch to the profiler, and the panic boundary around each callback.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -7,9 +7,9 @@ use clr_profiler_sys::callback::ICorProfilerCallback11;
 use windows_core::{HRESULT, implement};
 
 use crate::boundary::guard;
+use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::FunctionMapper;
-use crate::place::{Place, during};
 use crate::{HResult, Profiler, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
@@ -19,38 +19,38 @@ pub(super) const S_OK: HRESULT = HRESULT(0);
 pub(super) struct CallbackObject {
     pub(super) profiler: &'static dyn Profiler,
     pub(super) notification_only: AtomicBool,
-    /// Stacks that the framework keeps, told of exceptions before the profiler is.
+    /// Shadow stacks of the framework, which follow exceptions before the profiler is notified.
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
-    /// The mapper of the hooks, told of what goes before the profiler is.
+    /// Function mapper of the hooks, notified of unloading before the profiler is.
     pub(super) mapper: OnceLock<Arc<dyn FunctionMapper>>,
 }
 
 impl CallbackObject {
-    pub(super) fn tell(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
-        guard((), || tell(self.profiler));
+    pub(super) fn notify(&self, notify: impl FnOnce(&dyn Profiler)) -> HRESULT {
+        guard((), || notify(self.profiler));
         S_OK
     }
 
-    /// A callback about objects while a collection runs.
-    pub(super) fn tell_of_objects(&self, tell: impl FnOnce(&dyn Profiler)) -> HRESULT {
-        during(Place::Collection, || self.tell(tell))
+    /// Notification about objects while a collection runs.
+    pub(super) fn notify_in_collection(&self, notify: impl FnOnce(&dyn Profiler)) -> HRESULT {
+        during(CallContext::Collection, || self.notify(notify))
     }
 
-    /// As [`tell_of_objects`](Self::tell_of_objects), with an answer.
-    pub(super) fn ask_of_object(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
-        during(Place::Collection, || self.ask(ask))
+    /// As [`notify_in_collection`](Self::notify_in_collection), with an answer.
+    pub(super) fn ask_in_collection(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
+        during(CallContext::Collection, || self.ask(ask))
     }
 
-    pub(super) fn follow(&self, tell: impl FnOnce(&dyn FollowExceptions)) {
+    pub(super) fn follow(&self, notify: impl FnOnce(&dyn FollowExceptions)) {
         if let Some(stacks) = self.stacks.get() {
-            guard((), || tell(&**stacks));
+            guard((), || notify(&**stacks));
         }
     }
 
-    /// What goes must be forgotten by the mapper.
-    pub(super) fn forget(&self, tell: impl FnOnce(&dyn FunctionMapper)) {
+    /// Notifies the mapper of what is unloaded, so that it forgets names.
+    pub(super) fn forget(&self, notify: impl FnOnce(&dyn FunctionMapper)) {
         if let Some(mapper) = self.mapper.get() {
-            guard((), || tell(&**mapper));
+            guard((), || notify(&**mapper));
         }
     }
 

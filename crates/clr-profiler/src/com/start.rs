@@ -31,8 +31,8 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         applied
     });
     match &outcome {
-        Ok(()) => crate::signs::give("loaded"),
-        Err(error) => crate::signs::give(format_args!("refused {error}")),
+        Ok(()) => crate::load_log::write("loaded"),
+        Err(error) => crate::load_log::write(format_args!("refused {error}")),
     }
     match outcome {
         Ok(()) => HRESULT(0),

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use clr_profiler_sys::enums::{COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON, COR_PRF_TRANSITION_REASON};
 use windows_core::{BOOL, GUID, HRESULT};
 
+use crate::callback_args::{JitCache, SuspendReason, TransitionReason};
 use crate::error::check;
-use crate::notice::{JitCache, SuspendReason, TransitionReason};
 use crate::{
     AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
     ThreadId, Token,
@@ -104,7 +104,7 @@ macro_rules! define_forward {
         macro_rules! forward_one {
             $(($runtime_name) => {
                 unsafe fn $runtime_name(&self $(, $argument: <$type as $crate::com::wire::Wire>::Raw)*) -> windows_core::HRESULT {
-                    self.tell(|profiler| {
+                    self.notify(|profiler| {
                         // SAFETY: the runtime passes these arguments to this callback, which is under way.
                         profiler.$name($(unsafe {
                             <$type as $crate::com::wire::Wire>::read($argument, stringify!($runtime_name))

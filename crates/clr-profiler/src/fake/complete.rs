@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Event::*;
 use super::{Event, FakeRuntime, Running, on};
-use crate::notice::Inlining;
-use crate::own_stack::NativeFrame;
+use crate::callback_args::Inlining;
+use crate::current_stack::NativeFrame;
 use crate::{Callbacks, Error, Events, HResult, ObjectId, Profiler, ProfilerInfo, Result, Setup};
 
 /// The callbacks that came, by the runtime's names, and what this one answers.
@@ -109,7 +109,7 @@ fn every_callback_of_the_table_can_be_played_and_reaches_the_method_of_its_name(
         let name = in_the_table(&name(&event));
         notes.take();
         let outcome = program.play(&[on(1, event)]).remove(0);
-        assert!(outcome.told, "{name}");
+        assert!(outcome.notified, "{name}");
         assert_eq!(notes.take(), [name.as_str()]);
         played.push(name);
     }

@@ -8,7 +8,7 @@ use clr_profiler_sys::info::*;
 use windows_core::{GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface};
 
 use super::answer::S_OK;
-use super::info::Info;
+use super::info_v1_to_v3::Info;
 use super::world::Shared;
 use crate::{Error, HResult, Profiler, Result};
 
@@ -101,7 +101,7 @@ impl Callback {
     pub(super) fn is_notification_only(&self) -> bool {
         let mut answer = windows_core::BOOL(0);
         // SAFETY: a valid out-parameter.
-        let told = unsafe { self.0.LoadAsNotificationOnly(&mut answer) };
-        told == S_OK && answer.as_bool()
+        let hresult = unsafe { self.0.LoadAsNotificationOnly(&mut answer) };
+        hresult == S_OK && answer.as_bool()
     }
 }

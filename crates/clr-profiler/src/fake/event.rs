@@ -12,7 +12,7 @@ use clr_profiler_sys::structs::COR_IL_MAP;
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::script::{Parsed, Reader, Word};
-use crate::notice::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
+use crate::callback_args::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, Events, FunctionId, GcHandleId,
     HResult, ModuleId, ReJitId, ThreadId,
@@ -190,9 +190,9 @@ events! {
     /// May precompiled code be used? Answered.
     JITCachedFunctionSearchStarted(id: FunctionId) if Events::CACHE_SEARCHES, |c, answer| {
         let mut use_it = BOOL(1);
-        let told = c.JITCachedFunctionSearchStarted(id.0, &mut use_it);
+        let hresult = c.JITCachedFunctionSearchStarted(id.0, &mut use_it);
         *answer = Some(use_it.as_bool());
-        told
+        hresult
     };
     /// The search for precompiled code is over.
     JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.0, COR_PRF_JIT_CACHE(result.raw()));
@@ -203,9 +203,9 @@ events! {
     /// May a callee (second) be put into its caller (first)? Answered.
     JITInlining(caller: FunctionId, callee: FunctionId) if Events::JIT_COMPILATION, |c, answer| {
         let mut allowed = BOOL(1);
-        let told = c.JITInlining(caller.0, callee.0, &mut allowed);
+        let hresult = c.JITInlining(caller.0, callee.0, &mut allowed);
         *answer = Some(allowed.as_bool());
-        told
+        hresult
     };
     /// A method without metadata is about to be compiled; with its IL.
     DynamicMethodJITCompilationStarted(id: FunctionId, il: Vec<u8>) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationStarted(id.0, SAFE, il.as_ptr(), il.len() as u32);

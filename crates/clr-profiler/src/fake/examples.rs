@@ -2,7 +2,7 @@
 
 use super::Event::*;
 use super::{Event, FakeRuntime};
-use crate::notice::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
+use crate::callback_args::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{AppDomainId, EventPipeProviderId, GcHandleId, HResult, ReJitId};
 
 impl FakeRuntime {

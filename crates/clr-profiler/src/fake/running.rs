@@ -31,15 +31,15 @@ pub const fn on(thread: usize, event: Event) -> Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// Whether the profiler was called: it has asked for that event, or for hooks in that function.
-    pub told: bool,
+    pub notified: bool,
     /// What its callback returned.
     pub hresult: HResult,
     /// What it answered where it was asked: inlining, precompiled code.
     pub answer: Option<bool>,
 }
 
-const UNTOLD: Outcome = Outcome { told: false, hresult: HResult::OK, answer: None };
-const TOLD: Outcome = Outcome { told: true, hresult: HResult::OK, answer: None };
+const NOT_NOTIFIED: Outcome = Outcome { notified: false, hresult: HResult::OK, answer: None };
+const NOTIFIED: Outcome = Outcome { notified: true, hresult: HResult::OK, answer: None };
 
 /// A program under a profiler, made by [`FakeRuntime::load`](super::FakeRuntime::load).
 pub struct Running<P: Profiler> {
@@ -96,7 +96,7 @@ impl<P: Profiler> Running<P> {
         self.world.lock().events
     }
 
-    /// What the profiler asked that this runtime has no answer to, and how often. It was told `E_NOTIMPL`.
+    /// What the profiler asked that this runtime has no answer to, and how often. The answer was `E_NOTIMPL`.
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
@@ -139,11 +139,11 @@ impl<P: Profiler> Running<P> {
             Event::ThreadEnds => {
                 self.threads.end(thread);
                 self.world.lock().threads.remove(&thread);
-                UNTOLD
+                NOT_NOTIFIED
             }
             Event::Clause(_, frame_pointer) => {
                 self.world.lock().thread(thread).given = Some(frame_pointer);
-                UNTOLD
+                NOT_NOTIFIED
             }
             Event::Enter(function) => self.call(thread, Hook::Enter, function, None),
             Event::Leave(function) => self.call(thread, Hook::Leave, function, None),
@@ -156,7 +156,7 @@ impl<P: Profiler> Running<P> {
     }
 
     fn callback(&mut self, thread: usize, event: &Event) -> Outcome {
-        let told = {
+        let notified = {
             let mut world = self.world.lock();
             world.know(thread, event);
             let wanted = world.events;
@@ -164,9 +164,9 @@ impl<P: Profiler> Running<P> {
         };
         let (world, callback, event) = (self.world.clone(), self.callback.clone(), event.clone());
         self.threads.run(thread, move || {
-            let mut outcome = UNTOLD;
-            if told {
-                outcome = TOLD;
+            let mut outcome = NOT_NOTIFIED;
+            if notified {
+                outcome = NOTIFIED;
                 outcome.hresult = HResult(event.send(callback.get(), &mut outcome.answer).0);
             }
             if let Event::JITCompilationStarted(function) = event {
@@ -205,7 +205,7 @@ impl<P: Profiler> Running<P> {
             testing::with_hooks(hooks, || calls::call(hook, entry, id, sp)).map(|()| true)
         });
         match called {
-            Ok(told) => Outcome { told, ..TOLD },
+            Ok(notified) => Outcome { notified, ..NOTIFIED },
             Err(changed) => panic!("{changed}, which compiled code relies on"),
         }
     }

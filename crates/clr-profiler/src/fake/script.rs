@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::notice::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
+use crate::callback_args::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, FunctionId, GcHandleId, HResult,
     ModuleId, ReJitId, ThreadId,

@@ -11,8 +11,8 @@ use clr_profiler_sys::types::FunctionIDOrClientID;
 
 use super::{FunctionMapper, Mapped};
 use crate::boundary::guard;
+use crate::call_context::{CallContext, during};
 use crate::error::check;
-use crate::place::{Place, during};
 use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
 /// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
@@ -239,5 +239,5 @@ unsafe fn dispatch(
     // SAFETY: the caller's promise; records are never freed.
     let record: &'static Record = unsafe { &*std::ptr::with_exposed_provenance::<c_void>(id.clientID).cast() };
     let hooked = HookedCall { record, kind, handle, hook: PhantomData };
-    during(Place::Hook, || guard((), || call(&*record.installed.hooks, record.id, &hooked)));
+    during(CallContext::Hook, || guard((), || call(&*record.installed.hooks, record.id, &hooked)));
 }

@@ -4,8 +4,8 @@ use clr_profiler_sys::cor::CorElementType;
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
 use super::{ProfilerInfo, ask_array, ask_word};
+use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
-use crate::place::{outside_collections, outside_hooks};
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
 /// What the runtime knows about a class.

@@ -4,9 +4,9 @@ use clr_profiler_sys::info::{ICorProfilerInfo8, ICorProfilerInfo9};
 use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
 use super::{ProfilerInfo, ask_array};
+use crate::call_context::{outside_collections, outside_hooks};
+use crate::current_stack::FrameShape;
 use crate::error::check;
-use crate::own_stack::FrameShape;
-use crate::place::{outside_collections, outside_hooks};
 use crate::{FunctionId, ReJitId, Result};
 
 /// A piece of native code; a function may have a hot and a cold one.

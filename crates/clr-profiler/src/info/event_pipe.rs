@@ -7,9 +7,9 @@ use clr_profiler_sys::structs::{
 
 use super::{ProfilerInfo, read_text};
 use crate::boundary::guard;
+use crate::call_context::outside_hooks;
 use crate::error::check;
 use crate::metadata::wide;
-use crate::place::outside_hooks;
 use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 
 /// A provider whose events a session is to deliver.
@@ -248,8 +248,16 @@ mod listeners {
     static LISTENERS: [OnceLock<Listener>; 8] = [const { OnceLock::new() }; 8];
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-    const FUNCTIONS: [EventPipeProviderCallback; 8] =
-        [told::<0>, told::<1>, told::<2>, told::<3>, told::<4>, told::<5>, told::<6>, told::<7>];
+    const FUNCTIONS: [EventPipeProviderCallback; 8] = [
+        on_change::<0>,
+        on_change::<1>,
+        on_change::<2>,
+        on_change::<3>,
+        on_change::<4>,
+        on_change::<5>,
+        on_change::<6>,
+        on_change::<7>,
+    ];
 
     pub(super) fn keep(listener: Listener) -> Option<EventPipeProviderCallback> {
         let slot = TAKEN
@@ -259,7 +267,7 @@ mod listeners {
         Some(FUNCTIONS[slot])
     }
 
-    unsafe extern "system" fn told<const SLOT: usize>(
+    unsafe extern "system" fn on_change<const SLOT: usize>(
         _source: *const u8,
         is_enabled: u32,
         level: u8,

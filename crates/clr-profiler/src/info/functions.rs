@@ -4,8 +4,8 @@ use clr_profiler_sys::info::ICorProfilerInfo8;
 use windows_core::BOOL;
 
 use super::{ProfilerInfo, ask_array, ask_word, read_text};
+use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
-use crate::place::{outside_collections, outside_hooks};
 use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 
 /// What the runtime knows about a function.

@@ -15,9 +15,9 @@ use windows_core::BOOL;
 use super::lists::collect;
 use super::{ProfilerInfo, ask_array};
 use crate::boundary::guard;
+use crate::call_context::{outside_collections, outside_hooks};
+use crate::callback_args::Generation;
 use crate::error::check;
-use crate::notice::Generation;
-use crate::place::{outside_collections, outside_hooks};
 use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
 
 /// A piece of the heap.

@@ -11,8 +11,8 @@ use clr_profiler_sys::structs::{COR_PRF_FUNCTION, COR_PRF_METHOD};
 use windows_core::{BOOL, HRESULT, Interface};
 
 use super::{ProfilerInfo, ask_array};
+use crate::call_context::outside_collections;
 use crate::error::check;
-use crate::place::outside_collections;
 use crate::{AppDomainId, Error, FunctionId, HResult, ModuleId, ReJitId, Result, ThreadId, Token};
 
 /// An enumeration the runtime hands out.

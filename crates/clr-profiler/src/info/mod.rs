@@ -22,9 +22,9 @@ use std::sync::Arc;
 use clr_profiler_sys::info::*;
 use windows_core::{GUID, HRESULT, IUnknown, Interface};
 
+use crate::call_context::outside_hooks;
 use crate::error::check;
 use crate::hooks::RawHooks;
-use crate::place::outside_hooks;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};

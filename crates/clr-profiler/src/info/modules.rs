@@ -4,9 +4,9 @@ use clr_profiler_sys::metadata::IMetaDataImport2;
 use windows_core::Interface;
 
 use super::{ProfilerInfo, read_text};
+use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::metadata::{MetadataImport, image};
-use crate::place::{outside_collections, outside_hooks};
 use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
 /// What the runtime knows about a module.

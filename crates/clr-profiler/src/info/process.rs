@@ -3,9 +3,9 @@
 use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfilerInfo11};
 
 use super::ProfilerInfo;
+use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::metadata::wide;
-use crate::place::{outside_collections, outside_hooks};
 use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
 
 /// All managed threads stand still for as long as this lives. Only for the thread that made it.

@@ -7,8 +7,8 @@ use windows_core::{BOOL, HRESULT, Interface};
 
 use super::code::{il_ranges, ranges};
 use super::{CodeRange, IlRange, ProfilerInfo, ask_array};
+use crate::call_context::outside_collections;
 use crate::error::check;
-use crate::place::outside_collections;
 use crate::{Error, FunctionId, HResult, ModuleId, ReJitId, Result, Token};
 
 /// An offset in a method's original IL and where it went in the changed one.

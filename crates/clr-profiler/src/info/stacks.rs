@@ -8,8 +8,8 @@ use clr_profiler_sys::hresult::S_OK;
 use windows_core::HRESULT;
 
 use super::{ProfilerInfo, Suspended};
+use crate::call_context::outside_collections;
 use crate::error::check;
-use crate::place::outside_collections;
 use crate::{FunctionId, HResult, Result, ThreadId};
 
 /// One managed frame.

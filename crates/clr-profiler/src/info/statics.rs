@@ -6,8 +6,8 @@ use clr_profiler_sys::enums::COR_PRF_STATIC_TYPE;
 use windows_core::HRESULT;
 
 use super::ProfilerInfo;
+use crate::call_context::outside_collections;
 use crate::error::check;
-use crate::place::outside_collections;
 use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
 
 /// How a static field is kept.

@@ -95,7 +95,7 @@ impl Shop {
     }
 
     /// What has happened since this was last asked, after these events on the only thread.
-    fn told(&mut self, events: &[Event]) -> Vec<String> {
+    fn calls(&mut self, events: &[Event]) -> Vec<String> {
         let steps: Vec<_> = events.iter().map(|event| on(1, event.clone())).collect();
         self.program.play(&steps);
         self.program.profiler().take()
@@ -106,7 +106,7 @@ impl Shop {
 fn call_stacks_follow_an_exception_through_filter_finally_and_catch() {
     let mut shop = Shop::open();
     let Shop { main, pay, clean, exception, .. } = shop;
-    let told = shop.told(&[
+    let calls = shop.calls(&[
         Enter(clean),
         ExceptionThrown(exception),
         ExceptionSearchFilterEnter(main),
@@ -115,8 +115,8 @@ fn call_stacks_follow_an_exception_through_filter_finally_and_catch() {
         ExceptionSearchFilterLeave(),
     ]);
     let expected = ["enter Main 0", "enter Pay 1", "enter Clean 2", "Filter Main 3", "enter Clean 4", "leave Clean 4"];
-    assert_eq!(told, expected);
-    let told = shop.told(&[
+    assert_eq!(calls, expected);
+    let calls = shop.calls(&[
         ExceptionUnwindFinallyEnter(pay),
         Enter(clean),
         Leave(clean),
@@ -138,20 +138,20 @@ fn call_stacks_follow_an_exception_through_filter_finally_and_catch() {
         "leave Clean 1",
         "leave Main 0",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(calls, expected);
 }
 
 #[test]
 fn a_filter_that_throws_ends_what_it_had_called() {
     let mut shop = Shop::open();
     let Shop { main, clean, exception, .. } = shop;
-    let told = shop.told(&[
+    let calls = shop.calls(&[
         ExceptionThrown(exception),
         ExceptionSearchFilterEnter(main),
         Enter(clean),
         ExceptionSearchFilterLeave(),
     ]);
-    assert_eq!(told[2..], ["Filter Main 2", "enter Clean 3", "unwind Clean 3"]);
+    assert_eq!(calls[2..], ["Filter Main 2", "enter Clean 3", "unwind Clean 3"]);
     assert_eq!(shop.program.run_on(1, Stacks::depth), 2);
 }
 
@@ -208,7 +208,7 @@ fn identifiers_that_are_used_again_have_their_new_names() {
     program.play(&[on(1, Enter(pay)), on(1, Leave(pay)), on(1, DynamicMethodUnloaded(clean))]);
     program.reuse(clean, "Sweep");
     program.play(&[on(1, Enter(clean)), on(1, Leave(clean))]);
-    let told = program.profiler().take();
-    let entered: Vec<_> = told.iter().filter(|line| line.starts_with("enter")).collect();
+    let calls = program.profiler().take();
+    let entered: Vec<_> = calls.iter().filter(|line| line.starts_with("enter")).collect();
     assert_eq!(entered, ["enter Pay 0", "enter Refund 0", "enter Sweep 0"]);
 }

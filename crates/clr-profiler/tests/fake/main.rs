@@ -126,7 +126,7 @@ fn only_what_was_asked_for_is_told_and_answers_come_back() {
     let module = runtime.module_id("Shop");
     let mut program = runtime.load(Wants::events(Events::JIT_COMPILATION)).unwrap();
     let outcomes = program.play(&[on(1, ModuleLoadFinished(module, OK)), on(1, JITInlining(main, pay))]);
-    assert_eq!((outcomes[0].told, outcomes[1].told, outcomes[1].answer), (false, true, Some(false)));
+    assert_eq!((outcomes[0].notified, outcomes[1].notified, outcomes[1].answer), (false, true, Some(false)));
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn events_are_switched_while_the_program_runs_and_immutable_ones_refused() {
     let mut program = shop().load(Wants::events(Events::MODULE_LOADS)).unwrap();
     let info = program.profiler().info();
     let loaded = [on(1, ModuleLoadFinished(module, OK))];
-    assert!(program.play(&loaded)[0].told);
+    assert!(program.play(&loaded)[0].notified);
     info.set_events(Events::EXCEPTIONS).unwrap();
-    assert!(!program.play(&loaded)[0].told);
+    assert!(!program.play(&loaded)[0].notified);
     let error = info.set_events(Events::EXCEPTIONS | Events::CODE_TRANSITIONS).unwrap_err();
     assert_eq!(error.hresult(), HResult::FAIL);
     assert_eq!(error.reason(), Some("CODE_TRANSITIONS can only be set while the profiler initializes"));

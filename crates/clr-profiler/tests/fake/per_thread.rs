@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use clr_profiler::callback_args::GcReason;
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeRuntime, on};
-use clr_profiler::notice::GcReason;
 use clr_profiler::{Callbacks, Events, NestedLog, PerThread, Profiler, ProfilerInfo, Result, Setup, ThreadId};
 
 /// Keeps a count per thread, and a log of threads.
@@ -24,7 +24,7 @@ impl Callbacks for PerThreadCounts {
         self.counts.with(|count| *count.lock().unwrap() += 1);
         self.log.line(format_args!("assigned to {os_thread}"));
     }
-    fn garbage_collection_started(&self, generations: clr_profiler::notice::Generations<'_>, _reason: GcReason) {
+    fn garbage_collection_started(&self, generations: clr_profiler::callback_args::Generations<'_>, _reason: GcReason) {
         self.log.begin("gc", format_args!("gc {:?}", generations.oldest()));
     }
     fn garbage_collection_finished(&self) {

@@ -82,7 +82,7 @@ pub(crate) struct TreeRoot {
 /// a whole beside the tree that is made from it.
 const RELEASE_BLOCKS: u32 = 1 << 20;
 
-/// Blocks full of [`function::NOBODY`] that may stand in a tree beside the thread's own.
+/// Blocks full of [`function::PADDING`] that may stand in a tree beside the thread's own.
 const DOSES: u32 = 8;
 
 /// A chain of blocks that is being walked: the edges of one caller.
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
                 stack.pop();
                 continue;
             }
-            if function == function::NOBODY {
+            if function == function::PADDING {
                 // Stood there to measure something when the recording was cut off; not the thread's own.
                 if slot == 0 && self.doses > 0 {
                     self.doses -= 1;

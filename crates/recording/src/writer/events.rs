@@ -195,7 +195,7 @@ impl Chunk {
         self.u64(chunk::SEQUENCE).store(0, Ordering::SeqCst);
         self.u32(chunk::USED).store(0, Ordering::SeqCst);
         self.u32(chunk::THREAD).store(thread, Ordering::Relaxed);
-        self.u32(chunk::BESIDE).store(0, Ordering::Relaxed);
+        self.u32(chunk::NON_CALL_BYTES).store(0, Ordering::Relaxed);
         self.u64(chunk::FIRST).store(mono_ns, Ordering::Relaxed);
         self.u64(chunk::LAST).store(mono_ns, Ordering::Relaxed);
         self.u32(chunk::FORMAT).store(chunk::VERSION, Ordering::Relaxed);

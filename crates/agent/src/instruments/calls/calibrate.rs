@@ -24,7 +24,7 @@ use clrscope_recording::model::HookCost;
 
 use super::frames::{Frame, frame};
 use super::hooks;
-use super::probe::DOSE;
+use super::probe::PADDING_BLOCKS;
 use super::recent::{self, Recent};
 use crate::hooks::own;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
@@ -158,7 +158,7 @@ struct Bench {
 impl Bench {
     /// Every block's second edge leads to another block, far away; every block's first edge is `FUNCTION`.
     fn new(points: EntryPoints, stride: usize, blocks: usize) -> Self {
-        let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2 + DOSE) * stride / block::STRIDE_TSC + 2];
+        let tree = vec![[0; block::STRIDE_TSC / 8]; (blocks + 2 + PADDING_BLOCKS) * stride / block::STRIDE_TSC + 2];
         let start = tree.as_ptr().addr().next_multiple_of(128) - tree.as_ptr().addr();
         let frames = vec![frame(usize::MAX, std::ptr::null_mut()); 8];
         let mut bench =
@@ -168,17 +168,17 @@ impl Bench {
             bench.set(number, block::KEYS, FUNCTION);
             bench.set(number, block::CHILDREN + 4, (other * stride) as u32);
         }
-        for dose in 0..DOSE {
-            let at = blocks + 1 + dose;
-            (0..block::EDGES).for_each(|slot| bench.set(at, block::KEYS + slot * 4, function::NOBODY));
-            let next = if dose + 1 == DOSE { first_of(blocks) } else { at + 1 };
+        for padding in 0..PADDING_BLOCKS {
+            let at = blocks + 1 + padding;
+            (0..block::EDGES).for_each(|slot| bench.set(at, block::KEYS + slot * 4, function::PADDING));
+            let next = if padding + 1 == PADDING_BLOCKS { first_of(blocks) } else { at + 1 };
             bench.set(at, block::NEXT, (next * stride) as u32);
         }
         bench
     }
 
     /// Puts blocks that lead nowhere before the one of the loop, or takes them away.
-    fn dose(&mut self, on: bool) {
+    fn padding(&mut self, on: bool) {
         let first = if on { self.blocks + 1 } else { first_of(self.blocks) };
         self.set(1, block::CHILDREN + 4, (first * self.stride) as u32);
     }
@@ -189,7 +189,7 @@ impl Bench {
 
     fn set(&mut self, number: usize, field: usize, value: u32) {
         let at = number * self.stride + field;
-        // SAFETY: `new` made room for blocks 0 to `blocks`, the dose behind them, and one more.
+        // SAFETY: `new` made room for blocks 0 to `blocks`, the padding behind them, and one more.
         unsafe { self.base().add(at).cast::<u32>().write(value) };
     }
 
@@ -252,7 +252,7 @@ pub(super) struct Constants {
     /// A pair without its clock.
     pub(super) counting_ns: f64,
     /// What blocks that lead nowhere add.
-    pub(super) dose_ns: f64,
+    pub(super) padding_ns: f64,
     /// Part of a pair that falls on the callee's time.
     pub(super) at_leave: f64,
 }
@@ -267,11 +267,11 @@ pub(super) struct Calibration {
     /// A pair without its clock.
     counting: Bursts,
     /// What blocks that lead nowhere add to that.
-    dose: Bursts,
+    padding: Bursts,
     cold: f64,
     has_clock: bool,
     count: u32,
-    tell_at: u32,
+    report_at: u32,
     began_ticks: u64,
     pub(super) began_ns: u64,
 }
@@ -286,11 +286,11 @@ impl Calibration {
             overlapped: Bursts::default(),
             callee: Bursts::default(),
             counting: Bursts::default(),
-            dose: Bursts::default(),
+            padding: Bursts::default(),
             cold: 0.0,
             has_clock,
             count: 0,
-            tell_at: 1,
+            report_at: 1,
             began_ticks: clock::ticks(),
             began_ns: now_ns,
         }
@@ -307,19 +307,19 @@ impl Calibration {
         self.callee.add(within);
         self.bench.clock_off(true);
         let counting = self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0);
-        self.bench.dose(true);
-        let dosed = self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0);
-        self.bench.dose(false);
+        self.bench.padding(true);
+        let padded = self.bench.pair(clrscope_walk_hooked, clrscope_walk_plain, PAIRS, 0);
+        self.bench.padding(false);
         self.bench.clock_off(false);
         self.counting.add(counting);
-        self.dose.add(dosed - counting);
+        self.padding.add(padded - counting);
         self.overlapped.add(self.bench.pair(clrscope_work_hooked, clrscope_work_plain, PAIRS, 0));
         self.count += 1;
         // The length of a tick is known once some time has passed.
-        if self.count < self.tell_at || now_ns < self.began_ns + 1_000_000 {
+        if self.count < self.report_at || now_ns < self.began_ns + 1_000_000 {
             return None;
         }
-        self.tell_at = self.count * 2;
+        self.report_at = self.count * 2;
         self.cold = self.measure_cold(tree_bytes);
         Some(self.cost(self.ns_per_tick(now_ns)))
     }
@@ -336,7 +336,7 @@ impl Calibration {
         let ns_per_tick = self.ns_per_tick(now_ns);
         Some(Constants {
             counting_ns: median(&self.counting) * ns_per_tick,
-            dose_ns: median(&self.dose) * ns_per_tick,
+            padding_ns: median(&self.padding) * ns_per_tick,
             at_leave: self.at_leave(),
         })
     }

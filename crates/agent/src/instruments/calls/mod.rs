@@ -7,7 +7,7 @@
 //! | [`frames`] | a thread's shadow stack |
 //! | [`stacks`] | a thread's begin and end |
 //! | [`shared`] | what all threads share; the fields of an edge |
-//! | [`sampler`] | the helper thread's looks |
+//! | [`sampler`] | the helper thread's samples of all threads |
 //! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
 //! | [`probe`] | what it costs in the program itself |
 //! | [`unwind`] | exceptions |
@@ -27,7 +27,7 @@ mod unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clr_profiler::notice::{DynamicIl, SuspendReason, TransitionReason};
+use clr_profiler::callback_args::{DynamicIl, SuspendReason, TransitionReason};
 use clr_profiler::{Callbacks, Events, FunctionId, ObjectId, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::{CallsInfo, Clock};

@@ -1,7 +1,7 @@
 //! The helper thread's part of `calls`: charges wall and CPU time to the edge each thread stands on.
 //!
 //! A thread's record says which frame is on top, the frame says which edge. Reading both costs
-//! nothing to the thread. A thread that stood still since the last look, position and CPU clock, is
+//! nothing to the thread. A thread that stood still since the last sample, position and CPU clock, is
 //! looked at ever more rarely; when the CPU clock of the process says that time is missing, all are
 //! looked at.
 
@@ -24,7 +24,7 @@ use crate::services::helper::Task;
 
 /// A thread that stands still is looked at this often at least.
 const LONGEST_NS: u64 = 100_000_000;
-/// Looks at all threads are at least this far apart, however much time is missing.
+/// Samples of all threads are at least this far apart, however much time is missing.
 const ROUND_GAP_NS: u64 = 10_000_000;
 /// With more threads than this even the process's CPU clock is dear: the kernel adds up all threads.
 const MANY: usize = 256;
@@ -37,14 +37,14 @@ const STOP_ROUNDS: (u32, u32) = (10, 2_000);
 const HOOK_NS: u64 = 50_000;
 
 /// One thread, as last seen.
-struct Look {
+struct WatchedThread {
     record: ThreadRecord,
     last_ns: u64,
     last_cpu_ns: u64,
     edge: u64,
     due_ns: u64,
     pause_ns: u64,
-    /// It used the processor most of the time until the last look.
+    /// It used the processor most of the time until the last sample.
     busy: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Sampler {
     charges_wall: bool,
     interval_ns: u64,
     seen: usize,
-    live: Vec<Look>,
+    live: Vec<WatchedThread>,
     balance: Balance,
     ticks: u64,
     stop_rounds: u32,
@@ -119,7 +119,7 @@ impl Sampler {
             }
             self.seen += 1;
             let created = record.u64(thread::CREATED).load(Ordering::Relaxed);
-            self.live.push(Look {
+            self.live.push(WatchedThread {
                 record,
                 last_ns: created,
                 last_cpu_ns: 0,
@@ -136,7 +136,7 @@ impl Sampler {
         while at < self.live.len() {
             if !forced && self.live[at].due_ns > now {
                 at += 1;
-            } else if self.look(at, now) {
+            } else if self.sample(at, now) {
                 self.live.swap_remove(at);
             } else {
                 at += 1;
@@ -144,10 +144,10 @@ impl Sampler {
         }
     }
 
-    /// Looks at one thread; whether it has ended.
-    fn look(&mut self, at: usize, now: u64) -> bool {
-        let look = &mut self.live[at];
-        let record = look.record;
+    /// Samples one thread; whether it has ended.
+    fn sample(&mut self, at: usize, now: u64) -> bool {
+        let watched = &mut self.live[at];
+        let record = watched.record;
         let ended = record.u64(thread::ENDED).load(Ordering::Acquire);
         let cpu = if ended != 0 {
             Some(record.u64(thread::CPU).load(Ordering::Relaxed))
@@ -155,16 +155,16 @@ impl Sampler {
             clock::thread_cpu_ns(record.u32(thread::OS_ID).load(Ordering::Relaxed))
         };
         // A frame of an ended thread may belong to somebody else by now.
-        let edge = if ended != 0 { look.edge } else { position(record) };
-        let cpu_ns = cpu.unwrap_or(look.last_cpu_ns).max(look.last_cpu_ns);
+        let edge = if ended != 0 { watched.edge } else { position(record) };
+        let cpu_ns = cpu.unwrap_or(watched.last_cpu_ns).max(watched.last_cpu_ns);
         let until = if ended != 0 { ended } else { now };
-        let (wall_delta, cpu_delta) = (until.saturating_sub(look.last_ns), cpu_ns - look.last_cpu_ns);
-        let still = edge == look.edge && cpu_delta == 0;
-        let stood_at = look.edge;
-        look.pause_ns = if still { (look.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
-        (look.last_ns, look.last_cpu_ns, look.edge) = (until.max(look.last_ns), cpu_ns, edge);
-        look.busy = cpu_delta * 2 > wall_delta;
-        look.due_ns = now + look.pause_ns;
+        let (wall_delta, cpu_delta) = (until.saturating_sub(watched.last_ns), cpu_ns - watched.last_cpu_ns);
+        let still = edge == watched.edge && cpu_delta == 0;
+        let stood_at = watched.edge;
+        watched.pause_ns = if still { (watched.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
+        (watched.last_ns, watched.last_cpu_ns, watched.edge) = (until.max(watched.last_ns), cpu_ns, edge);
+        watched.busy = cpu_delta * 2 > wall_delta;
+        watched.due_ns = now + watched.pause_ns;
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
@@ -174,7 +174,7 @@ impl Sampler {
         ended != 0
     }
 
-    /// How long a thread that has moved since the last look stood where it was then. Where the pause had grown long that
+    /// How long a thread that has moved since the last sample stood where it was then. Where the pause had grown long that
     /// is all of it but what the thread ran, which is no more than its CPU time and the usual interval.
     fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
         let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
@@ -195,7 +195,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at everybody when the process used more CPU time than was charged.
+    /// Samples all threads when the process used more CPU time than was charged.
     fn check_balance(&mut self, now: u64) {
         if self.live.len() > MANY && !self.ticks.is_multiple_of(8) {
             return;
@@ -230,7 +230,7 @@ impl Sampler {
     fn probe(&mut self, now: u64) {
         let (Some(probe), Some(constants)) = (&mut self.probe, &self.constants) else { return };
         self.busy.clear();
-        self.busy.extend(self.live.iter().filter(|look| look.busy).map(|look| look.record));
+        self.busy.extend(self.live.iter().filter(|watched| watched.busy).map(|watched| watched.record));
         if let Some(cost) = probe.visit(now, &self.busy, constants) {
             self.shared.writer.pair_cost(&cost);
         }
@@ -241,7 +241,7 @@ impl Sampler {
         let _ = self.shared.arena.keep_ahead();
     }
 
-    fn tell_lost_carries(&self, now: u64) {
+    fn report_lost_carries(&self, now: u64) {
         let lost = self.shared.lost_carries.swap(0, Ordering::Relaxed);
         if lost > 0 {
             self.shared.writer.state().lose(LossReason::DictionaryFull, lost, now);
@@ -260,7 +260,7 @@ impl Task for Sampler {
     }
 
     fn slow_tick(&mut self, now: u64) {
-        self.tell_lost_carries(now);
+        self.report_lost_carries(now);
         self.calibrate(now);
     }
 
@@ -296,10 +296,10 @@ impl Task for Sampler {
                 record.u64(own::TOP).store(frames, Ordering::SeqCst);
             }
         }
-        for look in &mut self.live {
-            let cpu_ns = clock::thread_cpu_ns(look.record.u32(thread::OS_ID).load(Ordering::Relaxed));
-            let last_cpu_ns = cpu_ns.unwrap_or(look.last_cpu_ns);
-            *look = Look { last_ns: now, last_cpu_ns, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, ..*look };
+        for watched in &mut self.live {
+            let cpu_ns = clock::thread_cpu_ns(watched.record.u32(thread::OS_ID).load(Ordering::Relaxed));
+            let last_cpu_ns = cpu_ns.unwrap_or(watched.last_cpu_ns);
+            *watched = WatchedThread { last_ns: now, last_cpu_ns, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, ..*watched };
         }
         let process_ns = clock::process_cpu_ns().unwrap_or(self.balance.process_ns);
         self.balance = Balance { process_ns, ..Balance::default() };

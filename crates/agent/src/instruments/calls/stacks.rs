@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use clr_profiler::internals::OwnStack;
+use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::{Piece, ThreadRecord};
 
@@ -102,7 +102,7 @@ fn keep_frames(frames: Frames) {
 
 /// The size of the calling thread's stack. The first thread's is what it may grow to.
 fn stack_bytes() -> usize {
-    OwnStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
+    CurrentStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
 /// The thread has ended: what it did not use is for others.

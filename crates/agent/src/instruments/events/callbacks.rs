@@ -3,7 +3,7 @@
 //! Names are asked for before the record is written, and only where the runtime may be asked: not while
 //! something is still loading, not while threads stand still.
 
-use clr_profiler::notice::{
+use clr_profiler::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
@@ -17,7 +17,7 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::monotonic_ns;
 
 use super::{Events, outcome};
-use crate::services::dictionary::Ask;
+use crate::services::dictionary::Resolve;
 
 /// Writes a record if its kind is wanted; the values are only made then.
 macro_rules! record {
@@ -37,22 +37,22 @@ macro_rules! record {
 impl Events {
     pub(super) fn function(&self, function: FunctionId) -> EntityRef {
         self.names.settle();
-        self.names.function(function, Ask::Now)
+        self.names.function(function, Resolve::Now)
     }
 
     pub(super) fn loaded(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.settle();
-        self.names.thing(tag, id, Ask::Now)
+        self.names.entity(tag, id, Resolve::Now)
     }
 
     /// Something that is not there yet or not any more, or that can't be asked about here.
     pub(super) fn bare(&self, tag: Tag, id: usize) -> EntityRef {
-        self.names.thing(tag, id, Ask::Later)
+        self.names.entity(tag, id, Resolve::Deferred)
     }
 
     /// What is only ever seen by its number: asking would find nothing.
     pub(super) fn thread(&self, thread: ThreadId) -> EntityRef {
-        self.names.thing(Tag::THREAD, thread.as_raw(), Ask::Now)
+        self.names.entity(Tag::THREAD, thread.as_raw(), Resolve::Now)
     }
 
     fn transition(&self, kind: Kind, function: Option<FunctionId>, reason: TransitionReason) {
@@ -61,11 +61,11 @@ impl Events {
         }
         let call = reason == TransitionReason::Call;
         // The thread may be on its way between two worlds: only what compilation made known is named.
-        let function = function.map_or(EntityRef::default(), |function| self.names.function(function, Ask::Now));
+        let function = function.map_or(EntityRef::default(), |function| self.names.function(function, Resolve::Now));
         self.write(kind, &[(Tag::FUNCTION, function.into()), (Tag::CALL, call.into())]);
     }
 
-    fn told_live_objects(&self) {
+    fn record_live_objects(&self) {
         let Some(live) = self.live.as_ref().filter(|_| self.wants(Kind::LIVE_OBJECTS_BY_CLASS)) else { return };
         let lost = live.take(|class, count| {
             let class = self.bare(Tag::CLASS, class);
@@ -192,10 +192,10 @@ impl Callbacks for Events {
 
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
         if self.wants(Kind::THREAD_NAME_CHANGED) {
-            let thing = self.thread(thread);
+            let entity = self.thread(thread);
             // The record holds the name itself; the dictionary is for the others about this thread.
             self.names.name(Tag::THREAD, thread.as_raw(), bounded(name));
-            record!(self, THREAD_NAME_CHANGED, THREAD: thing, NAME: bounded(name));
+            record!(self, THREAD_NAME_CHANGED, THREAD: entity, NAME: bounded(name));
         }
     }
 
@@ -222,7 +222,7 @@ impl Callbacks for Events {
     }
 
     fn garbage_collection_finished(&self) {
-        self.told_live_objects();
+        self.record_live_objects();
         record!(self, GARBAGE_COLLECTION_FINISHED);
     }
 

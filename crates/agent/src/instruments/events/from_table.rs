@@ -5,7 +5,7 @@ use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, GcHandleId, Mod
 use clrscope_recording::events::{Kind, Tag, Value};
 
 use super::{Events, outcome};
-use crate::services::dictionary::Ask;
+use crate::services::dictionary::Resolve;
 
 /// The fields of a record, in order.
 #[derive(Default)]
@@ -35,8 +35,8 @@ macro_rules! loaded {
     ($($type:ident = $tag:ident),*) => {
         $(impl Logged for $type {
             fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
-                let thing = if asks { events.loaded(Tag::$tag, self.as_raw()) } else { events.bare(Tag::$tag, self.as_raw()) };
-                fields.put(Tag::$tag, thing);
+                let entity = if asks { events.loaded(Tag::$tag, self.as_raw()) } else { events.bare(Tag::$tag, self.as_raw()) };
+                fields.put(Tag::$tag, entity);
             }
         })*
     };
@@ -46,7 +46,7 @@ loaded!(AppDomainId = APP_DOMAIN, AssemblyId = ASSEMBLY, ModuleId = MODULE, Clas
 
 impl Logged for FunctionId {
     fn log(self, events: &Events, asks: bool, fields: &mut Fields) {
-        let function = if asks { events.function(self) } else { events.names.function(self, Ask::Later) };
+        let function = if asks { events.function(self) } else { events.names.function(self, Resolve::Deferred) };
         fields.put(Tag::FUNCTION, function);
     }
 }

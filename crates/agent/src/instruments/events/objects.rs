@@ -34,11 +34,11 @@ impl ClassCounts {
 
     /// Hands over the counts, most objects first, and begins anew; the answer is how many objects found
     /// no place. Not while others count.
-    pub(crate) fn take(&self, mut tell: impl FnMut(usize, u64)) -> u64 {
+    pub(crate) fn take(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
         let taken = |slot: &Slot| (slot.class.swap(0, Ordering::Relaxed), slot.count.swap(0, Ordering::Relaxed));
         let mut found: Vec<_> = self.slots.iter().map(taken).filter(|&(_, count)| count > 0).collect();
         found.sort_unstable_by_key(|&(class, count)| (std::cmp::Reverse(count), class));
-        found.into_iter().for_each(|(class, count)| tell(class, count));
+        found.into_iter().for_each(|(class, count)| visit(class, count));
         self.overflow.swap(0, Ordering::Relaxed)
     }
 }

@@ -10,7 +10,7 @@ use crate::boundary::guard;
 use crate::hooks::{EntryPoints, HookParts, HookSet};
 use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
-use crate::services::values::entered::Entered;
+use crate::services::values::arguments::ArgumentRegisters;
 use crate::services::values::plans::{plan_of, sample};
 
 global_asm!(
@@ -59,7 +59,7 @@ fn entry_points() -> EntryPoints {
     }
 }
 
-extern "C" fn enter(function: u32, sp: usize, registers: *const Entered) {
+extern "C" fn enter(function: u32, sp: usize, registers: *const ArgumentRegisters) {
     // Does nothing where `calls` does not run.
     calls::slow::enter(function, sp);
     guard(|| {

@@ -28,16 +28,16 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 use crate::hooks::{HookParts, HookSet};
 use crate::instrument::Instrument;
 use crate::services::context::Context;
-use crate::services::dictionary::{Ask, Dictionary};
+use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::il;
 use crate::services::stacks::{CallStacks, StackOptions, WalkedFrame};
-use crate::services::values::costly::TellCostly;
+use crate::services::values::overhead_advice::AdviseOverhead;
 use crate::services::values::plans;
 use crate::services::values::types::Types;
-use crate::services::values::unread::TellUnread;
+use crate::services::values::unread::ReportUnread;
 
 pub(crate) use options::Options;
 
@@ -60,7 +60,7 @@ pub(crate) struct Exceptions {
     types: Option<&'static Types>,
     /// Other instruments have hooks, too.
     shares_hooks: bool,
-    told_no_stack: AtomicBool,
+    reported_no_stack: AtomicBool,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
 }
@@ -79,12 +79,12 @@ impl Exceptions {
 
     #[cold]
     fn function(&self, function: FunctionId) -> ShortFields {
-        ShortFields::numbered(Tag::FUNCTION, self.names.function(function, Ask::Now).index)
+        ShortFields::numbered(Tag::FUNCTION, self.names.function(function, Resolve::Now).index)
     }
 
     #[cold]
     fn class(&self, class: ClassId) -> ShortFields {
-        ShortFields::numbered(Tag::CLASS, self.names.class(class, Ask::Now).index)
+        ShortFields::numbered(Tag::CLASS, self.names.class(class, Resolve::Now).index)
     }
 
     /// What is written of something, from what this thread remembers where it can. `None` once recording has ended.
@@ -102,7 +102,7 @@ impl Exceptions {
     fn stack(&self, frame: NativeFrame) -> u32 {
         let number = self.stacks.number_here(frame, |frames| self.write_arguments(frames));
         number.unwrap_or_else(|error| {
-            if !self.told_no_stack.swap(true, Ordering::Relaxed) {
+            if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
                 let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
                 self.writer.note(monotonic_ns(), &remark);
             }
@@ -178,7 +178,7 @@ impl Instrument for Exceptions {
             stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
             types: if options.arguments { Some(context.types(false)?) } else { None },
             shares_hooks: context.hooks != Self::hook_parts(options),
-            told_no_stack: AtomicBool::new(false),
+            reported_no_stack: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
         })
     }
@@ -200,11 +200,11 @@ impl Instrument for Exceptions {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let tell_costly = TellCostly::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
+        let advise_overhead = AdviseOverhead::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
         let mut tasks: Vec<Box<dyn Task>> =
-            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer)), Box::new(tell_costly)];
+            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer)), Box::new(advise_overhead)];
         if self.types.is_some() {
-            tasks.push(Box::new(TellUnread::new(self.writer)));
+            tasks.push(Box::new(ReportUnread::new(self.writer)));
         }
         tasks
     }

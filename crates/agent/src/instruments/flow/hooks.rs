@@ -23,7 +23,7 @@ const _: () = assert!(
     own::FLOW_CHUNK == 208
         && own::FLOW_ROOM == 216
         && chunk::USED == 16
-        && chunk::BESIDE == 40
+        && chunk::NON_CALL_BYTES == 40
         && chunk::HEAD == 64
         && flow::BYTES == 16
         && flow::WHAT == 8

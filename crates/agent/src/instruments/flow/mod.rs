@@ -20,7 +20,7 @@ pub(crate) mod values;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clr_profiler::notice::{GcReason, Generations};
+use clr_profiler::callback_args::{GcReason, Generations};
 use clr_profiler::{Callbacks, Events, FunctionId, Inlining, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
@@ -33,7 +33,7 @@ use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::threads;
 use crate::services::values::types::Types;
-use crate::services::values::{costly::TellCostly, entered, plans, unread::TellUnread};
+use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
 pub(crate) use options::Options;
 use options::{Args, Kept};
@@ -73,7 +73,7 @@ impl Flow {
             Args::Nothing => None,
             taken => {
                 values::configure(taken == Args::Types);
-                entered::open_objects(options.depth);
+                arguments::open_objects(options.depth);
                 Some(context.types(taken == Args::Values)?)
             }
         };
@@ -117,10 +117,10 @@ impl Instrument for Flow {
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 };
-        let tell_costly = TellCostly::new(self.writer, "flow:args", COSTLY_CHUNKS);
-        let mut tasks: Vec<Box<dyn Task>> = vec![Box::new(keeper), Box::new(tell_costly)];
+        let advise_overhead = AdviseOverhead::new(self.writer, "flow:args", COSTLY_CHUNKS);
+        let mut tasks: Vec<Box<dyn Task>> = vec![Box::new(keeper), Box::new(advise_overhead)];
         if self.types.is_some() {
-            tasks.push(Box::new(TellUnread::new(self.writer)));
+            tasks.push(Box::new(ReportUnread::new(self.writer)));
         }
         tasks
     }
@@ -206,7 +206,7 @@ impl Task for Keeper {
     }
 
     fn slow_tick(&mut self, now: u64) {
-        self.tell_stalls(now);
+        self.report_stalls(now);
     }
 
     fn write_out(&mut self) {
@@ -234,7 +234,7 @@ impl Task for Keeper {
 
 impl Keeper {
     /// Says how long writers waited, each time that it has doubled.
-    fn tell_stalls(&mut self, now: u64) {
+    fn report_stalls(&mut self, now: u64) {
         let (stalls, stalled_ns) = self.ring.stalls();
         if stalled_ns > self.stalled_ns.saturating_mul(2) {
             self.stalled_ns = stalled_ns;

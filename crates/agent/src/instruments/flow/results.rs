@@ -6,19 +6,19 @@ use clrscope_recording::layout::{flow, value};
 use super::by_reference;
 use super::values::{MOST, here, types_only};
 use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
-use crate::services::values::entered::{Entered, depth};
+use crate::services::values::arguments::{ArgumentRegisters, depth};
 use crate::services::values::kinds::{Kind, Task};
 use crate::services::values::memory::{At, Memory};
-use crate::services::values::plan::Place;
+use crate::services::values::plan::ArgumentLocation;
 use crate::services::values::read::Writer;
 
 /// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
 /// noted for that activation.
-pub(super) fn completed(completion: Completion, sp: usize, registers: &Entered) {
+pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
     if types_only() {
         return;
     }
-    let builder = registers.word(Place::General(0), sp);
+    let builder = registers.word(ArgumentLocation::General(0), sp);
     let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };
     let Some((ring, record)) = here() else { return };
     ring.append_with(record, flow::RESULT, of, MOST, |buffer| {
@@ -29,7 +29,7 @@ pub(super) fn completed(completion: Completion, sp: usize, registers: &Entered) 
 }
 
 /// Writes what a call tells; the registers are those of the function that `completion` belongs to.
-fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &Entered) {
+fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &ArgumentRegisters) {
     let mut both = [0; 16];
     match completion.outcome {
         Outcome::Exception(place) => {

@@ -35,13 +35,13 @@ static RING: Published<Ring> = Published::nothing();
 
 /// A chunk without room: where the events of a thread go that has none yet.
 #[repr(align(64))]
-struct Nowhere([u64; 8]);
+struct EmptyChunk([u64; 8]);
 
-static NOWHERE: Nowhere = Nowhere([0; 8]);
+static EMPTY_CHUNK: EmptyChunk = EmptyChunk([0; 8]);
 
 /// The address for [`own::FLOW_CHUNK`] of a thread without a chunk; the hooks read its `USED`.
-fn nowhere() -> u64 {
-    NOWHERE.0.as_ptr() as u64
+fn empty_chunk() -> u64 {
+    EMPTY_CHUNK.0.as_ptr() as u64
 }
 
 /// The ring, once `flow` has started.
@@ -85,15 +85,15 @@ impl Ring {
 
     /// The calling thread is new: its first event asks for a chunk.
     pub(crate) fn begin(record: ThreadRecord) {
-        record.u64(own::FLOW_CHUNK).store(nowhere(), Ordering::Relaxed);
+        record.u64(own::FLOW_CHUNK).store(empty_chunk(), Ordering::Relaxed);
         record.u32(own::FLOW_ROOM).store(0, Ordering::Relaxed);
     }
 
     /// The calling thread ends, or its chunk is full.
     pub(crate) fn finish(&self, record: ThreadRecord) {
         record.u32(own::FLOW_ROOM).store(0, Ordering::Relaxed);
-        let address = record.u64(own::FLOW_CHUNK).swap(nowhere(), Ordering::Relaxed);
-        if address != nowhere() && address != 0 {
+        let address = record.u64(own::FLOW_CHUNK).swap(empty_chunk(), Ordering::Relaxed);
+        if address != empty_chunk() && address != 0 {
             // SAFETY: only `refill` stores other addresses, those of chunks.
             let chunk = unsafe { Chunk::from_address(address as *mut u8) };
             chunk.publish(chunk.used(), monotonic_ns());
@@ -137,8 +137,8 @@ impl Ring {
         };
         let beside = if what & flow::KIND == flow::OTHER { flow::BYTES + more } else { more };
         // Only this thread writes there, so no locked instruction is needed.
-        let so_far = chunk.u32(chunk::BESIDE).load(Ordering::Relaxed);
-        chunk.u32(chunk::BESIDE).store(so_far + beside as u32, Ordering::Relaxed);
+        let so_far = chunk.u32(chunk::NON_CALL_BYTES).load(Ordering::Relaxed);
+        chunk.u32(chunk::NON_CALL_BYTES).store(so_far + beside as u32, Ordering::Relaxed);
         chunk.u32(chunk::USED).store((used + flow::BYTES + more) as u32, Ordering::Release);
     }
 
@@ -175,7 +175,7 @@ impl Ring {
     /// Takes the oldest chunk once more, and counts the calls that it told of.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
-            let beside = chunk.u32(chunk::BESIDE).load(Ordering::Relaxed) as usize;
+            let beside = chunk.u32(chunk::NON_CALL_BYTES).load(Ordering::Relaxed) as usize;
             let calls = chunk.used().saturating_sub(beside) / flow::BYTES;
             self.writer.state().lose(LossReason::RingOverwritten, calls as u64, now);
         })

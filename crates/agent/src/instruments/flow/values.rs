@@ -11,10 +11,10 @@ use crate::boundary::guard;
 use crate::hooks::own;
 use crate::instruments::calls;
 use crate::services::threads;
-use crate::services::values::entered::{Entered, depth};
+use crate::services::values::arguments::{ArgumentRegisters, depth};
 use crate::services::values::kinds::{Kind, Task};
 use crate::services::values::memory::{At, Ground};
-use crate::services::values::plan::{Place, Plan, Returned};
+use crate::services::values::plan::{ArgumentLocation, Plan, Returned};
 use crate::services::values::plans::{plan_of, sample};
 use crate::services::values::proof::RESULT;
 use crate::services::values::read::Writer;
@@ -56,7 +56,7 @@ pub(super) struct Left {
     rax: u64,
 }
 
-pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Entered) {
+pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const ArgumentRegisters) {
     let function = client & flow::FUNCTION;
     if let Some(completion) = plan_of(function).and_then(|plan| plan.completes) {
         // SAFETY: the stub's own stack.
@@ -100,7 +100,7 @@ pub(super) fn here() -> Option<(&'static Ring, clrscope_recording::writer::Threa
     Some((ring::ring()?, threads::current()?))
 }
 
-fn entered(function: u32, sp: usize, registers: &Entered) {
+fn entered(function: u32, sp: usize, registers: &ArgumentRegisters) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     let chunk = record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed);
@@ -127,9 +127,9 @@ fn needs_this(plan: &Plan) -> bool {
 }
 
 /// Where the addresses lie of what is looked at when the call ends.
-fn looked_at_again(plan: &Plan) -> impl Iterator<Item = Place> {
-    let this = needs_this(plan).then_some(Place::General(0));
-    this.into_iter().chain(plan.referenced().map(|argument| argument.place))
+fn looked_at_again(plan: &Plan) -> impl Iterator<Item = ArgumentLocation> {
+    let this = needs_this(plan).then_some(ArgumentLocation::General(0));
+    this.into_iter().chain(plan.referenced().map(|argument| argument.location))
 }
 
 fn left(function: u32, sp: usize, registers: &Left) {
@@ -167,13 +167,13 @@ fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, r
         }
         Returned::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
         Returned::Awaited => return take_state(writer, plan, again),
-        Returned::At(Place::Pair(first, second), kind) => {
+        Returned::At(ArgumentLocation::Pair(first, second), kind) => {
             both[..8].copy_from_slice(&half(first));
             both[8..].copy_from_slice(&half(second));
             (both.as_ptr(), kind)
         }
-        Returned::At(Place::Vector(_), kind) => (registers.vectors[0].as_ptr(), kind),
-        Returned::At(Place::General(_), kind) => (general[0].as_ptr(), kind),
+        Returned::At(ArgumentLocation::Vector(_), kind) => (registers.vectors[0].as_ptr(), kind),
+        Returned::At(ArgumentLocation::General(_), kind) => (general[0].as_ptr(), kind),
         Returned::At(..) => return writer.word(value::UNKNOWN),
     };
     // SAFETY: saved registers, or our copy of two.

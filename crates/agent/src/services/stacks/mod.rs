@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use clr_profiler::internals::{NativeFrame, OwnStack};
+use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{ProfilerInfo, Result, StackFrame};
 
 pub(crate) use code_locations::CodeLocation;
@@ -185,7 +185,7 @@ impl CallStacks {
             self.comparison.add(None, asked);
             return Ok(asked);
         }
-        let stack = if self.options.walk == Walk::Snapshot { None } else { OwnStack::here() };
+        let stack = if self.options.walk == Walk::Snapshot { None } else { CurrentStack::here() };
         let walked = stack.and_then(|stack| self.walked(stack, frame));
         if self.options.walk == Walk::Check {
             let asked = self.asked(stack, frame)?;
@@ -196,7 +196,7 @@ impl CallStacks {
     }
 
     /// By what is known of the frames.
-    fn walked(&self, stack: OwnStack, frame: NativeFrame) -> Option<u32> {
+    fn walked(&self, stack: CurrentStack, frame: NativeFrame) -> Option<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let mut cut = None;
         let stored = self.cache.number(stack, frame, unloads, |words| {
@@ -221,7 +221,7 @@ impl CallStacks {
         Some((sum.finish(cut), cut))
     }
 
-    fn locations(&self, stack: OwnStack, frame: NativeFrame) -> Vec<CodeLocation> {
+    fn locations(&self, stack: CurrentStack, frame: NativeFrame) -> Vec<CodeLocation> {
         let mut locations = Vec::new();
         let visit = |_, _, location| locations.push(location);
         self.known().rules.walk(stack, frame, self.options.frames, Trust::Sure, |_| (), visit);
@@ -229,7 +229,7 @@ impl CallStacks {
     }
 
     /// By the runtime, whose walk is learnt from.
-    fn asked(&self, stack: Option<OwnStack>, frame: NativeFrame) -> Result<u32> {
+    fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let (mut frames, mut cut) = (Vec::new(), false);
         self.info.stack_here(|frame| self.visit(frame, &mut frames, &mut cut))?;

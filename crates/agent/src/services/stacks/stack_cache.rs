@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use clr_profiler::PerThread;
-use clr_profiler::internals::{NativeFrame, OwnStack, StackWords};
+use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 
 use super::unwind_rules::NotedWords;
 
@@ -45,7 +45,7 @@ impl StackCache {
     #[inline]
     pub(super) fn number(
         &self,
-        stack: OwnStack,
+        stack: CurrentStack,
         frame: NativeFrame,
         unloads: u64,
         walk: impl FnOnce(NotedWords<'_>) -> Option<u32>,
@@ -84,7 +84,7 @@ mod tests {
         let mut words = [11_usize, 22];
         let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let ask = |unloads, answer: Option<u32>| {
-            let (mut walked, stack) = (false, OwnStack::here().expect("bounds are known"));
+            let (mut walked, stack) = (false, CurrentStack::here().expect("bounds are known"));
             let found = cache.number(stack, NativeFrame(at), unloads, |mut words| {
                 walked = true;
                 words.word(at + 8);

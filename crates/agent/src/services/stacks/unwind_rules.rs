@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use clr_profiler::internals::{NativeFrame, OwnStack, StackWords};
+use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 
 use super::code_locations::CodeLocation;
 
@@ -65,19 +65,19 @@ pub(super) enum Trust {
 
 /// Words of the calling thread's stack, as a walk reads them.
 pub(super) trait Words {
-    /// See [`OwnStack::word`].
+    /// See [`CurrentStack::word`].
     fn word(&mut self, address: usize) -> Option<usize>;
 }
 
-impl Words for OwnStack {
+impl Words for CurrentStack {
     #[inline]
     fn word(&mut self, address: usize) -> Option<usize> {
-        OwnStack::word(self, address)
+        CurrentStack::word(self, address)
     }
 }
 
 /// Keeps what it reads.
-pub(super) struct NotedWords<'a>(pub(super) OwnStack, pub(super) &'a mut StackWords);
+pub(super) struct NotedWords<'a>(pub(super) CurrentStack, pub(super) &'a mut StackWords);
 
 impl Words for NotedWords<'_> {
     #[inline]
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn walk(rules: &UnwindRules, frame: NativeFrame, limit: usize) -> (Vec<u32>, Outcome) {
-        let own = OwnStack::here().expect("bounds are known");
+        let own = CurrentStack::here().expect("bounds are known");
         let mut found = Vec::new();
         let outcome =
             rules.walk(own, frame, limit, Trust::Sure, |_| (), |_, _, location| found.push(location.function));
@@ -283,7 +283,7 @@ mod tests {
         let (found, outcome) = walk(&rules, frame, 9);
         let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
         assert_eq!((found, sp), (vec![7, 8], frame.0 + 12 * 8));
-        let mut own = OwnStack::here().expect("bounds are known");
+        let mut own = CurrentStack::here().expect("bounds are known");
         rules.ends.extend(end_of_stack(&mut own, NATIVE, sp));
         assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
         assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));

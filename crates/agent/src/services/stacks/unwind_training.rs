@@ -1,6 +1,6 @@
 //! From the runtime's own walk of a stack to rules that lead the same way.
 
-use clr_profiler::internals::{FrameShape, NativeFrame, OwnStack, library_of};
+use clr_profiler::internals::{CurrentStack, FrameShape, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
 
 use super::code_locations::{CodeLocation, code_start};
@@ -28,7 +28,7 @@ pub(super) struct RuntimeWalk<'a> {
 pub(super) struct Training<'a> {
     pub(super) info: &'a ProfilerInfo,
     pub(super) names: &'a NameCache,
-    pub(super) stack: OwnStack,
+    pub(super) stack: CurrentStack,
     pub(super) frame: NativeFrame,
 }
 

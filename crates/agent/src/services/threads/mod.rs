@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use clr_profiler::internals::OwnStack;
+use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
@@ -119,7 +119,7 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
 
 /// The end of the calling thread's stack, 0 where it can't be told.
 pub(crate) fn stack_end() -> usize {
-    OwnStack::bounds().map_or(0, |bounds| bounds.end)
+    CurrentStack::bounds().map_or(0, |bounds| bounds.end)
 }
 
 /// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards

@@ -1,6 +1,6 @@
 //! What the types learn from the runtime: modules, classes, and when classes that were met may be looked into.
 
-use clr_profiler::notice::DynamicIl;
+use clr_profiler::callback_args::DynamicIl;
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Result};
 
 use super::types::Types;

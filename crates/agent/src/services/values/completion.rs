@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clr_profiler::{FunctionId, ModuleId, Token};
 
 use super::kinds::{Class, Kind};
-use super::plan::{Argument, Place};
+use super::plan::{Argument, ArgumentLocation};
 use super::types::Types;
 
 const BUILDERS: [&str; 6] = [
@@ -45,9 +45,9 @@ pub(crate) struct Completion {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outcome {
     /// In order, with a result where it has one.
-    Result(Option<(Place, Kind)>),
+    Result(Option<(ArgumentLocation, Kind)>),
     /// By the exception in this place.
-    Exception(Place),
+    Exception(ArgumentLocation),
 }
 
 /// What the code of an `async` method works for.
@@ -66,7 +66,7 @@ pub(crate) struct Awaited {
 impl Completion {
     /// What a function that completes tells, from its arguments, `this` first.
     pub(super) fn new(by_exception: bool, arguments: &[Argument]) -> Option<Self> {
-        let given = arguments.get(1).map(|argument| (argument.place, argument.kind));
+        let given = arguments.get(1).map(|argument| (argument.location, argument.kind));
         let outcome = match (by_exception, given) {
             (false, given) => Outcome::Result(given),
             (true, given) => Outcome::Exception(given?.0),

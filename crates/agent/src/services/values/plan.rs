@@ -9,9 +9,9 @@ use clrscope_recording::payload::PayloadWriter;
 
 use super::completion::{Awaited, Completion};
 use super::kinds::Kind;
-use super::machine::Machine;
 use super::proof::Proof;
-pub(crate) use super::system_v::Place;
+use super::state_machine::StateMachine;
+pub(crate) use super::system_v::ArgumentLocation;
 use super::system_v::Walk;
 use super::types::{Scope, Types};
 
@@ -28,7 +28,7 @@ pub(crate) enum Passing {
 /// One argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Argument {
-    pub(crate) place: Place,
+    pub(crate) location: ArgumentLocation,
     /// Of what is passed by reference, the kind of the thing itself.
     pub(crate) kind: Kind,
     pub(crate) passing: Passing,
@@ -44,7 +44,7 @@ impl Argument {
     pub(crate) fn is_reference_in_place(&self) -> bool {
         self.passing == Passing::Value
             && matches!(self.kind, Kind::Reference(_) | Kind::String)
-            && matches!(self.place, Place::General(_) | Place::Stack(_))
+            && matches!(self.location, ArgumentLocation::General(_) | ArgumentLocation::Stack(_))
     }
 }
 
@@ -53,12 +53,12 @@ impl Argument {
 pub(crate) enum Returned {
     Nothing,
     /// In these registers: general 0 is `rax`, 1 is `rdx`; vector 0 and 1.
-    At(Place, Kind),
+    At(ArgumentLocation, Kind),
     /// In memory, its address in `rax`.
     Memory(Kind),
     /// So many bytes behind what `this` pointed to at enter.
     Behind(u32, Kind),
-    /// Nowhere for sure: what the builder of the `async` method is given tells it.
+    /// EmptyChunk for sure: what the builder of the `async` method is given tells it.
     Awaited,
 }
 
@@ -98,8 +98,8 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
         return None;
     }
     let class = types.class_of_function(id, &function, method.class);
-    if let Some(machine) = class.and_then(|class| Machine::of(types, class, &metadata, &method)) {
-        return Some(of_machine(types, index, machine, &signature.return_type));
+    if let Some(machine) = class.and_then(|class| StateMachine::of(types, class, &metadata, &method)) {
+        return Some(of_state_machine(types, index, machine, &signature.return_type));
     }
     let of_class = class.and_then(|class| info.class_info(class).ok());
     let type_arguments = of_class.as_ref().map(|class| class.type_arguments.clone()).unwrap_or_default();
@@ -129,8 +129,8 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     // Nothing but shared code has no class.
     let class_shared = of_class.is_none() || type_arguments.iter().any(|id| types.is_shared(*id));
     let is_of_interface = metadata.type_def(method.class).is_ok_and(|declared| declared.is_interface());
-    let tells_class = signature.has_this && !is_value && !is_of_interface;
-    if has_hidden_argument(signature.generic_arity > 0, method_shared || class_shared, tells_class) {
+    let has_exact_class = signature.has_this && !is_value && !is_of_interface;
+    if has_hidden_argument(signature.generic_arity > 0, method_shared || class_shared, has_exact_class) {
         making.walk.general();
     }
     let tokens = metadata.params(function.token).unwrap_or_default();
@@ -145,7 +145,7 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let by_exception = types.completes(function.module, function.token);
     let returned = returned_kind.map_or(Returned::Nothing, |kind| match types.convention().result(kind) {
         None => Returned::Memory(kind),
-        Some(place) => Returned::At(place, kind),
+        Some(location) => Returned::At(location, kind),
     });
     Some(making.plan(returned, by_exception))
 }
@@ -189,7 +189,7 @@ impl<'m> Making<'m> {
             (false, _) => (Passing::Value, Passing::Value),
         };
         self.described.text("this").text(&text).u32(shown as u32);
-        self.arguments.push(Argument { place: self.walk.general(), kind, passing });
+        self.arguments.push(Argument { location: self.walk.general(), kind, passing });
     }
 
     /// The kind of the result; for one in memory its address is handed over like an argument.
@@ -200,7 +200,7 @@ impl<'m> Making<'m> {
         let kind = self.types.kind(ty, self.scope);
         match self.types.convention().result(kind) {
             None => _ = self.walk.general(),
-            Some(Place::Unknown) => self.walk.lose(),
+            Some(ArgumentLocation::Unknown) => self.walk.lose(),
             Some(_) => {}
         }
         Some(kind)
@@ -213,9 +213,9 @@ impl<'m> Making<'m> {
         };
         let real = self.types.kind(ty, self.scope);
         let kind = if self.types.hides(name) { Kind::Redacted } else { real };
-        let place = self.walk.place(if passing == Passing::Value { real } else { Kind::Pointer });
+        let location = self.walk.locate(if passing == Passing::Value { real } else { Kind::Pointer });
         self.described.text(name).text(&self.types.type_text(ty, self.scope)).u32(passing as u32);
-        self.arguments.push(Argument { place, kind, passing });
+        self.arguments.push(Argument { location, kind, passing });
     }
 
     /// The plan, described to its end. `by_exception`: its calls end `async` methods, in order or by an exception.
@@ -227,9 +227,9 @@ impl<'m> Making<'m> {
         let registers = registers(&arguments, returned).filter(|_| is_plain);
         described.u32(u32::from(registers.is_some()));
         if registers.is_some() {
-            arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.place)));
+            arguments.iter().for_each(|argument| _ = described.u32(code(argument.kind, argument.location)));
             described.u32(match returned {
-                Returned::At(place, kind) => code(kind, place),
+                Returned::At(location, kind) => code(kind, location),
                 _ => 0,
             });
         }
@@ -239,14 +239,18 @@ impl<'m> Making<'m> {
 }
 
 /// The plan of code that is shown as the method it was written as: its arguments are fields of `this`.
-fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -> Plan {
+fn of_state_machine(types: &Types, index: u32, machine: StateMachine, return_type: &Type) -> Plan {
     let mut described = PayloadWriter::default();
     described.u32(value::FUNCTION).u32(index).u32(machine.arguments.len() as u32);
     let mut arguments = Vec::new();
     for member in machine.arguments {
         described.text(&member.name).text(&member.type_name).u32(Passing::Value as u32);
         let kind = if types.hides(&member.name) { Kind::Redacted } else { member.kind };
-        arguments.push(Argument { place: Place::Behind(0, member.offset), kind, passing: Passing::Value });
+        arguments.push(Argument {
+            location: ArgumentLocation::Behind(0, member.offset),
+            kind,
+            passing: Passing::Value,
+        });
     }
     let awaited = machine.awaited;
     let by_reference = machine.task.is_some() || awaited.is_some();
@@ -261,7 +265,7 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
         }
         (None, None, Type::Primitive(signature::Primitive::Bool)) => {
             described.text("bool");
-            Returned::At(Place::General(0), Kind::Bool)
+            Returned::At(ArgumentLocation::General(0), Kind::Bool)
         }
         _ => {
             described.text("");
@@ -277,18 +281,18 @@ fn of_machine(types: &Types, index: u32, machine: Machine, return_type: &Type) -
 fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     let is_plain = match returned {
         Returned::Nothing => true,
-        Returned::At(place, kind) => code(kind, place) != 0,
+        Returned::At(location, kind) => code(kind, location) != 0,
         Returned::Memory(_) | Returned::Behind(..) | Returned::Awaited => false,
     };
     let mut used = (0_u8, 0_u8);
     for argument in arguments {
-        if argument.passing != Passing::Value || code(argument.kind, argument.place) == 0 {
+        if argument.passing != Passing::Value || code(argument.kind, argument.location) == 0 {
             return None;
         }
         // A hidden argument may stand before: what counts is the last register.
-        match argument.place {
-            Place::Vector(number) => used.1 = used.1.max(number + 1),
-            Place::General(number) => used.0 = used.0.max(number + 1),
+        match argument.location {
+            ArgumentLocation::Vector(number) => used.1 = used.1.max(number + 1),
+            ArgumentLocation::General(number) => used.0 = used.0.max(number + 1),
             _ => return None,
         }
     }
@@ -296,10 +300,10 @@ fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
 }
 
 /// What a number in a register is, for the recording; 0 for anything else.
-fn code(kind: Kind, place: Place) -> u32 {
-    let register = match place {
-        Place::General(number) => u32::from(number) << 16,
-        Place::Vector(number) => u32::from(number) << 16 | 1 << 24,
+fn code(kind: Kind, location: ArgumentLocation) -> u32 {
+    let register = match location {
+        ArgumentLocation::General(number) => u32::from(number) << 16,
+        ArgumentLocation::Vector(number) => u32::from(number) << 16 | 1 << 24,
         _ => return 0,
     };
     let tag = match kind {

@@ -9,7 +9,7 @@ use super::kinds::{Form, Kind, Shape};
 
 /// Where an argument lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ArgumentLocation {
     /// A general register, by its order.
     General(u8),
     /// A vector register.
@@ -73,7 +73,7 @@ impl Convention {
 
     /// Where a result lies: registers are counted for results by themselves. `None` for one in memory, whose address
     /// is handed over like an argument.
-    pub(crate) fn result(self, kind: Kind) -> Option<Place> {
+    pub(crate) fn result(self, kind: Kind) -> Option<ArgumentLocation> {
         let (mut general, mut vector) = (0, 0);
         let mut take = |is_vector: bool| {
             let next = if is_vector { &mut vector } else { &mut general };
@@ -81,14 +81,14 @@ impl Convention {
             (*next - 1, is_vector)
         };
         Some(match self.passed(kind) {
-            Passed::One(false) => Place::General(take(false).0),
-            Passed::One(true) => Place::Vector(take(true).0),
+            Passed::One(false) => ArgumentLocation::General(take(false).0),
+            Passed::One(true) => ArgumentLocation::Vector(take(true).0),
             Passed::Two(a, b) => {
                 let first = take(a);
-                Place::Pair(first, take(b))
+                ArgumentLocation::Pair(first, take(b))
             }
             Passed::Memory => return None,
-            Passed::Unknown => Place::Unknown,
+            Passed::Unknown => ArgumentLocation::Unknown,
         })
     }
 }
@@ -174,7 +174,7 @@ impl Walk {
     }
 
     /// The next place for an address.
-    pub(crate) fn general(&mut self) -> Place {
+    pub(crate) fn general(&mut self) -> ArgumentLocation {
         self.one(false)
     }
 
@@ -184,32 +184,32 @@ impl Walk {
     }
 
     /// The next place for such a value.
-    pub(crate) fn place(&mut self, kind: Kind) -> Place {
+    pub(crate) fn locate(&mut self, kind: Kind) -> ArgumentLocation {
         match self.convention.passed(kind) {
             Passed::Memory => self.memory(kind.size()),
             Passed::One(is_vector) => self.one(is_vector),
             Passed::Two(a, b) => self.two(a, b),
             Passed::Unknown => {
                 self.lost = true;
-                Place::Unknown
+                ArgumentLocation::Unknown
             }
         }
     }
 
-    fn one(&mut self, is_vector: bool) -> Place {
+    fn one(&mut self, is_vector: bool) -> ArgumentLocation {
         if self.lost {
-            return Place::Unknown;
+            return ArgumentLocation::Unknown;
         }
         let (next, most) = if is_vector { (&mut self.vector, VECTOR) } else { (&mut self.general, GENERAL) };
         if *next < most {
             *next += 1;
-            return if is_vector { Place::Vector(*next - 1) } else { Place::General(*next - 1) };
+            return if is_vector { ArgumentLocation::Vector(*next - 1) } else { ArgumentLocation::General(*next - 1) };
         }
         self.memory(8)
     }
 
     /// Two registers, or neither.
-    fn two(&mut self, a: bool, b: bool) -> Place {
+    fn two(&mut self, a: bool, b: bool) -> ArgumentLocation {
         let vectors = u8::from(a) + u8::from(b);
         if self.lost || self.vector + vectors > VECTOR || self.general + 2 - vectors > GENERAL {
             return self.memory(16);
@@ -220,16 +220,16 @@ impl Walk {
             (*next - 1, is_vector)
         };
         let first = take(a);
-        Place::Pair(first, take(b))
+        ArgumentLocation::Pair(first, take(b))
     }
 
-    fn memory(&mut self, bytes: u32) -> Place {
+    fn memory(&mut self, bytes: u32) -> ArgumentLocation {
         if self.lost {
-            return Place::Unknown;
+            return ArgumentLocation::Unknown;
         }
         let at = self.stack;
         self.stack += bytes.next_multiple_of(8);
-        Place::Stack(at)
+        ArgumentLocation::Stack(at)
     }
 }
 
@@ -335,14 +335,14 @@ mod tests {
         assert_eq!((NEW.passed(empty), NEW.passed(with)), (Passed::One(false), Passed::One(false)));
     }
 
-    fn places(kinds: &[Kind]) -> Vec<Place> {
+    fn places(kinds: &[Kind]) -> Vec<ArgumentLocation> {
         let mut walk = Walk::new(NEW);
-        kinds.iter().map(|kind| walk.place(*kind)).collect()
+        kinds.iter().map(|kind| walk.locate(*kind)).collect()
     }
 
     #[test]
     fn registers_are_handed_out_by_kind_and_then_the_stack() {
-        use Place::{General, Stack, Vector};
+        use ArgumentLocation::{General, Stack, Vector};
         let found = places(&[INT, Kind::Double, REFERENCE, Kind::Float, LONG, BYTE, INT, INT, INT, Kind::Double, LONG]);
         let general = [General(0), General(1), General(2), General(3), General(4), General(5), Stack(0), Stack(8)];
         let truth = [
@@ -367,9 +367,12 @@ mod tests {
         let two = sized(16, &[(0, LONG), (8, LONG)]);
         let mixed = sized(16, &[(0, LONG), (8, Kind::Double)]);
         let found = places(&[INT, INT, INT, INT, INT, two, mixed, INT]);
-        assert_eq!(found[5..], [Place::Stack(0), Place::Pair((5, false), (0, true)), Place::Stack(16)]);
+        assert_eq!(
+            found[5..],
+            [ArgumentLocation::Stack(0), ArgumentLocation::Pair((5, false), (0, true)), ArgumentLocation::Stack(16)]
+        );
         let found = places(&[INT, INT, INT, INT, two, two]);
-        assert_eq!(found[4..], [Place::Pair((4, false), (5, false)), Place::Stack(0)]);
+        assert_eq!(found[4..], [ArgumentLocation::Pair((4, false), (5, false)), ArgumentLocation::Stack(0)]);
     }
 
     #[test]
@@ -377,36 +380,50 @@ mod tests {
         let large = sized(20, &[(0, LONG), (8, LONG), (16, INT)]);
         assert_eq!(
             places(&[large, INT, vector(16), INT]),
-            [Place::Stack(0), Place::General(0), Place::Stack(24), Place::General(1),]
+            [
+                ArgumentLocation::Stack(0),
+                ArgumentLocation::General(0),
+                ArgumentLocation::Stack(24),
+                ArgumentLocation::General(1),
+            ]
         );
     }
 
     #[test]
     fn behind_what_can_not_be_placed_nothing_is_known() {
-        assert_eq!(places(&[INT, Kind::Opaque(16), INT]), [Place::General(0), Place::Unknown, Place::Unknown]);
+        assert_eq!(
+            places(&[INT, Kind::Opaque(16), INT]),
+            [ArgumentLocation::General(0), ArgumentLocation::Unknown, ArgumentLocation::Unknown]
+        );
         let mut walk = Walk::new(NEW);
         walk.lose();
-        assert_eq!((walk.general(), walk.place(sized(24, &[(0, LONG)]))), (Place::Unknown, Place::Unknown));
+        assert_eq!(
+            (walk.general(), walk.locate(sized(24, &[(0, LONG)]))),
+            (ArgumentLocation::Unknown, ArgumentLocation::Unknown)
+        );
     }
 
     #[test]
     fn addresses_before_the_arguments_take_registers() {
         let mut walk = Walk::new(NEW);
         // `this`, the address for the result, the hidden argument.
-        assert_eq!([walk.general(), walk.general(), walk.general()], [0, 1, 2].map(Place::General));
-        assert_eq!([walk.place(Kind::Float), walk.place(INT)], [Place::Vector(0), Place::General(3)]);
+        assert_eq!([walk.general(), walk.general(), walk.general()], [0, 1, 2].map(ArgumentLocation::General));
+        assert_eq!(
+            [walk.locate(Kind::Float), walk.locate(INT)],
+            [ArgumentLocation::Vector(0), ArgumentLocation::General(3)]
+        );
     }
 
     #[test]
     fn results_have_registers_of_their_own() {
         let two = |a, b| sized(16, &[(0, a), (8, b)]);
-        assert_eq!(NEW.result(INT), Some(Place::General(0)));
-        assert_eq!(NEW.result(Kind::Double), Some(Place::Vector(0)));
-        assert_eq!(NEW.result(two(LONG, LONG)), Some(Place::Pair((0, false), (1, false))));
-        assert_eq!(NEW.result(two(LONG, Kind::Double)), Some(Place::Pair((0, false), (0, true))));
-        assert_eq!(NEW.result(two(Kind::Double, Kind::Double)), Some(Place::Pair((0, true), (1, true))));
+        assert_eq!(NEW.result(INT), Some(ArgumentLocation::General(0)));
+        assert_eq!(NEW.result(Kind::Double), Some(ArgumentLocation::Vector(0)));
+        assert_eq!(NEW.result(two(LONG, LONG)), Some(ArgumentLocation::Pair((0, false), (1, false))));
+        assert_eq!(NEW.result(two(LONG, Kind::Double)), Some(ArgumentLocation::Pair((0, false), (0, true))));
+        assert_eq!(NEW.result(two(Kind::Double, Kind::Double)), Some(ArgumentLocation::Pair((0, true), (1, true))));
         assert_eq!(NEW.result(sized(24, &[(0, LONG)])), None);
         assert_eq!(NEW.result(vector(16)), None);
-        assert_eq!(NEW.result(Kind::Opaque(8)), Some(Place::Unknown));
+        assert_eq!(NEW.result(Kind::Opaque(8)), Some(ArgumentLocation::Unknown));
     }
 }

@@ -1,4 +1,4 @@
-//! Values that were left unread, told in the recording: whose, and why.
+//! Reports of values that were left unread: of which methods, and why.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::services::helper::Task;
 const NAMED: usize = 20;
 
 /// Counts the calls whose values were left unread, and names their methods.
-pub(crate) struct TellUnread {
+pub(crate) struct ReportUnread {
     writer: &'static ProcessWriter,
     named: HashSet<&'static str>,
 }
 
-impl TellUnread {
-    /// Says at once where the system copies no memory for us.
+impl ReportUnread {
+    /// Remarks at once where the system refuses to copy memory.
     pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
         if !can_copy() {
             writer.remark(
@@ -32,7 +32,7 @@ impl TellUnread {
         Self { writer, named: HashSet::new() }
     }
 
-    fn tell(&mut self, now_ns: u64) {
+    fn report(&mut self, now_ns: u64) {
         let calls = unread();
         if calls == 0 {
             return;
@@ -50,8 +50,8 @@ fn remark(pattern: &str) -> String {
     format!("the values of {pattern} are not where they were looked for, and are left out")
 }
 
-impl Task for TellUnread {
+impl Task for ReportUnread {
     fn tick(&mut self, now_ns: u64) {
-        self.tell(now_ns);
+        self.report(now_ns);
     }
 }

@@ -12,14 +12,14 @@ const REMEMBERED: usize = 64;
 const ENOUGH: usize = 6;
 /// Between two visits to the same caller, for each visit that is remembered: the more is known, the rarer.
 const WAIT_NS: u64 = 1_000_000;
-/// What the comparison with a dose may be wrong by, down and up, as a part of the pair's cost alone: a caller that does
+/// Error bounds of the comparison with padding, down and up, as a part of the pair's cost alone: a caller that does
 /// nothing but call hides its own work behind the hooks, and nothing tells how much that is.
 const MODEL: (f64, f64) = (0.7, 0.25);
 
 /// CPU nanoseconds per call in one window; infinite where there were too few.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// Per call that the caller itself made: what a dose slows down.
+    /// Per call that the caller itself made: what padding slows down.
     pub(super) direct: f64,
     /// Per call of and below the caller: what reads clocks.
     pub(super) all: f64,
@@ -32,7 +32,7 @@ pub(super) struct Windows {
     visits: usize,
     pub(super) due_ns: u64,
     /// Visits after which to tell again.
-    tell_at: usize,
+    report_at: usize,
 }
 
 impl Windows {
@@ -43,28 +43,28 @@ impl Windows {
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// What a pair costs, when enough is known that was not told before: each time there are half as many visits more,
+    /// What a pair costs, when enough is known that was not reported before: each time there are half as many visits more,
     /// and later, as the compiler may have made something else of the caller meanwhile, each time half of what is
     /// remembered is new.
-    pub(super) fn tell(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
-        if self.visits < self.tell_at {
+    pub(super) fn report(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
+        if self.visits < self.report_at {
             return None;
         }
         let cost = self.cost(has_clock, constants)?;
-        self.tell_at = self.visits + (self.visits / 2).clamp(1, REMEMBERED / 2);
+        self.report_at = self.visits + (self.visits / 2).clamp(1, REMEMBERED / 2);
         Some(cost)
     }
 
     fn cost(&self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
         if !has_clock {
-            let felt = self.of(Kind::Dosed, |s| s.direct)?.over(self.of(Kind::Plain, |s| s.direct)?);
+            let felt = self.of(Kind::Padded, |s| s.direct)?.over(self.of(Kind::Plain, |s| s.direct)?);
             return Some(constants.cost(Typical::default(), felt));
         }
         let bare = self.of(Kind::NoClock, |s| s.all)?;
         let clock = self.of(Kind::Plain, |s| s.all)?.over(bare);
-        let felt = self.of(Kind::NoClockDosed, |s| s.direct).zip(self.of(Kind::NoClock, |s| s.direct));
-        // Where nobody could be dosed, counting is taken to cost what it costs alone.
-        let felt = felt.map_or(Typical::exactly(constants.dose_ns), |(dosed, plain)| dosed.over(plain));
+        let felt = self.of(Kind::NoClockPadded, |s| s.direct).zip(self.of(Kind::NoClock, |s| s.direct));
+        // Where nobody could be padded, counting is taken to cost what it costs alone.
+        let felt = felt.map_or(Typical::exactly(constants.padding_ns), |(padded, plain)| padded.over(plain));
         Some(constants.cost(clock, felt))
     }
 
@@ -114,9 +114,9 @@ impl Typical {
 }
 
 impl Constants {
-    /// The cost of a pair, from what its clock was measured to cost and from how much of a dose is felt.
+    /// The cost of a pair, from what its clock was measured to cost and from how much of the padding is felt.
     fn cost(&self, clock: Typical, felt: Typical) -> HookCost {
-        let scale = if self.dose_ns > 0.0 { self.counting_ns / self.dose_ns } else { 0.0 };
+        let scale = if self.padding_ns > 0.0 { self.counting_ns / self.padding_ns } else { 0.0 };
         let counting = |felt: f64| (felt * scale).clamp(0.0, self.counting_ns);
         let pair = clock.median.max(0.0) + counting(felt.median);
         let low = clock.low().max(0.0) + counting(felt.low()) * (1.0 - MODEL.0);
@@ -134,7 +134,7 @@ impl Constants {
 mod tests {
     use super::*;
 
-    const CONSTANTS: Constants = Constants { counting_ns: 2.4, dose_ns: 2.0, at_leave: 0.5 };
+    const CONSTANTS: Constants = Constants { counting_ns: 2.4, padding_ns: 2.0, at_leave: 0.5 };
 
     fn windows(of: &[(Kind, f64, f64)]) -> Windows {
         let mut windows = Windows::default();
@@ -152,44 +152,44 @@ mod tests {
 
     #[test]
     fn a_dose_that_is_not_felt_says_that_hooks_are_not_either() {
-        let mut hidden = windows(&[(Kind::Plain, 11.0, 11.0), (Kind::Dosed, 11.0, 11.0)]);
-        let cost = hidden.tell(false, &CONSTANTS).expect("enough");
+        let mut hidden = windows(&[(Kind::Plain, 11.0, 11.0), (Kind::Padded, 11.0, 11.0)]);
+        let cost = hidden.report(false, &CONSTANTS).expect("enough");
         assert!(pair(cost) < 0.05 && cost.pair_high_ns < 1.0, "{cost:?}");
-        let mut felt = windows(&[(Kind::Plain, 4.0, 4.0), (Kind::Dosed, 6.0, 6.0)]);
-        let cost = felt.tell(false, &CONSTANTS).expect("enough");
+        let mut felt = windows(&[(Kind::Plain, 4.0, 4.0), (Kind::Padded, 6.0, 6.0)]);
+        let cost = felt.report(false, &CONSTANTS).expect("enough");
         assert!((pair(cost) - 2.4).abs() < 0.05 && cost.pair_low_ns < 1.0, "{cost:?}");
-        assert!(felt.tell(false, &CONSTANTS).is_none(), "nothing new");
+        assert!(felt.report(false, &CONSTANTS).is_none(), "nothing new");
     }
 
     #[test]
     fn clocks_are_measured_directly_and_by_all_that_read_them() {
-        let seen = [(Kind::Plain, 60.0, 20.0), (Kind::NoClock, 12.0, 4.0), (Kind::NoClockDosed, 13.0, 4.2)];
-        let cost = windows(&seen).tell(true, &CONSTANTS).expect("enough");
+        let seen = [(Kind::Plain, 60.0, 20.0), (Kind::NoClock, 12.0, 4.0), (Kind::NoClockPadded, 13.0, 4.2)];
+        let cost = windows(&seen).report(true, &CONSTANTS).expect("enough");
         assert!((pair(cost) - (16.0 + 1.2)).abs() < 0.1, "{cost:?}");
         assert!(cost.pair_low_ns <= pair(cost) && pair(cost) <= cost.pair_high_ns);
-        let undosed = [(Kind::Plain, f64::INFINITY, 20.0), (Kind::NoClock, f64::INFINITY, 4.0)];
-        let cost = windows(&undosed).tell(true, &CONSTANTS).expect("enough");
+        let unpadded = [(Kind::Plain, f64::INFINITY, 20.0), (Kind::NoClock, f64::INFINITY, 4.0)];
+        let cost = windows(&unpadded).report(true, &CONSTANTS).expect("enough");
         assert!((pair(cost) - (16.0 + 2.4)).abs() < 0.1, "{cost:?}");
     }
 
     #[test]
     fn few_windows_say_nothing() {
         let mut few = Windows::default();
-        few.visited(0, [(Kind::Plain, Seen { direct: 4.0, all: 4.0 }), (Kind::Dosed, Seen { direct: 6.0, all: 6.0 })]);
-        assert!(few.tell(false, &CONSTANTS).is_none());
+        few.visited(0, [(Kind::Plain, Seen { direct: 4.0, all: 4.0 }), (Kind::Padded, Seen { direct: 6.0, all: 6.0 })]);
+        assert!(few.report(false, &CONSTANTS).is_none());
     }
 
     #[test]
     fn a_caller_that_changes_late_is_told_of_again() {
         let mut windows = Windows::default();
-        let mut visit = |dosed: f64| {
+        let mut visit = |padded: f64| {
             let seen =
-                [(Kind::Plain, 4.0), (Kind::Dosed, dosed)].map(|(kind, ns)| (kind, Seen { direct: ns, all: ns }));
+                [(Kind::Plain, 4.0), (Kind::Padded, padded)].map(|(kind, ns)| (kind, Seen { direct: ns, all: ns }));
             windows.visited(0, seen);
-            windows.tell(false, &CONSTANTS)
+            windows.report(false, &CONSTANTS)
         };
         let early = (0..1_000).filter_map(|_| visit(6.0)).last().expect("enough");
-        let late = (0..200).filter_map(|_| visit(4.0)).last().expect("told again");
+        let late = (0..200).filter_map(|_| visit(4.0)).last().expect("reported again");
         assert!(pair(early) > 2.0 && pair(late) < 0.1, "{early:?} {late:?}");
     }
 }

@@ -6,7 +6,7 @@
 //! what that caller's hooks do, for a tenth of a millisecond at a time, and looks how many calls the thread
 //! makes per nanosecond of its CPU time with and without the change:
 //!
-//! - *More work*: blocks full of edges to [`NOBODY`](function::NOBODY) stand before the caller's own, so that every
+//! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) stand before the caller's own, so that every
 //!   enter looks through them first. That slows a call down as much as there is no room for more beside
 //!   it; compared with what the same blocks cost in the [calibration](super::calibrate)'s loop this tells how much
 //!   of the pair's cost there is felt here.
@@ -40,11 +40,11 @@ use estimate::{Seen, Windows};
 use watch::{Activation, Calls};
 
 /// Blocks that stand before the caller's own.
-pub(super) const DOSE: usize = 3;
+pub(super) const PADDING_BLOCKS: usize = 3;
 /// Length of a window, to which the system adds about as much again. Long against the few microseconds in which
 /// the helper thread itself can disturb, short enough for programs that never stay anywhere for a millisecond.
 const WINDOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 70_000 };
-/// A window that took longer was not ours to choose: the machine has no processor to spare, and the looks at threads
+/// A window that took longer was not ours to choose: the machine has no processor to spare, and the samples of threads
 /// wait for us. No more visits for so many times what it took.
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
 /// A window with fewer calls tells nothing.
@@ -60,9 +60,9 @@ const GAP_NS: (u64, u64) = (2_000_000, 400);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
-    Dosed,
+    Padded,
     NoClock,
-    NoClockDosed,
+    NoClockPadded,
 }
 
 /// Where a thread is to be watched.
@@ -87,7 +87,7 @@ pub(super) struct Probe {
     callers: HashMap<u32, Windows>,
     /// By the caller's first block: the first of the blocks that stand before it. Each chain has its own, for
     /// ever: a thread may be preempted in the middle of them.
-    doses: HashMap<u32, u32>,
+    paddings: HashMap<u32, u32>,
     piece: Piece,
     turn: usize,
     /// How long to leave a machine alone that has no processor to spare.
@@ -102,7 +102,7 @@ impl Probe {
             shared,
             has_clock,
             callers: HashMap::new(),
-            doses: HashMap::new(),
+            paddings: HashMap::new(),
             piece: Piece { next: 0, end: 0 },
             turn: 0,
             overdue_ns: 0,
@@ -118,10 +118,10 @@ impl Probe {
         }
         self.turn += 1;
         let record = busy[self.turn % busy.len()];
-        let told = self.measure(record, now_ns, constants);
+        let cost = self.measure(record, now_ns, constants);
         let so_far = now_ns.saturating_sub(self.began_ns);
         self.due_ns = now_ns + GAP_NS.0.max(so_far / GAP_NS.1).max(std::mem::take(&mut self.overdue_ns));
-        told
+        cost
     }
 
     fn measure(&mut self, record: ThreadRecord, now_ns: u64, constants: &Constants) -> Option<PairCost> {
@@ -138,17 +138,17 @@ impl Probe {
         }
         let windows = self.callers.entry(caller).or_default();
         windows.visited(now_ns, found);
-        let cost = windows.tell(self.has_clock, constants)?;
+        let cost = windows.report(self.has_clock, constants)?;
         Some(PairCost { caller, callee, cost })
     }
 
-    /// What is worth changing: a dose only where most calls are the caller's own.
+    /// What is worth changing: padding only where most calls are the caller's own.
     fn changes(&self, target: &Target, plain: &Window) -> Vec<Kind> {
         let own = target.first != 0 && plain.seen.direct < plain.seen.all * 2.0;
         match (self.has_clock, own) {
-            (false, true) => vec![Kind::Dosed],
+            (false, true) => vec![Kind::Padded],
             (false, false) => Vec::new(),
-            (true, true) => vec![Kind::NoClock, Kind::NoClockDosed],
+            (true, true) => vec![Kind::NoClock, Kind::NoClockPadded],
             (true, false) => vec![Kind::NoClock],
         }
     }
@@ -197,14 +197,14 @@ impl Probe {
 
     /// A short while with changed hooks; `None` when the thread did not stay.
     fn window(&mut self, target: &Target, kind: Kind) -> Option<Window> {
-        let dosed = matches!(kind, Kind::Dosed | Kind::NoClockDosed);
-        let dose = if dosed { self.dose(target.first)? } else { target.first };
-        let no_clock = matches!(kind, Kind::NoClock | Kind::NoClockDosed);
+        let padded = matches!(kind, Kind::Padded | Kind::NoClockPadded);
+        let padding = if padded { self.padding(target.first)? } else { target.first };
+        let no_clock = matches!(kind, Kind::NoClock | Kind::NoClockPadded);
         let before = watch::calls(self.shared, &target.activation, target.first)?;
         let off = target.record.u32(own::CLOCK_OFF);
         off.store(u32::from(no_clock), Ordering::Release);
-        // SAFETY: the caller's first block, or those of `dose`, which lead to it; a target has a first block.
-        unsafe { target.activation.set_first_block(self.shared, dose) };
+        // SAFETY: the caller's first block, or those of `padding`, which lead to it; a target has a first block.
+        unsafe { target.activation.set_first_block(self.shared, padding) };
         let cpu_before = cpu(target.record);
         let napped = self.nap();
         let cpu_after = cpu(target.record);
@@ -219,27 +219,27 @@ impl Probe {
     }
 
     /// Blocks that lead to the caller's first block.
-    fn dose(&mut self, first: u32) -> Option<u32> {
-        if let Some(&dose) = self.doses.get(&first) {
-            return Some(dose);
+    fn padding(&mut self, first: u32) -> Option<u32> {
+        if let Some(&padding) = self.paddings.get(&first) {
+            return Some(padding);
         }
         let stride = self.shared.stride;
-        if self.piece.next + stride * DOSE as u32 > self.piece.end {
+        if self.piece.next + stride * PADDING_BLOCKS as u32 > self.piece.end {
             self.piece = self.shared.arena.take(0)?;
         }
-        let dose = self.piece.next;
-        if dose + stride * DOSE as u32 > self.piece.end {
+        let padding = self.piece.next;
+        if padding + stride * PADDING_BLOCKS as u32 > self.piece.end {
             return None;
         }
-        self.piece.next += stride * DOSE as u32;
-        for number in 0..DOSE as u32 {
-            let at = dose + number * stride;
-            (0..block::EDGES).for_each(|slot| self.shared.set_key(at, slot, function::NOBODY, false));
+        self.piece.next += stride * PADDING_BLOCKS as u32;
+        for number in 0..PADDING_BLOCKS as u32 {
+            let at = padding + number * stride;
+            (0..block::EDGES).for_each(|slot| self.shared.set_key(at, slot, function::PADDING, false));
             // SAFETY: the next of the blocks that were just taken, or the caller's own.
-            unsafe { self.shared.set_next(at, if number + 1 == DOSE as u32 { first } else { at + stride }) };
+            unsafe { self.shared.set_next(at, if number + 1 == PADDING_BLOCKS as u32 { first } else { at + stride }) };
         }
-        self.doses.insert(first, dose);
-        Some(dose)
+        self.paddings.insert(first, padding);
+        Some(padding)
     }
 }
 

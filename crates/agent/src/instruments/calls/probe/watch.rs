@@ -91,7 +91,7 @@ struct Edge {
     calls: u32,
 }
 
-/// What was called between two looks.
+/// What was called between two samples.
 pub(super) struct Since {
     /// By the caller itself.
     pub(super) direct: u32,

@@ -4,7 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`signatures`] | types as signatures and declarations name them |
-//! | [`shape`] | what the recording is told of a class |
+//! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
 //! | [`shared`] | the classes of code that instantiations share |
 
@@ -34,7 +34,7 @@ use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use shape::{enumeration, repeat, source_name, value_end};
 
-/// Classes whose objects were met before anybody had told of them; looked into where that is allowed.
+/// Classes whose objects were met before the runtime announced the class; resolved where queries are allowed.
 const MOST_PENDING: usize = 256;
 /// Fields of a class at most.
 const MOST_FIELDS: usize = 64;
@@ -54,17 +54,21 @@ struct Known {
     modules: Vec<ModuleId>,
 }
 
-/// The first words that the runtime told of when classes were loaded, with the modules they go with.
-static TOLD: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
+/// First words of objects whose classes the runtime announced as loaded, with the modules they unload with.
+static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
 /// The class that all arrays are derived from: nobody tells of theirs. 0 while it is not known where a class says
 /// what it is derived from.
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 /// Where a class says what it is derived from, on all runtimes seen; looked at before it is relied on.
 const PARENT: usize = 16;
 
-/// Whether the runtime told of a class that begins objects with this word. For hooks: the word may be anything.
+/// Whether the runtime announced a class whose objects begin with this word. For hooks: the word may be anything.
 pub(crate) fn is_told(id: usize) -> bool {
-    TOLD.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|told| told.contains_key(&id))
+    ANNOUNCED
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_ref()
+        .is_some_and(|announced| announced.contains_key(&id))
         || is_array(id)
 }
 
@@ -96,7 +100,7 @@ pub(crate) fn class_of(id: usize) -> Option<&'static Class> {
     found
 }
 
-/// Has a class looked into where that is allowed. It must be one: the first word of a live object, or told of.
+/// Queues a class to be resolved where queries are allowed. `class` must be one: the first word of a live object, or announced.
 pub(crate) fn remember_unknown(id: usize) {
     if let Ok(mut pending) = PENDING.try_lock()
         && pending.len() < MOST_PENDING
@@ -149,7 +153,7 @@ impl Types {
         takes_values: bool,
     ) -> &'static Self {
         *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
-        *TOLD.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
+        *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
         PENDING.lock().unwrap_or_else(PoisonError::into_inner).reserve(MOST_PENDING);
         Box::leak(Box::new(Self {
             info: info.clone(),
@@ -244,8 +248,8 @@ impl Types {
         let mut from = self.note_instantiation(class, &about);
         from.push(about.module);
         let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
-        if let Some(told) = TOLD.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            told.insert(class.as_raw(), from);
+        if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            announced.insert(class.as_raw(), from);
         }
         if is_own {
             self.class(class);
@@ -278,8 +282,8 @@ impl Types {
 
     /// A module is about to go: no object of its classes is left, so none of them is looked into any more.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
-        if let Some(told) = TOLD.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            told.retain(|_, from| !from.contains(&module));
+        if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            announced.retain(|_, from| !from.contains(&module));
         }
         if let Some(table) = TABLE.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
             table.retain(|_, known| !known.modules.contains(&module));

@@ -11,9 +11,9 @@ use super::slices::{objects, slice};
 use super::start;
 use crate::boundary::guard;
 use crate::call_stacks::Block;
+use crate::callback_args::{Inlining, ObjectsOfClass};
+use crate::current_stack::NativeFrame;
 use crate::error::check;
-use crate::notice::{Inlining, ObjectsOfClass};
-use crate::own_stack::NativeFrame;
 use crate::{ClassId, FunctionId, ModuleId, ObjectId};
 
 /// # Safety
@@ -32,8 +32,8 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn Shutdown(&self) -> HRESULT {
-        let answer = self.tell(|p| p.shutdown());
-        crate::signs::give_end();
+        let answer = self.notify(|p| p.shutdown());
+        crate::load_log::write_end();
         answer
     }
 
@@ -45,13 +45,13 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
 
     unsafe fn ModuleUnloadStarted(&self, module_id: usize) -> HRESULT {
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
-        self.tell(|p| p.module_unload_started(ModuleId(module_id)))
+        self.notify(|p| p.module_unload_started(ModuleId(module_id)))
     }
 
     unsafe fn ModuleUnloadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
         // Once more: somebody may have asked for a name meanwhile.
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
-        self.tell(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "module unload")))
+        self.notify(|p| p.module_unload_finished(ModuleId(module_id), check(hr_status, "module unload")))
     }
 
     forward! {
@@ -106,7 +106,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes two arrays of that length.
         let (classes, counts) = unsafe { (slice(class_ids, c_class_count), slice(c_objects, c_class_count)) };
-        self.tell_of_objects(|p| p.objects_allocated_by_class(ObjectsOfClass { classes, counts }))
+        self.notify_in_collection(|p| p.objects_allocated_by_class(ObjectsOfClass { classes, counts }))
     }
 
     unsafe fn ObjectReferences(
@@ -118,55 +118,55 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let references = unsafe { objects(object_ref_ids, c_object_refs) };
-        self.ask_of_object(|p| p.object_references(ObjectId::new(object_id), ClassId(class_id), references))
+        self.ask_in_collection(|p| p.object_references(ObjectId::new(object_id), ClassId(class_id), references))
     }
 
     unsafe fn RootReferences(&self, c_root_refs: u32, root_ref_ids: *const usize) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let roots = unsafe { objects(root_ref_ids, c_root_refs) };
-        self.tell_of_objects(|p| p.root_references(roots))
+        self.notify_in_collection(|p| p.root_references(roots))
     }
 
     unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {
         // First of all, as long as the register is the caller's.
         let frame = NativeFrame::of_caller();
-        self.tell(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
+        self.notify(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
     }
 
     forward! { ExceptionSearchFunctionEnter ExceptionSearchFunctionLeave }
 
     unsafe fn ExceptionSearchFilterEnter(&self, function_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.filter_enter());
-        self.tell(|p| p.exception_search_filter_enter(FunctionId(function_id)))
+        self.notify(|p| p.exception_search_filter_enter(FunctionId(function_id)))
     }
 
     unsafe fn ExceptionSearchFilterLeave(&self) -> HRESULT {
         self.follow(|stacks| stacks.filter_leave());
-        self.tell(|p| p.exception_search_filter_leave())
+        self.notify(|p| p.exception_search_filter_leave())
     }
 
     forward! { ExceptionSearchCatcherFound }
 
     unsafe fn ExceptionOSHandlerEnter(&self, _unused: usize) -> HRESULT {
-        self.tell(|p| p.exception_os_handler_enter())
+        self.notify(|p| p.exception_os_handler_enter())
     }
 
     unsafe fn ExceptionOSHandlerLeave(&self, _unused: usize) -> HRESULT {
-        self.tell(|p| p.exception_os_handler_leave())
+        self.notify(|p| p.exception_os_handler_leave())
     }
 
     forward! { ExceptionUnwindFunctionEnter ExceptionUnwindFunctionLeave }
 
     unsafe fn ExceptionUnwindFinallyEnter(&self, function_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.block_enter(Block::Finally));
-        self.tell(|p| p.exception_unwind_finally_enter(FunctionId(function_id)))
+        self.notify(|p| p.exception_unwind_finally_enter(FunctionId(function_id)))
     }
 
     forward! { ExceptionUnwindFinallyLeave }
 
     unsafe fn ExceptionCatcherEnter(&self, function_id: usize, object_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.block_enter(Block::Catch));
-        self.tell(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
+        self.notify(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
     }
 
     forward! {

@@ -1,7 +1,7 @@
 //! The calling thread's own stack, word by word.
 //!
 //! For who walks stacks himself because [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs more than he can afford:
-//! [`OwnStack`] reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames begin, and [`FrameShape`]
+//! [`CurrentStack`] reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames begin, and [`FrameShape`]
 //! how many bytes the frame of a compiled method has.
 
 use std::ffi::c_void;
@@ -34,13 +34,13 @@ impl NativeFrame {
 
 /// What lies on the calling thread's stack from here on upwards. Belongs to its thread.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnStack {
+pub struct CurrentStack {
     low: usize,
     end: usize,
     thread: PhantomData<*const ()>,
 }
 
-impl OwnStack {
+impl CurrentStack {
     /// The stack of this thread from this call on. The first call on a thread asks the C library for its bounds, which may allocate;
     /// `None` where it does not know them, or where this code runs on another stack.
     #[inline]
@@ -110,9 +110,9 @@ impl StackWords {
         self.words.is_empty()
     }
 
-    /// As [`OwnStack::word`], and keeps what it reads.
+    /// As [`CurrentStack::word`], and keeps what it reads.
     #[inline]
-    pub fn read(&mut self, stack: OwnStack, address: usize) -> Option<usize> {
+    pub fn read(&mut self, stack: CurrentStack, address: usize) -> Option<usize> {
         let word = stack.word(address)?;
         self.words.push((address, word));
         (self.low, self.high) = (self.low.min(address), self.high.max(address));
@@ -121,17 +121,17 @@ impl StackWords {
 
     /// Whether there are words, and each is what it was, at the same address of `stack`.
     #[inline]
-    pub fn are_in(&self, stack: OwnStack) -> bool {
+    pub fn are_in(&self, stack: CurrentStack) -> bool {
         let inside = !self.words.is_empty() && self.low >= stack.low && self.high < stack.end;
-        // SAFETY: all addresses are aligned, since `OwnStack` read from them, and lie between the two bounds, within the part of the
-        // calling thread's stack that is in use; see `OwnStack::word`.
+        // SAFETY: all addresses are aligned, since `CurrentStack` read from them, and lie between the two bounds, within the part of the
+        // calling thread's stack that is in use; see `CurrentStack::word`.
         inside && self.words.iter().all(|&(address, word)| unsafe { (address as *const usize).read_volatile() } == word)
     }
 }
 
 /// The calling thread's stack; empty where the C library does not know.
 fn bounds() -> (usize, usize) {
-    OwnStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
+    CurrentStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
 }
 
 /// Where the library begins that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.
@@ -198,13 +198,13 @@ mod tests {
     #[test]
     fn own_words_are_read_and_others_are_not() {
         let words = [11_usize, 22];
-        let stack = OwnStack::here().expect("bounds are known");
+        let stack = CurrentStack::here().expect("bounds are known");
         let at = words.as_ptr().addr();
         assert_eq!((stack.word(at), stack.word(at + 8)), (Some(words[0]), Some(words[1])));
         assert_eq!((stack.word(at + 1), stack.word(0), stack.word(usize::MAX & !7)), (None, None, None));
         let heap = Box::new(5_usize);
         assert_eq!(stack.word((&raw const *heap).addr()), None);
-        std::thread::spawn(move || assert_eq!(OwnStack::here().expect("bounds are known").word(at), None))
+        std::thread::spawn(move || assert_eq!(CurrentStack::here().expect("bounds are known").word(at), None))
             .join()
             .expect("it reads nothing of others");
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn words_are_known_again_until_one_changes() {
         let mut words = [11_usize, 22, 33];
-        let stack = OwnStack::here().expect("bounds are known");
+        let stack = CurrentStack::here().expect("bounds are known");
         let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let mut known = StackWords::default();
         assert!(!known.are_in(stack), "nothing is known");
@@ -227,7 +227,7 @@ mod tests {
         assert!(!known.are_in(stack));
         std::hint::black_box(&mut words)[2] = 33;
         assert!(known.are_in(stack));
-        let elsewhere = std::thread::spawn(move || known.are_in(OwnStack::here().expect("bounds are known")));
+        let elsewhere = std::thread::spawn(move || known.are_in(CurrentStack::here().expect("bounds are known")));
         assert!(!elsewhere.join().expect("it reads nothing of others"));
         std::hint::black_box(&words);
     }

@@ -1,4 +1,5 @@
-//! Where the reading of values makes a program slow, the recording says of which methods, and how to spare it.
+//! Overhead advice: where reading values slows a program down, a remark in the recording names the methods and the `--exclude`
+//! that spares them.
 
 use std::collections::HashMap;
 
@@ -11,13 +12,13 @@ use crate::services::helper::Task;
 /// Methods that are named at most, and the share that each has at least.
 const NAMED: usize = 3;
 const LEAST: f64 = 0.1;
-/// Told again when there are so many times as many samples.
+/// Factor of samples after which the advice is repeated.
 const AGAIN: u64 = 8;
-/// Rounds of the helper thread between two looks: about a second.
+/// Rounds of the helper thread between two checks: about a second.
 const ROUNDS: u32 = 50;
 
-/// Looks at the samples and tells.
-pub(crate) struct TellCostly {
+/// Task that writes the advice once there are enough samples.
+pub(crate) struct AdviseOverhead {
     writer: &'static ProcessWriter,
     /// As `-i` names it.
     instrument: &'static str,
@@ -26,14 +27,14 @@ pub(crate) struct TellCostly {
     rounds: u32,
 }
 
-impl TellCostly {
-    /// A remark is made from so many samples on.
+impl AdviseOverhead {
+    /// Advice from `samples` samples on.
     pub(crate) fn new(writer: &'static ProcessWriter, instrument: &'static str, samples: u64) -> Self {
         Self { writer, instrument, next: samples, rounds: 0 }
     }
 }
 
-impl Task for TellCostly {
+impl Task for AdviseOverhead {
     fn slow_tick(&mut self, now_ns: u64) {
         self.rounds += 1;
         if !self.rounds.is_multiple_of(ROUNDS) {

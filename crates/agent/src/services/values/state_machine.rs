@@ -9,7 +9,7 @@ use super::kinds::Kind;
 use super::types::{Member, Types};
 
 /// The type that the compiler made of a method.
-pub(super) struct Machine {
+pub(super) struct StateMachine {
     /// The arguments that the code still needs, `this` first; each by the place of its field.
     pub(super) arguments: Vec<Member>,
     /// The task that the method returned when it was called, where the builder refers to it.
@@ -18,7 +18,7 @@ pub(super) struct Machine {
     pub(super) awaited: Option<Awaited>,
 }
 
-impl Machine {
+impl StateMachine {
     /// The machine whose code `method` is, if it is one's. `class` is the type of the machine.
     pub(super) fn of(types: &Types, class: ClassId, metadata: &MetadataImport, method: &MethodDef<'_>) -> Option<Self> {
         let declared = metadata.type_def(method.class).ok()?.name;

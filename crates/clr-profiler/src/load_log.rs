@@ -1,4 +1,4 @@
-//! Signs of life: a line in a file when the library is loaded, refused or left, for whoever asks for them.
+//! Load log: a line in a file when the library is loaded, refused or left, where an environment variable names such a file.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -7,10 +7,10 @@ use std::io::Write as _;
 use crate::{first_panic, panics_caught};
 
 /// The environment variable that names the file. Without it nothing is written.
-const VARIABLE: &str = "CLR_PROFILER_SIGNS";
+const VARIABLE: &str = "CLR_PROFILER_LOAD_LOG";
 
-/// Appends `PID TEXT` to the file. There is nobody to tell when that fails.
-pub(crate) fn give(text: impl Display) {
+/// Appends `PID TEXT` to the file. A failure can't be reported anywhere and is ignored.
+pub(crate) fn write(text: impl Display) {
     let Some(path) = std::env::var_os(VARIABLE) else { return };
     let line = format!("{} {text}", std::process::id()).replace('\n', " ") + "\n";
     if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
@@ -18,12 +18,12 @@ pub(crate) fn give(text: impl Display) {
     }
 }
 
-/// The sign at the end: with the panics there were, which nobody would see otherwise.
-pub(crate) fn give_end() {
+/// Writes the last entry, with the caught panics, which are visible nowhere else.
+pub(crate) fn write_end() {
     match (panics_caught(), first_panic()) {
-        (0, _) => give("ended"),
+        (0, _) => write("ended"),
         (count, first) => {
-            give(format_args!("ended {count} panics, the first: {}", first.unwrap_or_default()));
+            write(format_args!("ended {count} panics, the first: {}", first.unwrap_or_default()));
         }
     }
 }

@@ -10,7 +10,7 @@ mod own_thread;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clr_profiler::notice::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
+use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
 use clr_profiler::{
     Callbacks, ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup,
 };

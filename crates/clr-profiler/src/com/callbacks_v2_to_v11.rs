@@ -13,7 +13,7 @@ use super::object::{CallbackObject_Impl, S_OK};
 use super::slices::{slice, terminated_text, text};
 use super::start;
 use crate::boundary::guard;
-use crate::notice::{
+use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
     WeakTableElements,
 };
@@ -22,7 +22,7 @@ use crate::{Error, EventPipeProviderId, FunctionId, HResult, ModuleId, ObjectId,
 impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     unsafe fn ThreadNameChanged(&self, thread_id: usize, cch_name: u32, name: *const u16) -> HRESULT {
         // SAFETY: the runtime passes a name of that length.
-        self.tell(|p| p.thread_name_changed(ThreadId(thread_id), &unsafe { text(name, cch_name) }))
+        self.notify(|p| p.thread_name_changed(ThreadId(thread_id), &unsafe { text(name, cch_name) }))
     }
 
     unsafe fn GarbageCollectionStarted(
@@ -33,7 +33,7 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let generations = unsafe { slice(generation_collected, c_generations.max(0) as u32) };
-        self.tell(|p| p.garbage_collection_started(Generations(generations), GcReason::from_raw(reason.0)))
+        self.notify(|p| p.garbage_collection_started(Generations(generations), GcReason::from_raw(reason.0)))
     }
 
     unsafe fn SurvivingReferences(
@@ -49,7 +49,7 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     forward! { GarbageCollectionFinished }
 
     unsafe fn FinalizeableObjectQueued(&self, finalizer_flags: u32, object_id: usize) -> HRESULT {
-        self.tell(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
+        self.notify(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
     }
 
     unsafe fn RootReferences2(
@@ -69,7 +69,7 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
                 ids: slice(root_ids, c_root_refs),
             }
         };
-        self.tell_of_objects(|p| p.root_references2(roots))
+        self.notify_in_collection(|p| p.root_references2(roots))
     }
 
     forward! { HandleCreated HandleDestroyed }
@@ -114,7 +114,7 @@ impl ICorProfilerCallback4_Impl for CallbackObject_Impl {
                 bytes: slice(range_lengths, range_count),
             }
         };
-        self.tell_of_objects(|p| p.moved_references(ranges))
+        self.notify_in_collection(|p| p.moved_references(ranges))
     }
 
     unsafe fn SurvivingReferences2(
@@ -127,7 +127,7 @@ impl ICorProfilerCallback4_Impl for CallbackObject_Impl {
         let ranges = unsafe {
             SurvivingRanges { starts: slice(range_starts, range_count), bytes: slice(range_lengths, range_count) }
         };
-        self.tell_of_objects(|p| p.surviving_references(ranges))
+        self.notify_in_collection(|p| p.surviving_references(ranges))
     }
 }
 
@@ -147,7 +147,7 @@ impl ICorProfilerCallback5_Impl for CallbackObject_Impl {
                 handles: slice(root_ids, c_root_refs),
             }
         };
-        self.tell_of_objects(|p| p.conditional_weak_table_element_references(elements))
+        self.notify_in_collection(|p| p.conditional_weak_table_element_references(elements))
     }
 }
 
@@ -155,7 +155,7 @@ impl ICorProfilerCallback6_Impl for CallbackObject_Impl {
     unsafe fn GetAssemblyReferences(&self, assembly_path: *const u16, _asm_ref_provider: *mut c_void) -> HRESULT {
         // SAFETY: the runtime passes a path that ends with a zero, or null.
         let path = unsafe { terminated_text(assembly_path) };
-        self.tell(|p| p.get_assembly_references(&path))
+        self.notify(|p| p.get_assembly_references(&path))
     }
 }
 
@@ -173,7 +173,7 @@ impl ICorProfilerCallback8_Impl for CallbackObject_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let il = DynamicIl(unsafe { slice(il_header, cb_il_header) });
-        self.tell(|p| {
+        self.notify(|p| {
             p.dynamic_method_jit_compilation_started(FunctionId(function_id), is_safe_to_block.as_bool(), il);
         })
     }
@@ -184,7 +184,7 @@ impl ICorProfilerCallback8_Impl for CallbackObject_Impl {
 impl ICorProfilerCallback9_Impl for CallbackObject_Impl {
     unsafe fn DynamicMethodUnloaded(&self, function_id: usize) -> HRESULT {
         self.forget(|mapper| mapper.function_unloaded(FunctionId(function_id)));
-        self.tell(|p| p.dynamic_method_unloaded(FunctionId(function_id)))
+        self.notify(|p| p.dynamic_method_unloaded(FunctionId(function_id)))
     }
 }
 
@@ -218,7 +218,7 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
                 stack: slice(stack_frames, num_stack_frames),
             }
         };
-        self.tell(|p| p.event_pipe_event_delivered(&event))
+        self.notify(|p| p.event_pipe_event_delivered(&event))
     }
 
     forward! { EventPipeProviderCreated }

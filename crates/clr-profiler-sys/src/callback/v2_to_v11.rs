@@ -5,7 +5,7 @@ use core::ffi::c_void;
 
 use windows_core::{BOOL, GUID, HRESULT, interface};
 
-use super::first::*;
+use super::v1::*;
 use crate::cor::mdMethodDef;
 use crate::enums::{COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND};
 use crate::types::{EVENTPIPE_PROVIDER, FunctionID, GCHandleID, ModuleID, ObjectID, ReJITID, ThreadID};

@@ -6,7 +6,7 @@ use clrscope_recording::layout::value;
 
 use super::kinds::Kind;
 use super::memory::{At, Ground, Memory};
-use super::plan::{Argument, Passing, Place, Plan};
+use super::plan::{Argument, ArgumentLocation, Passing, Plan};
 use super::proof::{Proof, Verdict, judge};
 use super::read::Writer;
 
@@ -25,7 +25,7 @@ pub(crate) fn open_objects(depth: u32) {
 
 /// The registers at enter, as the stub saves them.
 #[repr(C)]
-pub(crate) struct Entered {
+pub(crate) struct ArgumentRegisters {
     vectors: [[u8; 16]; 8],
     _padding: u64,
     r9: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Entered {
     rcx: u64,
 }
 
-impl Entered {
+impl ArgumentRegisters {
     /// Writes the arguments of a function that was just entered, as far as there is room; how many bytes.
     ///
     /// # Safety
@@ -47,7 +47,7 @@ impl Entered {
             let mut all = plan.arguments.iter().enumerate().filter(|(_, argument)| argument.passing != Passing::Out);
             let is_right = all.all(|(number, argument)| {
                 let mut both = [0; 16];
-                let slot = self.slot(argument.place, argument.slot_bytes(), sp, &mut both);
+                let slot = self.slot(argument.location, argument.slot_bytes(), sp, &mut both);
                 // SAFETY: the caller's promise; the slot is this argument's.
                 match unsafe { found(argument, number, slot, &plan.proof, &mut writer) } {
                     Ok(at) => writer.value(argument.kind, at, depth()),
@@ -87,21 +87,21 @@ impl Entered {
     }
 
     /// Where the value in a place lies; one in two registers is put together in `both`.
-    pub(crate) fn slot(&self, place: Place, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
+    pub(crate) fn slot(&self, location: ArgumentLocation, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
         let held = |address: *const u8| {
             // SAFETY: a saved register, or our copy of two.
             Some(unsafe { At::on(Ground::Held, address) })
         };
-        match place {
-            Place::Unknown => None,
-            Place::Stack(offset) => Some(At::somewhere(sp + offset as usize, bytes)),
-            Place::General(number) => held(self.general(number).cast()),
-            Place::Vector(number) => held(self.vectors[usize::from(number)].as_ptr()),
-            Place::Behind(number, offset) => {
-                let object = self.word(Place::General(number), sp);
+        match location {
+            ArgumentLocation::Unknown => None,
+            ArgumentLocation::Stack(offset) => Some(At::somewhere(sp + offset as usize, bytes)),
+            ArgumentLocation::General(number) => held(self.general(number).cast()),
+            ArgumentLocation::Vector(number) => held(self.vectors[usize::from(number)].as_ptr()),
+            ArgumentLocation::Behind(number, offset) => {
+                let object = self.word(ArgumentLocation::General(number), sp);
                 (object != 0).then(|| At::somewhere(object.wrapping_add(offset as usize), bytes))
             }
-            Place::Pair(first, second) => {
+            ArgumentLocation::Pair(first, second) => {
                 both[..8].copy_from_slice(&self.half(first));
                 both[8..].copy_from_slice(&self.half(second));
                 held(both.as_ptr())
@@ -110,11 +110,11 @@ impl Entered {
     }
 
     /// The word at a place.
-    pub(crate) fn word(&self, place: Place, sp: usize) -> usize {
-        match place {
+    pub(crate) fn word(&self, location: ArgumentLocation, sp: usize) -> usize {
+        match location {
             // SAFETY: a saved register.
-            Place::General(number) => unsafe { self.general(number).read() as usize },
-            Place::Stack(offset) => Memory::new().word(At::somewhere(sp + offset as usize, 8)).unwrap_or(0),
+            ArgumentLocation::General(number) => unsafe { self.general(number).read() as usize },
+            ArgumentLocation::Stack(offset) => Memory::new().word(At::somewhere(sp + offset as usize, 8)).unwrap_or(0),
             _ => 0,
         }
     }

@@ -10,7 +10,7 @@ use clr_profiler_sys::types::*;
 use windows_core::{BOOL, GUID, HRESULT};
 
 use super::answer::{S_OK, put, unanswered};
-use super::info::Info_Impl;
+use super::info_v1_to_v3::Info_Impl;
 use crate::{Events, HResult};
 
 impl ICorProfilerInfo4_Impl for Info_Impl {

@@ -103,9 +103,9 @@ fn recompile(state: &State) -> Result<()> {
 fn event_pipe(state: &State) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let enabled = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&enabled);
+    let counter = Arc::clone(&enabled);
     let own = info.event_pipe_create_provider_with(OWN_PROVIDER, move |change| {
-        told.fetch_add(u64::from(change.is_enabled), Ordering::Relaxed);
+        counter.fetch_add(u64::from(change.is_enabled), Ordering::Relaxed);
     })?;
     checks.same("provider's name", info.event_pipe_provider_name(own)?.as_str(), OWN_PROVIDER);
     let plain = info.event_pipe_create_provider("Every-Other-Question")?;

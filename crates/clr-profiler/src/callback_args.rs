@@ -3,7 +3,7 @@
 //! Reasons are enums with a case for numbers this crate does not know, and read like words:
 //!
 //! ```
-//! use clr_profiler::notice::SuspendReason;
+//! use clr_profiler::callback_args::SuspendReason;
 //! assert_eq!(SuspendReason::GcPreparation.to_string(), "GC preparation");
 //! assert_eq!(SuspendReason::Unknown(42).to_string(), "unknown (42)");
 //! ```

@@ -1,6 +1,6 @@
 //! Questions about objects and static fields, asked in the callback that brings an object.
 
-use clr_profiler::notice::Generation;
+use clr_profiler::callback_args::Generation;
 use clr_profiler::{ClassId, HandleKind, ModuleId, ObjectId, Result, StaticAddress, StaticKind, Token};
 
 use crate::State;
