@@ -11,10 +11,12 @@
 //! ```
 
 mod agent;
+mod arch;
 mod boundary;
 mod hooks;
 mod instrument;
 mod instruments;
+mod os;
 mod process;
 mod services;
 mod startup;

@@ -13,12 +13,13 @@ use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotoni
 
 use crate::hooks::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
+use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, trust};
 use crate::services::context::{Context, SharedTypes};
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
-use crate::services::helper::{HelperHandle, with_signals_blocked};
+use crate::services::helper::HelperHandle;
 use crate::services::patterns::{Redaction, WatchedFilter};
 use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
@@ -68,7 +69,7 @@ impl Callbacks for End {
         log(Level::Info, || "Shutdown".to_owned());
         self.helper.wait_for_round(LAST_ROUND);
         if wants(Level::Info) {
-            with_signals_blocked(developer_log::flush);
+            signals::with_all_blocked(developer_log::flush);
         }
         self.writer.state().ended();
     }
@@ -89,7 +90,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String>
     let folder = recording_folder(&request)?;
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
-    with_signals_blocked(|| {
+    signals::with_all_blocked(|| {
         start_in(info, given, &request, &folder).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
@@ -106,7 +107,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String>
 fn refuse_malformed(given: &str, why: String) -> String {
     let why = format!("{AGENT_VARIABLE} is not understood: {why}");
     if let Some(folder) = Request::place(given) {
-        with_signals_blocked(|| leave_word(Path::new(&folder), false, &why));
+        signals::with_all_blocked(|| leave_word(Path::new(&folder), false, &why));
     }
     why
 }
@@ -125,7 +126,7 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
         return Ok(true);
     }
     let patterns = request.programs.patterns(request.trust_writable).map_err(|error| error.0)?;
-    Ok(ProgramNames::of_this_process(&command_line()).match_any(&patterns))
+    Ok(ProgramNames::of_this_process(&process::command_line()).match_any(&patterns))
 }
 
 const OVER: &str = "the recording is over";
@@ -261,18 +262,12 @@ fn describe(info: &ProfilerInfo) -> ProcessRecord {
     ProcessRecord {
         pid: std::process::id(),
         parent_pid: std::os::unix::process::parent_id(),
-        command: command_line(),
+        command: process::command_line(),
         runtime,
         mono_ns: monotonic_ns(),
         unix_ns: clock::unix_ns(),
         ticks: clock::ticks(),
     }
-}
-
-fn command_line() -> Vec<String> {
-    let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
-    text.split(|&b| b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Where to record. Without a word about it: beside the program's working directory.

@@ -1,33 +1,11 @@
 //! What all hooks share: the thread-local word that leads to the thread's record, the flag that
 //! turns the slow paths off, and the entry points.
 
-pub(crate) mod macros;
 pub(crate) mod own;
 
-use std::arch::global_asm;
 use std::ffi::c_void;
 
-global_asm!(
-    // The thread's record, or 0 for a thread not seen yet. Initial-exec: one load, no call that could allocate.
-    ".section .tbss,\"awT\",@nobits",
-    ".p2align 3",
-    ".hidden clrscope_thread",
-    ".globl clrscope_thread",
-    ".type clrscope_thread, @object",
-    ".size clrscope_thread, 8",
-    "clrscope_thread: .zero 8",
-    ".section .bss.clrscope_stopped,\"aw\",@nobits",
-    ".hidden clrscope_stopped",
-    ".globl clrscope_stopped",
-    ".type clrscope_stopped, @object",
-    ".size clrscope_stopped, 1",
-    "clrscope_stopped: .zero 1",
-    ".text",
-);
-
-unsafe extern "C" {
-    static clrscope_stopped: std::sync::atomic::AtomicU8;
-}
+pub(crate) use crate::arch::{current_record, set_current_record, stopped_flag};
 
 /// What hooks do at enter, leave and tail call: parts, each of which an instrument may want.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,47 +43,8 @@ pub(crate) struct EntryPoints {
     pub(crate) tailcall: *const c_void,
 }
 
-/// The flag that turns the slow paths off: with every thread's top at a frame that matches nothing,
-/// hooks then record nothing.
-#[inline]
-pub(crate) fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
-    // SAFETY: defined above, one byte, only ever used as an atomic.
-    unsafe { &clrscope_stopped }
-}
-
 /// Whether recording has ended.
 #[inline]
 pub(crate) fn is_stopped() -> bool {
     stopped_flag().load(std::sync::atomic::Ordering::Relaxed) != 0
-}
-
-/// The calling thread's record, or null.
-#[inline]
-pub(crate) fn current_record() -> *mut u8 {
-    let record: *mut u8;
-    // SAFETY: reads the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {0}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov {0}, fs:[{0}]",
-            out(reg) record,
-            options(nostack, readonly, preserves_flags)
-        );
-    }
-    record
-}
-
-/// Sets the calling thread's record.
-#[inline]
-pub(crate) fn set_current_record(record: *mut u8) {
-    // SAFETY: writes the thread-local word defined above.
-    unsafe {
-        std::arch::asm!(
-            "mov {1}, [rip + clrscope_thread@GOTTPOFF]",
-            "mov fs:[{1}], {0}",
-            in(reg) record,
-            out(reg) _,
-            options(nostack, preserves_flags)
-        );
-    }
 }

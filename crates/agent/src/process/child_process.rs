@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::os::process;
+
 const MARK: &str = "only-one";
 
 /// Whether another process of the recording in `folder` was first and counts. `launched` says that a launcher watches
@@ -29,7 +31,7 @@ pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
         // It became another program by `exec`.
         return false;
     }
-    if launched || start_of(first) == Some(started) {
+    if launched || process::start_of(first) == Some(started) {
         return true;
     }
     // Of two that find a dead one's mark at once the later one keeps its own; both are recorded.
@@ -39,20 +41,12 @@ pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
 
 fn leave(mark: &Path, pid: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark)?;
-    file.write_all(format!("{pid} {}\n", start_of(pid).unwrap_or(0)).as_bytes())
+    file.write_all(format!("{pid} {}\n", process::start_of(pid).unwrap_or(0)).as_bytes())
 }
 
 fn parse(text: &str) -> Option<(u32, u64)> {
     let (pid, started) = text.trim().split_once(' ')?;
     Some((pid.parse().ok()?, started.parse().ok()?))
-}
-
-/// When a process started, in ticks since the machine did: together with the id that names it for ever.
-fn start_of(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may hold anything, brackets and spaces too.
-    let fields = text.rsplit_once(") ")?.1;
-    fields.split(' ').nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -67,7 +61,7 @@ mod tests {
         assert!(!is_child(&folder, true), "the same, become another program");
         let mark = |text: String| fs::write(folder.join(MARK), text).expect("a mark");
         let parent = std::os::unix::process::parent_id();
-        mark(format!("{parent} {}\n", start_of(parent).expect("it lives")));
+        mark(format!("{parent} {}\n", process::start_of(parent).expect("it lives")));
         assert!(is_child(&folder, false), "of one that lives");
         mark(format!("{parent} 1\n"));
         assert!(is_child(&folder, true), "under a launcher");

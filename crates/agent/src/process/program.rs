@@ -6,6 +6,8 @@ use std::path::{self, Path};
 use clrscope_contract::command::entry_assembly;
 use clrscope_contract::request::Glob;
 
+use crate::os::process;
+
 /// All that a pattern can match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramNames(Vec<String>);
@@ -13,7 +15,7 @@ pub(crate) struct ProgramNames(Vec<String>);
 impl ProgramNames {
     /// Those of the process, from what the system knows about it: the runtime has loaded nothing yet.
     pub(crate) fn of_this_process(command_line: &[String]) -> Self {
-        Self::of(&fs::read_link("/proc/self/exe").unwrap_or_default(), command_line)
+        Self::of(&process::executable(), command_line)
     }
 
     fn of(executable: &Path, command_line: &[String]) -> Self {

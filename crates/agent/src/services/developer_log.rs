@@ -16,6 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clrscope_contract::developer_log::{LEVELS, VARIABLE, file_name};
 use clrscope_recording::writer::monotonic_ns;
 
+use crate::os::threads::thread_id;
+
 /// Bytes of lines that wait to be written; what finds no room is counted.
 const MOST_WAITING: usize = 1 << 20;
 /// Processes with one id that may have a log each.
@@ -106,8 +108,7 @@ pub(crate) fn log(level: Level, text: impl FnOnce() -> String) {
         return;
     }
     let now = monotonic_ns();
-    // SAFETY: gettid(2) takes nothing and cannot fail.
-    let thread = unsafe { libc::gettid() };
+    let thread = thread_id();
     let text = text().replace('\n', " ");
     let line = format!("{}.{:06} {:5} [{thread}] {text}\n", now / 1_000_000_000, now / 1_000 % 1_000_000, level.name());
     queue().push(&line);

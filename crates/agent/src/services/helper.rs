@@ -12,6 +12,7 @@ use std::time::Duration;
 use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
 
 use crate::hooks;
+use crate::os::signals;
 use crate::services::clock;
 use crate::services::developer_log::{self, Level, log};
 use crate::services::faults::FaultReport;
@@ -91,7 +92,6 @@ impl HelperHandle {
         while !is_done() && monotonic_ns() < deadline && !self.is_gone() {
             self.wake();
             #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
-            #[expect(clippy::disallowed_methods, reason = "the thread may be gone and would then notify nobody")]
             std::thread::sleep(Duration::from_micros(200));
         }
     }
@@ -140,9 +140,9 @@ impl HelperHandle {
         };
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
         // Signals are blocked before the thread exists, so that not even its first instruction gets one.
-        let mask = block_signals();
+        let mask = signals::block();
         let spawned = builder.spawn(move || helper.run(interval));
-        restore_signals(&mask);
+        signals::restore(&mask);
         let thread = spawned?.thread().clone();
         let _ = self.0.thread.set(thread);
         Ok(())
@@ -316,43 +316,5 @@ impl Pauses {
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         self.interval / 2 + self.interval.mul_f64((self.state >> 11) as f64 / (1_u64 << 53) as f64)
-    }
-}
-
-fn block_signals() -> libc::sigset_t {
-    // SAFETY: both sets are initialised by the calls.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        before
-    }
-}
-
-fn restore_signals(mask: &libc::sigset_t) {
-    // SAFETY: a mask that `block_signals` filled in.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
-}
-
-/// Runs `body` with all signals blocked on this thread, so that a file size limit is an error and
-/// not a deadly signal.
-pub(crate) fn with_signals_blocked<R>(body: impl FnOnce() -> R) -> R {
-    let mask = block_signals();
-    let result = body();
-    discard_file_size_signal();
-    restore_signals(&mask);
-    result
-}
-
-/// Takes a pending SIGXFSZ that we caused off this thread before signals are let through again.
-fn discard_file_size_signal() {
-    // SAFETY: a set with one signal and a wait that does not wait.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGXFSZ);
-        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        libc::sigtimedwait(&set, std::ptr::null_mut(), &now);
     }
 }

@@ -12,13 +12,15 @@ use std::time::Duration;
 use clrscope_recording::writer::{Arena, EventStore, ThreadTable, monotonic_ns};
 
 use crate::hooks;
+use crate::os::memory as pages;
+use crate::os::threads::nap;
 use crate::services::helper::HelperHandle;
 
 /// Longest wait for memory that the helper thread is about to back. A disk that others keep busy takes its time: with
 /// 200 ms, and six busy loops and three builds beside a program, 4 of 25 runs lost their first events.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two attempts to get memory. A sleep and not a yield: the helper thread may need this processor.
-const NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+const NAP: Duration = Duration::from_micros(50);
 /// Naps until the helper thread is woken again: others may have taken what it backed last.
 const NAPS_PER_WAKE: u32 = 16;
 
@@ -111,8 +113,7 @@ impl Patience {
                 self.helper.wake();
             }
             naps = naps.wrapping_add(1);
-            // SAFETY: reads one timespec.
-            unsafe { libc::nanosleep(&NAP, ptr::null_mut()) };
+            nap(NAP);
             if let Some(taken) = take() {
                 return Some(taken);
             }
@@ -137,11 +138,7 @@ impl<T: Copy> FixedVec<T> {
     pub(crate) fn new(capacity: usize) -> Option<Self> {
         const { assert!(align_of::<T>() <= 4096, "pages are aligned to 4096 bytes") };
         let bytes = capacity.checked_mul(size_of::<T>())?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new private mapping at an address the kernel chooses.
-        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-        let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)?;
-        Some(Self { start, length: 0, capacity })
+        Some(Self { start: pages::map(bytes)?.cast(), length: 0, capacity })
     }
 
     /// Appends an item; whether there was room.
@@ -198,7 +195,7 @@ impl<T: Copy> DerefMut for FixedVec<T> {
 impl<T: Copy> Drop for FixedVec<T> {
     fn drop(&mut self) {
         // SAFETY: the whole mapping that `new` made, to which no reference is left. Items need no drop: they are `Copy`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.capacity * size_of::<T>()) };
+        unsafe { pages::unmap(self.start.cast(), self.capacity * size_of::<T>()) };
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`hooks`] | the fast paths in assembly |
+//! | [`arch`] | the fast paths in assembly, for each processor |
+//! | [`hooks`] | the sets of them |
 //! | [`slow`] | what they do out of line |
 //! | [`frames`] | a thread's shadow stack |
 //! | [`stacks`] | a thread's begin and end |
@@ -12,6 +13,7 @@
 //! | [`probe`] | what it costs in the program itself |
 //! | [`unwind`] | exceptions |
 
+pub(crate) mod arch;
 mod calibrate;
 mod frames;
 pub(crate) mod hooks;

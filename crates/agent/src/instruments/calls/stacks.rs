@@ -1,7 +1,5 @@
 //! The shadow stack and the tree of a thread, from the thread's first event until its end.
 
-use std::ffi::c_void;
-use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +10,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 use super::frames::{self, Frame};
 use super::shared::Shared;
 use crate::hooks::own;
+use crate::os::memory::{PAGE, discard, map_guarded};
 use crate::services::clock;
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
@@ -65,7 +64,7 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
 /// As many bytes as the thread's stack has: an entry has 16, and the frames of two calls lie at least
 /// 16 bytes apart, so the fast path needs no check of the limit; a guard page lies behind.
 fn take_frames() -> Option<Frames> {
-    let bytes = (stack_bytes() + SPARE_BYTES).next_multiple_of(4096);
+    let bytes = (stack_bytes() + SPARE_BYTES).next_multiple_of(PAGE);
     let kept = KEPT.try_lock().ok().and_then(|mut kept| {
         let found = kept.iter().position(|frames| frames.bytes == bytes)?;
         Some(kept.swap_remove(found))
@@ -74,25 +73,17 @@ fn take_frames() -> Option<Frames> {
 }
 
 fn map_frames(bytes: usize) -> Option<Frames> {
-    // SAFETY: a new private mapping; the page behind it is made inaccessible.
-    unsafe {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let start = libc::mmap(ptr::null_mut(), bytes + 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-        if start == libc::MAP_FAILED || libc::mprotect(start.byte_add(bytes), 4096, libc::PROT_NONE) != 0 {
-            return None;
-        }
-        Some(Frames { start: start as usize, bytes })
-    }
+    Some(Frames { start: map_guarded(bytes)?.as_ptr().expose_provenance(), bytes })
 }
 
 /// Keeps a shadow stack for the next thread. It is never unmapped: the helper thread may be reading it.
 fn keep_frames(frames: Frames) {
     // SAFETY: our own mapping; what was touched deep down is given back to the system.
     unsafe {
-        if frames.bytes > 4096 {
-            libc::madvise((frames.start + 4096) as *mut c_void, frames.bytes - 4096, libc::MADV_DONTNEED);
+        if frames.bytes > PAGE {
+            discard((frames.start + PAGE) as *mut u8, frames.bytes - PAGE);
         }
-        (frames.start as *mut u8).write_bytes(0, 4096);
+        (frames.start as *mut u8).write_bytes(0, PAGE);
     }
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.len() < KEPT_STACKS {

@@ -2,42 +2,16 @@
 //!
 //! They always go out of line, as there is always a value to take. Where `calls` runs too they do its work as well.
 
-use std::arch::global_asm;
 use std::ffi::c_void;
 
 use super::arguments;
 use crate::boundary::guard;
 use crate::hooks::{EntryPoints, HookParts, HookSet};
-use crate::hooks::macros::{enter_slow_after, leave_slow};
 use crate::instruments::calls;
 use crate::services::values::arguments::ArgumentRegisters;
 use crate::services::values::plans::{plan_of, sample};
 
-global_asm!(
-    ".text",
-    ".p2align 6",
-    ".hidden clrscope_enter_kept",
-    ".globl clrscope_enter_kept",
-    "clrscope_enter_kept:",
-    enter_slow_after!("", "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{enter}"),
-
-    ".p2align 6",
-    ".hidden clrscope_leave_kept",
-    ".globl clrscope_leave_kept",
-    "clrscope_leave_kept:",
-    leave_slow!("{leave}"),
-
-    ".p2align 6",
-    ".hidden clrscope_tailcall_kept",
-    ".globl clrscope_tailcall_kept",
-    "clrscope_tailcall_kept:",
-    leave_slow!("{tailcall}"),
-
-    enter = sym enter,
-    leave = sym leave,
-    tailcall = sym tailcall,
-);
-
+// Defined in `arch`.
 unsafe extern "C" {
     fn clrscope_enter_kept();
     fn clrscope_leave_kept();
@@ -59,7 +33,7 @@ fn entry_points() -> EntryPoints {
     }
 }
 
-extern "C" fn enter(function: u32, sp: usize, registers: *const ArgumentRegisters) {
+pub(super) extern "C" fn enter(function: u32, sp: usize, registers: *const ArgumentRegisters) {
     // Does nothing where `calls` does not run.
     calls::slow::enter(function, sp);
     guard(|| {
@@ -71,13 +45,13 @@ extern "C" fn enter(function: u32, sp: usize, registers: *const ArgumentRegister
     });
 }
 
-extern "C" fn leave(sp: usize) {
+pub(super) extern "C" fn leave(sp: usize) {
     // Does nothing where `calls` does not run.
     calls::slow::leave(sp);
     guard(|| arguments::drop_below(sp + 1));
 }
 
-extern "C" fn tailcall(sp: usize) {
+pub(super) extern "C" fn tailcall(sp: usize) {
     // Does nothing where `calls` does not run.
     calls::slow::tailcall(sp);
     guard(|| arguments::drop_below(sp + 1));

@@ -9,6 +9,7 @@
 //! Stacks are those of [`services::stacks`](crate::services::stacks). With `args` the calls of methods that were named leave
 //! their arguments ([`hooks`], [`arguments`]), to be stored when something is thrown.
 
+mod arch;
 mod arguments;
 pub(crate) mod hooks;
 mod options;

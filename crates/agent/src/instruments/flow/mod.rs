@@ -2,13 +2,15 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`hooks`] | the fast paths in assembly, alone and together with `calls` |
+//! | [`arch`] | the fast paths in assembly, alone and together with `calls`, for each processor |
+//! | [`hooks`] | the sets of them |
 //! | [`slow`] | what they do out of line |
 //! | [`ring`] | the chunks that events go to |
 //! | [`values`] | arguments and results |
 //! | [`by_reference`] | what is passed by reference, until the call ends |
 //! | [`results`] | results of `async` methods |
 
+mod arch;
 mod by_reference;
 pub(crate) mod hooks;
 mod options;

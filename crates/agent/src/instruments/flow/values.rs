@@ -1,5 +1,6 @@
 //! Arguments and results: what the hooks of functions with a plan do.
 
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clrscope_recording::layout::{flow, value};
@@ -7,6 +8,7 @@ use clrscope_recording::layout::{flow, value};
 use super::by_reference::{self, Recalled};
 use super::results;
 use super::ring::{self, Ring};
+use crate::arch::ResultRegisters;
 use crate::boundary::guard;
 use crate::hooks::own;
 use crate::instruments::calls;
@@ -47,15 +49,6 @@ pub(super) fn types_only() -> bool {
     TYPES_ONLY.load(Ordering::Relaxed)
 }
 
-/// The registers at leave, as the stub saves them.
-#[repr(C)]
-pub(super) struct Left {
-    vectors: [[u8; 16]; 2],
-    rcx: u64,
-    rdx: u64,
-    rax: u64,
-}
-
 pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const ArgumentRegisters) {
     let function = client & flow::FUNCTION;
     if let Some(completion) = plan_of(function).and_then(|plan| plan.completes) {
@@ -71,7 +64,7 @@ pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const Argumen
     guard(|| entered(function, sp, unsafe { &*registers }));
 }
 
-pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
+pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const ResultRegisters) {
     let function = client & flow::FUNCTION;
     if is_silent(function) {
         return;
@@ -82,7 +75,7 @@ pub(super) extern "C" fn leave(client: u32, sp: usize, registers: *const Left) {
     guard(|| left(function, sp, unsafe { &*registers }));
 }
 
-pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const Left) {
+pub(super) extern "C" fn tailcall(client: u32, sp: usize, _registers: *const ResultRegisters) {
     if is_silent(client & flow::FUNCTION) {
         return;
     }
@@ -132,7 +125,7 @@ fn looked_at_again(plan: &Plan) -> impl Iterator<Item = ArgumentLocation> {
     this.into_iter().chain(plan.referenced().map(|argument| argument.location))
 }
 
-fn left(function: u32, sp: usize, registers: &Left) {
+fn left(function: u32, sp: usize, registers: &ResultRegisters) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     let again = plan.filter(|plan| plan.by_reference).and_then(|_| by_reference::recall(sp));
@@ -146,23 +139,23 @@ fn left(function: u32, sp: usize, registers: &Left) {
 }
 
 /// Writes what a call leaves; the plan is that of the function whose registers these are.
-fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &Left) {
+fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, registers: &ResultRegisters) {
     let of_result = usize::from(needs_this(plan));
     for (number, argument) in plan.referenced().enumerate() {
         take_again(writer, argument.kind, again, number + of_result, 0);
     }
-    let general = [registers.rax.to_le_bytes(), registers.rdx.to_le_bytes()];
     let half = |(number, is_vector): (u8, bool)| -> [u8; 8] {
-        let at = usize::from(number).min(1);
-        let mut low = [0; 8];
-        low.copy_from_slice(if is_vector { &registers.vectors[at][..8] } else { &general[at] });
+        let mut low = registers.general(number).to_ne_bytes();
+        if is_vector {
+            low.copy_from_slice(&registers.vector(number)[..8]);
+        }
         low
     };
     let mut both = [0; 16];
     let (from, kind) = match plan.returned {
         Returned::Nothing => return,
         Returned::Memory(kind) => {
-            let at = At::somewhere(registers.rax as usize, kind.size() as usize);
+            let at = At::somewhere(*registers.general(0) as usize, kind.size() as usize);
             return writer.value(kind, at, depth());
         }
         Returned::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
@@ -172,8 +165,8 @@ fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, r
             both[8..].copy_from_slice(&half(second));
             (both.as_ptr(), kind)
         }
-        Returned::At(ArgumentLocation::Vector(_), kind) => (registers.vectors[0].as_ptr(), kind),
-        Returned::At(ArgumentLocation::General(_), kind) => (general[0].as_ptr(), kind),
+        Returned::At(ArgumentLocation::Vector(_), kind) => (registers.vector(0).as_ptr(), kind),
+        Returned::At(ArgumentLocation::General(_), kind) => (ptr::from_ref(registers.general(0)).cast(), kind),
         Returned::At(..) => return writer.word(value::UNKNOWN),
     };
     // SAFETY: saved registers, or our copy of two.

@@ -16,6 +16,7 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::boundary::guard;
 use crate::hooks;
+use crate::os::threads::thread_id;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
@@ -100,8 +101,7 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     // Threads can come faster than a busy machine lets the helper thread run.
     let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
     let record = table.take().or_else(wait)?;
-    // SAFETY: no arguments.
-    let os_id = unsafe { libc::gettid() } as u32;
+    let os_id = thread_id();
     let first = record.serial() == 1;
     record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
     record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });

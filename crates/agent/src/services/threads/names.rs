@@ -12,6 +12,7 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::model::ThreadRole;
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord};
 
+use crate::os::threads::{name_of, thread_id};
 use crate::services::helper::Task;
 use crate::services::threads;
 
@@ -48,8 +49,7 @@ impl Callbacks for Names {
     }
 
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
-        // SAFETY: no arguments.
-        let is_here = unsafe { libc::gettid() } as u32 == os_thread;
+        let is_here = thread_id() == os_thread;
         let record = if is_here { threads::current() } else { self.writer.threads().find(os_thread) };
         let name = self.given().get(&thread).cloned();
         if let (Some(record), Some(name)) = (record, name) {
@@ -105,11 +105,10 @@ impl Unnamed {
         self.due_ns = now + PAUSE_NS;
         let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id != 0 {
-            let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
-            let name = name.trim_end();
-            if let Some(role) = role_of(name).filter(|_| self.record.serial() != 1) {
+            let name = name_of(os_id);
+            if let Some(role) = role_of(&name).filter(|_| self.record.serial() != 1) {
                 self.record.set_role(role);
-                writer.thread_name(self.record.serial(), name, Some(role));
+                writer.thread_name(self.record.serial(), &name, Some(role));
                 return true;
             }
         }

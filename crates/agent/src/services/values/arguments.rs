@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clrscope_recording::layout::value;
 
+pub(crate) use crate::arch::ArgumentRegisters;
+
 use super::kinds::Kind;
 use super::memory::{At, Ground, Memory};
 use super::plan::{Argument, ArgumentLocation, Passing, Plan};
@@ -21,19 +23,6 @@ pub(crate) fn depth() -> u32 {
 /// Sets how deep objects are opened. Called before any hook.
 pub(crate) fn open_objects(depth: u32) {
     DEPTH.store(depth, Ordering::Release);
-}
-
-/// The registers at enter, as the stub saves them.
-#[repr(C)]
-pub(crate) struct ArgumentRegisters {
-    vectors: [[u8; 16]; 8],
-    _padding: u64,
-    r9: u64,
-    r8: u64,
-    rdi: u64,
-    rsi: u64,
-    rdx: u64,
-    rcx: u64,
 }
 
 impl ArgumentRegisters {
@@ -69,19 +58,8 @@ impl ArgumentRegisters {
         writer.used()
     }
 
-    fn general(&self, number: u8) -> *const u64 {
-        match number {
-            0 => &raw const self.rdi,
-            1 => &raw const self.rsi,
-            2 => &raw const self.rdx,
-            3 => &raw const self.rcx,
-            4 => &raw const self.r8,
-            _ => &raw const self.r9,
-        }
-    }
-
     fn half(&self, (number, is_vector): (u8, bool)) -> [u8; 8] {
-        let from = if is_vector { self.vectors[usize::from(number)].as_ptr() } else { self.general(number).cast() };
+        let from = if is_vector { self.vector(number).as_ptr() } else { self.general(number).cast() };
         // SAFETY: eight bytes of a saved register.
         unsafe { from.cast::<[u8; 8]>().read_unaligned() }
     }
@@ -96,7 +74,7 @@ impl ArgumentRegisters {
             ArgumentLocation::Unknown => None,
             ArgumentLocation::Stack(offset) => Some(At::somewhere(sp + offset as usize, bytes)),
             ArgumentLocation::General(number) => held(self.general(number).cast()),
-            ArgumentLocation::Vector(number) => held(self.vectors[usize::from(number)].as_ptr()),
+            ArgumentLocation::Vector(number) => held(self.vector(number).as_ptr()),
             ArgumentLocation::Behind(number, offset) => {
                 let object = self.word(ArgumentLocation::General(number), sp);
                 (object != 0).then(|| At::somewhere(object.wrapping_add(offset as usize), bytes))

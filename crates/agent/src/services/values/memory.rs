@@ -6,7 +6,8 @@
 //! program.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::os::memory::{PAGE, copy_if_there};
 
 /// What is known of the memory at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +63,6 @@ impl At {
 
 /// Bytes that are copied at once.
 const WINDOW: usize = 256;
-/// Within such a piece of memory either all is there or nothing.
-const PAGE: usize = 4096;
 
 /// Reads of one hook: what is copied by the system is kept, since more is likely to be read there.
 pub(crate) struct Memory {
@@ -122,22 +121,6 @@ impl Memory {
         into.copy_from_slice(&self.window[offset..offset + into.len()]);
         true
     }
-}
-
-/// Copies memory that may not be there; whether it was.
-pub(crate) fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
-    static PROCESS: AtomicI32 = AtomicI32::new(0);
-    let mut process = PROCESS.load(Ordering::Relaxed);
-    if process == 0 {
-        // SAFETY: no conditions. A forked child has no hooks.
-        process = unsafe { libc::getpid() };
-        PROCESS.store(process, Ordering::Relaxed);
-    }
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(address), iov_len: into.len() };
-    // SAFETY: writes into `into` only; the other address is checked by the system.
-    let copied = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
-    usize::try_from(copied) == Ok(into.len())
 }
 
 /// Whether the system copies memory for us at all: some containers forbid it.

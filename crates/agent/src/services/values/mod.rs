@@ -8,7 +8,7 @@
 //! | [`completion`] | how async methods come by their results |
 //! | [`state_machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
-//! | [`system_v`] | which registers and which words of the stack hold them |
+//! | [`arch`] | which registers and which words of the stack hold them |
 //! | [`plans`] | the plan of each function |
 //! | [`overhead_advice`] | advice where reading values makes a program slow |
 //! | [`callbacks`] | what the types learn from the runtime |
@@ -22,6 +22,7 @@
 //! plans that are ready: they read memory of objects that are alive, within bounds; whatever else they read may not be
 //! there, and is copied by the system, which says so.
 
+mod arch;
 pub(crate) mod arguments;
 mod callbacks;
 pub(crate) mod completion;
@@ -33,7 +34,6 @@ pub(crate) mod plans;
 pub(crate) mod proof;
 pub(crate) mod read;
 mod state_machine;
-mod system_v;
 mod tasks;
 pub(crate) mod types;
 pub(crate) mod unread;

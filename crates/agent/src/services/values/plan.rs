@@ -1,5 +1,5 @@
 //! Where a function's arguments and result lie: `this`, the address for a large result, the hidden argument of shared
-//! code, then the arguments, by the [convention](super::system_v) of the machine.
+//! code, then the arguments, by the [convention](super::arch) of the machine.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Type};
@@ -7,12 +7,12 @@ use clr_profiler::{ClassId, FunctionId, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 
+pub(crate) use super::arch::ArgumentLocation;
+use super::arch::Walk;
 use super::completion::{Awaited, Completion};
 use super::kinds::Kind;
 use super::proof::Proof;
 use super::state_machine::StateMachine;
-pub(crate) use super::system_v::ArgumentLocation;
-use super::system_v::Walk;
 use super::types::{Scope, Types};
 
 /// How an argument is passed.

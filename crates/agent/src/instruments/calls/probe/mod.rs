@@ -35,6 +35,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 use super::calibrate::Constants;
 use super::shared::Shared;
 use crate::hooks::own;
+use crate::os::threads::nap;
 use crate::services::clock;
 use estimate::{Seen, Windows};
 use watch::{Activation, Calls};
@@ -43,7 +44,7 @@ use watch::{Activation, Calls};
 pub(super) const PADDING_BLOCKS: usize = 3;
 /// Length of a window, to which the system adds about as much again. Long against the few microseconds in which
 /// the helper thread itself can disturb, short enough for programs that never stay anywhere for a millisecond.
-const WINDOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 70_000 };
+const WINDOW: Duration = Duration::from_micros(70);
 /// A window that took longer was not ours to choose: the machine has no processor to spare, and the samples of threads
 /// wait for us. No more visits for so many times what it took.
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
@@ -178,8 +179,7 @@ impl Probe {
     /// Sleeps for a window; `None` where it became much longer.
     fn nap(&mut self) -> Option<()> {
         let began = Instant::now();
-        // SAFETY: reads one timespec.
-        unsafe { libc::nanosleep(&WINDOW, std::ptr::null_mut()) };
+        nap(WINDOW);
         let took = began.elapsed();
         if took > OVERDUE.0 {
             self.overdue_ns = (took * OVERDUE.1).as_nanos() as u64;

@@ -24,12 +24,12 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
+use crate::os::memory::copy_if_there;
 use crate::services::patterns::Redaction;
 
+use super::arch::Convention;
 use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};
-use super::memory::copy_if_there;
-use super::system_v::Convention;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use shape::{enumeration, repeat, source_name, value_end};

@@ -31,12 +31,12 @@ macro_rules! enter_slow_after {
             $label,
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 10f\n",
-            $crate::hooks::macros::save_arguments!(),
+            $crate::arch::x86_64::stubs::save_arguments!(),
             $arguments,
             "call ",
             $function,
             "\n",
-            $crate::hooks::macros::restore_arguments!(),
+            $crate::arch::x86_64::stubs::restore_arguments!(),
             "10:\n",
             "ret\n",
         )
@@ -46,14 +46,14 @@ macro_rules! enter_slow_after {
 /// The way out of a leave or tail call hook to a function that takes the caller's stack pointer, which stands in `rsi`.
 macro_rules! leave_slow {
     ($function:literal) => {
-        $crate::hooks::macros::leave_slow_after!("9:\n", "mov rdi, rsi\n", $function)
+        $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "mov rdi, rsi\n", $function)
     };
 }
 
 /// The same for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
-        $crate::hooks::macros::leave_slow_after!("9:\n", "", $function)
+        $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "", $function)
     };
 }
 

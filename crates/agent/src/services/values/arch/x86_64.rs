@@ -5,7 +5,7 @@
 //! type of at most 16 bytes takes a register for each eight bytes if there are enough. Larger ones, those with fields
 //! that are not aligned, and what finds no register lie on the stack, each at the next eight bytes.
 
-use super::kinds::{Form, Kind, Shape};
+use super::super::kinds::{Form, Kind, Shape};
 
 /// Where an argument lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +235,7 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::{Class, Field};
+    use super::super::super::kinds::{Class, Field};
     use super::*;
 
     const NEW: Convention = Convention { empty_in_registers: true };

@@ -1,0 +1,10 @@
+//! What knows the processor: a module for each, of which the target's is re-exported.
+//!
+//! Instruments and services keep what only they need of it in folders `arch` of their own. `clr-profiler` refuses, with a
+//! sentence, to be built for processors that have no such modules.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{ArgumentRegisters, ResultRegisters, current_record, set_current_record, stopped_flag, ticks};

@@ -1,0 +1,15 @@
+//! x86-64, by the System V convention.
+
+mod registers;
+pub(crate) mod stubs;
+mod thread_word;
+
+pub(crate) use registers::{ArgumentRegisters, ResultRegisters};
+pub(crate) use thread_word::{current_record, set_current_record, stopped_flag};
+
+/// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.
+#[inline]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: every x64 has it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

@@ -1,0 +1,54 @@
+//! The registers of a hook's caller, as the [`stubs`](super::stubs) save them.
+
+/// The registers at enter, as the stub saves them.
+#[repr(C)]
+pub(crate) struct ArgumentRegisters {
+    vectors: [[u8; 16]; 8],
+    _padding: u64,
+    r9: u64,
+    r8: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+}
+
+impl ArgumentRegisters {
+    /// The general register with this number, counted as arguments take them.
+    pub(crate) fn general(&self, number: u8) -> *const u64 {
+        match number {
+            0 => &raw const self.rdi,
+            1 => &raw const self.rsi,
+            2 => &raw const self.rdx,
+            3 => &raw const self.rcx,
+            4 => &raw const self.r8,
+            _ => &raw const self.r9,
+        }
+    }
+
+    /// The vector register with this number, counted as arguments take them.
+    pub(crate) fn vector(&self, number: u8) -> &[u8; 16] {
+        &self.vectors[usize::from(number)]
+    }
+}
+
+/// The registers at leave, as the stub saves them.
+#[repr(C)]
+pub(crate) struct ResultRegisters {
+    vectors: [[u8; 16]; 2],
+    _rcx: u64,
+    rdx: u64,
+    rax: u64,
+}
+
+impl ResultRegisters {
+    /// The general register with this number, counted as results take them.
+    pub(crate) fn general(&self, number: u8) -> &u64 {
+        if number == 0 { &self.rax } else { &self.rdx }
+    }
+
+    /// The vector register with this number, counted as results take them.
+    pub(crate) fn vector(&self, number: u8) -> &[u8; 16] {
+        &self.vectors[usize::from(number).min(1)]
+    }
+}

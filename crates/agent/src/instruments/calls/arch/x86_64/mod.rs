@@ -1,0 +1,4 @@
+//! x86-64.
+
+pub(crate) mod hooks;
+mod loops;

@@ -1,0 +1,397 @@
+//! The fast paths of `flow` for x86-64: alone, and on top of those of `calls` for either clock.
+//!
+//! The convention of the runtime, and what the paths of `calls` do, stand in
+//! [`calls`](crate::instruments::calls::arch::x86_64::hooks). An event is 16 bytes (see
+//! [`layout::flow`](clrscope_recording::layout::flow)): the time stamp counter, the function with what
+//! happened in the upper two bits, the lower half of the caller's stack pointer. It goes to the thread's
+//! chunk, and is there for others once the chunk's `USED` has grown over it: the very last store.
+
+use std::arch::global_asm;
+
+use clrscope_recording::layout::{chunk, flow};
+
+use super::super::{slow, values};
+use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
+use crate::hooks::own;
+use crate::instruments::calls;
+use crate::instruments::calls::arch::x86_64::hooks::{
+    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
+};
+
+// The numbers that the assembly is written with.
+const _: () = assert!(
+    own::FLOW_CHUNK == 208
+        && own::FLOW_ROOM == 216
+        && chunk::USED == 16
+        && chunk::NON_CALL_BYTES == 40
+        && chunk::HEAD == 64
+        && flow::BYTES == 16
+        && flow::WHAT == 8
+        && flow::SP == 12
+        && flow::REGISTERS == 27
+);
+
+/// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
+macro_rules! place_at_enter {
+    () => {
+        concat!(
+            "mov r11, [r10 + 208]\n",
+            "mov eax, [r11 + 16]\n",
+            "cmp eax, [r10 + 216]\n",
+            "jae 19f\n",
+            "lea r11, [r11 + rax + 64]\n",
+        )
+    };
+}
+
+/// The same with `r8`.
+macro_rules! place_at_leave {
+    () => {
+        concat!(
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "cmp r8d, [r10 + 216]\n",
+            "jae 9f\n",
+            "lea r11, [r11 + r8 + 64]\n",
+        )
+    };
+}
+
+/// The event's place has been filled.
+macro_rules! publish {
+    () => {
+        concat!("mov r11, [r10 + 208]\n", "add dword ptr [r11 + 16], 16\n",)
+    };
+}
+
+/// Writes the function and its stack pointer at enter, and publishes.
+macro_rules! name_at_enter {
+    () => {
+        concat!("mov [r11 + 8], r14d\n", "mov [r11 + 12], r15d\n", publish!(),)
+    };
+}
+
+/// The same at leave (kind 0x40000000) and tail call (0x80000000).
+macro_rules! name_at_leave {
+    ($kind:literal) => {
+        concat!("or edi, ", $kind, "\n", "mov [r11 + 8], edi\n", "mov [r11 + 12], esi\n", publish!(),)
+    };
+}
+
+/// Writes the time, by a look at the clock.
+macro_rules! time_at_enter {
+    () => {
+        concat!("push rdx\n", "rdtsc\n", "mov [r11], eax\n", "mov [r11 + 4], edx\n", "pop rdx\n",)
+    };
+}
+
+macro_rules! time_at_leave {
+    () => {
+        concat!(
+            "mov r8, rax\n",
+            "mov r9, rdx\n",
+            "rdtsc\n",
+            "mov [r11], eax\n",
+            "mov [r11 + 4], edx\n",
+            "mov rax, r8\n",
+            "mov rdx, r9\n",
+        )
+    };
+}
+
+/// An enter that the fast path can't do.
+macro_rules! enter_slow_both {
+    ($function:literal) => {
+        enter_slow_after!("19:\n", "mov rdi, r14\nmov rsi, r15\n", $function)
+    };
+}
+
+/// Functions whose arguments are wanted have the sign bit set: they go another way at once.
+macro_rules! part_at_enter {
+    () => {
+        "test r14d, r14d\njs 18f\n"
+    };
+}
+
+macro_rules! part_at_leave {
+    () => {
+        "test edi, edi\njs 18f\n"
+    };
+}
+
+/// Stores a pair of registers where the client identifier's bit says so.
+macro_rules! store_pair {
+    ($bit:literal, $else:literal, $store:literal) => {
+        concat!("bt r14, ", $bit, "\n", "jnc ", $else, "\n", $store, "add r11, 16\n",)
+    };
+}
+
+/// That other way where all arguments are numbers in registers: the event, and behind it those pairs
+/// of registers that the upper half of the client identifier names. Or on to 17.
+macro_rules! enter_registers {
+    () => {
+        concat!(
+            "18:\n",
+            "mov rax, r14\n",
+            "shr rax, 32\n",
+            "jz 17f\n",
+            load_record!("17f"),
+            "mov r11, [r10 + 208]\n",
+            "mov eax, [r11 + 16]\n",
+            // The event and at most seven pairs, less what the place is found by.
+            "add eax, 128\n",
+            "cmp eax, [r10 + 216]\n",
+            "jae 17f\n",
+            "lea r11, [r11 + rax - 64]\n",
+            time_at_enter!(),
+            "mov eax, r14d\n",
+            "and eax, 0x3fffffff\n",
+            "mov [r11 + 8], eax\n",
+            "mov [r11 + 12], r15d\n",
+            "add r11, 16\n",
+            store_pair!("32", "21f", "mov [r11], rdi\nmov [r11 + 8], rsi\n"),
+            store_pair!("33", "21f", "mov [r11], rdx\nmov [r11 + 8], rcx\n"),
+            store_pair!("34", "21f", "mov [r11], r8\nmov [r11 + 8], r9\n"),
+            "21:\n",
+            store_pair!("35", "22f", "movlps [r11], xmm0\nmovlps [r11 + 8], xmm1\n"),
+            store_pair!("36", "22f", "movlps [r11], xmm2\nmovlps [r11 + 8], xmm3\n"),
+            store_pair!("37", "22f", "movlps [r11], xmm4\nmovlps [r11 + 8], xmm5\n"),
+            store_pair!("38", "22f", "movlps [r11], xmm6\nmovlps [r11 + 8], xmm7\n"),
+            "22:\n",
+            "mov rax, [r10 + 208]\n",
+            "sub r11, rax\n",
+            "sub r11d, 64\n",
+            "mov r10d, r11d\n",
+            "sub r10d, [rax + 16]\n",
+            "sub r10d, 16\n",
+            "add [rax + 40], r10d\n",
+            "mov [rax + 16], r11d\n",
+            "ret\n",
+        )
+    };
+}
+
+/// The same at leave: the event, `rax` and the lower half of `xmm0`.
+macro_rules! leave_registers {
+    () => {
+        concat!(
+            "18:\n",
+            "mov r8, rdi\n",
+            "shr r8, 32\n",
+            "jz 17f\n",
+            load_record!("17f"),
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "add r8d, 32\n",
+            "cmp r8d, [r10 + 216]\n",
+            "ja 17f\n",
+            "lea r11, [r11 + r8 + 32]\n",
+            time_at_leave!(),
+            "and edi, 0x07ffffff\n",
+            "or edi, 0x48000000\n",
+            "mov [r11 + 8], edi\n",
+            "mov [r11 + 12], esi\n",
+            "mov [r11 + 16], rax\n",
+            "movlps [r11 + 24], xmm0\n",
+            "mov r11, [r10 + 208]\n",
+            "add dword ptr [r11 + 40], 16\n",
+            "add dword ptr [r11 + 16], 32\n",
+            "ret\n",
+        )
+    };
+}
+
+/// That other way for everything else: all saved, and the place where it is.
+macro_rules! enter_values {
+    ($label:literal) => {
+        enter_slow_after!($label, "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{values_enter}")
+    };
+}
+
+macro_rules! leave_values {
+    ($label:literal, $function:literal) => {
+        leave_slow_after!($label, "mov rdx, rsp\n", $function)
+    };
+}
+
+/// `flow` alone, leave or tail call.
+macro_rules! leave_alone {
+    ($kind:literal, $slow:literal, $registers:expr, $label:literal, $values:literal) => {
+        concat!(
+            part_at_leave!(),
+            load_record!("9f"),
+            place_at_leave!(),
+            time_at_leave!(),
+            name_at_leave!($kind),
+            "ret\n",
+            leave_slow_both!($slow),
+            $registers,
+            leave_values!($label, $values),
+        )
+    };
+}
+
+/// With `calls:clock=sampled`; `$mark` is what becomes of the frame before it goes.
+macro_rules! leave_sampled {
+    ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
+        concat!(
+            part_at_leave!(),
+            load_top!("9f"),
+            "cmp [r11], rsi\n",
+            "jne 9f\n",
+            place_at_leave!(),
+            time_at_leave!(),
+            name_at_leave!($kind),
+            "mov r11, [r10]\n",
+            $mark,
+            "sub r11, 16\n",
+            "mov [r10], r11\n",
+            "ret\n",
+            leave_slow_both!($slow),
+            leave_values!("18:\n", $values),
+        )
+    };
+}
+
+/// With `calls:clock=tsc`: one look at the clock for both, kept in the thread's record.
+macro_rules! leave_tsc {
+    ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
+        concat!(
+            part_at_leave!(),
+            load_top!("9f"),
+            "cmp [r11], rsi\n",
+            "jne 9f\n",
+            place_at_leave!(),
+            "mov [r11 + 12], esi\n",
+            "mov r11, [r10]\n",
+            charge_at_leave!(),
+            "mov r11, [r10 + 208]\n",
+            "mov r8d, [r11 + 16]\n",
+            "lea r11, [r11 + r8 + 64]\n",
+            "mov r8, [r10 + 16]\n",
+            "mov [r11], r8\n",
+            "or edi, ",
+            $kind,
+            "\n",
+            "mov [r11 + 8], edi\n",
+            publish!(),
+            "mov r11, [r10]\n",
+            $mark,
+            "sub r11, 16\n",
+            "mov [r10], r11\n",
+            "ret\n",
+            leave_slow_both!($slow),
+            leave_values!("18:\n", $values),
+        )
+    };
+}
+
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".hidden clrscope_enter_flow",
+    ".globl clrscope_enter_flow",
+    "clrscope_enter_flow:",
+    part_at_enter!(),
+    load_record!("19f"),
+    place_at_enter!(),
+    time_at_enter!(),
+    name_at_enter!(),
+    "ret",
+    enter_slow_both!("{enter}"),
+    enter_registers!(),
+    enter_values!("17:\n"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow",
+    ".globl clrscope_leave_flow",
+    "clrscope_leave_flow:",
+    leave_alone!("0x40000000", "{leave}", leave_registers!(), "17:\n", "{values_leave}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow",
+    ".globl clrscope_tailcall_flow",
+    "clrscope_tailcall_flow:",
+    leave_alone!("0x80000000", "{tailcall}", "", "18:\n", "{values_tailcall}"),
+
+    ".p2align 6",
+    ".hidden clrscope_enter_flow_sampled",
+    ".globl clrscope_enter_flow_sampled",
+    "clrscope_enter_flow_sampled:",
+    part_at_enter!(),
+    load_top!("19f"),
+    "cmp [r11], r15",
+    "jbe 19f",
+    place_at_enter!(),
+    time_at_enter!(),
+    name_at_enter!(),
+    "mov r11, [r10]",
+    find_edge!(),
+    carry_slow!(),
+    enter_slow!(),
+    enter_slow_both!("{enter_both}"),
+    enter_values!("18:\n"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow_sampled",
+    ".globl clrscope_leave_flow_sampled",
+    "clrscope_leave_flow_sampled:",
+    leave_sampled!("0x40000000", "", "{leave_both}", "{values_leave}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow_sampled",
+    ".globl clrscope_tailcall_flow_sampled",
+    "clrscope_tailcall_flow_sampled:",
+    leave_sampled!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
+
+    ".p2align 6",
+    ".hidden clrscope_enter_flow_tsc",
+    ".globl clrscope_enter_flow_tsc",
+    "clrscope_enter_flow_tsc:",
+    part_at_enter!(),
+    load_top!("19f"),
+    "cmp [r11], r15",
+    "jbe 19f",
+    place_at_enter!(),
+    "mov r11, [r10]",
+    "push rdx",
+    charge_at_enter!(),
+    // The place is still there: only this thread fills its chunk.
+    "mov r11, [r10 + 208]",
+    "mov eax, [r11 + 16]",
+    "lea r11, [r11 + rax + 64]",
+    "mov rdx, [r10 + 16]",
+    "mov [r11], rdx",
+    "pop rdx",
+    name_at_enter!(),
+    "mov r11, [r10]",
+    find_edge!(),
+    carry_slow!(),
+    enter_slow!(),
+    enter_slow_both!("{enter_both}"),
+    enter_values!("18:\n"),
+
+    ".p2align 6",
+    ".hidden clrscope_leave_flow_tsc",
+    ".globl clrscope_leave_flow_tsc",
+    "clrscope_leave_flow_tsc:",
+    leave_tsc!("0x40000000", "", "{leave_both}", "{values_leave}"),
+
+    ".p2align 6",
+    ".hidden clrscope_tailcall_flow_tsc",
+    ".globl clrscope_tailcall_flow_tsc",
+    "clrscope_tailcall_flow_tsc:",
+    leave_tsc!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
+
+    enter = sym slow::enter,
+    leave = sym slow::leave,
+    tailcall = sym slow::tailcall,
+    enter_both = sym slow::enter_both,
+    leave_both = sym slow::leave_both,
+    tailcall_both = sym slow::tailcall_both,
+    values_enter = sym values::enter,
+    values_leave = sym values::leave,
+    values_tailcall = sym values::tailcall,
+    calls_enter = sym calls::slow::enter,
+    carry = sym calls::slow::carry,
+);

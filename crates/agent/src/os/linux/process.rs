@@ -1,0 +1,24 @@
+//! What the system tells of processes, by the files in `/proc`.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// The words that this process was started with.
+pub(crate) fn command_line() -> Vec<String> {
+    let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    text.split(|&b| b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The file that this process runs; empty where the system doesn't say.
+pub(crate) fn executable() -> PathBuf {
+    fs::read_link("/proc/self/exe").unwrap_or_default()
+}
+
+/// When a process started, in ticks since the machine did: together with the id that names it for ever.
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may hold anything, brackets and spaces too.
+    let fields = text.rsplit_once(") ")?.1;
+    fields.split(' ').nth(19)?.parse().ok()
+}

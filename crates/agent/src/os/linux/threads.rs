@@ -1,0 +1,22 @@
+//! Threads of this process.
+
+use std::time::Duration;
+
+/// The system's number of the calling thread. Async-signal-safe.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: gettid(2) takes nothing and cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// The name that the system has of a thread of this process; empty once it is gone. Allocates.
+pub(crate) fn name_of(os_id: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/self/task/{os_id}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Lets the calling thread sleep; a signal ends the sleep early. For hooks: async-signal-safe.
+pub(crate) fn nap(time: Duration) {
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: reads one timespec.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}

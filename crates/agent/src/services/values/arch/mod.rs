@@ -1,0 +1,8 @@
+//! Where the processor's calling convention has arguments and results: a module for each, of which the target's is
+//! re-exported.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{ArgumentLocation, Convention, Walk};
