@@ -46,7 +46,7 @@ impl RecordingPath {
         let folder = parent.join(folder_name);
         if folder.to_str().is_none() {
             let hint = "choose another folder or name with -o";
-            return Err(cannot_write(path, "the agent is told its place as text, and this path is not UTF-8", hint));
+            return Err(cannot_write(path, "the agent takes its path as text, and this one is not UTF-8", hint));
         }
         Ok(Self { file, folder })
     }

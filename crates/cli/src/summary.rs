@@ -48,7 +48,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     }
     let mut next = shell_word(&path.to_string_lossy());
     if let Some(own) = own {
-        say(&format!("clrscope: these are of {}; tools of the SDK were recorded, too", quoted(&own)));
+        say(&format!("clrscope: these functions are of {}; tools of the SDK were recorded, too", quoted(&own)));
         next.push_str(&format!(" --process {}", shell_word(&own)));
     }
     if let Some(view) = first_view(recording.run.filled.instruments()) {
@@ -79,7 +79,7 @@ fn own_name(recording: &Recording) -> Option<String> {
 /// Says on stderr that there is no recording, in one line: the reason, if the environment shows it, and what to do.
 fn nothing(limited: bool) {
     say(&match disabled_by() {
-        Some(name) => format!("clrscope: nothing was recorded, because {name}=0 keeps every profiler out; unset it"),
+        Some(name) => format!("clrscope: nothing was recorded, because {name}=0 disables every profiler; unset it"),
         None if limited => {
             "clrscope: nothing was recorded: no .NET program that was started matches --only or a line of \
              --only-from (name or path of its executable or entry assembly)"

@@ -217,7 +217,7 @@ fn switched_off_diagnostics_are_a_failure_in_both_places() {
         let rows = rows(command);
         let cure = format!("unset {name}");
         assert_row(&rows, ".NET", "failed", "it ran, but no agent was loaded", &cure);
-        assert_row(&rows, "profilers", "failed", &format!("{name}=0 keeps every profiler out"), &cure);
+        assert_row(&rows, "profilers", "failed", &format!("{name}=0 disables every profiler"), &cure);
     }
 }
 
@@ -256,7 +256,7 @@ fn a_damaged_runtime_and_a_variable_that_leads_nowhere_are_named() {
     let mut command = doctor(&place);
     command.env("DOTNET_ROOT", damaged(&place, runtime));
     let found = rows(command);
-    assert_row(&found, ".NET", "failed", "without clrscope, too", "install this runtime anew");
+    assert_row(&found, ".NET", "failed", "without clrscope, too", "reinstall this runtime");
     assert_row(&found, ".NET", "failed", &runtime.version.to_string(), "");
     let mut command = doctor(&place);
     command.env("DOTNET_ROOT", place.path());

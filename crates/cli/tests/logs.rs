@@ -142,7 +142,7 @@ fn events_are_a_log_indented_by_nesting() {
 #[test]
 fn filters_that_leave_nothing_say_so() {
     let place = place();
-    let nothing = "No events to show: the runtime told nothing, or the filters leave nothing.\n";
+    let nothing = "No events to show: none was recorded, or the filters leave nothing.\n";
     assert_eq!(text(&place, "report logs.clrs --view events --name Nope*"), nothing);
     let output = place.run("report logs.clrs --view events --name Nope* --per-thread -o none");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -85,7 +85,7 @@ fn a_profiler_that_steps_aside_says_why() {
     .expect_success();
     assert_eq!(finished.stdout_text(), "Hello, World!\n");
     let said = finished.stderr_text();
-    assert!(said.starts_with("error: ") && said.contains(" stepped aside in process "), "{said}");
+    assert!(said.starts_with("error: ") && said.contains(" refused to profile process "), "{said}");
     assert!(said.contains("\nwhy: initialize: Not a directory"), "{said}");
 }
 
@@ -141,7 +141,7 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
             // Then only a longer program shows it.
             assert!(said.ends_with("can't be seen on this file system\n"), "on .NET {}: {said}", runtime.version);
         } else {
-            let kept = format!("clrscope: '{library}' was loaded, and kept to the end\n");
+            let kept = format!("clrscope: '{library}' was loaded until the end\n");
             assert_eq!(said, kept, "on .NET {}", runtime.version);
         }
         for answer in [("FOREIGN_CLASS", "80040111"), ("FOREIGN_INITIALIZE", "80004005")] {
@@ -150,7 +150,7 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
             for (fixture, arguments) in programs.into_iter().take(if closes_at_once(&place) { 1 } else { 2 }) {
                 let said = told(&[answer], fixture, arguments);
                 let is_told =
-                    said.starts_with("error: the runtime in process ") && said.contains("let it go\nwhy: its class");
+                    said.starts_with("error: the runtime in process ") && said.contains("released it\nwhy: its class");
                 assert!(is_told, "{fixture} with {answer:?} on .NET {}: {said}", runtime.version);
                 assert_eq!(said.lines().count(), 3, "{said}");
             }

@@ -183,7 +183,7 @@ fn a_program_without_dotnet_is_one_clear_line() {
     assert_eq!(std::fs::read_to_string(place.file("n.clrs")).expect("the file"), "kept");
     let mut command = place.clrscope(["run", "--force", "-o", "n.clrs", "--", "true"]);
     let output = command.env("DOTNET_EnableDiagnostics", "0").output().expect("the tool starts");
-    assert!(text(&output.stderr).contains("DOTNET_EnableDiagnostics=0 keeps every profiler out"));
+    assert!(text(&output.stderr).contains("DOTNET_EnableDiagnostics=0 disables every profiler"));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn an_agent_that_steps_aside_says_why_through_the_launcher() {
     assert_eq!(finished.stdout_text(), "Hello, World!\n");
     let said = finished.stderr_text();
     assert!(said.starts_with("clrscope: nothing was recorded, the agent in process "), "{said}");
-    assert!(said.contains(" stepped aside: ") && said.trim_end().ends_with("File too large"), "{said}");
+    assert!(said.contains(" disabled itself: ") && said.trim_end().ends_with("File too large"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 

@@ -208,7 +208,7 @@ fn building_running_and_testing_give_the_same_results() {
     assert!(with.stderr_text().contains(" --process app\n"), "{}", with.stderr_text());
     assert_eq!(projects.calls(ran, "app", "Program::Work"), 1234);
     let report = projects.report(&[ran.to_str().expect("UTF-8")]);
-    assert!(report.contains(" is app, no tool of the SDK: --process app shows it alone"), "{report}");
+    assert!(report.contains(" is app, not a tool of the SDK: --process app shows it alone"), "{report}");
 
     if testkit::kit().is_none() {
         return testkit::not_run("without the kit there are no packages to test with");

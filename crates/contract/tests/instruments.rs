@@ -238,7 +238,7 @@ fn what_is_misspelt_is_guessed() {
 fn instruments_that_do_not_go_together_are_refused() {
     let why = |text: &str| check_all(&Request::parse(text).expect("a request")).map(|all| all.len()).map_err(|r| r.why);
     assert_eq!(why("calls;flow:args;events;exceptions;include=[A]*"), Ok(4));
-    assert_eq!(why("calls;events;calls:clock=tsc"), Err("an instrument stands there twice".to_owned()));
+    assert_eq!(why("calls;events;calls:clock=tsc"), Err("an instrument is named twice".to_owned()));
     assert!(why("exceptions:args").expect_err("nothing is named").contains("--include"));
     assert!(why("exceptions:args;flow;include=[A]*").expect_err("both want hooks").contains("hooks"));
     assert_eq!(why("flow;exceptions:args=off"), Ok(2));

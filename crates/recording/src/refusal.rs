@@ -75,7 +75,7 @@ fn process(pid: u32, why: &str) -> Process {
     let remark = Remark {
         time_ns: 0,
         kind: RemarkKind::Refusal,
-        text: format!("the agent in process {pid} stepped aside: {why}"),
+        text: format!("the agent in process {pid} disabled itself: {why}"),
     };
     Process { pid, losses: vec![loss], remarks: vec![remark], ..Process::default() }
 }
@@ -99,9 +99,9 @@ mod tests {
         assert_eq!(
             words,
             [
-                (7, "the agent in process 7 stepped aside: there is no space left on its disk"),
-                (12, "the agent in process 12 stepped aside: the disk is full"),
-                (12, "the agent in process 12 stepped aside: the disk is still full"),
+                (7, "the agent in process 7 disabled itself: there is no space left on its disk"),
+                (12, "the agent in process 12 disabled itself: the disk is full"),
+                (12, "the agent in process 12 disabled itself: the disk is still full"),
             ]
         );
         assert!(recording.processes.iter().all(|p| p.losses[0].reason == LossReason::ProcessRefused && !p.complete));

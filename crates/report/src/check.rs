@@ -64,11 +64,7 @@ fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
     let Some(sort) = request.query.sort else { return Ok(()) };
     let what = |what: &str| format!("'--sort {}' is not for the view '{}'{what}", sort.name(), view.name);
     if request.each {
-        return Err(Refusal::new(
-            what(" with --each"),
-            "its rows stand in the order in which things happened",
-            "leave --sort out",
-        ));
+        return Err(Refusal::new(what(" with --each"), "its rows are in order of time", "leave --sort out"));
     }
     if view.sorts.contains(&sort) {
         return Ok(());
@@ -87,16 +83,20 @@ fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
     }
     if *files && (*interleave || request.columns.is_some()) {
         let why = "a file per thread holds the lines of one thread";
-        return Err(Refusal::new("'--output' does not go with that", why, "leave --interleave and --columns out"));
+        return Err(Refusal::new(
+            "'--output' can't be combined with that",
+            why,
+            "leave --interleave and --columns out",
+        ));
     }
     Ok(())
 }
 
 fn check_follow(request: &Request, format: Format) -> Result<(), Refusal> {
     if request.follow && (format != Format::Text || request.files || request.columns.is_some()) {
-        let why = "what is still growing is shown as text on the terminal";
+        let why = "a growing recording is shown as text on the terminal only";
         let hint = "leave --format, --output and --columns out";
-        return Err(Refusal::new("'--follow' does not go with that", why, hint));
+        return Err(Refusal::new("'--follow' can't be combined with that", why, hint));
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ fn check_columns(view: &View, request: &Request) -> Result<(), Refusal> {
             return refuse(key, format!("the view '{}' has no such column", view.name), hint);
         }
         if picked[..at].contains(key) {
-            return refuse(key, "it stands twice".to_owned(), "name each column once".to_owned());
+            return refuse(key, "it is named twice".to_owned(), "name each column once".to_owned());
         }
     }
     Ok(())

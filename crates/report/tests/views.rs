@@ -274,7 +274,7 @@ fn picked_columns_stand_in_the_order_in_which_they_were_named() {
     };
     assert_eq!(refused(&["call"]).hint, "did you mean 'calls'?");
     assert!(refused(&["colour_of_the_sky"]).hint.starts_with("its columns: name, signature, "));
-    assert_eq!(refused(&["name", "name"]).why, "it stands twice");
+    assert_eq!(refused(&["name", "name"]).why, "it is named twice");
 }
 
 /// The header of the first ten thousand rows once stood above rows with other columns.

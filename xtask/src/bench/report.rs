@@ -93,7 +93,7 @@ must print the same, and the compiler must write the same bytes. Seconds are med
   threads. *Libraries*: JSON, XML, regular expressions, LINQ, text and tables of the framework.
 - *Empty hooks* and *bare clock reads* are profilers that do only that, in every function; `calls` leaves out the runtime's helpers unless
   `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
-  price. *Precompiled code off*: any enter hook makes the runtime throw precompiled code away and compile everything anew.
+  price. *Precompiled code off*: any enter hook makes the runtime discard precompiled code and recompile everything.
 - *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the clock which methods are compiled
   anew and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
 - *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.

@@ -58,7 +58,7 @@ struct Arguments<'a> {
 pub struct Filter<'a> {
     /// The function that has it.
     pub function: FunctionRef<'a>,
-    /// Whether it said yes; `None` where the program ended before.
+    /// Whether the filter accepted the exception; `None` where the program ended before.
     pub accepted: Option<bool>,
 }
 

@@ -119,7 +119,7 @@ impl<'a> FlowLog<'a> {
     pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
         query.without_metric("flow")?;
         if query.sort.is_some() {
-            let why = "its rows stand in the order in which things happened";
+            let why = "its rows are in order of time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });
         }
         let selected = select::threads(recording, query)?;

@@ -11,7 +11,7 @@ Examples:
 
 The exit code is 1 when something keeps clrscope from recording here.";
 
-/// Say what works here, what does not, and what would cure it
+/// Check what works here, what does not, and how to fix it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Doctor {

@@ -16,7 +16,7 @@ Examples:
   clrscope report /tmp/web.clrs.d          works while the program runs, too
 
 With --only or --only-from the variables can be set for a whole machine, service or container:
-in all other programs the agent steps aside without a trace, and precompiled code stays on. The
+in all other programs the agent does nothing and leaves no trace, and precompiled code stays on. The
 file has one pattern a line and # comments; edit it to change the choice, programs started from
 then on follow. No program is profiled while the file is missing or others can write it;
 'clrscope doctor', run with the variables set, says so.";

@@ -38,7 +38,7 @@ pub(super) struct Export {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// What paths are measured by [default: the first that was recorded]
+    /// Metric of call paths [default: the first that was recorded]
     #[arg(long, visible_alias = "weight", value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 

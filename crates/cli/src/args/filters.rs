@@ -21,7 +21,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     process: Option<String>,
 
-    /// Only threads with this id (ours or the system's), name or role; can be repeated
+    /// Only threads with this id (of the report or of the system), name or role; can be repeated
     #[arg(long, value_name = "ID|NAME")]
     thread: Vec<String>,
 
@@ -33,7 +33,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
-    /// Only from this time after the start on, such as 500ms or 10s
+    /// Only from this time after the start, such as 500ms or 10s
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 
@@ -41,7 +41,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 
-    /// At most so many rows; in trees so many children of a node
+    /// At most this many rows; in trees, children of a node
     #[arg(long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
@@ -50,7 +50,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "KEY", value_parser = sort)]
     sort: Option<Sort>,
 
-    /// Times as measured, without taking the profiler's own share out
+    /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
 }

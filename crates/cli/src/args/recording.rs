@@ -22,7 +22,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 
-    /// No functions that match; wins over --include; can be repeated
+    /// Leave out functions that match; wins over --include; can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
@@ -38,7 +38,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Looks per second of the sampling clock
+    /// Samples per second of the sampling clock
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = rate)]
     rate: u32,
 

@@ -43,7 +43,7 @@ pub(super) struct Report {
     #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// What paths are measured by in the views functions, tree, callers and callees [default: the first that was recorded]
+    /// Metric of call paths, in the views functions, tree, callers and callees [default: the first that was recorded]
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
@@ -62,11 +62,11 @@ pub(super) struct Report {
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
 struct LogFlags {
-    /// View flow: leave calls deeper than this out (0 is the outermost)
+    /// View flow: leave out calls deeper than this (0 is the outermost)
     #[arg(long, value_name = "DEPTH", value_parser = whole::<u32>)]
     depth: Option<u32>,
 
-    /// Views flow and events: go on with what the program does until it ends
+    /// Views flow and events: go on printing what is recorded until the program ends
     #[arg(long)]
     follow: bool,
 
@@ -74,12 +74,12 @@ struct LogFlags {
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
 
-    /// Only events that are called or are about something called like this, only exceptions of a type called
-    /// like this; can be repeated
+    /// Only events whose name, or the name of what they are about, matches; only exceptions whose type
+    /// matches; can be repeated
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
-    /// View exceptions: the whole story of each exception, rather than rows by type and place
+    /// View exceptions: every exception in detail, rather than rows by type and throwing method
     #[arg(long)]
     each: bool,
 

@@ -53,7 +53,7 @@ pub(super) struct Run {
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
 
-    /// Load this profiler, of your own or of anybody, instead of recording; needs --clsid
+    /// Load this profiler library, your own or any other, instead of recording; needs --clsid
     #[arg(long, value_name = "LIB", requires = "clsid", conflicts_with_all = OF_RECORDINGS)]
     profiler: Option<PathBuf>,
 

@@ -44,7 +44,7 @@ fn words(error: &Error, command: &str) -> (String, String) {
             let mut given: Vec<String> = all(error, ContextKind::PriorArg).iter().map(|a| bare(a)).collect();
             given.retain(|other| *other != argument);
             match given.is_empty() {
-                true => (format!("'{argument}' stands twice"), "it can be given once".to_owned()),
+                true => (format!("'{argument}' is given twice"), "it can be given once".to_owned()),
                 false => (format!("'{argument}' can't be used here"), format!("it excludes {}", given.join(" and "))),
             }
         }

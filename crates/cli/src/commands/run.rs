@@ -69,7 +69,7 @@ pub(super) fn warn_of_obstacles(ours: &str) {
                 "clrscope: the profiler named by {name} ({value}) is not loaded in this run; {ours} is"
             )),
             Obstacle::Disabled(name) => {
-                format!("clrscope: {name}=0 keeps every profiler out, {ours} too, unless it is unset")
+                format!("clrscope: {name}=0 disables every profiler, {ours} too, unless it is unset")
             }
         });
     }

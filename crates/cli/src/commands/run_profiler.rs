@@ -64,8 +64,8 @@ fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Ve
     let of = |kind: &'static str| entries.iter().filter(move |entry| entry.kind == kind);
     let mut lines: Vec<String> = of("class").take(1).map(|entry| other_class(library, &entry.words)).collect();
     lines.extend(of("refused").take(1).map(|entry| {
-        let hint = "its 'initialize' answered with an error, or with a setup that can't be had";
-        Failure::new(format!("{} stepped aside in process {}", shown(library), entry.pid), &entry.words, hint)
+        let hint = "its 'initialize' returned an error, or a setup that the runtime refuses";
+        Failure::new(format!("{} refused to profile process {}", shown(library), entry.pid), &entry.words, hint)
             .to_string()
     }));
     lines.extend(
@@ -78,9 +78,9 @@ fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Ve
         (0, _) if !lines.is_empty() => {}
         (0, Some(Outcome::NeverOpened)) => lines.push(never_opened(library)),
         (0, Some(Outcome::LetGo(pid))) => lines.push(let_go(library, pid)),
-        (0, Some(Outcome::Kept)) => lines.push(format!("clrscope: {} was loaded, and kept to the end", shown(library))),
+        (0, Some(Outcome::Kept)) => lines.push(format!("clrscope: {} was loaded until the end", shown(library))),
         (0, Some(Outcome::Unknown)) => lines.push(format!(
-            "clrscope: {} was opened by a runtime; whether it was kept can't be seen on this file system",
+            "clrscope: {} was opened by a runtime; whether it stayed loaded can't be seen on this file system",
             shown(library)
         )),
         (0, None) => {}
@@ -100,7 +100,7 @@ fn other_class(library: &Path, words: &str) -> String {
 fn never_opened(library: &Path) -> String {
     let what = format!("no runtime loaded {}", shown(library));
     let failure = match disabled_by() {
-        Some(name) => Failure::new(what, format!("{name}=0 keeps every profiler out"), format!("unset {name}")),
+        Some(name) => Failure::new(what, format!("{name}=0 disables every profiler"), format!("unset {name}")),
         None => Failure::new(
             what,
             "the program started no .NET runtime that loads profilers",
@@ -111,7 +111,7 @@ fn never_opened(library: &Path) -> String {
 }
 
 fn let_go(library: &Path, pid: u32) -> String {
-    let what = format!("the runtime in process {pid} opened {} and let it go", shown(library));
+    let what = format!("the runtime in process {pid} opened {} and released it", shown(library));
     let why = "its class id is not the one of --clsid, a library it needs is missing, or its Initialize failed";
     Failure::new(what, why, format!("ldd {}; compare --clsid with the profiler's documentation", shown(library)))
         .to_string()

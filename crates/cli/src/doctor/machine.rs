@@ -73,11 +73,11 @@ pub(super) fn clock() -> Option<Check> {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags"))?;
     let even = ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split_whitespace().any(|f| f == *flag));
     Some(match even {
-        true => Check::ok("clock", "the time stamp counter runs evenly"),
+        true => Check::ok("clock", "the time stamp counter is invariant"),
         false => Check::bad(
             Status::Note,
             "clock",
-            "the processor does not promise an even time stamp counter",
+            "the processor has no invariant time stamp counter",
             "stay with clock=sampled, the default",
         ),
     })

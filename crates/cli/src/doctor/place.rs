@@ -44,7 +44,7 @@ pub(super) fn output() -> Vec<Check> {
     let folder = match env::current_dir() {
         Ok(folder) => folder,
         Err(error) => {
-            let found = format!("the current folder can't be had: {}", reason(&error));
+            let found = format!("the current folder is unknown: {}", reason(&error));
             return vec![Check::bad(Status::Failed, "output", found, "change to a folder that exists")];
         }
     };
@@ -58,7 +58,7 @@ fn promise(folder: &Path) -> Check {
         Ok(()) => Check::ok("output", format!("recordings can be written to {}", shown(folder))),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let found = format!(
-                "the file system of {} can't promise space: what is recorded is held in memory and written late",
+                "the file system of {} can't reserve space: recorded data is held in memory and written late",
                 shown(folder)
             );
             Check::bad(Status::Warning, "output", found, elsewhere)

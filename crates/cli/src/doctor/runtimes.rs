@@ -60,7 +60,7 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
         );
     }
     let Some(agent) = agent else {
-        let cure = "cure the agent's place first";
+        let cure = "fix the agent's folder first";
         return Check::bad(Status::Warning, ".NET", format!("{which}: not tried without the agent"), cure);
     };
     match record_hello(install, version, agent) {
@@ -122,13 +122,13 @@ pub(super) fn environment() -> Vec<Check> {
         Obstacle::BesideUs(name, value) => Check::bad(
             Status::Note,
             "profilers",
-            one_line(format!("{name} names profilers that are loaded beside ours: {}", quoted(&value))),
+            one_line(format!("{name} names profilers that are loaded beside the agent: {}", quoted(&value))),
             format!("unset {name} to measure without them"),
         ),
         Obstacle::Disabled(name) => Check::bad(
             Status::Failed,
             "profilers",
-            format!("{name}=0 keeps every profiler out"),
+            format!("{name}=0 disables every profiler"),
             format!("unset {name}"),
         ),
     };

@@ -82,7 +82,7 @@ impl Ended {
     fn in_words(&self) -> String {
         match self {
             Self::Badly { status, said } => {
-                let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("without a word");
+                let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no output");
                 one_line(format!("hello world failed ({status}): {said}"))
             }
             Self::Never => "hello world did not end within a minute".to_owned(),
@@ -94,7 +94,7 @@ impl Ended {
 fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
     match bare {
         Some(bare) => {
-            let cure = cure_of(&bare).unwrap_or("install this runtime anew: clrscope has no part in it");
+            let cure = cure_of(&bare).unwrap_or("reinstall this runtime: it fails without clrscope, too");
             Trouble::new(format!("{}, without clrscope, too", bare.in_words()), cure)
         }
         None => {
@@ -128,7 +128,7 @@ fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| {
         let found = format!("'dotnet' can't be started: {}", reason(&e));
-        Trouble::new(found, "install it anew, for this machine's processor and C library")
+        Trouble::new(found, "reinstall it, for this machine's processor and C library")
     })?;
     let errors = child.stderr.take();
     let reader = thread::spawn(move || {

@@ -29,7 +29,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: NOINLINE,
             value: Value::Switch { default: false },
-            about: "switch inlining off, so that every call is seen",
+            about: "disable inlining, so that every call is counted",
         },
         OptionSpec {
             name: NATIVE,
@@ -41,11 +41,7 @@ pub const SPEC: &Spec = &Spec {
             value: Value::Switch { default: false },
             about: "the runtime's managed helpers in the tree",
         },
-        OptionSpec {
-            name: TRIVIAL,
-            value: Value::Switch { default: true },
-            about: "tiny methods that call nothing in the tree",
-        },
+        OptionSpec { name: TRIVIAL, value: Value::Switch { default: true }, about: "tiny leaf methods in the tree" },
         OptionSpec {
             name: MAX,
             value: Value::Size { least: LEAST_LIMIT, most: Some(4 << 30), default: LIMIT },

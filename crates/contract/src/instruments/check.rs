@@ -35,7 +35,7 @@ pub fn check_all(request: &Request) -> Result<Vec<Checked>, Refusal> {
     for (at, one) in checked.iter().enumerate() {
         if checked[..at].iter().any(|other| other.spec().name == one.spec().name) {
             return Err(Refusal {
-                why: "an instrument stands there twice".to_owned(),
+                why: "an instrument is named twice".to_owned(),
                 hint: "name it once, with all its options".to_owned(),
             });
         }

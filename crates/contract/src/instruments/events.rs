@@ -29,11 +29,11 @@ groups! {
     Transitions "transitions" "calls between managed and native code; slows cheap ones 40 to 70 times",
     Suspend "suspend" "suspensions, with their reason",
     Gc "gc" "begin and end of collections",
-    Objects "objects" "objects by class after each collection; collections are no longer concurrent",
-    Heap "heap" "roots, references, moved and surviving objects; as objects, and much data",
-    Handles "handles" "GC handles; collections are no longer concurrent",
+    Objects "objects" "objects by class after each collection; disables concurrent collections",
+    Heap "heap" "roots, references, moved and surviving objects; like objects, and much data",
+    Handles "handles" "GC handles; disables concurrent collections",
     Exceptions "exceptions" "throw, search, filters, unwind, catch",
-    Com "com" "COM and remoting, which never come outside Windows",
+    Com "com" "COM and remoting, never seen outside Windows",
     Pipe "pipe" "EventPipe providers",
 }
 
@@ -69,7 +69,7 @@ pub const MAX: &str = "max";
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "events",
-    about: "what the runtime tells: loads, compilation, threads, collections, exceptions and more",
+    about: "callbacks of the runtime: loads, compilation, threads, collections, exceptions and more",
     options: &[
         OptionSpec {
             name: GROUPS,

@@ -15,7 +15,7 @@ pub const MAX: &str = "max";
 /// The specification.
 pub const SPEC: &Spec = &Spec {
     name: "exceptions",
-    about: "each exception: what it says, where it was thrown, who was asked, who caught it",
+    about: "each exception: message, stack at the throw, methods searched for a handler, catcher",
     options: &[
         OptionSpec {
             name: ARGS,
@@ -30,7 +30,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: STACKS,
             value: Value::OneOf { words: &["frames", "snapshot", "check"], default: "frames" },
-            about: "how stacks are walked: quickly, by the runtime, or both ways and compared",
+            about: "how stacks are walked: by frame layout, by the runtime, or both and compared",
         },
         OptionSpec {
             name: MAX,
@@ -49,7 +49,7 @@ pub const SPEC: &Spec = &Spec {
         Conflict {
             option: ARGS,
             with: With::Instrument("flow"),
-            why: "exceptions:args and flow both want the hooks of a method",
+            why: "exceptions:args and flow need different enter and leave hooks in one method",
             hint: "record exceptions and flow:args together, which shows arguments of every call, or leave flow out",
         },
     ],

@@ -41,7 +41,7 @@ pub const SPEC: &Spec = &Spec {
             name: DEPTH,
             // The values of an event have two kilobytes.
             value: Value::Count { most: 5, default: 1 },
-            about: "how deep objects among them are opened; 0 shows addresses",
+            about: "how deep objects among them are expanded; 0 shows addresses",
         },
     ],
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],

@@ -45,7 +45,7 @@ impl Pattern {
         };
         let (type_name, method) = rest.split_once("::").unwrap_or((rest, "*"));
         if method.contains("::") {
-            return Err(fail("'::' stands twice"));
+            return Err(fail("'::' appears twice"));
         }
         let or_any = |part: &str| if part.is_empty() { "*".to_owned() } else { part.to_owned() };
         Ok(Self {

@@ -137,27 +137,27 @@ impl LossReason {
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::PanicCaught => "a fault in the agent was caught; that callback recorded nothing",
+            Self::PanicCaught => "a panic in the agent was caught; that callback recorded nothing",
             Self::TreeFull => "new call paths past the memory limit were folded into (truncated)",
             Self::DiskFull => "new call paths found no disk space and were folded into (truncated)",
             Self::ArenaBehind => "new call paths found no memory in time and were folded into (truncated)",
             Self::ThreadTableFull => "threads beyond the thread table were not recorded",
             Self::StackFull => "calls deeper than the shadow stack were not recorded",
-            Self::NameUnknown => "names could not be had from the runtime",
+            Self::NameUnknown => "names were not available from the runtime",
             Self::DictionaryFull => "the name table could not grow; later functions have no name",
             Self::TimesFull => "the time table could not grow; later time went to the thread",
             Self::UnmatchedLeave => "leaves without a matching enter were ignored",
             Self::Unreadable => "part of the recording could not be read",
             Self::Stopped => "recording was stopped while the process ran on",
-            Self::AbruptEnd => "the process ended without a word; everything up to then is here",
-            Self::LateWrites => "disk space could not be promised; written out late",
-            Self::SamplerLate => "looks at the threads came late; that time is attributed coarsely",
-            Self::RingOverwritten => "begins and ends of calls were overwritten by newer ones, as the ring is meant to",
-            Self::EventDropped => "events found no place",
+            Self::AbruptEnd => "the process ended without an orderly shutdown; everything up to then is here",
+            Self::LateWrites => "disk space could not be reserved; data was written late",
+            Self::SamplerLate => "samples were taken late; that time is attributed coarsely",
+            Self::RingOverwritten => "the oldest enter and leave events were overwritten, as a ring buffer does",
+            Self::EventDropped => "events were dropped for lack of space",
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",
-            Self::ValuesUnread => "values of calls were left out, as they were not where they were looked for",
-            Self::StackTableFull => "call stacks found no memory; what happened there is recorded without a stack",
+            Self::ValuesUnread => "values of calls were left out, as they were not found where expected",
+            Self::StackTableFull => "call stacks found no memory; their events are recorded without a stack",
         }
     }
 

@@ -17,7 +17,7 @@ use crate::view::{Answer, View};
 /// The view `events`.
 pub(super) static VIEW: View = View {
     name: "events",
-    about: "What the runtime told, as a log",
+    about: "Callbacks of the runtime, as a log",
     refuses: &[
         ORDERED,
         RAW,
@@ -186,7 +186,7 @@ impl Answer for Opened<'_> {
         let threads = if self.interleave { Threads::mixed(processes) } else { Threads::Apart };
         let sheet = sheet(processes);
         let section = Section {
-            nothing: "No events to show: the runtime told nothing, or the filters leave nothing.".to_owned(),
+            nothing: "No events to show: none was recorded, or the filters leave nothing.".to_owned(),
             what: "events",
             ..sheet.main(&self.request, "rows", Style::Log, &[])
         };

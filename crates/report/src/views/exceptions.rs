@@ -1,4 +1,4 @@
-//! The view `exceptions`: rows by type and place, or the whole story of each.
+//! The view `exceptions`: rows by type and throwing method, or every exception in detail.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,7 +15,7 @@ use super::{NO_METRIC, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::json::{Object, object, values};
-use crate::render::text::exceptions::story;
+use crate::render::text::exceptions::details;
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
@@ -23,7 +23,7 @@ use crate::view::{Answer, View};
 /// The view `exceptions`.
 pub(super) static VIEW: View = View {
     name: "exceptions",
-    about: "Exceptions by type and place, or the whole story of --each",
+    about: "Exceptions by type and throwing method; with --each every one in detail",
     refuses: &[
         RAW,
         NO_METRIC,
@@ -45,7 +45,7 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// Exceptions by type and place.
+/// Exceptions by type and throwing method.
 struct Groups;
 
 impl RowKind for Groups {
@@ -143,7 +143,7 @@ impl LogEntry for StoryEntry<'_> {
     }
 
     fn line(&self) -> String {
-        story(self.view, self.exception, &mut self.lines.borrow_mut(), self.processes)
+        details(self.view, self.exception, &mut self.lines.borrow_mut(), self.processes)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) static VIEW: View = View {
         LOG_FLAGS,
         NO_METRIC,
         (&[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Module], "losses are counted per process"),
-        (&[Flag::Sort], "its rows stand in the order of the processes and reasons"),
+        (&[Flag::Sort], "its rows are in order of process and reason"),
         (&[Flag::Raw], "its times are as measured anyway"),
     ],
     sorts: &[],

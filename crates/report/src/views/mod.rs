@@ -53,7 +53,7 @@ const THREADS_APART: (&[Flag], &str) = (&[Flag::PerThread], "it adds up all thre
 /// Times with the profiler's share, where no times are sums.
 const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
 /// Another order, where rows have one.
-const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows stand in the order in which things happened");
+const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows are in order of time");
 
 /// What text says where a view has no rows.
 fn nothing(what: &str) -> String {

@@ -80,7 +80,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
             Cell::or_null(row.row.thread.ended_ns, Cell::Time)
         }),
         time("running_ns", "running", |row| row.running_ns),
-        time("outside_ns", "outside", |row| row.outside_ns),
+        time("outside_ns", "unrecorded", |row| row.outside_ns),
         Column::new("cpu_ns", "cpu", Kind::Time, |row: &ThreadEntry<'_>| Cell::measured(row.row.cpu_ns)).only_if(cpu),
         time("suspended_ns", "suspended", |row| row.suspended_ns),
         time("profiler_ns", "profiler", |row| row.profiler_ns),

@@ -1,4 +1,4 @@
-//! The whole story of an exception, in words.
+//! One exception in detail, as text: throw, stack, search, unwind and catch.
 
 use clrscope_analysis::{Exception, Exceptions, FunctionRef};
 use clrscope_symbols::Lines;
@@ -8,14 +8,20 @@ use super::units::time;
 use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
 
-/// The whole story of an exception, in lines.
-pub(crate) fn story(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
+/// One exception in detail, in lines.
+pub(crate) fn details(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
     let mut text = String::new();
-    write_story(&mut text, view, exception, lines, several);
+    write_details(&mut text, view, exception, lines, several);
     text
 }
 
-fn write_story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) {
+fn write_details(
+    text: &mut String,
+    view: &Exceptions<'_>,
+    exception: &Exception<'_>,
+    lines: &mut Lines,
+    several: bool,
+) {
     let title = format!("#{} {}", exception.number, one_line(exception.type_name));
     let message = exception.message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
     text.push_str(&format!("{}{message}\n", styled(TITLE, &title)));
@@ -23,11 +29,11 @@ fn write_story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'
     let thread = thread_title(several.then_some(exception.process.pid), exception.thread);
     line(&format!("thrown at {} on {thread}", time(exception.time_ns)));
     if let Some(number) = exception.rethrow_of {
-        line(&format!("thrown again: it is #{number}"));
+        line(&format!("rethrown: the object of #{number}"));
     }
     if let Some(inner) = exception.inner {
         let number = inner.number.map_or_else(String::new, |number| format!(" (#{number})"));
-        line(&format!("within it {}{number}", one_line(inner.type_name)));
+        line(&format!("inner exception {}{number}", one_line(inner.type_name)));
     }
     for frame in exception.stack.iter() {
         let of = &frame.function;
@@ -35,7 +41,7 @@ fn write_story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'
         let place = found.map_or_else(String::new, |found| format!(" in {}:{}", found.file, found.line));
         line(&format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, &frame) {
-            line(&format!("       given {}", arguments(&captured)));
+            line(&format!("       called with {}", arguments(&captured)));
         }
     }
     if exception.stack_cut {
@@ -50,15 +56,15 @@ fn write_story(text: &mut String, view: &Exceptions<'_>, exception: &Exception<'
 fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
     let list = |functions: &[FunctionRef<'_>]| functions.iter().map(name).collect::<Vec<_>>().join(", ");
     if !exception.search.is_empty() {
-        line(&format!("asked: {}", list(&exception.search)));
+        line(&format!("searched for a handler: {}", list(&exception.search)));
     }
     for filter in &exception.filters {
         let answer = match filter.accepted {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "nothing",
+            Some(true) => "accepted",
+            Some(false) => "rejected",
+            None => "did not end",
         };
-        line(&format!("filter of {} said {answer}", name(&filter.function)));
+        line(&format!("filter of {} {answer}", name(&filter.function)));
     }
     if !exception.unwound.is_empty() {
         line(&format!("unwound: {}", list(&exception.unwound)));

@@ -92,7 +92,7 @@ impl Head {
         for (index, process) in own.iter().take(MOST_LISTED).enumerate() {
             let name = one_line(Program::of(process).name());
             let text =
-                format!("process {} is {name}, no tool of the SDK: --process {name} shows it alone", process.pid);
+                format!("process {} is {name}, not a tool of the SDK: --process {name} shows it alone", process.pid);
             self.entry(if index == 0 { "yours" } else { "" }, &text);
         }
     }
@@ -100,7 +100,7 @@ impl Head {
     fn runtime_and_profiler(&mut self, totals: &Totals, raw: bool) {
         let of = |ns| format!("{} of {} ({})", time(ns), time(totals.functions_ns), share(totals.share(ns)));
         if totals.jit_ns > 0 {
-            let because = "part of it only because hooks need code compiled anew";
+            let because = "part of it only because instrumented methods are recompiled";
             self.entry("compiling", &format!("{}, {because}", of(totals.jit_ns)));
         }
         if totals.suspended_ns > 0 {
@@ -108,7 +108,7 @@ impl Head {
         }
         if totals.profiler_high_ns > 0 {
             let bounds = format!("between {} and {}", time(totals.profiler_low_ns), time(totals.profiler_high_ns));
-            let ours = if raw { "is in the times below" } else { "has been taken out of the times below" };
+            let ours = if raw { "is included in the times below" } else { "has been subtracted from the times below" };
             self.entry("profiler", &format!("{} ({bounds}) {ours}", time(totals.profiler_ns)));
         }
     }
@@ -141,13 +141,18 @@ impl Head {
             none = false;
             match reason.is_benign() {
                 true => self.entry("note", reason.sentence()),
-                false => self.warning("lost", &format!("{} times: {}", count(lost), reason.sentence())),
+                false => self.warning("lost", &format!("{}: {}", times(lost), reason.sentence())),
             }
         }
         if none {
             self.entry("lost", "nothing");
         }
     }
+}
+
+/// How often: `once`, `2 times`.
+fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
 fn ran(recording: &Recording) -> String {
@@ -188,17 +193,17 @@ fn without_folders(process: &Process) -> String {
 fn clock(calls: &CallsInfo) -> String {
     match calls.clock {
         Clock::Sampled => format!(
-            "calls are exact; times are sampled every {} (a function without time may have had a little)",
+            "call counts are exact; times are sampled every {} (a function shown without time may have had a little)",
             time(calls.interval_ns)
         ),
-        Clock::Tsc => "calls are exact; the time is read at every call and return".to_owned(),
+        Clock::Tsc => "call counts are exact; the time stamp counter is read at every call and return".to_owned(),
     }
 }
 
 fn inlining(calls: &CallsInfo) -> &'static str {
     match calls.noinline {
-        true => "switched off: every call is seen",
-        false => "as without the profiler: calls of inlined methods are not seen, their time is the caller's",
+        true => "disabled: every call is counted",
+        false => "as without the profiler: calls to inlined methods are not counted, their time is the caller's",
     }
 }
 
@@ -238,6 +243,11 @@ mod tests {
         let command = ["/usr/lib/dotnet/dotnet", "/opt/a b/VBCSCompiler.dll", "-x/y", "/"].map(str::to_owned).to_vec();
         let process = Process { command, ..Process::default() };
         assert_eq!(without_folders(&process), "VBCSCompiler.dll -x/y /");
+    }
+
+    #[test]
+    fn one_loss_happened_once() {
+        assert_eq!([1, 2, 12_345].map(times), ["once", "2 times", "12,345 times"]);
     }
 
     #[test]
