@@ -143,7 +143,7 @@ impl LossReason {
             Self::ArenaBehind => "new call paths found no memory in time and were folded into (truncated)",
             Self::ThreadTableFull => "threads beyond the thread table were not recorded",
             Self::StackFull => "calls deeper than the shadow stack were not recorded",
-            Self::NameUnknown => "names were not available from the runtime",
+            Self::NameUnknown => "the runtime did not supply some names",
             Self::DictionaryFull => "the name table could not grow; later functions have no name",
             Self::TimesFull => "the time table could not grow; later time went to the thread",
             Self::UnmatchedLeave => "leaves without a matching enter were ignored",
