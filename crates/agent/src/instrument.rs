@@ -29,7 +29,7 @@ pub(crate) enum Beginning {
 }
 
 /// What was asked of an instrument, with every default filled in.
-pub(crate) trait Options: Sized {
+pub(crate) trait InstrumentOptions: Sized {
     /// The specification of the instrument that these are the options of.
     const SPEC: &'static Spec;
 
@@ -41,7 +41,7 @@ pub(crate) trait Options: Sized {
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
 pub(crate) trait Instrument: Callbacks {
     /// What can be asked of the instrument.
-    type Options: Options
+    type Options: InstrumentOptions
     where
         Self: Sized;
 

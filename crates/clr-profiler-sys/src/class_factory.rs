@@ -5,7 +5,7 @@ use core::ffi::c_void;
 
 use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
-/// What a profiler's `DllGetClassObject` hands out. Source: unknwn.idl.
+/// Class factory that a profiler's `DllGetClassObject` hands out. Source: unknwn.idl.
 #[interface("00000001-0000-0000-C000-000000000046")]
 pub unsafe trait IClassFactory: IUnknown {
     /// Makes an object and answers interface `riid` on it; `outer` is null unless the object is to be part of another.

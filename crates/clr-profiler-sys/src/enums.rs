@@ -55,7 +55,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What kind of root keeps an object alive.
+    /// Kind of root that keeps an object alive.
     COR_PRF_GC_ROOT_KIND {
         /// Another kind.
         COR_PRF_GC_ROOT_OTHER = 0;
@@ -157,7 +157,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What a stack snapshot gives with each frame.
+    /// Information that a stack snapshot gives with each frame.
     COR_PRF_SNAPSHOT_INFO {
         /// Function, address and frame.
         COR_PRF_SNAPSHOT_DEFAULT = 0x0;

@@ -1,4 +1,4 @@
-//! The event mask: what a profiler wants to be told and what the runtime must do differently (corprof.idl).
+//! The event mask: which events a profiler receives and what the runtime must do differently (corprof.idl).
 //!
 //! Two words go to `ICorProfilerInfo5::SetEventMask2`. A flag of an *immutable* set can only be chosen in `Initialize`; one outside the
 //! *allowable after attach* set is refused to a profiler that attached (`CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER`), one outside the

@@ -46,7 +46,7 @@ pub struct COR_PRF_CODE_INFO {
 pub struct COR_PRF_FUNCTION {
     /// The function.
     pub function_id: FunctionID,
-    /// Its version; 0 is the original.
+    /// Version; 0 is the original.
     pub rejit_id: ReJITID,
 }
 
@@ -224,7 +224,7 @@ pub struct COR_PRF_EVENTPIPE_PARAM_DESC {
 pub struct COR_PRF_EVENT_DATA {
     /// Address of the bytes.
     pub ptr: u64,
-    /// Their number.
+    /// Number of bytes.
     pub size: u32,
     /// Zero.
     pub reserved: u32,
@@ -236,7 +236,7 @@ pub struct COR_PRF_EVENT_DATA {
 pub struct COR_PRF_FILTER_DATA {
     /// Address of the bytes.
     pub ptr: u64,
-    /// Their number.
+    /// Number of bytes.
     pub size: u32,
     /// Kind of filter.
     pub r#type: u32,
@@ -248,7 +248,7 @@ pub struct COR_PRF_FILTER_DATA {
 pub struct COR_SECATTR {
     /// Constructor of the attribute.
     pub ctor: mdMemberRef,
-    /// Its blob.
+    /// Blob.
     pub custom_attribute: *const c_void,
     /// Bytes at `custom_attribute`.
     pub cb_custom_attribute: u32,

@@ -26,7 +26,7 @@ pub type FunctionID = usize;
 pub type ObjectID = usize;
 /// A GC handle as callbacks name it.
 pub type GCHandleID = usize;
-/// What a hook with info got, good only inside the hook.
+/// Handle of a hook with info to its call, valid only inside the hook.
 pub type COR_PRF_ELT_INFO = usize;
 /// A stack frame, good only inside the hook or snapshot that gave it; 0 means none.
 pub type COR_PRF_FRAME_INFO = usize;
@@ -43,7 +43,7 @@ pub type ObjectHandleID = *mut *mut c_void;
 /// A metadata enumeration in progress; null starts one, `CloseEnum` ends it.
 pub type HCORENUM = *mut c_void;
 
-/// What hooks of the third form receive: the function's id, or what the mapper answered for it.
+/// Argument of hooks of the third form: the function's id, or the mapper's answer for it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union FunctionIDOrClientID {

@@ -3,7 +3,7 @@
 
 use crate::{Error, HResult, Result};
 
-/// What a thread is doing for the profiler.
+/// Kind of code of the profiler that the thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum CallContext {
     /// In an ordinary callback, or in code of the profiler's own.

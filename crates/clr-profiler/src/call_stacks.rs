@@ -35,7 +35,7 @@ pub enum Block {
     Catch,
 }
 
-/// What a profiler does with the calls that [`CallStacks`] follows.
+/// Observer of the calls that [`CallStacks`] follows.
 ///
 /// All methods run on the thread that makes the call, in its hook: they must be short, must not ask the runtime and should
 /// not allocate much. What they keep goes into the thread's own `Data`. Calls of one thread come in order; each that was
@@ -43,7 +43,7 @@ pub enum Block {
 /// [`on_unwind`](Self::on_unwind), or is still on the stack when the thread ends.
 #[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
 pub trait CallObserver: Send + Sync + 'static {
-    /// What is kept per thread; made when a thread is first seen.
+    /// Data of the observer per thread; made when a thread is first seen.
     type Data: Default + Send + 'static;
 
     /// A function was entered.
@@ -113,22 +113,22 @@ pub struct CallStacks<O: CallObserver> {
 
 struct Thread<D> {
     number: usize,
-    /// Held by whoever uses what follows.
+    /// Lock of the fields that follow.
     lock: OwnerLock,
     stack: RefCell<ShadowStack>,
     data: RefCell<D>,
-    /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right and tells nobody.
+    /// The observer is at work on this thread: a hook that comes meanwhile keeps the stack right without notifying.
     observing: Cell<bool>,
 }
 
 // SAFETY: the cells are used while the lock is held, which one thread can at a time; the owner may hold it twice, and is
-// then told by the cells themselves when it would use something twice.
+// then stopped by the cells themselves when it would use something twice.
 unsafe impl<D: Send> Sync for Thread<D> {}
 
 /// No call stands at this stack pointer.
 const NONE: usize = 0;
 
-/// What happened to a call. CallChange while the stack is not borrowed, so that an observer may take a snapshot.
+/// Change of a call, for the observer. Delivered while the stack is not borrowed, so that an observer may take a snapshot.
 #[derive(Clone, Copy)]
 enum CallChange {
     Enter,
@@ -280,7 +280,7 @@ impl<O: CallObserver> CallHooks for CallStacks<O> {
     }
 }
 
-/// What the framework calls by itself on exception callbacks.
+/// Calls that the framework makes by itself on exception callbacks.
 pub(crate) trait FollowExceptions: Send + Sync {
     fn filter_enter(&self);
     fn filter_leave(&self);

@@ -1,4 +1,4 @@
-//! What callbacks bring along: reasons, and the arrays the runtime hands over, as slices that live for the callback.
+//! Arguments of callbacks: reasons, and the arrays the runtime hands over, as slices that live for the callback.
 //!
 //! Reasons are enums with a case for numbers this crate does not know, and read like words:
 //!
@@ -14,13 +14,13 @@ use std::marker::PhantomData;
 use crate::error::check;
 use crate::{ClassId, EventPipeProviderId, GcHandleId, HResult, ObjectId, Result, ThreadId};
 
-/// What to do about a call that the compiler could put into its caller.
+/// Answer to whether the compiler may inline a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inlining {
-    /// As the compiler thinks best.
+    /// The compiler decides.
     #[default]
     Allow,
-    /// The call stays a call.
+    /// The call is not inlined.
     Forbid,
 }
 
@@ -109,15 +109,15 @@ reasons! {
 reasons! {
     /// Outcome of a search for precompiled code.
     JitCache {
-        /// It was found and will be used.
+        /// Found, and will be used.
         Found = 0 => "found",
-        /// It was not found or may not be used: the method will be compiled.
+        /// Not found or not allowed: the method will be compiled.
         NotFound = 1 => "not found",
     }
 }
 
 reasons! {
-    /// What holds an object.
+    /// Kind of root that holds an object.
     RootKind {
         /// None of the others.
         Other = 0 => "other",
@@ -208,7 +208,7 @@ pub struct MovedRange {
     pub old_start: usize,
     /// Where it begins now.
     pub new_start: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
@@ -261,9 +261,9 @@ pub struct Roots<'cb> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Root<'cb> {
-    /// What it holds; may be null.
+    /// Object that the root holds; may be null.
     pub object: ObjectId<'cb>,
-    /// What kind of root it is.
+    /// Kind of root.
     pub kind: RootKind,
     /// How it holds the object.
     pub flags: RootFlags,
@@ -321,7 +321,7 @@ impl FunctionControl<'_> {
     /// The method is not to be inlined, or not to be optimised.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn set_codegen_flags(&self, flags: u32) -> Result<()> {
         // SAFETY: the interface is alive during the callback.
         check(unsafe { self.control.SetCodegenFlags(flags) }, "SetCodegenFlags")
@@ -330,7 +330,7 @@ impl FunctionControl<'_> {
     /// New IL, header and body; the runtime copies it.
     ///
     /// # Errors
-    /// What the runtime answers; `E_INVALIDARG` where the body is over 4 GiB.
+    /// The runtime's error; `E_INVALIDARG` where the body is over 4 GiB.
     pub fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
         let size =
             u32::try_from(body.len()).map_err(|_| crate::Error::new(HResult::INVALID_ARGUMENT, "SetILFunctionBody"))?;
@@ -342,15 +342,15 @@ impl FunctionControl<'_> {
 /// An event of an EventPipe session, as the runtime hands it over.
 #[non_exhaustive]
 pub struct EventPipeEvent<'cb> {
-    /// Who raised it.
+    /// Provider that raised the event.
     pub provider: EventPipeProviderId,
-    /// Its number within the provider.
+    /// Number within the provider.
     pub event_id: u32,
-    /// Its version.
+    /// Version.
     pub event_version: u32,
     /// Description of its fields.
     pub metadata: &'cb [u8],
-    /// Its fields, packed.
+    /// Fields, packed.
     pub data: &'cb [u8],
     /// The activity it belongs to.
     pub activity: Option<&'cb windows_core::GUID>,

@@ -1,6 +1,6 @@
 //! The calling thread's own stack, word by word.
 //!
-//! For who walks stacks himself because [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs more than he can afford:
+//! For profilers that walk stacks by themselves because [`ProfilerInfo::stack_here`](crate::ProfilerInfo::stack_here) costs too much:
 //! [`CurrentStack`] reads words of the stack and nothing else, [`NativeFrame`] says where the runtime's frames begin, and [`FrameShape`]
 //! how many bytes the frame of a compiled method has.
 
@@ -12,12 +12,12 @@ use std::sync::OnceLock;
 use crate::PerThread;
 
 /// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its caller's frame pointer and `[frame + 8]`
-/// the return address, and so on for the callers of the runtime's own code; nothing promises it, so whoever follows it checks each step.
+/// the return address, and so on for the callers of the runtime's own code; nothing guarantees that layout, so a walker checks each step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NativeFrame(pub usize);
 
 impl NativeFrame {
-    /// That of the caller, if the compiler has kept it; else any number.
+    /// Frame pointer of the caller, if the compiler has kept it; else any number.
     #[inline(always)]
     pub(crate) fn of_caller() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ impl NativeFrame {
     }
 }
 
-/// What lies on the calling thread's stack from here on upwards. Belongs to its thread.
+/// Words on the calling thread's stack from the call on upwards. Belongs to its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct CurrentStack {
     low: usize,
@@ -186,7 +186,7 @@ impl FrameShape {
                 _ => break,
             };
         }
-        // Whoever calls has an aligned stack.
+        // The caller has an aligned stack.
         (shape.bytes.is_multiple_of(16) && shape.bytes < 1 << 20).then_some(shape)
     }
 }

@@ -21,7 +21,7 @@ impl HResult {
     pub const INVALID_ARGUMENT: Self = Self(0x8007_0057_u32 as i32);
     /// No memory is left.
     pub const OUT_OF_MEMORY: Self = Self(0x8007_000e_u32 as i32);
-    /// More was to be told than there was room for.
+    /// The answer did not fit into the buffer.
     pub const INSUFFICIENT_BUFFER: Self = Self(0x8007_007a_u32 as i32);
     /// A method this runtime does not have.
     pub const NOT_IMPLEMENTED: Self = Self(0x8000_4001_u32 as i32);
@@ -31,7 +31,7 @@ impl HResult {
     pub const CLASS_NOT_AVAILABLE: Self = Self(0x8004_0111_u32 as i32);
     /// The polite way for a profiler to step aside: the program runs on without it.
     pub const CANCEL_ACTIVATION: Self = Self(0x8013_1375_u32 as i32);
-    /// What was asked for has not been loaded far enough to answer.
+    /// The subject of the query has not been loaded far enough.
     pub const DATA_INCOMPLETE: Self = Self(0x8013_1351_u32 as i32);
     /// A call that is not allowed in this place.
     pub const UNSUPPORTED_CALL_SEQUENCE: Self = Self(0x8013_1363_u32 as i32);
@@ -68,7 +68,7 @@ impl fmt::Debug for HResult {
     }
 }
 
-/// What went wrong: which call, what the runtime answered, and, where the framework refused, why.
+/// Error of a query or a setup: the call, the runtime's result code, and, where the framework refused, the reason.
 ///
 /// ```
 /// use clr_profiler::{Error, HResult};
@@ -97,7 +97,7 @@ impl Error {
         Self { hresult: HResult::FAIL, method, reason: Some(reason.into()) }
     }
 
-    /// The same error with another result code.
+    /// This error with another result code.
     pub fn with_hresult(mut self, hresult: HResult) -> Self {
         self.hresult = hresult;
         self

@@ -1,4 +1,4 @@
-//! What a profiler can ask the runtime to tell it, as typed flags over the two words of the event mask.
+//! Events that a profiler asks the runtime for, as typed flags over the two words of the event mask.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign, Sub};
@@ -70,7 +70,7 @@ flags! {
     DISABLE_INLINING = 0x20_0000, 0;
     /// Code is compiled as for debugging.
     DISABLE_OPTIMIZATIONS = 0x40_0000, 0;
-    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be told.
+    /// Keeps the allocation helpers slow for the life of the process, so that allocations can be reported.
     ENABLE_OBJECT_ALLOCATED = 0x80_0000, 0;
     /// Exceptions that the runtime itself catches.
     CLR_EXCEPTIONS = 0x100_0000, 0;
@@ -109,9 +109,9 @@ impl Events {
     pub const NONE: Self = Self { low: 0, high: 0 };
 
     /// All that tell something: with them every callback comes that the program gives reason for. Meant for logs and tests: a
-    /// program under all of them runs many times slower, without concurrent collections, and has each object told at each
-    /// collection. Recompilation and EventPipe are told without them, to those who ask for them, and
-    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) tells nothing beside them: with transitions told no precompiled code is used.
+    /// program under all of them runs many times slower, without concurrent collections, and has each object reported at each
+    /// collection. Recompilation and EventPipe are reported without them, to profilers that ask for them, and
+    /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports nothing beside them: with transitions reported no precompiled code is used.
     pub const NOTIFICATIONS: Self = Self::CLASS_LOADS
         .union(Self::MODULE_LOADS)
         .union(Self::ASSEMBLY_LOADS)
@@ -130,22 +130,22 @@ impl Events {
         .union(Self::IN_MEMORY_SYMBOLS_UPDATED)
         .union(Self::DYNAMIC_FUNCTION_UNLOADS);
 
-    /// What can only be set while the profiler initializes. .NET 10 lets
+    /// Flags that can only be set while the profiler initializes. .NET 10 lets
     /// [`DISABLE_INLINING`](Self::DISABLE_INLINING) and [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) be changed
     /// later all the same (seen on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
-    /// What a profiler that attaches to a running program may have.
+    /// Flags that a profiler may have that attaches to a running program.
     pub const ALLOWED_AFTER_ATTACH: Self = Self { low: 0x1005_02fe, high: 0xf6 };
 
-    /// What a profiler beside another one may have
+    /// Flags that a notification-only profiler may have
     /// ([`Profiler::load_as_notification_only`](crate::Profiler::load_as_notification_only)).
     pub const ALLOWED_FOR_NOTIFICATION: Self = Self { low: 0xb1e3_2b7f, high: 0xfe };
 
-    /// What makes the runtime refuse precompiled code.
+    /// Flags that make the runtime refuse precompiled code.
     pub const REFUSE_PRECOMPILED_CODE: Self = Self { low: 0xa000_1800, high: 0 };
 
-    /// What only the slow hooks, those with information, can use.
+    /// Flags that only the slow hooks, those with information, can use.
     pub const SLOW_HOOKS: Self = Self { low: 0x0e00_0000, high: 0 };
 
     /// Both words as the runtime sees them.
@@ -173,22 +173,22 @@ impl Events {
         self.low == 0 && self.high == 0
     }
 
-    /// What is in both.
+    /// Intersection.
     pub const fn intersection(self, other: Self) -> Self {
         Self { low: self.low & other.low, high: self.high & other.high }
     }
 
-    /// What is in either.
+    /// Union.
     pub const fn union(self, other: Self) -> Self {
         Self { low: self.low | other.low, high: self.high | other.high }
     }
 
-    /// What is in this set and not in `other`.
+    /// Difference: this set without `other`.
     pub const fn difference(self, other: Self) -> Self {
         Self { low: self.low & !other.low, high: self.high & !other.high }
     }
 
-    /// What several parts of one profiler want together: all that each wants, without what another part's wish brings along.
+    /// Union for several parts of one profiler: all that each wants, without what another part's wish brings along.
     ///
     /// [`GC`](Self::GC) tells of begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does, and the runtime takes only one of
     /// the two: where any part wants `GC`, the others have what they want by it.

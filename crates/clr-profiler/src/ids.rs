@@ -115,7 +115,7 @@ ids! {
 /// }
 /// ```
 ///
-/// What is to be found again later needs an [`ObjectHandle`](crate::ObjectHandle), or an
+/// Objects to be found again later need an [`ObjectHandle`](crate::ObjectHandle), or an
 /// [`ObjectTracker`](crate::ObjectTracker) for many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -202,7 +202,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one function: any number but 0, for
+/// Number that a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one function: any number but 0, for
 /// instance an index into a table ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]

@@ -67,7 +67,7 @@
 //! cat exceptions.txt
 //! ```
 //!
-//! What `clrscope run` does is to set three variables, which work without it as well:
+//! Three variables, which `clrscope run` sets, load a profiler without it as well:
 //!
 //! ```sh
 //! export CORECLR_ENABLE_PROFILING=1
@@ -130,8 +130,8 @@
 //! # When nothing happens
 //!
 //! The runtime says nothing when it can't load a profiler. `clrscope run --profiler LIB --clsid GUID -- PROGRAM` sets the
-//! variables, checks what can be checked before, and says whether the profiler was loaded: the framework leaves signs of life,
-//! a line at load, at refusal and at unload, in the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the
+//! variables, checks what can be checked before, and says whether the profiler was loaded: the framework writes a load log,
+//! a line at load, at refusal and at unload, to the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the
 //! path is absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one in the source,
 //! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework
 //! refused what it answered.
@@ -207,12 +207,12 @@ pub use clr_profiler_sys as sys;
 /// Parts that a profiler rarely needs, and that may change in any version: how clrscope's agent walks stacks by their own
 /// words, without the runtime.
 ///
-/// They are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
+/// These parts are safe to use, and easy to use wrongly: what a word of the stack means is the caller's knowledge.
 pub mod internals {
     pub use crate::current_stack::{CurrentStack, FrameShape, NativeFrame, StackWords, library_of};
 }
 
-/// What [`export_profiler!`] expands to; not for direct use.
+/// Expansion of [`export_profiler!`]; not for direct use.
 #[doc(hidden)]
 pub mod __export {
     pub use crate::com::{get_class_object, parse_guid};

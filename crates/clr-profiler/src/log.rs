@@ -51,7 +51,7 @@ struct Nesting {
 /// A thread's own file.
 #[derive(Default)]
 struct Own {
-    /// It exists: further lines are added to it.
+    /// The file exists: further lines are appended.
     begun: bool,
     kept: Option<Kept>,
 }

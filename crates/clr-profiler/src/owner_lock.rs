@@ -13,7 +13,7 @@ const OWNED: u8 = 1;
 /// Another thread, or the owner as one that looks at all, is.
 const VISITED: u8 = 2;
 
-/// Who waits asks so often before it sleeps.
+/// Spins of a waiting thread before it sleeps.
 const PATIENCE: u32 = 100;
 const NAP: Duration = Duration::from_micros(50);
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A value of `T` for each thread that asks for one.
 ///
-/// Values are shared (`T: Sync`): the owner reads and writes its own through [`with`](Self::with), and whoever adds up, at
+/// Values are shared (`T: Sync`): the owner reads and writes its own through [`with`](Self::with), and a thread that sums up, at
 /// the end or while the program runs, sees all of them through [`for_each`](Self::for_each). When a thread ends its value
 /// is handed to the `retire` function and dropped.
 ///
@@ -45,7 +45,7 @@ struct Shared<T> {
     live: Mutex<Vec<Arc<T>>>,
 }
 
-/// What the key holds for one thread; owned by the key until its destructor takes it back.
+/// Slot behind the key for one thread; owned by the key until its destructor takes it back.
 struct Slot<T> {
     value: Arc<T>,
     shared: Arc<Shared<T>>,
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         use_value(unsafe { &(*slot).value })
     }
 
-    /// This thread's value where it has one.
+    /// Value of the calling thread, if there is one.
     pub fn get<R>(&self, use_value: impl FnOnce(&T) -> R) -> Option<R> {
         // SAFETY: as in `with`.
         let slot = unsafe { libc::pthread_getspecific(self.key) }.cast::<Slot<T>>();
@@ -115,7 +115,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The key's destructor: the C library has already cleared the key, so a hook that runs later on this thread starts anew.
+/// The key's destructor: the C library has already cleared the key, so a hook that runs later on this thread starts with a new value.
 unsafe extern "C" fn drop_slot<T: Send + Sync + 'static>(slot: *mut c_void) {
     crate::boundary::guard((), || {
         // SAFETY: the pointer is the one `first_use` stored, and the C library gives it to us once.

@@ -36,7 +36,7 @@ pub trait Profiler: Callbacks + 'static {
     /// With an error the runtime goes on without this profiler.
     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup>;
 
-    /// The [`Setup`] can't be had: the framework or the runtime refused it. The runtime goes on without this profiler.
+    /// The [`Setup`] was refused by the framework or the runtime. The runtime goes on without this profiler.
     fn setup_refused(&self, error: &Error) {}
 
     /// First call where the profiler was attached to a running program, with the bytes the attaching side sent. The default

@@ -1,4 +1,4 @@
-//! What a profiler wants from the runtime, and which combinations can't be had.
+//! Setup of a profiler: events, hooks and compilation flags, and which combinations the runtime does not support.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::call_stacks::FollowExceptions;
 use crate::hooks::{FunctionMapper, Hooks};
 use crate::{CallObserver, CallStacks, Error, Events, HResult, Result};
 
-/// What [`Profiler::initialize`](crate::Profiler::initialize) answers: events, hooks and how code is to be compiled.
+/// Answer of [`Profiler::initialize`](crate::Profiler::initialize): events, hooks and how code is to be compiled.
 ///
 /// ```
 /// use clr_profiler::{Events, Setup};
@@ -24,7 +24,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// These events and nothing else.
+    /// Setup with `events` and nothing else.
     pub fn new(events: Events) -> Self {
         Self { events, ..Self::default() }
     }
@@ -59,7 +59,7 @@ impl Setup {
     }
 
     /// The compiler asks before it puts a method into another, see
-    /// [`jit_inlining`](crate::Callbacks::jit_inlining): it asks only a profiler that is told of compilations.
+    /// [`jit_inlining`](crate::Callbacks::jit_inlining): the runtime asks only a profiler that receives the compilation events.
     pub fn with_inlining_decisions(self) -> Self {
         self.with_events(Events::JIT_COMPILATION)
     }

@@ -5,7 +5,7 @@ use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{HookParts, HookSet};
-use crate::instrument::{Beginning, Instrument, Options};
+use crate::instrument::{Beginning, Instrument, InstrumentOptions};
 use crate::services::context::Context;
 use crate::services::functions::Choice;
 use crate::services::helper::Task;
@@ -17,7 +17,7 @@ macro_rules! instruments {
         $(pub(crate) mod $name;)*
 
         /// The specifications of all instruments, in the order in which they hear callbacks.
-        pub(crate) const ALL: &[&Spec] = &[$(<<$name::$type as Instrument>::Options as Options>::SPEC),*];
+        pub(crate) const ALL: &[&Spec] = &[$(<<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC),*];
 
         /// The options of the instruments that were asked for.
         #[derive(Default)]
@@ -31,8 +31,8 @@ macro_rules! instruments {
             /// # Errors
             /// In words, when there is no such instrument in this agent.
             pub(crate) fn add(&mut self, request: &Checked) -> Result<(), String> {
-                $(if request.spec().name == <<$name::$type as Instrument>::Options as Options>::SPEC.name {
-                    self.$name = Some(Options::of(request));
+                $(if request.spec().name == <<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC.name {
+                    self.$name = Some(InstrumentOptions::of(request));
                     return Ok(());
                 })*
                 Err(format!("the instrument '{}' is not in this agent", request.spec().name))

@@ -1,4 +1,4 @@
-//! What a profiler answers: `ICorProfilerCallback` to `ICorProfilerCallback11` (corprof.idl).
+//! Callback interfaces, which a profiler implements: `ICorProfilerCallback` to `ICorProfilerCallback11` (corprof.idl).
 //!
 //! The runtime calls them on whatever thread the event happens, concurrently.
 

@@ -1,4 +1,4 @@
-//! `ICorProfilerCallback`: what a profiler must answer, first level.
+//! `ICorProfilerCallback`: the callbacks that a profiler implements, first level.
 #![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;

@@ -1,4 +1,4 @@
-//! What signatures and IL bodies are made of.
+//! Elements of signatures and IL bodies.
 
 named_enum! {
     /// Element of a signature.

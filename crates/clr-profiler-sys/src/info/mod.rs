@@ -1,4 +1,4 @@
-//! What the runtime answers: `ICorProfilerInfo` to `ICorProfilerInfo15` (corprof.idl).
+//! Information interfaces, which the runtime implements: `ICorProfilerInfo` to `ICorProfilerInfo15` (corprof.idl).
 //!
 //! Each level inherits the one before, so one pointer of the newest level the runtime knows is enough: ask downwards from 15.
 

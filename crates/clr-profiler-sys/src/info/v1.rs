@@ -1,4 +1,4 @@
-//! `ICorProfilerInfo`: what the runtime answers, first level.
+//! `ICorProfilerInfo`: the runtime's queries, first level.
 #![expect(missing_docs, reason = "the macro puts the documentation of methods on the `_Impl` traits only")]
 
 use core::ffi::c_void;

@@ -1,4 +1,4 @@
-//! Arguments of callbacks in words.
+//! Arguments of callbacks as text.
 
 use clr_profiler_sys::GUID;
 
@@ -11,12 +11,12 @@ use crate::{
     ProfilerInfo, ReJitId, Result, ThreadId, Token,
 };
 
-/// An argument of a callback, in words.
+/// An argument of a callback as text.
 pub trait Argument {
-    /// Its name as far as `names` knows it, otherwise its number. Asks nobody: good in every callback.
+    /// Name as far as `names` knows it, otherwise the number. Makes no queries: for every callback.
     fn known(&self, names: &NameCache) -> String;
 
-    /// Its name, which the runtime is asked for; its number where it has none yet. For callbacks of the mode `asks`.
+    /// Name, by a query of the runtime; the number where there is no name yet. For callbacks of the mode `asks`.
     fn ask(&self, info: &ProfilerInfo, names: &NameCache) -> String {
         let _ = info;
         self.known(names)
@@ -101,7 +101,7 @@ impl Argument for AppDomainId {
     }
 }
 
-/// An object has no name; where the runtime may be asked, it is told by its class.
+/// An object has no name; where the runtime may be queried, its class stands for it.
 impl Argument for ObjectId<'_> {
     fn known(&self, _names: &NameCache) -> String {
         or_number(None::<String>, self.address())

@@ -109,7 +109,7 @@ macro_rules! __notify_parts {
     };
 }
 
-/// What all parts answer to one callback.
+/// Combined answer of all parts to one callback.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __answers_of {

@@ -1,8 +1,8 @@
-//! What the runtime tells: the trait of all callbacks, their one table, and what is made from it.
+//! Callbacks of the runtime: the trait of all callbacks, their one table, and what is generated from it.
 //!
 //! [`Callbacks`] has a method for each notification. [`for_each_callback!`](crate::for_each_callback) hands these methods to a
 //! macro of the profiler's own, which writes them in one go, for profilers that treat every notification alike, such as a log;
-//! [`Argument`] says any of their arguments in words. The example `logging` is made of the two.
+//! [`Argument`] formats any of their arguments as text. The example `logging` is made of the two.
 //!
 //! # Several parts behind one profiler
 //!
@@ -83,7 +83,7 @@ use crate::{
     ThreadId, Token,
 };
 
-/// What the runtime tells a profiler, and what the profiler answers: all notifications, each with a default that does nothing.
+/// Callbacks of the runtime to a profiler, with the profiler's answers: all notifications, each with a default that does nothing.
 ///
 /// Which of them are called is decided by the events of the [`Setup`](crate::Setup). All take `&self`: the runtime calls from
 /// many threads at once, and goes on calling after [`shutdown`](Self::shutdown), so the object is never freed. A panic in any of
@@ -237,9 +237,9 @@ pub trait Callbacks: Send + Sync {
     fn runtime_resume_started(&self) {}
     /// The threads run again.
     fn runtime_resume_finished(&self) {}
-    /// This thread is about to wait for the end of a suspension. May come without its counterpart.
+    /// The calling thread is about to wait for the end of a suspension. May come without its counterpart.
     fn runtime_thread_suspended(&self, thread: ThreadId) {}
-    /// This thread goes on.
+    /// The calling thread goes on.
     fn runtime_thread_resumed(&self, thread: ThreadId) {}
 
     /// A collection begins; objects are still where they were.

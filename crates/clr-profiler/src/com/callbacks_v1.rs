@@ -1,4 +1,4 @@
-//! What the runtime calls, first interface level: each method is the profiler's own behind the panic boundary. Those whose arguments
+//! The callback object, first interface level: each method is the profiler's own behind the panic boundary. Those whose arguments
 //! come one by one are made from the table of callbacks (`forward!`).
 
 use std::ffi::c_void;

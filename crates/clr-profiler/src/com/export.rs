@@ -51,7 +51,7 @@ impl IClassFactory_Impl for Factory_Impl {
     }
 }
 
-/// What the exported `DllGetClassObject` does; called by [`export_profiler!`](crate::export_profiler) only.
+/// Body of the exported `DllGetClassObject`; called by [`export_profiler!`](crate::export_profiler) only.
 ///
 /// # Safety
 /// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM contract.

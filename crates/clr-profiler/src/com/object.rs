@@ -14,7 +14,7 @@ use crate::{HResult, Profiler, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
-/// What the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
+/// COM object that the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
 #[implement(ICorProfilerCallback11)]
 pub(super) struct CallbackObject {
     pub(super) profiler: &'static dyn Profiler,

@@ -1,4 +1,4 @@
-//! Keeps the library mapped for ever.
+//! Keeps the library mapped until the process ends.
 //!
 //! Compiled code calls the hooks until the process ends, threads run the destructors of our data when they end, and the
 //! runtime closes the library when `Initialize` fails or after a detach. So the library takes a reference to itself that

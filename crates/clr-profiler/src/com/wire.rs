@@ -60,7 +60,7 @@ wire! {
     TransitionReason = COR_PRF_TRANSITION_REASON, |raw| Self::from_raw(raw.0);
 }
 
-/// What the status of a callback is about, for the text of the error.
+/// Subject of a callback's status, for the text of the error.
 fn subject(callback: &'static str) -> &'static str {
     match callback {
         "AppDomainCreationFinished" => "application domain creation",

@@ -1,4 +1,4 @@
-//! What can happen in a fake runtime: each callback as a value, and what compiled code and threads do.
+//! Events of the fake runtime: each callback as a value, and what compiled code and threads do.
 
 use std::ffi::c_void;
 
@@ -46,7 +46,7 @@ macro_rules! events {
             LeaveAt(FunctionId, CallerSp),
             /// As [`Tailcall`](Self::Tailcall), at this stack pointer.
             TailcallAt(FunctionId, CallerSp),
-            /// What the runtime says on this thread about the block that the next event begins: its activation's frame pointer.
+            /// Announcement of the runtime on this thread about the block that the next event begins: its activation's frame pointer.
             /// Without it the topmost activation of the block's function is meant.
             Clause(ClauseKind, usize),
             /// The thread ends without a word; what a profiler keeps per thread is taken back. A new one with the same number
@@ -55,7 +55,7 @@ macro_rules! events {
         }
 
         impl Event {
-            /// What must be in force for the callback to be sent; any of these. `None` for what is no callback.
+            /// Events of which one must be enabled for the callback to be sent. `None` for what is no callback.
             pub(super) fn needs(&self) -> Option<Events> {
                 match self {
                     $(Self::$name(..) => Some($needs),)*
@@ -153,39 +153,39 @@ events! {
     AppDomainCreationStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationStarted(id.0);
     /// An application domain was made, or not.
     AppDomainCreationFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainCreationFinished(id.0, status(result));
-    /// It is about to go.
+    /// The application domain is about to go.
     AppDomainShutdownStarted(id: AppDomainId) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownStarted(id.0);
-    /// It is gone.
+    /// The application domain is gone.
     AppDomainShutdownFinished(id: AppDomainId, result: HResult) if Events::APP_DOMAIN_LOADS, |c, _| c.AppDomainShutdownFinished(id.0, status(result));
     /// An assembly is being loaded.
     AssemblyLoadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadStarted(id.0);
-    /// It was loaded, or not.
+    /// The assembly was loaded, or not.
     AssemblyLoadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyLoadFinished(id.0, status(result));
-    /// It is about to go.
+    /// The assembly is about to go.
     AssemblyUnloadStarted(id: AssemblyId) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadStarted(id.0);
-    /// It is gone.
+    /// The assembly is gone.
     AssemblyUnloadFinished(id: AssemblyId, result: HResult) if Events::ASSEMBLY_LOADS, |c, _| c.AssemblyUnloadFinished(id.0, status(result));
     /// A module is being loaded.
     ModuleLoadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleLoadStarted(id.0);
-    /// It was loaded, or not.
+    /// The module was loaded, or not.
     ModuleLoadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleLoadFinished(id.0, status(result));
-    /// It is about to go.
+    /// The module is about to go.
     ModuleUnloadStarted(id: ModuleId) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadStarted(id.0);
-    /// It is gone.
+    /// The module is gone.
     ModuleUnloadFinished(id: ModuleId, result: HResult) if Events::MODULE_LOADS, |c, _| c.ModuleUnloadFinished(id.0, status(result));
-    /// It has become part of an assembly.
+    /// The module has become part of an assembly.
     ModuleAttachedToAssembly(id: ModuleId, assembly: AssemblyId) if Events::MODULE_LOADS, |c, _| c.ModuleAttachedToAssembly(id.0, assembly.0);
     /// A class is being loaded.
     ClassLoadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassLoadStarted(id.0);
-    /// It was loaded, or not.
+    /// The class was loaded, or not.
     ClassLoadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassLoadFinished(id.0, status(result));
-    /// It is about to go.
+    /// The class is about to go.
     ClassUnloadStarted(id: ClassId) if Events::CLASS_LOADS, |c, _| c.ClassUnloadStarted(id.0);
-    /// It is gone.
+    /// The class is gone.
     ClassUnloadFinished(id: ClassId, result: HResult) if Events::CLASS_LOADS, |c, _| c.ClassUnloadFinished(id.0, status(result));
     /// A method is about to be compiled. After the callback the function mapper is asked, if there is one.
     JITCompilationStarted(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITCompilationStarted(id.0, SAFE);
-    /// It was compiled, or not.
+    /// The method was compiled, or not.
     JITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.JITCompilationFinished(id.0, status(result), SAFE);
     /// May precompiled code be used? Answered.
     JITCachedFunctionSearchStarted(id: FunctionId) if Events::CACHE_SEARCHES, |c, answer| {
@@ -209,13 +209,13 @@ events! {
     };
     /// A method without metadata is about to be compiled; with its IL.
     DynamicMethodJITCompilationStarted(id: FunctionId, il: Vec<u8>) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationStarted(id.0, SAFE, il.as_ptr(), il.len() as u32);
-    /// It was compiled, or not.
+    /// The method without metadata was compiled, or not.
     DynamicMethodJITCompilationFinished(id: FunctionId, result: HResult) if Events::JIT_COMPILATION, |c, _| c.DynamicMethodJITCompilationFinished(id.0, status(result), SAFE);
-    /// It is gone.
+    /// The method without metadata is gone.
     DynamicMethodUnloaded(id: FunctionId) if Events::DYNAMIC_FUNCTION_UNLOADS, |c, _| c.DynamicMethodUnloaded(id.0);
     /// A method is about to be compiled again.
     ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.0, rejit.0, SAFE);
-    /// It was compiled again, or not.
+    /// The method was compiled again, or not.
     ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.0, rejit.0, status(result), SAFE);
     /// With which IL is a method (second) of a module to be compiled again? What the profiler sets is accepted and changes nothing.
     GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| c.GetReJITParameters(module.0, *method, AcceptsAll::make());
@@ -223,11 +223,11 @@ events! {
     ReJITError(module: ModuleId, method: u32, id: FunctionId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITError(module.0, *method, id.0, status(result));
     /// A managed thread exists.
     ThreadCreated(id: ThreadId) if Events::THREADS, |c, _| c.ThreadCreated(id.0);
-    /// It is gone: the runtime does not know the thread any more.
+    /// The thread is gone: the runtime no longer knows its identifier.
     ThreadDestroyed(id: ThreadId) if Events::THREADS, |c, _| c.ThreadDestroyed(id.0);
-    /// It runs on this thread of the system.
+    /// The thread runs on this thread of the system.
     ThreadAssignedToOSThread(id: ThreadId, os_thread: u32) if Events::THREADS, |c, _| c.ThreadAssignedToOSThread(id.0, *os_thread);
-    /// It got a name.
+    /// The thread got a name.
     ThreadNameChanged(id: ThreadId, name: String) if Events::THREADS, |c, _| {
         let units: Vec<u16> = name.encode_utf16().collect();
         c.ThreadNameChanged(id.0, units.len() as u32, units.as_ptr())
@@ -238,24 +238,24 @@ events! {
     ManagedToUnmanagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.ManagedToUnmanagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.raw()));
     /// The runtime begins to suspend its threads.
     RuntimeSuspendStarted(reason: SuspendReason) if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendStarted(COR_PRF_SUSPEND_REASON(reason.raw()));
-    /// They stand still.
+    /// The threads stand still.
     RuntimeSuspendFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendFinished();
     /// The suspension was given up.
     RuntimeSuspendAborted() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendAborted();
     /// The threads are about to go on.
     RuntimeResumeStarted() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeStarted();
-    /// They go on.
+    /// The threads go on.
     RuntimeResumeFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeResumeFinished();
     /// A thread waits for the end of a suspension.
     RuntimeThreadSuspended(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadSuspended(id.0);
-    /// It goes on.
+    /// The thread goes on.
     RuntimeThreadResumed(id: ThreadId) if Events::SUSPENSIONS, |c, _| c.RuntimeThreadResumed(id.0);
     /// A collection of these generations begins.
     GarbageCollectionStarted(generations: Vec<usize>, reason: GcReason) if ANY_GC, |c, _| {
         let collected: [BOOL; 5] = std::array::from_fn(|generation| generations.contains(&generation).into());
         c.GarbageCollectionStarted(5, collected.as_ptr(), COR_PRF_GC_REASON(reason.raw()))
     };
-    /// It is over.
+    /// The collection is over.
     GarbageCollectionFinished() if ANY_GC, |c, _| c.GarbageCollectionFinished();
     /// Objects were moved.
     MovedReferences(ranges: Vec<MovedRange>) if ANY_MOVES, |c, _| {
@@ -313,21 +313,21 @@ events! {
     ExceptionSearchFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFunctionLeave();
     /// A filter of this function is about to run.
     ExceptionSearchFilterEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterEnter(id.0);
-    /// It has answered.
+    /// The filter has answered.
     ExceptionSearchFilterLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterLeave();
     /// This function will catch.
     ExceptionSearchCatcherFound(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchCatcherFound(id.0);
     /// A frame of this function is about to be unwound.
     ExceptionUnwindFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionEnter(id.0);
-    /// It is gone.
+    /// The frame is gone.
     ExceptionUnwindFunctionLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionLeave();
     /// A finally block of this function is about to run. What the function had called has gone from the thread's stack.
     ExceptionUnwindFinallyEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyEnter(id.0);
-    /// It is over.
+    /// The finally block is over.
     ExceptionUnwindFinallyLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFinallyLeave();
     /// A catch block of this function is about to run. What the function had called has gone from the thread's stack.
     ExceptionCatcherEnter(id: FunctionId, exception: FakeObject) if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherEnter(id.0, exception.0);
-    /// It is over.
+    /// The catch block is over.
     ExceptionCatcherLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionCatcherLeave();
     /// The system's handler of exceptions begins.
     ExceptionOSHandlerEnter() if Events::EXCEPTIONS, |c, _| c.ExceptionOSHandlerEnter(0);

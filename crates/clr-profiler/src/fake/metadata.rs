@@ -12,7 +12,7 @@ use super::answer::{S_FALSE, S_OK, answer, put, put_text, unanswered};
 use super::world::{Class, Function, Shared, World};
 use crate::{HResult, Token};
 
-/// What searches answer that find nothing.
+/// Answer of searches without a result.
 const NOT_FOUND: HResult = HResult(0x8013_1130_u32 as i32);
 
 #[implement(IMetaDataImport2)]

@@ -191,7 +191,7 @@ impl FakeRuntime {
         world::thread_id(number)
     }
 
-    /// A new object of a class, of this size in bytes, at least 24. It stays for ever, unless a profiler believes that it
+    /// A new object of a class, of this size in bytes, at least 24. The object stays for the life of the runtime, unless a profiler believes that it
     /// was collected or moved.
     ///
     /// # Panics

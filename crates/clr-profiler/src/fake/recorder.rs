@@ -30,7 +30,7 @@ type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 /// # fn main() {}
 /// ```
 ///
-/// It is a tool for those who write tests, not for production: its hooks write to a file. The end of a program that crashes is
+/// The recorder is a tool for tests, not for production: its hooks write to a file. The end of a program that crashes is
 /// lost.
 pub struct Recorder {
     path: PathBuf,
@@ -64,7 +64,7 @@ struct State {
     threads: PerThread<OnceLock<usize>>,
 }
 
-/// What things are called in the recording.
+/// Names of modules, classes and functions in the recording.
 #[derive(Default)]
 struct Words {
     functions: HashMap<FunctionId, usize>,

@@ -18,7 +18,7 @@ use crate::{CallHooks, Events, FunctionId, HResult, Profiler, Result, ThreadId};
 pub struct Step {
     /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
     pub thread: usize,
-    /// What happens.
+    /// Event of the step.
     pub event: Event,
 }
 
@@ -27,14 +27,14 @@ pub const fn on(thread: usize, event: Event) -> Step {
     Step { thread, event }
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// Whether the profiler was called: it has asked for that event, or for hooks in that function.
     pub notified: bool,
-    /// What its callback returned.
+    /// Return value of the profiler's callback.
     pub hresult: HResult,
-    /// What it answered where it was asked: inlining, precompiled code.
+    /// Answer of the profiler to a question: inlining, precompiled code.
     pub answer: Option<bool>,
 }
 
@@ -96,13 +96,13 @@ impl<P: Profiler> Running<P> {
         self.world.lock().events
     }
 
-    /// What the profiler asked that this runtime has no answer to, and how often. The answer was `E_NOTIMPL`.
+    /// Queries of the profiler that the fake runtime does not implement, and how often each was made. The answer was `E_NOTIMPL`.
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
     /// From now on the function's identifier stands for another method of its class: identifiers are used again once what they
-    /// named was unloaded. It is compiled anew before it is called.
+    /// named was unloaded. The function is compiled again before it is called.
     ///
     /// # Panics
     /// For an identifier that no function has.
@@ -224,7 +224,7 @@ const FRAME: usize = 0x40;
 const THROWING: usize = 0x4000;
 
 impl super::world::World {
-    /// What the runtime itself learns from an event.
+    /// Updates the runtime's own state by an event.
     fn know(&mut self, number: usize, event: &Event) {
         match event {
             Event::ThreadCreated(id) => self.set_managed(*id, true),

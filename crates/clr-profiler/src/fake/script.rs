@@ -36,10 +36,10 @@ pub(super) fn read(text: &str) -> Parsed<(FakeRuntime, Vec<Step>)> {
     Ok((reader.runtime, steps))
 }
 
-/// What a recording has told so far.
+/// State of a recording read so far.
 pub(super) struct Reader<'t> {
     runtime: FakeRuntime,
-    /// What a word stands for.
+    /// Meaning of each word.
     meanings: HashMap<&'t str, &'t str>,
     /// The identifier a word was given here.
     known: HashMap<&'t str, usize>,
@@ -185,7 +185,7 @@ words! {
     Vec<(FakeObject, FakeObject, GcHandleId)>: |_, word| no_word("elements", word);
 }
 
-/// What only tests that are written by hand give.
+/// Values that only hand-written tests give.
 fn no_word<T>(what: &str, word: &str) -> Parsed<T> {
     Err(format!("{word}: recordings have no {what}"))
 }

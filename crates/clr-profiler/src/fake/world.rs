@@ -1,4 +1,4 @@
-//! What a fake runtime knows: its modules, types, methods, objects and threads, and what the profiler asked for.
+//! State of a fake runtime: modules, types, methods, objects and threads, and what the profiler asked for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
@@ -59,7 +59,7 @@ pub(super) struct Thread {
     /// 0 before it was assigned to one.
     pub(super) os_thread: u32,
     pub(super) stack: Vec<Activation>,
-    /// What an exception calls enters below this stack pointer: the frames that threw are still there.
+    /// Stack pointer below which code called by an exception is entered: the frames that threw are still there.
     pub(super) thrown_at: Option<usize>,
     pub(super) clause: COR_PRF_EX_CLAUSE_INFO,
     /// The test has given the frame pointer of the block that begins next.
@@ -106,7 +106,7 @@ pub(super) struct World {
     /// The entry points are those of hooks with information.
     pub(super) with_info: bool,
     pub(super) mapper: Option<(FunctionIDMapper2, usize)>,
-    /// What the mapper answered last for each function; `None`: no hooks.
+    /// Last answer of the mapper for each function; `None`: no hooks.
     pub(super) mapped: HashMap<FunctionId, Option<usize>>,
     pub(super) unanswered: BTreeMap<&'static str, u64>,
 }

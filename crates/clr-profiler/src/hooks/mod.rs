@@ -49,7 +49,7 @@
 //! impl Callbacks for MyCalls {}
 //! ```
 
-//! What each kind costs when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59
+//! Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59
 //! million calls, medians of 7 interleaved pairs of user CPU time, .NET 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench
 //! --only framework` repeats it):
 //!
@@ -94,7 +94,7 @@ pub trait CallHooks: Send + Sync + 'static {
     fn tailcall(&self, id: ClientId, sp: CallerSp);
 }
 
-/// What a mapper decides about a function.
+/// Decision of a mapper about a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mapped {
     /// Call the hooks, with this.
@@ -110,7 +110,7 @@ pub trait FunctionMapper: Send + Sync + 'static {
     /// finish what another began.
     fn map(&self, function: FunctionId) -> Mapped;
 
-    /// What the mapper must be told to forget names in time; the setup gets these events. Nothing, unless it keeps names.
+    /// Unload events that the mapper needs to drop names in time; the setup gets them. None, unless the mapper keeps names.
     fn needs(&self) -> Events {
         Events::NONE
     }
@@ -258,9 +258,9 @@ fn safe_entries(_first: bool) -> Result<RawHooks> {
     Err(Error::refused("Hooks", "hooks exist for x86-64 on Unix only so far"))
 }
 
-/// What the runtime calls for each compilation.
+/// Function mapper that the runtime calls for each compilation.
 unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void, hook: *mut BOOL) -> usize {
-    // SAFETY: `install` passed this reference, which lives for ever.
+    // SAFETY: `install` passed this reference, which is never freed.
     let mapper = unsafe { &*client_data.cast_const().cast::<Arc<dyn FunctionMapper>>() };
     let mapped = guard(Mapped::Skip, || mapper.map(FunctionId(function)));
     if !hook.is_null() {
@@ -273,7 +273,7 @@ unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void
     }
 }
 
-/// What the stubs call: the safe hooks behind a panic boundary.
+/// Entry points of the stubs: the safe hooks behind a panic boundary.
 #[cfg(all(target_arch = "x86_64", unix))]
 fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, CallerSp)) {
     #[cfg(feature = "testing")]

@@ -1,4 +1,4 @@
-//! Hooks that are told of arguments, results and exact type arguments. The runtime calls them through code of its own, which
+//! Hooks that see arguments, results and exact type arguments. The runtime calls them through code of its own, which
 //! makes them slow.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
 /// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
 ///
-/// They have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
+/// These hooks have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
 /// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing may block. Asking for the
 /// arguments costs about 100 ns a call, most of what these hooks cost (see the table in [`hooks`](crate::hooks)).
 ///
@@ -50,7 +50,7 @@ pub trait InfoHooks: Send + Sync + 'static {
     fn tailcall(&self, id: ClientId, call: &HookedCall<'_>) {}
 }
 
-/// What a hook may ask about the call it stands in; only there.
+/// Queries of a hook about the call at hand; valid inside the hook only.
 pub struct HookedCall<'h> {
     record: &'static Record,
     kind: Kind,
@@ -86,7 +86,7 @@ impl<'h> HookedCall<'h> {
     /// only the address may be used here; small numbers may come in full words whose upper bytes mean nothing.
     ///
     /// # Errors
-    /// What the runtime answers; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL` for more than 32
+    /// The runtime's error; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `enter`, `E_NOTIMPL` for more than 32
     /// arguments.
     pub fn arguments(&self) -> Result<Vec<&'h [u8]>> {
         let method = "GetFunctionEnter3Info";
@@ -110,7 +110,7 @@ impl<'h> HookedCall<'h> {
     /// The bytes of the result; empty for `void`.
     ///
     /// # Errors
-    /// What the runtime answers; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `leave`.
+    /// The runtime's error; `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside of `leave`.
     pub fn result(&self) -> Result<&'h [u8]> {
         let method = "GetFunctionLeave3Info";
         self.only(Kind::Leave, method)?;
@@ -127,7 +127,7 @@ impl<'h> HookedCall<'h> {
     /// Class, token and type arguments, exact also where instantiations share their code.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn exact(&self) -> Result<FunctionInfo> {
         let info = &self.record.installed.info;
         info.function_info_in_frame(self.record.function, self.frame()?)
@@ -169,13 +169,13 @@ unsafe fn bytes<'h>(range: &COR_PRF_FUNCTION_ARGUMENT_RANGE) -> &'h [u8] {
     unsafe { std::slice::from_raw_parts(range.start_address as *const u8, range.length as usize) }
 }
 
-/// What the profiler set; lives as long as the process.
+/// Hooks that the profiler installed; live as long as the process.
 pub(super) struct Installed {
     hooks: Arc<dyn InfoHooks>,
     info: ProfilerInfo,
 }
 
-/// What the compiled code of one function hands to the hooks: its address is the runtime's client identifier.
+/// Record that the compiled code of one function hands to the hooks: its address is the runtime's client identifier.
 struct Record {
     installed: &'static Installed,
     function: FunctionId,

@@ -8,17 +8,17 @@ use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
-/// What the runtime knows about a class.
+/// Description of a class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassInfo {
     /// The module it is declared in; null for what has no declaration (function pointers, for instance).
     pub module: ModuleId,
-    /// Its token there.
+    /// Token there.
     pub token: Token,
-    /// Its base class.
+    /// Base class.
     pub parent: Option<ClassId>,
-    /// Its type arguments, those of enclosing types first. Null where the runtime has none to tell.
+    /// Type arguments, those of enclosing types first. Null where the runtime has none to tell.
     pub type_arguments: Vec<ClassId>,
 }
 
@@ -28,7 +28,7 @@ pub struct ClassInfo {
 pub struct ClassLayout {
     /// Bytes of an object, or of a boxed value.
     pub size: u32,
-    /// Its own fields with their offsets in bytes from the object's beginning; of a value type from the value's.
+    /// Own fields with their offsets in bytes from the object's beginning; of a value type from the value's.
     pub fields: Vec<(Token, u32)>,
 }
 
@@ -36,7 +36,7 @@ pub struct ClassLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ArrayClass {
-    /// What kind of elements it has, as the metadata encodes it.
+    /// Element type, as the metadata encodes it.
     pub element_type: u8,
     /// The elements' class, where it is known.
     pub element: Option<ClassId>,
@@ -48,7 +48,7 @@ impl ProfilerInfo {
     /// Declaration and type arguments of a class. Not in hooks, nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
+    /// The runtime's error: for arrays `CORPROF_E_CLASSID_IS_ARRAY`, see [`array_class`](Self::array_class); for
     /// pointers and references `CORPROF_E_CLASSID_IS_COMPOSITE`.
     pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
         outside_collections("GetClassIDInfo2")?;
@@ -70,7 +70,7 @@ impl ProfilerInfo {
     /// Element and rank of an array type, `None` where `class` is not one. Also during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn array_class(&self, class: ClassId) -> Result<Option<ArrayClass>> {
         outside_hooks("IsArrayClass")?;
         let (mut kind, mut element, mut rank) = (CorElementType::default(), 0, 0);
@@ -87,7 +87,7 @@ impl ProfilerInfo {
     /// The class of a type that is not generic and is loaded. May load types.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
         outside_collections("GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
@@ -98,7 +98,7 @@ impl ProfilerInfo {
     /// The class of a generic type with these type arguments, those of enclosing types first. May load types.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn class_from_token_and_type_args(
         &self,
         module: ModuleId,
@@ -117,7 +117,7 @@ impl ProfilerInfo {
     /// Where the fields of a class lie, without those of its base classes. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers; for arrays and strings `E_INVALIDARG`.
+    /// The runtime's error; for arrays and strings `E_INVALIDARG`.
     pub fn class_layout(&self, class: ClassId) -> Result<ClassLayout> {
         outside_hooks("GetClassLayout")?;
         let method = "GetClassLayout";
@@ -139,7 +139,7 @@ impl ProfilerInfo {
     /// The class of an object. Callable where the object may be looked at: in the callback that received it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn class_of_object(&self, object: ObjectId<'_>) -> Result<ClassId> {
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
         let ask = |out| unsafe { self.base().GetClassFromObject(object.address(), out) };

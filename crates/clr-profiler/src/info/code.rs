@@ -14,7 +14,7 @@ use crate::{FunctionId, ReJitId, Result};
 pub struct CodeRange {
     /// Address of its first byte.
     pub start: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
@@ -55,7 +55,7 @@ impl ProfilerInfo {
     /// The code of a function's first version. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
+    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
     pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo2")?;
         // SAFETY: valid out-parameters.
@@ -68,7 +68,7 @@ impl ProfilerInfo {
     /// Where each version (tier) of a function begins. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<usize>> {
         outside_collections("GetNativeCodeStartAddresses")?;
         let method = "GetNativeCodeStartAddresses";
@@ -82,7 +82,7 @@ impl ProfilerInfo {
     /// The code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn code_info_at(&self, start: usize) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo4")?;
         let method = "GetCodeInfo4";
@@ -95,7 +95,7 @@ impl ProfilerInfo {
     /// Which IL the code of the version that begins at `start` was made of. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers; dynamic functions have no map.
+    /// The runtime's error; dynamic functions have no map.
     pub fn il_map_at(&self, start: usize) -> Result<Vec<IlRange>> {
         outside_collections("GetILToNativeMapping3")?;
         let method = "GetILToNativeMapping3";
@@ -110,7 +110,7 @@ impl ProfilerInfo {
     /// The function that the code at `address` belongs to, dynamic ones too. Not in signal handlers.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn function_at(&self, address: usize) -> Result<(FunctionId, ReJitId)> {
         outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
@@ -125,7 +125,7 @@ impl ProfilerInfo {
     /// that version goes on, on the calling thread's stack. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn frame_shape(&self, start: usize, address: usize) -> Result<Option<FrameShape>> {
         let ranges = self.code_info_at(start)?;
         let here = ranges.iter().find(|range| range.start == start && range.contains(address));

@@ -15,7 +15,7 @@ use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 /// A provider whose events a session is to deliver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProviderConfig {
-    /// Its name, for instance `Microsoft-Windows-DotNETRuntime`.
+    /// Name, for instance `Microsoft-Windows-DotNETRuntime`.
     pub name: String,
     /// Which of its events, by the provider's own bits.
     pub keywords: u64,
@@ -28,25 +28,25 @@ pub struct ProviderConfig {
 /// An event of the profiler's own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventDefinition {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its number within the provider.
+    /// Number within the provider.
     pub id: u32,
     /// The bits that select it.
     pub keywords: u64,
-    /// Its version.
+    /// Version.
     pub version: u32,
     /// How important it is: 1 critical to 5 verbose.
     pub level: u32,
-    /// What it marks: 0 nothing, 1 a start, 2 a stop.
+    /// Operation code: 0 nothing, 1 a start, 2 a stop.
     pub opcode: u8,
     /// Whether the stack is to be stored with it.
     pub with_stack: bool,
-    /// Its fields: name and type (a `TypeCode` of .NET: 7 `short`, 9 `int`, 11 `long`, 18 `string`, ...).
+    /// Fields: name and type (a `TypeCode` of .NET: 7 `short`, 9 `int`, 11 `long`, 18 `string`, ...).
     pub fields: Vec<(String, u32)>,
 }
 
-/// What the runtime says when a provider of the profiler's own is switched on or off.
+/// State of a provider of the profiler's own, when a session enables or disables it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
@@ -66,7 +66,7 @@ impl ProfilerInfo {
     /// before at the end.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_start_session(&self, providers: &[ProviderConfig], rundown: bool) -> Result<EventPipeSessionId> {
         let method = "EventPipeStartSession";
         outside_hooks(method)?;
@@ -86,7 +86,7 @@ impl ProfilerInfo {
     /// it is not switched on (seen on .NET 8).
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_add_provider(&self, session: EventPipeSessionId, provider: &ProviderConfig) -> Result<()> {
         let method = "EventPipeAddProviderToSession";
         outside_hooks(method)?;
@@ -100,7 +100,7 @@ impl ProfilerInfo {
     /// Ends a session. Do so before a detach: an open one may deliver afterwards. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_stop_session(&self, session: EventPipeSessionId) -> Result<()> {
         let method = "EventPipeStopSession";
         outside_hooks(method)?;
@@ -112,7 +112,7 @@ impl ProfilerInfo {
     /// A provider's name; also in `event_pipe_event_delivered`, but better asked once per provider.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_provider_name(&self, provider: EventPipeProviderId) -> Result<String> {
         let method = "EventPipeGetProviderInfo";
         outside_hooks(method)?;
@@ -126,7 +126,7 @@ impl ProfilerInfo {
     /// Makes a provider of the profiler's own. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_create_provider(&self, name: &str) -> Result<EventPipeProviderId> {
         let method = "EventPipeCreateProvider";
         outside_hooks(method)?;
@@ -141,7 +141,7 @@ impl ProfilerInfo {
     /// ceases to listen, on any thread. From .NET 8 on; this crate keeps up to eight such functions per process.
     ///
     /// # Errors
-    /// What the runtime answers; a sentence for the ninth.
+    /// The runtime's error; a sentence for the ninth.
     pub fn event_pipe_create_provider_with(
         &self,
         name: &str,
@@ -154,7 +154,7 @@ impl ProfilerInfo {
             crate::Error::refused(method, "eight providers with a function of their own are there already")
         })?;
         let (name, mut provider) = (wide(name), 0);
-        // SAFETY: a zero-terminated name, a function that lives for ever, and a valid out-parameter.
+        // SAFETY: a zero-terminated name, a function that is never unloaded, and a valid out-parameter.
         check(unsafe { runtime.EventPipeCreateProvider2(name.as_ptr(), Some(callback), &mut provider) }, method)?;
         Ok(EventPipeProviderId(provider))
     }
@@ -162,7 +162,7 @@ impl ProfilerInfo {
     /// Makes an event of a provider of the profiler's own. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_define_event(
         &self,
         provider: EventPipeProviderId,
@@ -203,7 +203,7 @@ impl ProfilerInfo {
     /// Writes an event: the bytes of each field in order, strings as UTF-16 with a final zero. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn event_pipe_write_event(&self, event: EventPipeEventId, fields: &[&[u8]]) -> Result<()> {
         let method = "EventPipeWriteEvent";
         outside_hooks(method)?;

@@ -10,7 +10,7 @@ use crate::error::check;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExceptionClause {
-    /// What kind of block.
+    /// Kind of block.
     pub kind: ClauseKind,
     /// Where its code begins.
     pub code: usize,
@@ -19,7 +19,7 @@ pub struct ExceptionClause {
     pub frame_pointer: usize,
 }
 
-/// What kind a block is of.
+/// Kind of a protected block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ClauseKind {
@@ -38,7 +38,7 @@ impl ProfilerInfo {
     /// enter and leave, catcher enter and leave.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn exception_clause(&self) -> Result<ExceptionClause> {
         let mut clause = COR_PRF_EX_CLAUSE_INFO::default();
         // SAFETY: a valid out-parameter.

@@ -8,29 +8,29 @@ use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 
-/// What the runtime knows about a function.
+/// Description of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FunctionInfo {
-    /// Its class; `None` where several instantiations share the code.
+    /// Class; `None` where several instantiations share the code.
     pub class: Option<ClassId>,
-    /// Its module.
+    /// Module.
     pub module: ModuleId,
-    /// Its token there.
+    /// Token there.
     pub token: Token,
     /// The type arguments of the method itself (not of its class).
     pub type_arguments: Vec<ClassId>,
 }
 
-/// What the runtime knows about a function without metadata.
+/// Description of a function without metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DynamicFunction {
     /// The module it is attached to.
     pub module: ModuleId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its signature, in the metadata's encoding.
+    /// Signature, in the metadata's encoding.
     pub signature: Vec<u8>,
 }
 
@@ -38,13 +38,13 @@ impl ProfilerInfo {
     /// Class, module, token and type arguments of a function. Not in hooks, nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
+    /// The runtime's error; dynamic functions have no token, see [`dynamic_function_info`](Self::dynamic_function_info).
     pub fn function_info(&self, function: FunctionId) -> Result<FunctionInfo> {
         outside_collections("GetFunctionInfo2")?;
         self.function_info_in_frame(function, 0)
     }
 
-    /// The same for one frame, which tells type arguments exactly; 0 stands for none.
+    /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0 stands for none.
     pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
         let (mut class, mut module, mut token) = (0, 0, 0);
         let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
@@ -74,7 +74,7 @@ impl ProfilerInfo {
     /// [`function_info`](Self::function_info), allowed in the same places.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
         outside_collections("GetFunctionInfo")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
@@ -87,7 +87,7 @@ impl ProfilerInfo {
     /// Whether a function has no metadata. Callable anywhere but in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn is_function_dynamic(&self, function: FunctionId) -> Result<bool> {
         outside_hooks("IsFunctionDynamic")?;
         let method = "IsFunctionDynamic";
@@ -102,7 +102,7 @@ impl ProfilerInfo {
     /// Name, signature and module of a function without metadata. Not in hooks, nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers; ordinary functions give `E_INVALIDARG`.
+    /// The runtime's error; ordinary functions give `E_INVALIDARG`.
     pub fn dynamic_function_info(&self, function: FunctionId) -> Result<DynamicFunction> {
         outside_collections("GetDynamicFunctionInfo")?;
         let method = "GetDynamicFunctionInfo";
@@ -127,7 +127,7 @@ impl ProfilerInfo {
     /// collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
         outside_collections("GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
@@ -138,7 +138,7 @@ impl ProfilerInfo {
     /// The function of a method with these type arguments (of the method itself), in `class`. May load types.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn function_from_token_and_type_args(
         &self,
         module: ModuleId,

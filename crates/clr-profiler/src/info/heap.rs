@@ -24,9 +24,9 @@ use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeapRange {
-    /// What it holds.
+    /// Generation of the objects in the range.
     pub generation: Generation,
-    /// Its first address.
+    /// First address.
     pub start: usize,
     /// Bytes in use. Exact only in `garbage_collection_started` and `..._finished`.
     pub bytes: usize,
@@ -51,7 +51,7 @@ pub struct ArrayObject {
     pub data: usize,
 }
 
-/// What a handle does for its object.
+/// Kind of a handle: what the handle does for its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HandleKind {
@@ -86,7 +86,7 @@ impl ObjectHandle {
     /// object before the callback returns, and the object can't be carried out of `look`.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn with<R>(&self, look: impl for<'cb> FnOnce(Option<ObjectId<'cb>>) -> R) -> Result<R> {
         let method = "GetObjectIDFromHandle";
         outside_hooks(method)?;
@@ -111,7 +111,7 @@ impl ProfilerInfo {
     /// Bytes that an object takes on the heap. Where the object may be looked at: in the callback that received it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn object_size(&self, object: ObjectId<'_>) -> Result<usize> {
         let method = "GetObjectSize2";
         let mut bytes = 0;
@@ -125,7 +125,7 @@ impl ProfilerInfo {
     /// looked at: in the callback that received it.
     ///
     /// # Errors
-    /// What the runtime answers, `E_INVALIDARG` for what is no array or has another rank.
+    /// The runtime's error: `E_INVALIDARG` for what is no array or has another rank.
     pub fn array_object(&self, array: ObjectId<'_>, rank: u32) -> Result<ArrayObject> {
         let method = "GetArrayObjectInfo";
         /// More than a type can have.
@@ -146,7 +146,7 @@ impl ProfilerInfo {
     /// Where a boxed value of a value type begins, in bytes from the object's beginning. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers, `E_INVALIDARG` for classes that are no value types.
+    /// The runtime's error: `E_INVALIDARG` for classes that are no value types.
     pub fn box_layout(&self, class: ClassId) -> Result<u32> {
         let method = "GetBoxClassLayout";
         outside_hooks(method)?;
@@ -159,7 +159,7 @@ impl ProfilerInfo {
     /// The pieces the heap consists of now. Not in hooks; exact only in `garbage_collection_started` and `..._finished`.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn generation_bounds(&self) -> Result<Vec<HeapRange>> {
         let method = "GetGenerationBounds";
         outside_hooks(method)?;
@@ -174,7 +174,7 @@ impl ProfilerInfo {
     /// that received it.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
+    /// The runtime's error: `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
     /// ([`is_frozen`](Self::is_frozen)).
     pub fn object_generation(&self, object: ObjectId<'_>) -> Result<HeapRange> {
         let mut range = COR_PRF_GC_GENERATION_RANGE::default();
@@ -188,7 +188,7 @@ impl ProfilerInfo {
     /// at: in the callback that received it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn is_frozen(&self, object: ObjectId<'_>) -> Result<bool> {
         let method = "IsFrozenObject";
         let mut frozen = BOOL(0);
@@ -201,7 +201,7 @@ impl ProfilerInfo {
     /// From how many bytes on objects go to the heap for large ones. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn large_object_threshold(&self) -> Result<u32> {
         let method = "GetLOHObjectSizeThreshold";
         outside_hooks(method)?;
@@ -216,7 +216,7 @@ impl ProfilerInfo {
     /// one, or while [`suspend`](Self::suspend) holds the threads.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn references_of(
         &self,
         object: ObjectId<'_>,
@@ -236,7 +236,7 @@ impl ProfilerInfo {
     /// [`suspend`](Self::suspend) has done so. From .NET 9 on. Not during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn heap_objects(&self, mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>) -> Result<()> {
         let method = "EnumerateGCHeapObjects";
         outside_collections(method)?;
@@ -250,7 +250,7 @@ impl ProfilerInfo {
     /// The addresses of the objects that are never collected, of all modules; they don't move. From .NET 8 on. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn non_gc_objects(&self) -> Result<Vec<usize>> {
         let method = "EnumerateNonGCObjects";
         outside_hooks(method)?;
@@ -262,7 +262,7 @@ impl ProfilerInfo {
     /// Where the objects that are never collected lie. From .NET 8 on. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn non_gc_heap_bounds(&self) -> Result<Vec<HeapRange>> {
         let method = "GetNonGCHeapBounds";
         outside_hooks(method)?;
@@ -283,7 +283,7 @@ impl ProfilerInfo {
     /// The addresses of the objects that were laid out with a module; none today, where modules bring none. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn frozen_objects(&self, module: ModuleId) -> Result<Vec<usize>> {
         let method = "EnumModuleFrozenObjects";
         outside_hooks(method)?;
@@ -295,7 +295,7 @@ impl ProfilerInfo {
     /// .NET 7 on.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn create_handle(&self, object: ObjectId<'_>, kind: HandleKind) -> Result<ObjectHandle> {
         let method = "CreateHandle";
         outside_collections(method)?;

@@ -1,4 +1,4 @@
-//! What the runtime has now: modules, threads, compiled functions. For a profiler that attached, to catch up.
+//! Enumeration of modules, threads and compiled functions: for a profiler that attached, to catch up.
 
 use std::ffi::c_void;
 
@@ -86,7 +86,7 @@ impl ProfilerInfo {
     /// All modules that are loaded. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn modules(&self) -> Result<Vec<ModuleId>> {
         let method = "EnumModules";
         outside_collections(method)?;
@@ -98,7 +98,7 @@ impl ProfilerInfo {
     /// The application domains a module is loaded into. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn app_domains_of_module(&self, module: ModuleId) -> Result<Vec<AppDomainId>> {
         let method = "GetAppDomainsContainingModule";
         outside_collections(method)?;
@@ -112,7 +112,7 @@ impl ProfilerInfo {
     /// All managed threads that are alive. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn threads(&self) -> Result<Vec<ThreadId>> {
         let method = "EnumThreads";
         outside_collections(method)?;
@@ -126,7 +126,7 @@ impl ProfilerInfo {
     /// them. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn compiled_functions(&self) -> Result<Vec<(FunctionId, ReJitId)>> {
         let method = "EnumJITedFunctions2";
         outside_collections(method)?;
@@ -140,7 +140,7 @@ impl ProfilerInfo {
     /// Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers; a module without precompiled code gives `E_INVALIDARG` or `CORPROF_E_DATAINCOMPLETE`.
+    /// The runtime's error; a module without precompiled code gives `E_INVALIDARG` or `CORPROF_E_DATAINCOMPLETE`.
     pub fn precompiled_inliners(&self, module: ModuleId, inlinee_module: ModuleId, inlinee: Token) -> Result<Inliners> {
         let method = "EnumNgenModuleMethodsInliningThisMethod";
         outside_collections(method)?;
@@ -157,7 +157,7 @@ impl ProfilerInfo {
     /// Function, token and metadata at once. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers; functions without metadata have none.
+    /// The runtime's error; functions without metadata have none.
     pub fn function_metadata(&self, function: FunctionId) -> Result<(Token, crate::MetadataImport)> {
         let method = "GetTokenAndMetaDataFromFunction";
         outside_collections(method)?;

@@ -94,7 +94,7 @@ pub(crate) use text::read_text;
 /// | `GetThreadContext` | there are no remoting contexts to name |
 /// | `GetContextStaticAddress` | the runtime answers `E_NOTIMPL`: there are no remoting contexts |
 ///
-/// Whoever needs one of them all the same finds it in [`sys`](crate::sys), by [`as_raw`](Self::as_raw).
+/// All of them are still within reach through [`sys`](crate::sys), by [`as_raw`](Self::as_raw).
 #[derive(Clone)]
 pub struct ProfilerInfo {
     newest: Arc<Newest>,
@@ -180,7 +180,7 @@ impl ProfilerInfo {
     /// The events in force.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn events(&self) -> Result<Events> {
         let method = "GetEventMask2";
         let (mut low, mut high) = (0, 0);
@@ -239,7 +239,7 @@ impl ProfilerInfo {
         mapper: clr_profiler_sys::types::FunctionIDMapper2,
         client_data: *mut c_void,
     ) -> Result<()> {
-        // SAFETY: the mapper and its data live for ever.
+        // SAFETY: the mapper and its data are never freed.
         check(unsafe { self.base().SetFunctionIDMapper2(Some(mapper), client_data) }, "SetFunctionIDMapper2")
     }
 
@@ -248,7 +248,7 @@ impl ProfilerInfo {
         // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it has its own convention.
         let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
         let (enter, leave, tailcall) = (entry(hooks.enter), entry(hooks.leave), entry(hooks.tailcall));
-        // SAFETY: whoever made the hooks vouched for them.
+        // SAFETY: the maker of the hooks vouched for them.
         let answer = unsafe { self.base().SetEnterLeaveFunctionHooks3(enter, leave, tailcall) };
         check(answer, "SetEnterLeaveFunctionHooks3")
     }

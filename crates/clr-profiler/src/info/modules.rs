@@ -9,21 +9,21 @@ use crate::error::check;
 use crate::metadata::{MetadataImport, image};
 use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
-/// What the runtime knows about a module.
+/// Description of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ModuleInfo {
     /// Address of its image; 0 where it has none.
     pub base_address: usize,
-    /// Its file, or a name the program gave it; empty for some in-memory modules.
+    /// File, or a name the program gave it; empty for some in-memory modules.
     pub path: String,
-    /// Its assembly; null before it is attached to one.
+    /// Assembly; null before it is attached to one.
     pub assembly: AssemblyId,
-    /// What kind of module it is.
+    /// Kind of module.
     pub flags: ModuleFlags,
 }
 
-/// What kind a module is of.
+/// Kind of a module, as flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ModuleFlags(pub u32);
 
@@ -54,25 +54,25 @@ impl ModuleFlags {
     }
 }
 
-/// What the runtime knows about an assembly.
+/// Description of an assembly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AssemblyInfo {
-    /// Its simple name.
+    /// Simple name.
     pub name: String,
-    /// Its application domain.
+    /// Application domain.
     pub app_domain: AppDomainId,
-    /// Its manifest module.
+    /// Manifest module.
     pub module: ModuleId,
 }
 
-/// What the runtime knows about an application domain.
+/// Description of an application domain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AppDomainInfo {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its process.
+    /// Process.
     pub process: ProcessId,
 }
 
@@ -81,7 +81,7 @@ impl ProfilerInfo {
     /// some runtimes crash. Not in hooks, nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn module_info(&self, module: ModuleId) -> Result<ModuleInfo> {
         outside_collections("GetModuleInfo2")?;
         let (mut base, mut assembly, mut flags) = (std::ptr::null(), 0, 0);
@@ -98,7 +98,7 @@ impl ProfilerInfo {
     /// [`module_info`](Self::module_info).
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
     pub fn assembly_info(&self, assembly: AssemblyId) -> Result<AssemblyInfo> {
         outside_collections("GetAssemblyInfo")?;
         let (mut app_domain, mut module) = (0, 0);
@@ -112,7 +112,7 @@ impl ProfilerInfo {
     /// Name and process of an application domain. Callable anywhere but in hooks.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` while it is being made.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while it is being made.
     pub fn app_domain_info(&self, app_domain: AppDomainId) -> Result<AppDomainInfo> {
         outside_hooks("GetAppDomainInfo")?;
         let mut process = 0;
@@ -127,11 +127,11 @@ impl ProfilerInfo {
     /// made by reflection, the [runtime's own](Self::live_metadata). Release it (drop it) when the module unloads:
     /// afterwards it points to memory that is gone. Where as [`module_info`](Self::module_info).
     ///
-    /// It takes 20 µs each time (.NET 8 to 10; [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened),
+    /// Opening metadata takes 20 µs each time (.NET 8 to 10; [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened),
     /// and nothing later: unlike [`live_metadata`](Self::live_metadata).
     ///
     /// # Errors
-    /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
+    /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         let found = self.module_info(module).ok().and_then(|about| image::open(self.base(), &about));
         found.map_or_else(|| self.live_metadata(module), |found| Ok(MetadataImport::new(found, false)))
@@ -142,7 +142,7 @@ impl ProfilerInfo {
     /// where as [`module_metadata`](Self::module_metadata).
     ///
     /// # Errors
-    /// What the runtime answers; `E_POINTER` for resource modules, which succeed without metadata.
+    /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn live_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
@@ -160,7 +160,7 @@ impl ProfilerInfo {
     /// Header and body of a method's IL, as in the image. Where as [`module_info`](Self::module_info).
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_FUNCTION_NOT_IL` for methods without.
+    /// The runtime's error: `CORPROF_E_FUNCTION_NOT_IL` for methods without.
     pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<&[u8]> {
         outside_collections("GetILFunctionBody")?;
         let name = "GetILFunctionBody";

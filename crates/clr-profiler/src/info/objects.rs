@@ -1,4 +1,4 @@
-//! What exception objects say about themselves.
+//! Contents of exception objects.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -26,7 +26,7 @@ impl ProfilerInfo {
     /// Where strings keep length and characters. Callable everywhere.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn string_layout(&self) -> Result<StringLayout> {
         let (mut length, mut buffer) = (0, 0);
         // SAFETY: valid out-parameters.
@@ -40,7 +40,7 @@ impl ProfilerInfo {
 pub struct Utf16Text<'cb>(&'cb [u16]);
 
 impl<'cb> Utf16Text<'cb> {
-    /// Its UTF-16 units.
+    /// UTF-16 units of the text.
     pub const fn units(self) -> &'cb [u16] {
         self.0
     }
@@ -54,19 +54,19 @@ impl fmt::Display for Utf16Text<'_> {
     }
 }
 
-/// What an exception object says.
+/// Contents of an exception object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExceptionContent<'cb> {
-    /// Its class.
+    /// Class.
     pub class: ClassId,
     /// The message it was made with, cut at the limit; `None` for the type's default message.
     pub message: Option<Utf16Text<'cb>>,
     /// The exception it wraps.
     pub inner: Option<ObjectId<'cb>>,
-    /// Its `HResult`.
+    /// `HResult` of the exception.
     pub code: i32,
-    /// It was thrown before: it carries a stack trace already.
+    /// Whether the exception was thrown before: then the object carries a stack trace.
     pub was_thrown: bool,
 }
 
@@ -125,7 +125,7 @@ impl ExceptionReader {
         Self::default()
     }
 
-    /// What `exception` says, its message cut to `most` UTF-16 units. In exception callbacks, with their object; `None` for
+    /// Contents of `exception`, the message cut to `most` UTF-16 units. In exception callbacks, with their object; `None` for
     /// what is no exception or can't be read.
     pub fn read<'cb>(
         &self,

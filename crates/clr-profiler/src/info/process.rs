@@ -30,7 +30,7 @@ impl ProfilerInfo {
     /// such a thread counts as native from then on.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in callbacks.
+    /// The runtime's error: `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in callbacks.
     pub fn force_gc(&self) -> Result<()> {
         let method = "ForceGC";
         outside_collections(method)?;
@@ -39,10 +39,10 @@ impl ProfilerInfo {
     }
 
     /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads that run no managed code and
-    /// in callbacks that may wait. What takes a lock that a managed thread holds meanwhile waits for ever.
+    /// in callbacks that may wait. Code that takes a lock held by a suspended thread deadlocks.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs.
+    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs.
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
         outside_collections(method)?;
@@ -55,11 +55,11 @@ impl ProfilerInfo {
     /// hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn environment_variable(&self, name: &str) -> Result<Option<String>> {
         let method = "GetEnvironmentVariable";
         outside_hooks(method)?;
-        /// What the runtime answers for a variable that is not set.
+        /// Result code of the runtime for a variable that is not set.
         const NOT_FOUND: HResult = HResult(0x8007_00cb_u32 as i32);
         let runtime = self.at_level::<ICorProfilerInfo11>(11, method)?;
         let name = wide(name);
@@ -88,7 +88,7 @@ impl ProfilerInfo {
     /// Sets a variable of the environment as the runtime sees it, or removes it. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<()> {
         let method = "SetEnvironmentVariable";
         outside_hooks(method)?;
@@ -103,7 +103,7 @@ impl ProfilerInfo {
     /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped.
     ///
     /// # Errors
-    /// What the runtime answers: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
+    /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
     /// profiler that has, or had, hooks, changed IL or immutable events.
     pub fn request_detach(&self, milliseconds: u32) -> Result<()> {
         let method = "RequestProfilerDetach";
@@ -115,7 +115,7 @@ impl ProfilerInfo {
     /// The application domain a managed thread runs in. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are none.
+    /// The runtime's error: `CORPROF_E_NOT_MANAGED_THREAD` and `E_INVALIDARG` for threads that are none.
     pub fn thread_app_domain(&self, thread: ThreadId) -> Result<AppDomainId> {
         let method = "GetThreadAppDomain";
         outside_hooks(method)?;
@@ -124,10 +124,10 @@ impl ProfilerInfo {
     }
 
     /// The symbols (a PDB) that were given with a module in memory; empty where none were. Needs
-    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be told of changes. Not in hooks.
+    /// [`Events::IN_MEMORY_SYMBOLS_UPDATED`](crate::Events::IN_MEMORY_SYMBOLS_UPDATED) to be notified of changes. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_MODULE_IS_DYNAMIC` for modules made by reflection.
+    /// The runtime's error: `CORPROF_E_MODULE_IS_DYNAMIC` for modules made by reflection.
     pub fn in_memory_symbols(&self, module: ModuleId) -> Result<Vec<u8>> {
         let method = "ReadInMemorySymbols";
         outside_collections(method)?;

@@ -27,7 +27,7 @@ impl ProfilerInfo {
     /// `jit_compilation_started`. The framework copies it into memory of the runtime's, which is never freed.
     ///
     /// # Errors
-    /// What the runtime answers; `E_OUTOFMEMORY` when it has no memory for the body.
+    /// The runtime's error; `E_OUTOFMEMORY` when it has no memory for the body.
     pub fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
@@ -46,7 +46,7 @@ impl ProfilerInfo {
         if memory.is_null() {
             return Err(Error::new(HResult::OUT_OF_MEMORY, name));
         }
-        // SAFETY: that many bytes were allocated, and they live for ever.
+        // SAFETY: that many bytes were allocated, and they are never freed.
         let answer = unsafe {
             std::ptr::copy_nonoverlapping(body.as_ptr(), memory, body.len());
             self.base().SetILFunctionBody(module.0, method.0, memory)
@@ -58,7 +58,7 @@ impl ProfilerInfo {
     /// [`set_il_function_body`](Self::set_il_function_body). In the callbacks about its compilation.
     ///
     /// # Errors
-    /// What the runtime answers; `E_OUTOFMEMORY` when there is no memory for the map.
+    /// The runtime's error; `E_OUTOFMEMORY` when there is no memory for the map.
     pub fn set_il_map(&self, function: FunctionId, map: &[IlMove]) -> Result<()> {
         let method = "SetILInstrumentedCodeMap";
         outside_collections(method)?;
@@ -81,7 +81,7 @@ impl ProfilerInfo {
     /// nor in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn apply_metadata(&self, module: ModuleId) -> Result<()> {
         let method = "ApplyMetaData";
         outside_collections(method)?;
@@ -94,7 +94,7 @@ impl ProfilerInfo {
     /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn request_rejit(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
         let method = "RequestReJIT";
         outside_collections(method)?;
@@ -108,7 +108,7 @@ impl ProfilerInfo {
     /// `forbid_inlining`: the new code is not taken in either.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)], forbid_inlining: bool) -> Result<()> {
         let method = "RequestReJITWithInliners";
         outside_collections(method)?;
@@ -122,7 +122,7 @@ impl ProfilerInfo {
     /// Goes back to the original code of methods; gives what came of each.
     ///
     /// # Errors
-    /// What the runtime answers to the whole request.
+    /// The runtime's error for the whole request.
     pub fn request_revert(&self, methods: &[(ModuleId, Token)]) -> Result<Vec<Result<()>>> {
         let method = "RequestRevert";
         outside_collections(method)?;
@@ -139,7 +139,7 @@ impl ProfilerInfo {
     /// The versions of a function that are alive. Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn rejit_ids(&self, function: FunctionId) -> Result<Vec<ReJitId>> {
         let method = "GetReJITIDs";
         outside_collections(method)?;
@@ -155,7 +155,7 @@ impl ProfilerInfo {
     /// in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn code_info_of(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<CodeRange>> {
         let method = "GetCodeInfo3";
         outside_collections(method)?;
@@ -171,7 +171,7 @@ impl ProfilerInfo {
     /// ([`il_map_at`](Self::il_map_at) asks by code). Not in hooks.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn il_map(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<IlRange>> {
         let method = "GetILToNativeMapping2";
         outside_collections(method)?;

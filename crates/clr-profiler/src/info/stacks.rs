@@ -20,7 +20,7 @@ pub struct StackFrame {
     pub function: FunctionId,
     /// Where it goes on: the return address, or for a fault the instruction itself.
     pub address: usize,
-    /// Its frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
+    /// Frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ const REGISTER_CONTEXT: u32 = 1;
 /// Where `rbp` stands in them, and how many bytes that takes.
 const FRAME_POINTER: usize = 0xA0;
 
-/// What the walk's callback needs.
+/// Data of the walk's callback.
 struct Walk<'a> {
     visit: &'a mut dyn FnMut(StackFrame) -> ControlFlow<()>,
     stopped: bool,
@@ -41,12 +41,12 @@ impl ProfilerInfo {
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
     ///
     /// # Errors
-    /// What the runtime answers; a walk that `visit` ended is none.
+    /// The runtime's error; a walk that `visit` ended is none.
     pub fn stack_here(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
         self.walk(ThreadId(0), 0, visit)
     }
 
-    /// The same with the frame pointer of each frame (x64 only), which takes longer. A method with enter and leave hooks has its
+    /// [`stack_here`](Self::stack_here) with the frame pointer of each frame (x64 only), which takes longer. A method with enter and leave hooks has its
     /// caller's frame pointer there, its return address above, and [`CallerSp`](crate::CallerSp) is 16 bytes above; not so one that took
     /// over a running frame (OSR).
     ///
@@ -73,7 +73,7 @@ impl Suspended<'_> {
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
     ///
     /// # Errors
-    /// What the runtime answers; a walk that `visit` ended is none.
+    /// The runtime's error; a walk that `visit` ended is none.
     pub fn stack_of(&self, thread: ThreadId, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
         self.info.walk(thread, 0, visit)
     }

@@ -14,7 +14,7 @@ use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum StaticKind {
-    /// It is no static field.
+    /// No static field.
     NotStatic,
     /// One value for the program.
     AppDomain,
@@ -36,7 +36,7 @@ impl ProfilerInfo {
     /// How a field is kept. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn static_kind(&self, class: ClassId, field: Token) -> Result<StaticKind> {
         let method = "GetStaticFieldInfo";
         outside_collections(method)?;
@@ -55,7 +55,7 @@ impl ProfilerInfo {
     /// The address of a field of kind [`StaticKind::AppDomain`]. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers: `CORPROF_E_DATAINCOMPLETE` before the class was initialized, `CORPROF_E_LITERALS_HAVE_NO_ADDRESS`
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the class was initialized, `CORPROF_E_LITERALS_HAVE_NO_ADDRESS`
     /// for constants.
     pub fn static_address(&self, class: ClassId, field: Token, app_domain: AppDomainId) -> Result<StaticAddress> {
         // SAFETY: a valid out-parameter.
@@ -67,7 +67,7 @@ impl ProfilerInfo {
     /// The address of a field of kind [`StaticKind::Thread`], for one thread. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` before the thread has used the field.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the thread has used the field.
     pub fn thread_static_address(
         &self,
         class: ClassId,
@@ -84,7 +84,7 @@ impl ProfilerInfo {
     /// The address of a field of kind [`StaticKind::Image`]. Neither in hooks nor during a collection.
     ///
     /// # Errors
-    /// What the runtime answers; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
+    /// The runtime's error; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
     pub fn image_static_address(&self, class: ClassId, field: Token) -> Result<StaticAddress> {
         // SAFETY: a valid out-parameter.
         address("GetRVAStaticAddress", |out| unsafe { self.base().GetRVAStaticAddress(class.0, field.0, out) })

@@ -43,7 +43,7 @@ impl ProfilerInfo {
     /// The number the system gives a managed thread.
     ///
     /// # Errors
-    /// What the runtime answers, `CORPROF_E_DATAINCOMPLETE` before the thread has one.
+    /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the thread has one.
     pub fn os_thread(&self, thread: ThreadId) -> Result<u32> {
         let mut os_thread = 0;
         // SAFETY: a valid out-parameter.
@@ -54,7 +54,7 @@ impl ProfilerInfo {
     /// The system's handle of a managed thread. It belongs to the runtime: don't close it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn thread_handle(&self, thread: ThreadId) -> Result<usize> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: a valid out-parameter.
@@ -65,7 +65,7 @@ impl ProfilerInfo {
     /// Tells the runtime that this native thread will call it, so that later calls need no set-up.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn initialize_current_thread(&self) -> Result<()> {
         let method = "InitializeCurrentThread";
         let runtime = self.at_level::<clr_profiler_sys::info::ICorProfilerInfo4>(4, method)?;
@@ -76,7 +76,7 @@ impl ProfilerInfo {
     /// Which runtime this is. Callable everywhere.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn runtime_version(&self) -> Result<RuntimeVersion> {
         let (mut instance, mut kind) = (0, COR_PRF_RUNTIME_TYPE::default());
         let (mut major, mut minor, mut build, mut revision) = (0, 0, 0, 0);

@@ -14,7 +14,7 @@ impl MetadataImport {
     /// All types the module declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn type_defs(&self) -> Result<Vec<Token>> {
         // SAFETY: valid out-parameters.
         self.list("EnumTypeDefs", |position, tokens, capacity, count| unsafe {
@@ -25,7 +25,7 @@ impl MetadataImport {
     /// The methods a type declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn methods(&self, type_def: Token) -> Result<Vec<Token>> {
         // SAFETY: valid out-parameters.
         self.list("EnumMethods", |position, tokens, capacity, count| unsafe {
@@ -36,7 +36,7 @@ impl MetadataImport {
     /// The methods of that name a type declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn methods_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
         let name = wide(name);
         // SAFETY: valid out-parameters and a zero-terminated name.
@@ -48,7 +48,7 @@ impl MetadataImport {
     /// The fields a type declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn fields(&self, type_def: Token) -> Result<Vec<Token>> {
         // SAFETY: valid out-parameters.
         self.list("EnumFields", |position, tokens, capacity, count| unsafe {
@@ -59,7 +59,7 @@ impl MetadataImport {
     /// The fields of that name a type declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn fields_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
         let name = wide(name);
         // SAFETY: valid out-parameters and a zero-terminated name.
@@ -71,7 +71,7 @@ impl MetadataImport {
     /// The entries of a method's parameters; see [`param`](Self::param).
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn params(&self, method: Token) -> Result<Vec<Token>> {
         // SAFETY: valid out-parameters.
         self.list("EnumParams", |position, tokens, capacity, count| unsafe {
@@ -82,7 +82,7 @@ impl MetadataImport {
     /// The interfaces a type declares to have, as type tokens.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn interfaces(&self, type_def: Token) -> Result<Vec<Token>> {
         // SAFETY: valid out-parameters.
         let entries = self.list("EnumInterfaceImpls", |position, tokens, capacity, count| unsafe {

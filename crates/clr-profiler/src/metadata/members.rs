@@ -11,11 +11,11 @@ use crate::{Result, Token};
 pub struct MethodDef<'m> {
     /// The type that declares it; nil for global functions.
     pub class: Token,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Access, static, virtual and the like.
     pub attributes: MethodAttributes,
-    /// Its signature, see [`signature`](super::signature).
+    /// Signature, see [`signature`](super::signature).
     pub signature: &'m [u8],
     /// Address of its IL in the image, relative to the image's beginning; 0 where it has none.
     pub rva: u32,
@@ -40,7 +40,7 @@ impl MethodAttributes {
     pub const fn is_abstract(self) -> bool {
         self.0 & 0x400 != 0
     }
-    /// Its name has a meaning: accessors, operators, constructors.
+    /// Special name: accessors, operators, constructors.
     pub const fn is_special_name(self) -> bool {
         self.0 & 0x800 != 0
     }
@@ -56,11 +56,11 @@ impl MethodAttributes {
 pub struct FieldDef<'m> {
     /// The type that declares it.
     pub class: Token,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Access, static, literal and the like, as the metadata encodes them.
     pub attributes: u32,
-    /// Its signature, see [`signature`](super::signature).
+    /// Signature, see [`signature`](super::signature).
     pub signature: &'m [u8],
     /// For a constant, its element type.
     pub constant_type: u32,
@@ -87,9 +87,9 @@ impl FieldDef<'_> {
 pub struct MemberRef<'m> {
     /// The type (or module, or method) it is a member of.
     pub parent: Token,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its signature, see [`signature`](super::signature).
+    /// Signature, see [`signature`](super::signature).
     pub signature: &'m [u8],
 }
 
@@ -99,7 +99,7 @@ pub struct MemberRef<'m> {
 pub struct MethodSpec<'m> {
     /// The generic method.
     pub method: Token,
-    /// Its type arguments, see [`signature`](super::signature).
+    /// Type arguments, see [`signature`](super::signature).
     pub instantiation: &'m [u8],
 }
 
@@ -111,7 +111,7 @@ pub struct ParamDef {
     pub sequence: u32,
     /// `in`, `out`, optional and the like, as the metadata encodes them.
     pub attributes: u32,
-    /// Its name; may be empty.
+    /// Name; may be empty.
     pub name: String,
 }
 
@@ -131,7 +131,7 @@ impl MetadataImport {
     /// A method the module declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn method(&self, token: Token) -> Result<MethodDef<'_>> {
         let (name, props) = (self.name(token)?.to_owned(), self.method_props(token)?);
         Ok(MethodDef { name, ..props })
@@ -166,7 +166,7 @@ impl MetadataImport {
     /// A field the module declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn field(&self, token: Token) -> Result<FieldDef<'_>> {
         let (mut class, mut attributes, mut constant_type, mut constant_length) = (0, 0, 0, 0);
         let (mut start, mut size, mut constant) = (std::ptr::null(), 0, std::ptr::null());
@@ -197,7 +197,7 @@ impl MetadataImport {
     /// A method or field of another type.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn member_ref(&self, token: Token) -> Result<MemberRef<'_>> {
         let (mut parent, mut start, mut size) = (0, std::ptr::null(), 0);
         let name = read_text("GetMemberRefProps", |capacity, needed, buffer| {
@@ -213,7 +213,7 @@ impl MetadataImport {
     /// A generic method with its type arguments.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn method_spec(&self, token: Token) -> Result<MethodSpec<'_>> {
         let (mut method, mut start, mut size) = (0, std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
@@ -226,7 +226,7 @@ impl MetadataImport {
     /// A parameter, by an entry of [`params`](Self::params).
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn param(&self, token: Token) -> Result<ParamDef> {
         let (mut method, mut sequence, mut attributes, mut constant_type) = (0, 0, 0, 0);
         let (mut constant, mut constant_length) = (std::ptr::null(), 0);
@@ -262,7 +262,7 @@ impl MetadataImport {
     /// The native function behind a method, `None` where there is none.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn pinvoke_map(&self, method: Token) -> Result<Option<PinvokeMap>> {
         let (mut flags, mut module, mut missing) = (0, 0, false);
         let entry_point = read_text("GetPinvokeMap", |capacity, needed, buffer| {
@@ -282,7 +282,7 @@ impl MetadataImport {
     /// The name of another module or native library.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn module_ref(&self, token: Token) -> Result<String> {
         read_text("GetModuleRefProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.

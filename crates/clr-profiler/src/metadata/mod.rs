@@ -77,7 +77,7 @@ impl MetadataImport {
     /// The version of the assembly whose manifest this is: `8.0.0.0`.
     ///
     /// # Errors
-    /// What the runtime answers; a module without a manifest has no version.
+    /// The runtime's error; a module without a manifest has no version.
     pub fn assembly_version(&self) -> Result<String> {
         let method = "GetAssemblyProps";
         let assembly: IMetaDataAssemblyImport =
@@ -110,7 +110,7 @@ impl MetadataImport {
     /// UTF-16.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn name(&self, token: Token) -> Result<&str> {
         let method = "GetNameFromToken";
         let mut name = std::ptr::null();

@@ -38,7 +38,7 @@ pub enum Type {
         token: Token,
         /// Whether it is a value type.
         is_value: bool,
-        /// Its arguments.
+        /// Arguments.
         arguments: Vec<Type>,
     },
     /// A generic parameter of the type, by number.
@@ -49,7 +49,7 @@ pub enum Type {
     Vector(Box<Type>),
     /// Any other array.
     Array {
-        /// What it holds.
+        /// Element type.
         element: Box<Type>,
         /// Number of dimensions.
         rank: u32,
@@ -150,9 +150,9 @@ pub struct MethodSignature {
     pub convention: u8,
     /// Number of generic parameters of the method itself.
     pub generic_arity: u32,
-    /// What it returns.
+    /// Return type.
     pub return_type: Type,
-    /// What it takes, without `this`.
+    /// Parameter types, without `this`.
     pub parameters: Vec<Type>,
 }
 

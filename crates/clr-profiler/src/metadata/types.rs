@@ -13,7 +13,7 @@ pub struct TypeDef {
     pub name: String,
     /// Visibility, layout and the like, as the metadata encodes them.
     pub attributes: u32,
-    /// Its base type; nil for interfaces and for `System.Object`.
+    /// Base type; nil for interfaces and for `System.Object`.
     pub extends: Token,
 }
 
@@ -43,11 +43,11 @@ pub struct TypeRef {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct GenericParam {
-    /// Its place, from 0.
+    /// Position, from 0.
     pub index: u32,
     /// Variance and constraints, as the metadata encodes them.
     pub attributes: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
@@ -55,7 +55,7 @@ impl MetadataImport {
     /// A type the module declares.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn type_def(&self, token: Token) -> Result<TypeDef> {
         let (mut attributes, mut extends) = (0, 0);
         let name = read_text("GetTypeDefProps", |capacity, needed, buffer| {
@@ -68,7 +68,7 @@ impl MetadataImport {
     /// A type of another module.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn type_ref(&self, token: Token) -> Result<TypeRef> {
         let mut scope = 0;
         let name = read_text("GetTypeRefProps", |capacity, needed, buffer| {
@@ -81,7 +81,7 @@ impl MetadataImport {
     /// The signature of a constructed type.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn type_spec(&self, token: Token) -> Result<&[u8]> {
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
@@ -93,7 +93,7 @@ impl MetadataImport {
     /// The type that encloses a nested type, `None` for others.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn enclosing_type(&self, nested: Token) -> Result<Option<Token>> {
         let mut enclosing = 0;
         // SAFETY: a valid out-parameter.
@@ -104,7 +104,7 @@ impl MetadataImport {
     /// A type by its name (with namespace) and, for a nested one, the type around it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn find_type_def(&self, name: &str, enclosing: Option<Token>) -> Result<Option<Token>> {
         let (name, mut token) = (wide(name), 0);
         let enclosing = enclosing.map_or(0, |token| token.0);
@@ -117,7 +117,7 @@ impl MetadataImport {
     /// around it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn generic_params(&self, owner: Token) -> Result<Vec<GenericParam>> {
         // SAFETY: valid out-parameters.
         let tokens = self.list("EnumGenericParams", |position, tokens, capacity, count| unsafe {
@@ -151,7 +151,7 @@ impl MetadataImport {
     /// The value of the first custom attribute of that type (full name) on `owner`, as the metadata encodes it.
     ///
     /// # Errors
-    /// What the runtime answers.
+    /// The runtime's error.
     pub fn custom_attribute(&self, owner: Token, type_name: &str) -> Result<Option<&[u8]>> {
         let (name, mut start, mut size) = (wide(type_name), std::ptr::null(), 0);
         // SAFETY: a zero-terminated name and valid out-parameters.

@@ -46,9 +46,9 @@ pub struct FunctionName {
     pub raw_name: String,
     /// The simple name of the assembly it is declared in; empty where there is none.
     pub module: Arc<str>,
-    /// Its token; nil for functions without metadata.
+    /// Token; nil for functions without metadata.
     pub token: Token,
-    /// Its module.
+    /// Module.
     pub module_id: ModuleId,
     /// Which code of the source method it is.
     pub source_kind: SourceKind,
@@ -70,7 +70,7 @@ impl FunctionName {
 /// Names of functions and types, looked up once.
 ///
 /// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types; when it is full it begins
-/// anew. Tell it what the runtime unloads ([`module_unloaded`](Self::module_unloaded),
+/// again. Notify the cache of what the runtime unloads ([`module_unloaded`](Self::module_unloaded),
 /// [`function_unloaded`](Self::function_unloaded)): identifiers are used again, and the metadata of a module that is gone must
 /// not be touched.
 ///
@@ -128,7 +128,7 @@ impl NameCache {
     /// The names of a function, straight from the runtime.
     ///
     /// # Errors
-    /// What the runtime answers, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn resolve(&self, info: &ProfilerInfo, function: FunctionId) -> Result<FunctionName> {
         function::resolve(self, info, function)
     }
@@ -171,7 +171,7 @@ impl NameCache {
     /// The simple name of a module's assembly.
     ///
     /// # Errors
-    /// What the runtime answers, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn assembly(&self, info: &ProfilerInfo, module: ModuleId) -> Result<Arc<str>> {
         Ok(Arc::clone(&self.module(info, module)?.assembly))
     }
@@ -179,7 +179,7 @@ impl NameCache {
     /// The metadata of a module, opened once: [`ProfilerInfo::module_metadata`] takes 20 µs each time.
     ///
     /// # Errors
-    /// What the runtime answers, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
+    /// The runtime's error, for instance `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn metadata(&self, info: &ProfilerInfo, module: ModuleId) -> Result<MetadataImport> {
         Ok(self.module(info, module)?.metadata.clone())
     }

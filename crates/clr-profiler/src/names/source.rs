@@ -65,7 +65,7 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// What a name that the compiler made says about where it came from.
+/// Origin of a name that the compiler made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Origin {
     /// The source method.

@@ -19,11 +19,11 @@
 //! assert_eq!(stack.snapshot().iter().map(|frame| frame.word).collect::<Vec<_>>(), [1, 4]);
 //! ```
 //!
-//! Who wants that kept by the framework takes [`CallStacks`](crate::CallStacks).
+//! [`CallStacks`](crate::CallStacks) is a shadow stack that the framework keeps.
 //!
 //! # Exceptions
 //!
-//! That keeps the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
+//! These calls keep the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
 //! the exception has left still lie below on the machine's stack, together with the runtime's own code, so what the block
 //! calls enters with a lower stack pointer than the thrower's, and would seem to be called by it. Hence the exception
 //! callbacks: the runtime says, on the callbacks for filters, finally and catch blocks, which activation the block belongs
@@ -66,7 +66,7 @@ pub use owned::ShadowStack;
 pub struct Frame {
     /// The caller's stack pointer; for frames that are not functions, one less than that of the frame below.
     pub sp: usize,
-    /// What the owner keeps with it: a client identifier, a tree node.
+    /// Value of the owner: a client identifier, a tree node.
     pub word: usize,
 }
 

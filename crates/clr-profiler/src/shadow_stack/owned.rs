@@ -4,7 +4,7 @@ use super::{Filters, Frame, Frames, Left};
 
 /// The calls one thread is in. See [the module](super) for the rules and for what to call when.
 ///
-/// It allocates as it grows, up to what the deepest recursion needs (16 bytes per call), and keeps the memory.
+/// The stack allocates as it grows, up to what the deepest recursion needs (16 bytes per call), and keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct ShadowStack {
     frames: Vec<Frame>,

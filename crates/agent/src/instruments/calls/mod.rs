@@ -44,7 +44,7 @@ use crate::services::helper::Task;
 use crate::services::memory::Patience;
 use crate::services::threads;
 
-pub(crate) use options::Options;
+pub(crate) use options::CallsOptions;
 use shared::Shared;
 
 /// The running instrument.
@@ -52,7 +52,7 @@ pub(crate) struct Calls {
     shared: &'static Shared,
     info: ProfilerInfo,
     functions: Arc<Functions>,
-    options: Options,
+    options: CallsOptions,
     sampler: Mutex<Option<sampler::Sampler>>,
     /// Pseudo function of the suspension under way.
     suspension: AtomicU32,
@@ -60,7 +60,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Makes the tree's memory and everything the hooks need.
-    fn make(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+    fn make(options: &CallsOptions, context: &Context) -> std::result::Result<Self, String> {
         let writer = context.writer;
         let arena =
             writer.create_arena(options.max_bytes).map_err(|error| format!("no memory for the tree: {error}"))?;
@@ -111,25 +111,25 @@ impl Calls {
 }
 
 impl Instrument for Calls {
-    type Options = Options;
+    type Options = CallsOptions;
 
     fn hook_sets() -> &'static [HookSet] {
         hooks::SETS
     }
 
-    fn hook_parts(options: &Options) -> HookParts {
+    fn hook_parts(options: &CallsOptions) -> HookParts {
         match options.clock {
             Clock::Sampled => HookParts::TREE_SAMPLED,
             Clock::Tsc => HookParts::TREE_TSC,
         }
     }
 
-    fn choose(options: &Options, choice: &mut Choice) {
+    fn choose(options: &CallsOptions, choice: &mut Choice) {
         choice.helpers = options.helpers;
         choice.trivial = options.trivial;
     }
 
-    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+    fn start(options: &CallsOptions, context: &Context) -> std::result::Result<Self, String> {
         Self::make(options, context)
     }
 

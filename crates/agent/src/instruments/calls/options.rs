@@ -6,7 +6,7 @@ use clrscope_recording::model::Clock;
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct CallsOptions {
     pub(crate) clock: Clock,
     pub(crate) noinline: bool,
     pub(crate) native: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     pub(crate) max_bytes: u64,
 }
 
-impl crate::instrument::Options for Options {
+impl crate::instrument::InstrumentOptions for CallsOptions {
     const SPEC: &Spec = calls::SPEC;
 
     fn of(request: &Checked) -> Self {
@@ -34,12 +34,12 @@ impl crate::instrument::Options for Options {
 mod tests {
     use crate::instrument::tests::checked;
     use super::*;
-    use crate::instrument::Options as _;
+    use crate::instrument::InstrumentOptions as _;
 
     #[test]
     fn every_option_arrives() {
-        let plain = Options::of(&checked("calls"));
-        let expected = Options {
+        let plain = CallsOptions::of(&checked("calls"));
+        let expected = CallsOptions {
             clock: Clock::Sampled,
             noinline: false,
             native: false,
@@ -48,8 +48,8 @@ mod tests {
             max_bytes: 1 << 30,
         };
         assert_eq!(plain, expected);
-        let all = Options::of(&checked("calls:clock=tsc,noinline,native,helpers=on,trivial=off,max=64MiB"));
-        let expected = Options {
+        let all = CallsOptions::of(&checked("calls:clock=tsc,noinline,native,helpers=on,trivial=off,max=64MiB"));
+        let expected = CallsOptions {
             clock: Clock::Tsc,
             noinline: true,
             native: true,

@@ -26,14 +26,14 @@ use crate::services::event_log::EventLog;
 use crate::services::helper::Task;
 
 use objects::ClassCounts;
-pub(crate) use options::Options;
+pub(crate) use options::EventsOptions;
 
 /// The running instrument.
 pub(crate) struct Events {
     writer: &'static ProcessWriter,
     log: &'static EventLog,
     names: Dictionary,
-    options: Options,
+    options: EventsOptions,
     kinds: [bool; 256],
     live: Option<ClassCounts>,
 }
@@ -63,9 +63,9 @@ fn outcome(status: &clr_profiler::Result<()>) -> [(Tag, Value<'static>); 2] {
 }
 
 impl Instrument for Events {
-    type Options = Options;
+    type Options = EventsOptions;
 
-    fn start(options: &Options, context: &Context) -> Result<Self, String> {
+    fn start(options: &EventsOptions, context: &Context) -> Result<Self, String> {
         let log = EventLog::create(context, instrument::EVENTS, options.max_bytes)?;
         for remark in options.remarks() {
             context.writer.note(monotonic_ns(), remark);

@@ -7,7 +7,7 @@ use clrscope_recording::events::{Group, Kind};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct EventsOptions {
     /// In the order of [`Group::ALL`].
     pub(crate) groups: Vec<Group>,
     /// Each allocated object too.
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     pub(crate) max_bytes: u64,
 }
 
-impl crate::instrument::Options for Options {
+impl crate::instrument::InstrumentOptions for EventsOptions {
     const SPEC: &Spec = events::SPEC;
 
     fn of(request: &Checked) -> Self {
@@ -27,7 +27,7 @@ impl crate::instrument::Options for Options {
     }
 }
 
-impl Options {
+impl EventsOptions {
     /// Whether the group was asked for.
     pub(crate) fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
@@ -94,10 +94,10 @@ fn mask_of(group: Group) -> Events {
 mod tests {
     use crate::instrument::tests::checked;
     use super::*;
-    use crate::instrument::Options as _;
+    use crate::instrument::InstrumentOptions as _;
 
-    fn options(text: &str) -> Options {
-        Options::of(&checked(text))
+    fn options(text: &str) -> EventsOptions {
+        EventsOptions::of(&checked(text))
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(options("events:jit,gc").groups, [Group::Jit, Group::Gc]);
         assert_eq!(options("events:all").groups.len(), Group::ALL.len());
         let all = options("events:objects,allocations=on,max=64MiB");
-        assert_eq!(all, Options { groups: vec![Group::Objects], allocations: true, max_bytes: 64 << 20 });
+        assert_eq!(all, EventsOptions { groups: vec![Group::Objects], allocations: true, max_bytes: 64 << 20 });
     }
 
     #[test]

@@ -40,7 +40,7 @@ use crate::services::values::plans;
 use crate::services::values::types::Types;
 use crate::services::values::unread::ReportUnread;
 
-pub(crate) use options::Options;
+pub(crate) use options::ExceptionsOptions;
 
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
@@ -154,17 +154,17 @@ impl Exceptions {
 }
 
 impl Instrument for Exceptions {
-    type Options = Options;
+    type Options = ExceptionsOptions;
 
     fn hook_sets() -> &'static [HookSet] {
         hooks::SETS
     }
 
-    fn hook_parts(options: &Options) -> HookParts {
+    fn hook_parts(options: &ExceptionsOptions) -> HookParts {
         if options.arguments { HookParts::ARGUMENTS } else { HookParts::NONE }
     }
 
-    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+    fn start(options: &ExceptionsOptions, context: &Context) -> std::result::Result<Self, String> {
         let log = EventLog::create(context, instrument::EXCEPTIONS, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
         let (frames, walk, frame_pointers) = (options.frames, options.walk, options.arguments);

@@ -7,7 +7,7 @@ use crate::services::stacks::Walk;
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct ExceptionsOptions {
     /// Frames kept of the stack at the throw.
     pub(crate) frames: usize,
     /// Keep the arguments of methods that were named.
@@ -17,7 +17,7 @@ pub(crate) struct Options {
     pub(crate) max_bytes: u64,
 }
 
-impl crate::instrument::Options for Options {
+impl crate::instrument::InstrumentOptions for ExceptionsOptions {
     const SPEC: &Spec = exceptions::SPEC;
 
     fn of(request: &Checked) -> Self {
@@ -38,14 +38,14 @@ impl crate::instrument::Options for Options {
 mod tests {
     use crate::instrument::tests::checked;
     use super::*;
-    use crate::instrument::Options as _;
+    use crate::instrument::InstrumentOptions as _;
 
     #[test]
     fn every_option_arrives() {
-        let plain = Options { frames: 64, arguments: false, walk: Walk::Frames, max_bytes: 1 << 30 };
-        assert_eq!(Options::of(&checked("exceptions")), plain);
-        let all = Options { frames: 9, arguments: true, walk: Walk::Snapshot, max_bytes: 64 << 20 };
-        assert_eq!(Options::of(&checked("exceptions:frames=9,args,stacks=snapshot,max=64MiB")), all);
-        assert_eq!(Options::of(&checked("exceptions:stacks=check")).walk, Walk::Check);
+        let plain = ExceptionsOptions { frames: 64, arguments: false, walk: Walk::Frames, max_bytes: 1 << 30 };
+        assert_eq!(ExceptionsOptions::of(&checked("exceptions")), plain);
+        let all = ExceptionsOptions { frames: 9, arguments: true, walk: Walk::Snapshot, max_bytes: 64 << 20 };
+        assert_eq!(ExceptionsOptions::of(&checked("exceptions:frames=9,args,stacks=snapshot,max=64MiB")), all);
+        assert_eq!(ExceptionsOptions::of(&checked("exceptions:stacks=check")).walk, Walk::Check);
     }
 }

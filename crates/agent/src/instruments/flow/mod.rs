@@ -37,7 +37,7 @@ use crate::services::threads;
 use crate::services::values::types::Types;
 use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
-pub(crate) use options::Options;
+pub(crate) use options::FlowOptions;
 use options::{Args, Kept};
 use ring::Ring;
 
@@ -58,7 +58,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Makes the ring and everything the hooks need.
-    fn make(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+    fn make(options: &FlowOptions, context: &Context) -> std::result::Result<Self, String> {
         let (limit, keep) = match options.kept {
             Kept::Last(bytes) => (Some(bytes), Keep::Last),
             Kept::All => (None, Keep::First),
@@ -96,17 +96,17 @@ impl Flow {
 }
 
 impl Instrument for Flow {
-    type Options = Options;
+    type Options = FlowOptions;
 
     fn hook_sets() -> &'static [HookSet] {
         hooks::SETS
     }
 
-    fn hook_parts(_options: &Options) -> HookParts {
+    fn hook_parts(_options: &FlowOptions) -> HookParts {
         HookParts::EVENTS
     }
 
-    fn start(options: &Options, context: &Context) -> std::result::Result<Self, String> {
+    fn start(options: &FlowOptions, context: &Context) -> std::result::Result<Self, String> {
         Self::make(options, context)
     }
 

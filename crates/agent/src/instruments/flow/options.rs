@@ -24,14 +24,14 @@ pub(crate) enum Args {
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct FlowOptions {
     pub(crate) kept: Kept,
     pub(crate) args: Args,
     /// How deep objects are opened.
     pub(crate) depth: u32,
 }
 
-impl crate::instrument::Options for Options {
+impl crate::instrument::InstrumentOptions for FlowOptions {
     const SPEC: &Spec = flow::SPEC;
 
     fn of(request: &Checked) -> Self {
@@ -51,7 +51,7 @@ impl crate::instrument::Options for Options {
 mod tests {
     use crate::instrument::tests::checked;
     use super::*;
-    use crate::instrument::Options as _;
+    use crate::instrument::InstrumentOptions as _;
 
     #[test]
     fn every_option_arrives() {
@@ -64,7 +64,7 @@ mod tests {
             ("flow:depth=0,args", Kept::Last(1 << 30), Args::Values, 0),
             ("flow:args=values,depth=5", Kept::Last(1 << 30), Args::Values, 5),
         ] {
-            assert_eq!(Options::of(&checked(text)), Options { kept, args, depth }, "{text}");
+            assert_eq!(FlowOptions::of(&checked(text)), FlowOptions { kept, args, depth }, "{text}");
         }
     }
 }
