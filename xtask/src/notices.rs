@@ -1,7 +1,7 @@
 //! `cargo xtask notices`: `THIRD-PARTY-NOTICES.txt`, the licences of everything that is linked into the tool and into the
 //! agent inside it.
 //!
-//! Whoever hands the program on must hand these on with it. Where a crate offers several licences, its text under MIT is
+//! Notices must be handed on with the program. Where a crate offers several licences, its text under MIT is
 //! the one that is taken.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,13 +12,13 @@ use crate::query::Query;
 /// Index into the dense arrays of a process's functions.
 pub(crate) type Slot = u32;
 
-/// What indices that lead nowhere stand for.
+/// Entry for indices of no known function.
 pub(crate) const UNKNOWN: Slot = 0;
 
 /// The place of what leads nowhere.
 pub(crate) const NO_FUNCTION: SlotRole = SlotRole { slot: UNKNOWN, role: Role::Unhooked };
 
-/// What the sums need to know of a function.
+/// Role of a function in the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Role {
@@ -122,7 +122,7 @@ impl<'a> Catalog<'a> {
         self.functions.get(slot as usize).copied().unwrap_or(self.functions[UNKNOWN as usize])
     }
 
-    /// What the function in `slot` is to the sums; the thread itself has no hooks.
+    /// Role of the function in `slot`; the thread itself has no hooks.
     #[inline]
     pub(crate) fn role(&self, slot: Slot) -> Role {
         self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)

@@ -21,7 +21,7 @@ impl Pair {
 pub(crate) struct Hooks {
     /// Enter hooks of the functions it called.
     pub(crate) enters: u64,
-    /// Its own leave hooks.
+    /// Leave hooks of the function itself.
     pub(crate) leaves: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Share {
     pub(crate) high: u64,
 }
 
-/// What hooks cost in one process: of each function, the enter hooks of what it calls and its own leave hooks.
+/// Cost of the hooks in one process: of each function, the enter hooks of its callees and its own leave hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cost {
     /// Where nothing was measured in the program itself.

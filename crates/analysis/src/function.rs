@@ -21,7 +21,7 @@ pub struct FunctionRef<'a> {
     pub pid: u32,
     /// The function; a placeholder named `(unknown)` where the recording's index leads nowhere.
     pub function: &'a Function,
-    /// Its module; an empty one where it has none.
+    /// Module of the function; an empty one where there is none.
     pub module: &'a Module,
 }
 

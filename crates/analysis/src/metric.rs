@@ -14,9 +14,9 @@ use clrscope_recording::model::{EventArena, Process, Stacks};
 pub struct Metric {
     /// The name on the command line, and the end of the keys of rows where [`Source`] says so.
     pub name: &'static str,
-    /// What the metric is, for titles: `wall time`.
+    /// Title of the metric: `wall time`.
     pub title: &'static str,
-    /// What values are in.
+    /// Unit of values.
     pub unit: Unit,
     /// The instrument that records the metric.
     pub instrument: &'static str,
@@ -78,11 +78,11 @@ pub struct StackEvent {
     pub time_ns: u64,
     /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not known.
     pub stack: u32,
-    /// What the event adds to the metric.
+    /// Amount that the event adds to the metric.
     pub amount: u64,
 }
 
-/// What one row has of a metric.
+/// Amount of a metric in one row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     /// The row's own: without what it called.

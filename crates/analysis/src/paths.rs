@@ -24,7 +24,7 @@ pub(crate) struct ThreadPaths<'a> {
 }
 
 impl ThreadPaths<'_> {
-    /// The tree. Decoded anew at each call: ask once and drop it after use.
+    /// The tree. Decoded again at each call: ask once and drop it after use.
     pub(crate) fn load(&self) -> CallTree {
         self.tree.load()
     }

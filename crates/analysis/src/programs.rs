@@ -3,14 +3,14 @@
 use clrscope_contract::command::entry_assembly;
 use clrscope_recording::model::{Process, Recording};
 
-/// What runs in a process, without what starts it.
+/// Program that runs in a process, without its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program<'a> {
-    /// The file: the managed assembly where `dotnet` was told one, else the executable.
+    /// The file: the managed assembly where `dotnet` runs one, else the executable.
     pub path: &'a str,
-    /// Its arguments; those of the host are left out.
+    /// Arguments of the program, without those of the host.
     pub arguments: &'a [String],
-    /// It belongs to the .NET SDK: the build, the compiler's server, the runner of tests.
+    /// Whether the program belongs to the .NET SDK: the build, the compiler's server, the runner of tests.
     pub of_sdk: bool,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Program<'a> {
         file_name(self.path)
     }
 
-    /// Its name as `--process` takes it: the file name, of an assembly without `.dll`.
+    /// Name of the program as `--process` takes it: the file name, of an assembly without `.dll`.
     #[must_use]
     pub fn name(&self) -> &'a str {
         let name = self.file_name();

@@ -1,4 +1,4 @@
-//! What a report asks for: the filters that are the same in every view.
+//! The query of a report: the filters that are the same in every view.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub struct Query {
     pub per_thread: bool,
     /// Times as measured, the profiler's share left in.
     pub raw: bool,
-    /// What paths are measured by; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
+    /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for ThreadSelector {
     }
 }
 
-/// What rows are ordered by. Numbers go from the largest down, names from A to Z; whatever is equal
+/// Order of rows. Numbers go from the largest down, names from A to Z; whatever is equal
 /// is ordered by name, signature, module, token, process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
@@ -158,14 +158,14 @@ pub enum QueryProblem {
     },
     /// No process of the recording is meant.
     NoProcess {
-        /// What was asked for.
+        /// Pattern, name or option of the query.
         wanted: String,
         /// The process ids that are there.
         known: Vec<u32>,
     },
     /// No thread is meant.
     NoThread {
-        /// What was asked for.
+        /// Pattern, name or option of the query.
         wanted: String,
     },
     /// The view is about a function, and none was named.
@@ -173,7 +173,7 @@ pub enum QueryProblem {
         /// The view.
         view: &'static str,
     },
-    /// What the view shows was not recorded.
+    /// The instrument that the view shows was not recorded.
     NotRecorded {
         /// The view.
         view: &'static str,

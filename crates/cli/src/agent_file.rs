@@ -101,7 +101,7 @@ fn is_ours(file: &Path) -> bool {
     closed && fs::read(file).is_ok_and(|bytes| bytes == BYTES)
 }
 
-/// Whoever loads the file sees either nothing or all of it, also when two runs start at once.
+/// Writes the file so that a loader sees either nothing or all of it, also when two runs start at once.
 fn write_atomically(folder: &Path, file: &Path) -> io::Result<()> {
     let draft = folder.join(format!(".{LIBRARY}.{}", std::process::id()));
     let written = write_draft(&draft).and_then(|()| fs::rename(&draft, file));

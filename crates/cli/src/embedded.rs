@@ -30,7 +30,7 @@ impl EmbeddedProgram {
     /// Writes it into `folder`; the library's path.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub(crate) fn write_into(&self, folder: &Path) -> io::Result<PathBuf> {
         let library = folder.join(self.name).with_extension("dll");
         fs::write(&library, self.library)?;

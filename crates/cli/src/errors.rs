@@ -1,4 +1,4 @@
-//! What went wrong, why, and what to do about it: the three lines every failure prints.
+//! Failures: what went wrong, why, and what to do about it, in the three lines every failure prints.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// Under `run`: the program was not found.
 pub(crate) const EXIT_NOT_FOUND: u8 = 127;
 
-/// A failed command, in words for the user.
+/// A failed command, as sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     what: String,
@@ -37,7 +37,7 @@ impl Failure {
         Self::new(what, why, hint).with_code(EXIT_USAGE)
     }
 
-    /// The same failure with another exit code.
+    /// A copy of the failure with another exit code.
     #[must_use]
     pub(crate) fn with_code(mut self, code: u8) -> Self {
         self.code = code;

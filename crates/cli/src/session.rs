@@ -37,7 +37,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) progress: bool,
     /// Where the program's output goes.
     pub(crate) stdout: Stdout,
-    /// Who watches the program.
+    /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
 }
 

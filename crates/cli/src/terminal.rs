@@ -44,7 +44,7 @@ pub(crate) fn say(message: &str) {
 /// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).
 ///
 /// # Errors
-/// Those of writing, except that a reader who has seen enough (`| head`) is no error.
+/// Errors of writing, except that a reader who has seen enough (`| head`) is no error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     enough(out.write_all(text.as_bytes()).and_then(|()| out.flush()))

@@ -1,4 +1,4 @@
-//! Who else could change a file: what loads into somebody's process, or tells it what to do, must be
+//! Trust in files: whether others could change them. What loads into somebody's process, or tells it what to do, must be
 //! safe from others.
 
 use std::fmt;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 pub struct Weakness {
     /// The file or folder.
     pub path: PathBuf,
-    /// Who could.
+    /// User or users who could change the path.
     pub who: Who,
 }
 
-/// Who could change a file or folder.
+/// Users who could change a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// It belongs to another user, who is not root.
+    /// Another user than root owns the file.
     Owner,
-    /// Its mode lets others write.
+    /// The mode lets others write.
     Others,
 }
 

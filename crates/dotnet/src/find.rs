@@ -19,11 +19,11 @@ const USUAL_PLACES: [&str; 5] =
 pub enum Origin {
     /// The variable `DOTNET_ROOT` names it.
     Variable,
-    /// Its `dotnet` is in `PATH`.
+    /// Found by `dotnet` in `PATH`.
     Path,
-    /// It lies where distributions and Microsoft's scripts put it.
+    /// Found where distributions and Microsoft's scripts put .NET.
     UsualPlace,
-    /// clrscope has fetched it.
+    /// Fetched by clrscope.
     Cache,
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// them doubled (RFC 4180).
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>]) -> io::Result<()> {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {

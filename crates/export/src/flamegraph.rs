@@ -89,7 +89,7 @@ fn colour_of(function: &FunctionRef<'_>) -> Color {
     Color { r, g, b }
 }
 
-/// The same number for the same name on every machine (FNV-1a).
+/// Shade of a name, equal on every machine (FNV-1a).
 fn shade_of(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

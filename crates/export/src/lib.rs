@@ -77,7 +77,7 @@ impl From<QueryProblem> for ExportError {
 
 /// One foreign format.
 pub trait Exporter: Sync {
-    /// Its name on the command line.
+    /// Name of the format on the command line.
     fn name(&self) -> &'static str;
 
     /// What it is, in one line.

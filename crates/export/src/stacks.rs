@@ -20,7 +20,7 @@ struct Open {
     depth: u32,
     /// Length of the path's text before its frame.
     text_before: usize,
-    /// Its weight less that of its children so far.
+    /// Weight of the node less that of its children so far.
     left: u64,
 }
 

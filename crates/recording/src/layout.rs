@@ -58,7 +58,7 @@ pub mod header {
     pub const VERSION: usize = 12;
     /// `u64`: bytes of content that are backed by disk space.
     pub const COMMITTED: usize = 16;
-    /// `u32`, in `run.log` only: not 0 once the recording is over, so that processes that start later step aside.
+    /// `u32`, in `run.log` only: not 0 once the recording is over, so that agents that start later disable themselves.
     pub const OVER: usize = 24;
 }
 
@@ -313,7 +313,7 @@ pub mod thread {
     pub const CREATED: usize = 72;
     /// `u64`: monotonic nanoseconds when it ended; 0 while it lives.
     pub const ENDED: usize = 80;
-    /// `u64`: CPU time in nanoseconds, as last looked at.
+    /// `u64`: CPU time in nanoseconds at the last sample.
     pub const CPU: usize = 88;
     /// `u32`: offset of the block whose first edge is the thread's root. Its second edge, if it has one,
     /// is `(truncated)`: calls on paths that found no room.

@@ -145,7 +145,7 @@ record! {
 record! {
     /// The count of an edge has passed 2^32.
     pub(crate) struct Carry {
-        /// Its [number](crate::layout::block::edge_id).
+        /// The edge's [number](crate::layout::block::edge_id).
         pub(crate) edge: u32,
     }
 }

@@ -1,4 +1,4 @@
-//! A word left in the recording directory by an agent that could not do its work: `refused-PID.txt`.
+//! Refusals: the reason that an agent leaves in the recording directory where it could not do its work, `refused-PID.txt`.
 //!
 //! Such a process goes on without us; its word makes it a process of the recording that has nothing but
 //! the loss [`ProcessRefused`](crate::model::LossReason::ProcessRefused) and a remark that says why.
@@ -20,7 +20,7 @@ const LONGEST: u64 = 4096;
 /// Leaves a word in `folder`: process `pid` was not recorded because of `why`.
 ///
 /// # Errors
-/// Those of making a file. The file must not exist: others may be able to put links there.
+/// Errors of making a file. The file must not exist: others may be able to put links there.
 pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
     let mut file = create(folder, pid)?;
     // The number of a system error tells nobody more than its words.

@@ -1,4 +1,4 @@
-//! What earlier versions recorded otherwise, in the form of today.
+//! Upgrades: what earlier versions recorded otherwise, in the form of today.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl From<OldSettings> for CallsInfo {
 
 /// The stacks that records of `exceptions` refer to.
 ///
-/// They are in the [stack table](Process::stacks) of the process. Recordings made before there was one have each stack
+/// Stacks are in the [stack table](Process::stacks) of the process. Recordings made before there was one have each stack
 /// in a record [`Kind::EXCEPTION_STACK`] instead; those become a table here.
 #[derive(Debug, Clone)]
 pub struct ExceptionStacks {
@@ -38,7 +38,7 @@ pub struct ExceptionStacks {
 }
 
 impl ExceptionStacks {
-    /// Those of the records in `arena`, which is one of `process`.
+    /// Stacks of the records in `arena`, which is one of `process`.
     #[must_use]
     pub fn read(process: &Process, arena: &EventArena) -> Self {
         let mut found = Self { stacks: Arc::clone(&process.stacks), numbers: HashMap::new() };

@@ -1,10 +1,10 @@
-//! Requests: what is asked of a view.
+//! Requests to a view.
 
 use clrscope_analysis::Query;
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
 
-/// What is asked of a view. The default asks for everything the view has.
+/// A request to a view. The default asks for everything the view has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// Which part of the recording, in which order.
@@ -17,7 +17,7 @@ pub struct Request {
     pub groups: Vec<Group>,
     /// Only events that are called, or are about something called, like one of these; only exceptions of such a type.
     pub names: Vec<Glob>,
-    /// Each exception, rather than exceptions by type and place.
+    /// Each exception, rather than exceptions by type and throwing method.
     pub each: bool,
     /// All threads together by time, rather than one after another.
     pub interleave: bool,

@@ -17,11 +17,11 @@ const LEAST_SHARE: f64 = 0.005;
 pub struct View {
     /// Name on the command line and in schemas.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Content of the view, in one line.
     pub about: &'static str,
     /// Options that make no sense for it, each with the reason.
     pub(crate) refuses: &'static [(&'static [Flag], &'static str)],
-    /// What its rows can be ordered by; empty where their order is given.
+    /// Sort keys of its rows; empty where their order is given.
     pub sorts: &'static [Sort],
     /// Rows in text when nobody asks for a number.
     pub(crate) text_rows: fn(&Request) -> Option<usize>,
@@ -99,7 +99,7 @@ pub(crate) trait Answer {
     /// Hands every section to `renderer`.
     ///
     /// # Errors
-    /// Those of the renderer.
+    /// Errors of the renderer.
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()>;
 }
 
@@ -114,7 +114,7 @@ impl Report<'_> {
     /// Hands the whole report to a renderer.
     ///
     /// # Errors
-    /// Those of the renderer.
+    /// Errors of the renderer.
     pub fn render(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = || self.answer.conditions();
         renderer.begin(&About { view: self.view.name, recording: self.recording, conditions: &conditions })?;
@@ -125,7 +125,7 @@ impl Report<'_> {
     /// Writes the report in a format; text takes at most `width` columns, and has styles that a caller may strip.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, format: Format, width: usize, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Text => self.render(&mut text::Text::new(out, width)),
@@ -137,7 +137,7 @@ impl Report<'_> {
     /// Writes what `state` has not seen of a log yet, and remembers it.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_news(&self, state: &mut text::FollowState, out: &mut dyn Write) -> io::Result<()> {
         self.answer.sections(&mut text::News::new(out, state))
     }

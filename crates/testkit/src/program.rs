@@ -50,7 +50,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// The same value, once it is sure that the program ended with 0.
+    /// This output, once it is sure that the program ended with 0.
     ///
     /// # Panics
     /// With all the program wrote, when it did not.

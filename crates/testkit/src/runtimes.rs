@@ -61,7 +61,7 @@ impl Runtime {
 
 /// Every runtime to test on, one per major version from 8, lowest first; never empty.
 ///
-/// They come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is
+/// Runtimes come from `DOTNET_ROOT` and the kit beside the workspace, else from wherever .NET is found, else .NET 8 is
 /// fetched.
 ///
 /// # Panics

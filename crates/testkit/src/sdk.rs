@@ -64,7 +64,7 @@ impl Sdk {
         self.references_of("Microsoft.NETCore.App.Ref")
     }
 
-    /// Those that a web program needs besides, sorted by name.
+    /// Reference assemblies that a web program needs besides, sorted by name.
     pub fn web_reference_assemblies(&self) -> Vec<PathBuf> {
         self.references_of("Microsoft.AspNetCore.App.Ref")
     }

@@ -41,7 +41,7 @@ impl Service {
         Self { child, output: Some(output), errors: Some(errors), first, began }
     }
 
-    /// Its process id: that of the command, which may be a launcher.
+    /// Process id: that of the command, which may be a launcher.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

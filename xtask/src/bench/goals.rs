@@ -104,7 +104,7 @@ pub(super) const GOALS: [Goal; 21] = [
     goal("P3", "compiler, empty hooks / precompiled code off", Compiler, EmptyHooks, NoPrecompiled, Limit::None),
 ];
 
-/// Those that are measured on each runtime at hand: they throw in ways of their own.
+/// Goals that are measured on each runtime at hand: runtimes throw in different ways.
 pub(super) const ON_EACH: [Goal; 3] = [
     goal("exceptions", "throw and catch, `exceptions` / bare", Throws(400_000), EXCEPTIONS, Bare, Limit::Ratio(1.30)),
     goal("exceptions", "throw and catch, empty callbacks / bare", Throws(400_000), EmptyCallbacks, Bare, Limit::None),

@@ -53,7 +53,7 @@ pub(super) enum Program {
     Library(u32),
     /// Throws and catches so often.
     Throws(u32),
-    /// The same program, but nothing is thrown: so many rounds of a thousand calls under `try` and `finally`.
+    /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and `finally`.
     Quiet(u32),
     /// A recursion of functions with so many plain numbers, so many rounds; with none of functions that are
     /// not called `Traced`.

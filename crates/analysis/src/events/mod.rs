@@ -1,4 +1,4 @@
-//! The view `events`: what the runtime told, thread by thread or by time.
+//! The view `events`: callbacks of the runtime, thread by thread or by time.
 //!
 //! Depth and duration come from pairs: an event that ends something closes the innermost open one of
 //! its kind on its thread, and whatever was left open above it. Collections may begin and end on
@@ -36,7 +36,7 @@ pub struct EventQuery {
 pub struct EventRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The thread it was told on; `None` where that is not known.
+    /// Thread of the callback; `None` where that is not known.
     pub thread: Option<&'a Thread>,
     /// When, nanoseconds since the start of the run.
     pub time_ns: u64,
@@ -52,11 +52,11 @@ pub struct EventRow<'a> {
 /// Something that an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
-    /// What it is to the event: `function`, `class`, `module`.
+    /// Role of the entity in the event: `function`, `class`, `module`.
     pub role: &'static str,
     /// The runtime's identifier.
     pub id: u64,
-    /// Its name, if it could ever be had.
+    /// Name of the entity, if the runtime ever gave one.
     pub name: Option<&'a str>,
 }
 
@@ -71,7 +71,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> EventRow<'a> {
-    /// What it tells.
+    /// Record of the callback.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.record.kind
@@ -95,7 +95,7 @@ impl<'a> EventRow<'a> {
         self.record.phase().name()
     }
 
-    /// Why, in words: the runtime's, or what the events around it show.
+    /// Reason as a text: the runtime's, or what the events around it show.
     #[must_use]
     pub fn reason(&self) -> Option<&'a str> {
         self.record.text(Tag::REASON).or(self.remark)
@@ -112,7 +112,7 @@ impl<'a> EventRow<'a> {
         })
     }
 
-    /// What else it says: counts, sizes, addresses; `found` and `critical` are 1 for yes and 0 for no.
+    /// Further numbers of the event: counts, sizes, addresses; `found` and `critical` are 1 for yes and 0 for no.
     pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> + use<'a> {
         let kind = self.record.kind;
         self.record.fields().filter_map(move |field| match field.value {
@@ -129,7 +129,7 @@ impl<'a> EventRow<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// What an event is about, in the order in which the runtime names it.
+    /// Entities an event is about, in the order in which the runtime names it.
     pub fn subjects(&self, row: &EventRow<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a, '_> {
         let names = self.names.get(row.names);
         row.record.fields().filter_map(move |field| match field.value {

@@ -1,4 +1,4 @@
-//! The view `exceptions`: the story of each exception, and stories added up by type and place.
+//! The view `exceptions`: each exception in detail, and exceptions added up by type and throwing method.
 //!
 //! What can't be known: the stack is the runtime's own walk, which shows a function whose catch or finally
 //! block runs once, at the place in its `try` block that it was left from. An exception counts as the
@@ -42,7 +42,7 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Where in its IL, if the runtime could tell.
     pub il_offset: Option<u32>,
-    /// What it was given, as it was recorded; [`Exceptions::captured`] says what it means.
+    /// Arguments of the call, as recorded; [`Exceptions::captured`] says what it means.
     arguments: Option<Arguments<'a>>,
 }
 
@@ -53,7 +53,7 @@ struct Arguments<'a> {
     bytes: &'a [u8],
 }
 
-/// A filter that was asked in the first pass.
+/// A filter that ran in the first pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter<'a> {
     /// The function that has it.
@@ -65,9 +65,9 @@ pub struct Filter<'a> {
 /// The exception within an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner<'a> {
-    /// Its type.
+    /// Type of the exception.
     pub type_name: &'a str,
-    /// The story in which it was thrown, if that was seen and it still lay at the same address.
+    /// Number of its throw, if that was seen and it still lay at the same address.
     pub number: Option<u32>,
 }
 
@@ -82,7 +82,7 @@ pub struct Exception<'a> {
     pub number: u32,
     /// When it was thrown, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Its type as C# writes it.
+    /// Type of the exception as C# writes it.
     pub type_name: &'a str,
     /// The message it was made with, cut; `None` for the type's default message.
     pub message: Option<&'a str>,
@@ -90,7 +90,7 @@ pub struct Exception<'a> {
     pub stack: CallStack<'a>,
     /// The stack had more frames than were kept.
     pub stack_cut: bool,
-    /// First pass: the functions that were asked for a handler, innermost first.
+    /// First pass: the functions searched for a handler, innermost first.
     pub search: Vec<FunctionRef<'a>>,
     /// First pass: filters and their answers.
     pub filters: Vec<Filter<'a>>,
@@ -104,7 +104,7 @@ pub struct Exception<'a> {
     pub caught_by_runtime: bool,
     /// Nobody caught it, and the program ended.
     pub unhandled: bool,
-    /// The same object was thrown before: the number of that throw.
+    /// Number of the throw before of the same object, where there was one.
     pub rethrow_of: Option<u32>,
     /// Another exception left a block of this one's second pass and took its place: that one's number.
     pub replaced_by: Option<u32>,
@@ -148,19 +148,19 @@ pub struct ExceptionGroup<'a> {
 pub struct Exceptions<'a> {
     /// Throws in the order of time.
     pub each: Vec<Exception<'a>>,
-    /// Throws by type and place, the most frequent first unless the query says `inclusive` (the time to the catch), `name`
+    /// Throws by type and throwing method, the most frequent first unless the query says `inclusive` (the time to the catch), `name`
     /// (the type) or `module` (the thrower's).
     pub groups: Vec<ExceptionGroup<'a>>,
     /// Rows of `each` that the limit left out.
     pub each_left_out: usize,
     /// Rows of `groups` that the limit left out.
     pub groups_left_out: usize,
-    /// What arguments refer to, by process.
+    /// Entities that arguments refer to, by process.
     types: BTreeMap<u32, Types>,
 }
 
 impl Exceptions<'_> {
-    /// What a frame's call was given, as it was when the call began; `None` where that was not recorded.
+    /// Arguments of a frame's call, as they were when the call began; `None` where that was not recorded.
     #[must_use]
     pub fn captured(&self, exception: &Exception<'_>, frame: &Frame<'_>) -> Option<Captured<'_>> {
         let Arguments { function, bytes } = frame.arguments?;
@@ -177,7 +177,7 @@ fn is_machinery(name: &str) -> bool {
 }
 
 impl<'a> Exception<'a> {
-    /// Who threw it: the innermost function that is not the runtime's own machinery.
+    /// Thrower: the innermost function that is not the runtime's own machinery.
     #[must_use]
     pub fn place(&self) -> Option<FunctionRef<'a>> {
         let functions = || self.stack.iter().map(|frame| frame.function).chain(self.search.first().copied());

@@ -149,7 +149,7 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// What the exception says of itself, and its stack.
+    /// Enters message, inner exception and stack.
     fn says(timeline: &mut Timeline<'a, '_>, record: &Record<'a>, at: usize, address: u64) {
         let number_at = |address: u64| timeline.by_address.get(&address).map(|&exception| exception as u32 + 1);
         // An object that carries a stack trace was thrown before, here or on another thread.
@@ -185,7 +185,7 @@ impl<'a> OnThread<'a> {
         }
     }
 
-    /// Settles the answer of the last filter that was asked.
+    /// Settles the answer of the last filter that ran.
     fn answered(&mut self, timeline: &mut Timeline<'a, '_>, catcher: Option<EntityRef>) {
         let Some(top) = self.under_way.last() else { return };
         let catcher = catcher.map(|catcher| timeline.function(catcher));

@@ -14,7 +14,7 @@ pub struct CallStack<'a> {
     process: &'a Process,
     table: Arc<Stacks>,
     number: u32,
-    /// What calls were given, by their place in the stack.
+    /// Arguments of calls, by their position in the stack.
     pub(super) arguments: BTreeMap<usize, Arguments<'a>>,
 }
 

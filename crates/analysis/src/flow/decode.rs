@@ -2,7 +2,7 @@
 
 use clrscope_recording::layout::{flow, u32_at, u64_at};
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// A function was entered, is about to return, or to be replaced: its index in the recording.

@@ -19,14 +19,14 @@ use decode::{Raw, RawEvents, What};
 use replay::{End, Replay, Step};
 pub use values::{Argument, Captured, Passing, Value};
 
-/// What a row of `flow` says.
+/// Kind of a row of `flow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FlowKind {
     /// A function was entered.
     Enter,
-    /// It returned, or an exception ended it.
+    /// Return of a call, or its end by an exception.
     Leave,
-    /// It was replaced by the function it called last.
+    /// End of a call by the tail call of another function.
     TailCall,
 }
 
@@ -45,7 +45,7 @@ impl FlowKind {
 /// One row of `flow`.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowRow<'a> {
-    /// What happened.
+    /// Kind of the row.
     pub kind: FlowKind,
     /// A leave that no return instruction made: an exception ended the call, at this time at the latest.
     pub unwound: bool,
@@ -75,12 +75,12 @@ struct Taken<'a> {
     function: u32,
     bytes: &'a [u8],
     registers: &'a [u8],
-    /// What an `async` method's code set as its result before it ended.
+    /// Result that an `async` method's code set before it ended.
     result: &'a [u8],
 }
 
 impl<'a> FlowRow<'a> {
-    /// What was taken of the call: arguments where it begins, results where it ends in order; `None` for
+    /// Values of the call: arguments where it begins, results where it ends in order; `None` for
     /// functions whose values were not wanted.
     #[must_use]
     pub fn captured(&self) -> Option<Captured<'a>> {
@@ -98,7 +98,7 @@ impl<'a> FlowRow<'a> {
 pub struct FlowFunction<'a> {
     /// The function.
     pub function: FunctionRef<'a>,
-    /// Its number, as in [`FlowRow::id`].
+    /// Number of the function, as in [`FlowRow::id`].
     pub id: u32,
     /// How often it was entered.
     pub calls: u64,
@@ -134,7 +134,7 @@ impl<'a> FlowLog<'a> {
     /// through, and how many rows the query's limit left out.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// Errors of `visit`.
     pub fn walk<E>(
         &self,
         mut visit: impl FnMut(&FlowRow<'_>) -> Result<(), E>,
@@ -147,7 +147,7 @@ impl<'a> FlowLog<'a> {
         outcome.map(|()| counted)
     }
 
-    /// The same, until `visit` says no. Compiled once, in this crate and as it is optimised, whoever calls.
+    /// Visits rows as [`walk`](Self::walk) does, until `visit` says no. Compiled once, in this crate and as it is optimised, whoever calls.
     fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, u64) {
         let mut functions = Vec::new();
         let mut limit = Limit { rows: self.query.limit.map_or(u64::MAX, |limit| limit as u64), left_out: 0 };
@@ -165,7 +165,7 @@ impl<'a> FlowLog<'a> {
     }
 }
 
-/// Looks at a row; whether it wants more.
+/// Takes a row; whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
 
 /// The code of an `async` method may hand over its result by the call that replaces it. That is how it ends, then,

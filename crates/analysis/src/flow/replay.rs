@@ -27,7 +27,7 @@ pub(super) enum End {
     Unwound,
 }
 
-/// What the replay finds.
+/// A step that the replay finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A call begins.

@@ -11,13 +11,13 @@ const DEPTH: u32 = 16;
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// It could not be read.
+    /// A value that could not be read.
     Unknown,
     /// A null reference, or a nullable without a value.
     Null,
     /// Only types were asked for.
     Hidden,
-    /// Its name is one of those that hide secrets.
+    /// A value whose name matches `--redact`.
     Redacted,
     /// A truth value.
     Bool(bool),
@@ -46,27 +46,27 @@ pub enum Value<'a> {
     Enum {
         /// The enumeration.
         type_name: &'a str,
-        /// Its constant, or several joined by `|`; `None` where none fits.
+        /// Name of the constant, or several joined by `|`; `None` where none fits.
         name: Option<String>,
         /// The number behind it.
         number: i64,
     },
     /// An object.
     Object {
-        /// Its class.
+        /// Class of the object.
         type_name: &'a str,
         /// Where it was at that moment.
         address: u64,
         /// Bytes it takes.
         size_bytes: u32,
-        /// Its fields, inherited ones first.
+        /// Fields of the object, inherited ones first.
         fields: Vec<(&'a str, Value<'a>)>,
     },
     /// A value type.
     Struct {
         /// The type.
         type_name: &'a str,
-        /// Its fields.
+        /// Fields of the value.
         fields: Vec<(&'a str, Value<'a>)>,
     },
     /// An array or span.
@@ -115,11 +115,11 @@ pub struct Argument<'a> {
     pub type_name: &'a str,
     /// How it is passed.
     pub passing: Passing,
-    /// Its value; `None` for `out` before the call.
+    /// Value of the argument; `None` for `out` before the call.
     pub value: Option<Value<'a>>,
 }
 
-/// What was taken of a call at one of its ends.
+/// Values taken of a call at its begin or its end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Captured<'a> {
     /// The object, at the begin of an instance method.
@@ -211,7 +211,7 @@ impl Types {
         Some(found)
     }
 
-    /// The same at the end.
+    /// Decodes what was taken of a call at its end.
     pub(super) fn at_leave(
         &self,
         function: u32,

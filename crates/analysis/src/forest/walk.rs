@@ -29,9 +29,9 @@ struct Group {
     members: Range<usize>,
     calls: u64,
     sums: RangeSums,
-    /// Its inclusive time as shown.
+    /// Inclusive time of the node as shown.
     inclusive_ns: u64,
-    /// What it is ordered by.
+    /// Sort key of the node.
     key: u64,
 }
 
@@ -42,7 +42,7 @@ struct Level {
     members: usize,
 }
 
-/// What the walks through one process share.
+/// Order of names, which the walks through one process share.
 pub(super) struct NameOrder<'a> {
     pub(super) catalog: Catalog<'a>,
     /// Which functions the query wants, where it does not want all.

@@ -20,7 +20,7 @@ use pass::{Cell, OpenNode};
 /// A node whose key is this belongs to nobody.
 pub(crate) const NO_KEY: u32 = u32::MAX;
 
-/// What one key has in one thread.
+/// Sums of one key in one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) calls: u64,
@@ -70,15 +70,15 @@ impl Keys for ByFunction {
     }
 }
 
-/// What is known of a function of the recording, fetched at once for each node.
+/// Slot and cost of leaving of a function, fetched at once for each node.
 #[derive(Debug, Clone, Copy)]
 struct HookedFunction {
-    /// What each call's leave hook costs.
+    /// Cost of each call's leave hook.
     leave_ns: f64,
     place: SlotRole,
 }
 
-/// What few nodes have; apart from the cells, which every node touches.
+/// Sums that few nodes have; apart from the cells, which every node touches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rare {
     own: NodeTime,
@@ -101,7 +101,7 @@ pub(crate) struct Summer {
     path: Vec<OpenNode>,
 }
 
-/// What summing a tree gave.
+/// Result of summing a tree.
 pub(crate) struct Summed<'s, K> {
     summer: &'s Summer,
     catalog: &'s Catalog<'s>,

@@ -6,7 +6,7 @@ use super::count::Counts;
 use super::{HookedFunction, Keys, NO_KEY, Rare, Summer};
 use crate::catalog::{Catalog, NO_FUNCTION, Role, SlotRole};
 
-/// What each node of a key touches. `max_open` is 0 until one did.
+/// Sums that each node of a key touches. `max_open` is 0 until one did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     /// Sums over the subtrees of outermost nodes.
@@ -26,7 +26,7 @@ pub(super) struct OpenNode {
     place: SlotRole,
     /// Calls of functions on the path, itself included.
     depth: u32,
-    /// What entering a function it calls costs.
+    /// Cost of entering a callee.
     enter_ns: f64,
     /// Hooked calls it has made so far.
     enters: u64,
@@ -53,7 +53,7 @@ impl Running {
 /// Nodes looked up together.
 const AHEAD: usize = 64;
 
-/// What is known of the functions of the next nodes.
+/// Functions of the next nodes, looked up together.
 struct Ahead {
     start: u32,
     end: u32,

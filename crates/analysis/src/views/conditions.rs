@@ -12,7 +12,7 @@ use crate::times::{Times, Totals};
 /// How the selected part of a recording came about.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
-    /// What was asked for with every option filled in, filters included, as the agent understood it.
+    /// Request with every option filled in, filters included, as the agent understood it.
     pub recorded: &'a str,
     /// The instruments of that.
     pub instruments: &'a [InstrumentRequest],
@@ -22,7 +22,7 @@ pub struct Conditions<'a> {
     pub totals: Totals,
     /// Times are as measured.
     pub raw: bool,
-    /// What paths are measured by.
+    /// Metric of paths.
     pub metric: &'static Metric,
     /// The metric over all of them, before any limit or filter of functions: what shares are shares of.
     pub total: u64,
@@ -59,9 +59,9 @@ pub struct ProcessConditions<'a> {
     pub process: &'a Process,
     /// Settings of `calls`: clock, interval, inlining, what is in the tree; `None` where it did not run.
     pub calls: Option<&'a CallsInfo>,
-    /// Its sums: compilation, suspensions, the profiler's share with bounds, truncated paths.
+    /// Sums of the process: compilation, suspensions, the profiler's share with bounds, truncated paths.
     pub totals: Totals,
-    /// Its share of the metric in all selected processes, 0 to 1; of the time in recorded functions with any metric of `calls`.
+    /// Share of the process in the metric in all selected processes, 0 to 1; of the time in recorded functions with any metric of `calls`.
     pub share: f64,
     /// How many things were lost: the counts of its losses that are not mere information.
     pub lost: u64,

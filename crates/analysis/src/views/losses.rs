@@ -21,11 +21,11 @@ pub struct Losses<'a> {
     pub rows: Vec<LossRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// What could not be read.
+    /// Problems with what could not be read.
     pub problems: &'a [Problem],
 }
 
-/// What was lost, process by process in the order of the reasons, and what could not be read.
+/// Losses, process by process in the order of the reasons, and what could not be read.
 /// Losses are counted per process: a selection of threads or functions changes nothing.
 ///
 /// # Errors

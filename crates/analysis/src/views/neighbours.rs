@@ -114,7 +114,7 @@ impl Side {
     }
 }
 
-/// Who called the functions that match the query.
+/// Callers of the functions that match the query.
 ///
 /// # Errors
 /// When no function is named or none on a path matches, no process or thread is meant, or the query asks for threads apart, for a

@@ -78,7 +78,7 @@ impl<'a> ProcessSums<'a> {
         Some(self.row(slot, merged, None))
     }
 
-    /// The same for each thread that has any; none unless rows per thread were asked for.
+    /// Rows of functions for each thread that has any; none unless rows per thread were asked for.
     pub(crate) fn rows_per_thread(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
         let seen = self.per_thread.iter().filter(|(slot, ..)| wanted.get(*slot as usize) == Some(&true));
         seen.map(|(slot, thread, merged)| self.row(*slot, merged, Some(*thread)))

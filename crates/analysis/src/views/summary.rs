@@ -21,7 +21,7 @@ pub struct Finding {
 /// The view `summary`.
 #[derive(Debug, Clone, Default)]
 pub struct Summary<'a> {
-    /// What stands out, the most important first.
+    /// Findings, the most important first.
     pub findings: Vec<Finding>,
     /// The ten first functions by exclusive time.
     pub top: Vec<FunctionRow<'a>>,
@@ -34,7 +34,7 @@ pub struct Summary<'a> {
 /// Rows in [`Summary::top`] unless the query has a limit.
 const TOP: usize = 10;
 
-/// What stands out in the selected part of a recording.
+/// Findings in the selected part of a recording.
 ///
 /// # Errors
 /// When no process or thread is meant, or the query asks for a part of the time or for

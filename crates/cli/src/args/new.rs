@@ -24,7 +24,7 @@ pub(super) struct New {
     /// Name of the crate
     name: String,
 
-    /// Its folder, which must not exist [default: ./NAME]
+    /// Folder of the crate, which must not exist [default: ./NAME]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! What to record: the same for every command that makes a recording or prepares one.
+//! Options of what to record: the same for every command that makes a recording or prepares one.
 
 use std::ffi::OsStr;
 use std::path::{self, Path, PathBuf};

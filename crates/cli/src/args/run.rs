@@ -66,7 +66,7 @@ pub(super) struct Run {
     command: Vec<OsString>,
 }
 
-/// What has no meaning where nothing is recorded.
+/// Options without meaning where nothing is recorded.
 const OF_RECORDINGS: [&str; 13] = [
     "instruments",
     "include",

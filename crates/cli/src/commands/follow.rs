@@ -17,11 +17,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// run for a moment, and there may be no launcher.
 const LAST_POLLS: u32 = 5;
 
-/// What a poll came to.
+/// Outcome of a poll.
 pub(crate) enum Poll {
     /// What is new was shown.
     Shown,
-    /// What is asked for is not there yet; what to say when it never comes.
+    /// The instrument has recorded nothing yet; what to say when it never comes.
     NotYet(Failure),
     /// Nobody reads what is shown any more.
     Unread,

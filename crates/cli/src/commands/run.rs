@@ -25,7 +25,7 @@ pub(crate) struct RunOptions {
     pub(crate) force: bool,
     /// Print nothing but errors.
     pub(crate) quiet: bool,
-    /// Who watches the program.
+    /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,

@@ -19,9 +19,9 @@ use crate::terminal::say;
 pub(crate) struct RunProfilerOptions {
     /// The profiler's library.
     pub(crate) library: PathBuf,
-    /// Its class id, in braces.
+    /// Class id of the profiler, in braces.
     pub(crate) class_id: String,
-    /// Who watches the program.
+    /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
     /// Print nothing but errors.
     pub(crate) quiet: bool,
@@ -42,7 +42,7 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     let failed = |what: &str, error: std::io::Error| Failure::new(what, reason(&error), "run 'clrscope doctor'");
     let signals = Signals::take_over().map_err(|error| failed("cannot handle signals", error))?;
     let mut variables = profiler_variables(&library, &options.class_id);
-    // What can't be watched is told less about, no more.
+    // Where watching is not possible, less is said about the library.
     let watched = !options.quiet && options.debugger.is_none();
     let load_log_file = watched.then(NamedTempFile::new).and_then(Result::ok);
     let watch = watched.then(|| Watch::on(&library)).and_then(Result::ok);

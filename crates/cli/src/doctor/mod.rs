@@ -1,4 +1,4 @@
-//! What works here, what does not, and what would cure it. Looks and tries; changes nothing.
+//! Checks of what works here and what does not, each with a fix. Looks and tries; changes nothing.
 
 mod machine;
 mod place;
@@ -9,7 +9,7 @@ mod variables;
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
-    /// It works.
+    /// Works.
     Ok,
     /// Worth knowing; nothing is wrong.
     Note,
@@ -40,12 +40,12 @@ pub(crate) struct Check {
     pub(crate) status: Status,
     /// What was found, in a sentence without a full stop.
     pub(crate) found: String,
-    /// What would cure it.
+    /// Fix for what was found.
     pub(crate) cure: Option<String>,
 }
 
 impl Check {
-    /// It works.
+    /// A check that found nothing wrong.
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
         Self { name, status: Status::Ok, found: found.into(), cure: None }
     }

@@ -20,7 +20,7 @@ const TRIAL: u64 = 64 << 10;
 pub(super) struct Agent {
     /// Whether it is there.
     pub(super) check: Check,
-    /// Its path, if it is.
+    /// Path of the agent, if it can be used.
     pub(super) path: Option<PathBuf>,
 }
 

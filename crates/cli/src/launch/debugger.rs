@@ -16,10 +16,10 @@ use crate::terminal::say;
 const RUNTIMES_OWN: [&str; 4] = ["SIGUSR1", "SIG34", "SIG35", "SIG36"];
 /// Where the runtime enters a profiler; its library is loaded later.
 const AT_LOAD: &str = "DllGetClassObject";
-/// How often to look whether a debugger has come.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checks whether a debugger has attached.
+const POLL: Duration = Duration::from_millis(50);
 
-/// Who watches the program.
+/// A debugger that the program is started under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Debugger {
     /// gdb starts it.
@@ -78,7 +78,7 @@ fn release_when_traced(pid: Pid) {
             return;
         }
         #[expect(clippy::disallowed_methods, reason = "the system tells nobody of a tracer")]
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 

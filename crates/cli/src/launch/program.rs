@@ -14,7 +14,7 @@ use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, shown}
 pub(crate) struct Program {
     /// What to hand to the operating system: a path, or a bare name found on `PATH`.
     pub(crate) executable: OsString,
-    /// Its arguments, unchanged.
+    /// Arguments of the program, unchanged.
     pub(crate) arguments: Vec<OsString>,
     /// What the recording is named after.
     pub(crate) name: String,

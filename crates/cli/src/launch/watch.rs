@@ -1,8 +1,8 @@
-//! Sees what runtimes do with a library from outside, where the library itself says nothing.
+//! Watches what runtimes do with a library whose profiler reports nothing itself.
 //!
 //! A file is closed when its last mapping goes, so the system tells when a runtime lets the library go, and whether the
 //! process lives on without it shows why: a program that ends closes it too. Where a file system closes files at once
-//! (overlays of containers do), only looks some time after the opening are left.
+//! (overlays of containers do), only checks some time after the opening are left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-/// A runtime that has opened a library has decided about it long before this; looked at twice, since another one may
+/// A runtime that has opened a library has decided about it long before this; checked twice, since another one may
 /// just be starting.
 const DECIDED: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 /// A mapping of the runtime itself.
@@ -26,20 +26,20 @@ const RUNTIME: &str = "/libcoreclr.so";
 /// Watches one library from before the program starts.
 pub(crate) struct Watch(Arc<Mutex<History>>);
 
-/// What was seen.
+/// What became of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// No process opened the file.
     NeverOpened,
-    /// This process runs .NET, was told to load it, and lived on without it.
+    /// Process that runs .NET, had the library in its environment, and lived on without it.
     LetGo(u32),
     /// Every process that opened it had it to its end, or still has it.
     Kept,
-    /// It was opened; what became of it could not be seen.
+    /// The library was opened; what became of it could not be seen.
     Unknown,
 }
 
-/// What is known so far.
+/// Openings and closings so far.
 #[derive(Debug, Default)]
 struct History {
     opened: u32,
@@ -54,7 +54,7 @@ struct History {
     kept: BTreeSet<u32>,
 }
 
-/// Processes that run .NET and were told to load the library.
+/// Processes that run .NET with the library in their environment: with it mapped, and without.
 #[derive(Debug, Default)]
 struct Loaders {
     with: BTreeSet<u32>,
@@ -105,7 +105,7 @@ impl History {
         }
     }
 
-    /// A look long after an opening; `again` when it is the second.
+    /// A check long after an opening; `again` when it is the second.
     fn late_check(&mut self, loaders: Loaders, again: bool) {
         if again {
             self.let_go.extend(loaders.without.intersection(&self.missed));
@@ -119,7 +119,7 @@ fn locked(history: &Mutex<History>) -> MutexGuard<'_, History> {
     history.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Until this process ends.
+/// Watches until this process ends.
 fn watch(events: &OwnedFd, library: &Path, history: &Mutex<History>) {
     // When to look, soonest first, and whether that is the second time after an opening.
     let mut checks: Vec<(Instant, bool)> = Vec::new();
@@ -165,7 +165,7 @@ fn loaders_of(library: &Path) -> Loaders {
     loaders
 }
 
-/// Whether the process has the library; `None` where it was not told to load it or does not run .NET.
+/// Whether the process has the library; `None` where its environment does not name it or it does not run .NET.
 fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();

@@ -165,7 +165,7 @@ impl OptionSpec {
         Some(named)
     }
 
-    /// Those members of the set that are among `named`.
+    /// Members of the set that are among `named`.
     fn members_in_order(&self, named: &[&str]) -> Setting {
         let all = self.bare_words().filter(|word| *word != ALL_MEMBERS);
         Setting::Members(all.filter(|member| named.contains(member)).collect())

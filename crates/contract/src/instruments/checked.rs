@@ -7,7 +7,7 @@ use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value};
 
 /// An instrument with all its options: those that were given, and for the others what holds without them.
 ///
-/// Its text is the canonical form: it can be given to `-i` and is understood the same way.
+/// The text of a checked instrument is its canonical form: it can be given to `-i` and is understood the same way.
 #[derive(Debug, Clone)]
 pub struct Checked {
     spec: &'static Spec,

@@ -44,7 +44,7 @@ impl Group {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
     }
 
-    /// Its name on the command line and in JSON.
+    /// Name of the group on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, group)| *group == self).map_or("", |(name, _)| name)
@@ -53,10 +53,10 @@ impl Group {
 
 /// Groups that cost little and change nothing about how the program runs.
 ///
-/// The others are asked for by name: `transitions` throws precompiled code away and makes cheap calls of
+/// The others must be named: `transitions` throws precompiled code away and makes cheap calls of
 /// native code 40 to 70 times slower; `objects`, `heap` and `handles` switch concurrent collections off
-/// and walk the whole heap at each one; `com` never comes outside Windows; `pipe` tells of providers that
-/// nobody asked about.
+/// and walk the whole heap at each one; `com` never comes outside Windows; `pipe` reports every
+/// provider of the process.
 const CHEAP: &[&str] = &["runtime", "loads", "jit", "threads", "suspend", "gc", "exceptions"];
 
 /// The groups, by the names of [`Group`].

@@ -71,7 +71,7 @@ pub enum Value {
     Set {
         /// All there are, in their order.
         members: &'static [Member],
-        /// Those that hold where none is given.
+        /// Members that hold where none is given.
         default: &'static [&'static str],
     },
 }

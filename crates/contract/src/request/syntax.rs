@@ -5,7 +5,7 @@ use std::fmt;
 use super::pattern::{Filter, Glob, Pattern, PatternError};
 use super::programs::Programs;
 
-/// Everything the agent is told.
+/// A request: everything the agent gets from the launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The recording directory (`NAME.clrs.d`); the agent's own default when `None`.
@@ -18,13 +18,13 @@ pub struct Request {
     pub redact: Vec<String>,
     /// Leave out everything that belongs to the framework.
     pub just_my_code: bool,
-    /// Looks per second of the helper thread.
+    /// Samples per second of the helper thread.
     pub rate_hz: u32,
     /// End the recording, not the program, after so many milliseconds.
     pub duration_ms: Option<u64>,
     /// Record .NET programs that the program starts.
     pub children: bool,
-    /// The programs that are wanted; in all others the agent steps aside.
+    /// The programs that are wanted; in all others the agent does nothing.
     pub programs: Programs,
     /// Record only where the directory is there: a launcher made it, and once it is gone the recording is over.
     pub join: bool,
@@ -53,7 +53,7 @@ impl Default for Request {
 /// One instrument with its options, not yet understood by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstrumentRequest {
-    /// Its name, for instance `calls`.
+    /// Name of the instrument, for instance `calls`.
     pub name: String,
     /// Options in the order given; a bare option has no value.
     pub options: Vec<(String, Option<String>)>,
@@ -129,7 +129,7 @@ impl Request {
     /// Reads the value of [`AGENT_VARIABLE`](super::AGENT_VARIABLE). Empty parts are passed over.
     ///
     /// # Errors
-    /// In words, for the first part that is not understood.
+    /// A sentence about the first part that is not understood.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
@@ -246,7 +246,7 @@ fn parse_rate(value: &str) -> Result<u32, RequestError> {
 /// Reads a time such as `500ms`, `10s`, `2m` or `1h`; a bare number means seconds. In milliseconds.
 ///
 /// # Errors
-/// In words, when it is not such a time.
+/// A sentence, when the text is not such a time.
 pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &value[digits.len()..] {
@@ -265,7 +265,7 @@ pub fn parse_duration(value: &str) -> Result<u64, RequestError> {
 /// Reads a size such as `64KiB`, `512MiB` or `1GiB`; a bare number means bytes.
 ///
 /// # Errors
-/// In words, when it is not such a size.
+/// A sentence, when the text is not such a size.
 pub fn parse_size(value: &str) -> Result<u64, RequestError> {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match value[digits.len()..].to_ascii_lowercase().as_str() {

@@ -97,7 +97,7 @@ impl RuntimePack {
         self.runtime.keys().chain(self.native.keys()).map(String::as_str)
     }
 
-    /// Whoever made the package left out a tracing library that the list still names.
+    /// Keeps what the package has: its makers left out a tracing library that the list still names.
     fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         self.runtime.retain(|name, _| is_there(name));
         self.native.retain(|name, _| is_there(name));

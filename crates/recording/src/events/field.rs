@@ -42,7 +42,7 @@ impl Tag {
     pub const POSITION: Self = Self(17);
     /// The number of a stack in the stack table of the process.
     pub const STACK_NODE: Self = Self(18);
-    /// Why, in words.
+    /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.
     pub const NAME: Self = Self(65);
@@ -74,7 +74,7 @@ impl Tag {
     pub const INNER_CLASS: Self = Self(137);
 }
 
-/// Something the runtime identifies.
+/// A reference to an entity of the runtime: a function, class, module, thread and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EntityRef {
     /// The runtime's identifier, used again for something else later.
@@ -92,7 +92,7 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Bytes that mean something elsewhere.
     Bytes(&'a [u8]),
-    /// Something the runtime identifies.
+    /// A reference to an entity of the runtime.
     Entity(EntityRef),
 }
 

@@ -187,7 +187,7 @@ impl Kind {
         self.entry().map(|entry| entry.name)
     }
 
-    /// Its group, where it has one.
+    /// Group of the kind, where there is one.
     #[must_use]
     pub fn group(self) -> Option<Group> {
         self.entry().map(|entry| entry.group)

@@ -16,7 +16,7 @@
 //! The runtime uses identifiers again, our numbers are never used twice; 0 where there is none. A function's
 //! number is its index in [`Process::functions`](crate::model::Process::functions); the names of everything
 //! else are records of the kind [`Kind::NAME`], anywhere in the same arena, with the entity and a text. What
-//! has no such record never had a name that could be had.
+//! has no such record never had a name.
 //!
 //! Readers pass over kinds and tags they don't know.
 

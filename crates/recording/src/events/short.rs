@@ -59,7 +59,7 @@ impl ShortFields {
 /// A record with [`ShortFields`] and the time of the record before it in the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShortRecord {
-    /// Its bytes; those beyond `length` mean nothing.
+    /// Bytes of the record; those beyond `length` mean nothing.
     pub word: [u8; 16],
     /// How many bytes it has.
     pub length: usize,

@@ -12,7 +12,7 @@ pub(crate) trait ByteSource: Send + Sync {
     /// The bytes, if they are in memory or mapped as they are and will stay so.
     fn at_hand(&self) -> Option<&[u8]>;
 
-    /// The bytes, read or decompressed anew.
+    /// The bytes, read or decompressed again.
     ///
     /// # Errors
     /// What can't be read any more, and why.

@@ -15,7 +15,7 @@ record! {
         pub pid: u32,
         /// Process id of its parent when it started.
         pub parent_pid: u32,
-        /// Its command line.
+        /// Command line of the process.
         pub command: Vec<String>,
         /// The runtime, for instance `.NET 8.0.33`.
         pub runtime: String,
@@ -23,7 +23,7 @@ record! {
         pub started_ns: u64,
         /// From start of recording to its end or last sign of life.
         pub duration_ns: u64,
-        /// CPU time of the whole process while recorded, if it could be had.
+        /// CPU time of the whole process while recorded, if it could be read.
         pub cpu_ns: Option<u64>,
         /// How it ended, if somebody saw it.
         pub exit: Option<Exit>,
@@ -74,7 +74,7 @@ impl TickClock {
 }
 
 impl Process {
-    /// Why the agent in this process stepped aside, if it did: then nothing else is known of the process.
+    /// Reason why the agent in this process disabled itself, if it did: then nothing else is known of the process.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         let refusal = self.remarks.iter().find(|remark| remark.kind == RemarkKind::Refusal);
@@ -147,7 +147,7 @@ record! {
         pub trivial: bool,
         /// CPU time was measured: the `cpu_ns` columns mean something.
         pub cpu_measured: bool,
-        /// Nanoseconds between two looks of the helper thread.
+        /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
         /// What one call costs in hooks, where nothing better is known.
         pub hook_cost: HookCost,
@@ -187,7 +187,7 @@ record! {
     }
 }
 
-/// What kind of thing a row or node stands for.
+/// Kind of function that a row or node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u32)]
 pub enum FunctionKind {
@@ -225,7 +225,7 @@ pub const TRUNCATED_NAME: &str = "(truncated)";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SourceKind {
-    /// It is the source method.
+    /// The source method itself.
     #[default]
     Plain = 0,
     /// `MoveNext` of an async method.
@@ -245,7 +245,7 @@ numbered!(SourceKind: Plain, Async, Iterator, Lambda, LocalFunction);
 pub struct FunctionFlags {
     /// Made at run time without metadata.
     pub dynamic: bool,
-    /// Its module was unloaded again.
+    /// Whether the module was unloaded again.
     pub unloaded: bool,
 }
 
@@ -352,7 +352,7 @@ record! {
         pub id: u32,
         /// The operating system's id; may be reused.
         pub os_id: u32,
-        /// Its name, or empty.
+        /// Name of the thread, or empty.
         pub name: String,
         /// What it is for.
         pub role: ThreadRole,

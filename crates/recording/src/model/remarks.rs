@@ -47,7 +47,7 @@ pub enum LossReason {
     ThreadTableFull = 4,
     /// The shadow stack of a thread was full.
     StackFull = 5,
-    /// A name could not be had from the runtime; the id is shown instead.
+    /// The runtime did not supply a name; the id is shown instead.
     NameUnknown = 6,
     /// The table of names could not grow; later functions have no name.
     DictionaryFull = 7,
@@ -57,13 +57,13 @@ pub enum LossReason {
     UnmatchedLeave = 9,
     /// Part of the recording could not be read.
     Unreadable = 10,
-    /// The process was told to stop recording while it went on running.
+    /// The launcher stopped the recording of the process while it went on running.
     Stopped = 11,
     /// The process ended without telling the agent; what it had recorded is there.
     AbruptEnd = 12,
     /// The file system could not promise space: recorded in private memory and written out late.
     LateWrites = 13,
-    /// The helper thread could not look at the threads in time; the share of that time is uncertain.
+    /// The helper thread could not sample the threads in time; the share of that time is uncertain.
     SamplerLate = 14,
     /// Begins and ends of calls were overwritten by newer ones in the ring of `flow`.
     RingOverwritten = 15,
@@ -71,7 +71,7 @@ pub enum LossReason {
     EventDropped = 16,
     /// A callback sequence that the runtime should not send was ignored.
     OddCallback = 17,
-    /// The agent in a process could not do its work and stepped aside; a remark says why.
+    /// The agent in a process could not do its work and disabled itself; a remark says why.
     ProcessRefused = 18,
     /// The values of a call were left out: they were not where the agent looks for them.
     ValuesUnread = 19,
@@ -198,14 +198,14 @@ record! {
     }
 }
 
-/// What a remark is for. Programs decide by the kind, never by the words of the sentence.
+/// Purpose of a remark. Programs decide by the kind, never by the words of the sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemarkKind {
     /// Something worth knowing.
     #[default]
     Note,
-    /// Why the agent in this process stepped aside: then nothing else is known of the process.
+    /// The reason why the agent in this process disabled itself: then nothing else is known of the process.
     Refusal,
     /// What to do differently in the next run.
     Advice(Advice),

@@ -14,7 +14,7 @@ pub struct Recording {
     /// The .NET processes, in the order in which they started; the first is the root program
     /// unless the root was not a .NET program.
     pub processes: Vec<Process>,
-    /// What could not be read, in words for the user.
+    /// Problems with what could not be read, as sentences for the user.
     pub problems: Vec<Problem>,
 }
 
@@ -42,9 +42,9 @@ record! {
         pub duration_ns: u64,
         /// How the root program ended; `None` while it runs or when nobody saw the end.
         pub exit: Option<Exit>,
-        /// What was asked for, as the user gave it, for instance `calls:clock=tsc`.
+        /// Request as the user gave it, for instance `calls:clock=tsc`.
         pub given: RecordedRequest,
-        /// What was asked for, with every default filled in by the agent; empty where no process has begun.
+        /// Request with every default filled in by the agent; empty where no process has begun.
         pub filled: RecordedRequest,
         /// Version of clrscope that made the recording.
         pub clrscope_version: String,
@@ -54,9 +54,9 @@ record! {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this exit code.
+    /// The program returned this exit code.
     Code(i32),
-    /// This signal ended it.
+    /// A signal ended the program.
     Signal(i32),
 }
 

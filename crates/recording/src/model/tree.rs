@@ -44,7 +44,7 @@ impl TreeSource {
         Self::lazy(move || CallTree::clone(&tree))
     }
 
-    /// The tree. Decodes it anew at each call: ask once and drop it after use.
+    /// The tree. Decoded again at each call: ask once and drop it after use.
     #[must_use]
     pub fn load(&self) -> CallTree {
         let (tree, problem) = (self.0.decode)();
@@ -92,7 +92,7 @@ pub struct NodeTime {
 /// One node, as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Its parent's number; of the root, the root.
+    /// Number of the parent; of the root, the root.
     pub parent: u32,
     /// Index into [`Process::functions`](super::Process::functions); 0 for the root.
     pub function: u32,

@@ -125,7 +125,7 @@ pub fn pack_with(
 /// Writes a recording that is in memory, in the packed form.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(recording: &Recording, out: &mut impl Write) -> io::Result<PackReport> {
     write_with(recording, out, PackOptions::default().level, &mut |_| ())
 }

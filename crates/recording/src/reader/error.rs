@@ -14,15 +14,15 @@ pub enum OpenError {
     NotFound(PathBuf),
     /// The system refused.
     Io(PathBuf, io::Error),
-    /// It is there, but it is no recording.
+    /// The path exists, but is no recording.
     NotARecording(PathBuf, &'static str),
-    /// It is a recording, but nothing of it can be read; why not, for the first part.
+    /// The path is a recording, but nothing of it can be read; why not, for the first part.
     Unreadable(PathBuf, Problem),
-    /// It is a recording in a version of the format that this clrscope can't read.
+    /// The path is a recording in a version of the format that this clrscope can't read.
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the recording.
         found: u32,
         /// The newest version this clrscope reads.
         newest: u32,

@@ -24,7 +24,7 @@ pub fn recording(text: &str) -> Recording {
     recording_with(text, HookCost::default())
 }
 
-/// The same with hooks that cost something.
+/// A recording as [`recording`] makes it, with hooks that cost something.
 ///
 /// # Panics
 /// As [`recording`].

@@ -36,7 +36,7 @@ impl Target {
     /// All targets.
     pub const ALL: [Self; 4] = [Self::OpenPacked, Self::OpenDirectory, Self::Request, Self::EventRecords];
 
-    /// Its name, that of the fuzz target.
+    /// Name of the fuzz target.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ const FILES: [(&str, u32); 12] = [
 /// plus 128 when its first page stands here too instead of a proper one, a `u32` length, and the content.
 ///
 /// # Errors
-/// Those of reading files.
+/// Errors of reading files.
 pub fn directory_to_bytes(folder: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for path in segments(folder)? {
@@ -197,7 +197,7 @@ fn write_files(folder: &Path, mut bytes: &[u8]) -> io::Result<()> {
 /// Inputs that are right, to start from.
 ///
 /// # Errors
-/// Those of writing files.
+/// Errors of writing files.
 pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     if target == Target::Request {
         let texts = [
@@ -245,7 +245,7 @@ pub struct Soaked {
 /// Hands mutated seeds of a target to `run` for `time`, or until it panics.
 ///
 /// # Errors
-/// Those of making the seeds.
+/// Errors of making the seeds.
 pub fn soak(target: Target, seed: u64, time: Duration, run: impl Fn(&[u8])) -> io::Result<Soaked> {
     let seeds = seeds(target)?;
     let mut numbers = Numbers::new(seed);

@@ -24,7 +24,7 @@ pub struct Shape {
     pub functions: u32,
     /// The clock, which decides the size of a block.
     pub clock: Clock,
-    /// Steps of the program between two looks of the sampler.
+    /// Steps of the program between two samples.
     pub steps_per_look: u32,
 }
 
@@ -37,7 +37,7 @@ impl Default for Shape {
 /// Makes the recording directory `folder`, which must not exist.
 ///
 /// # Errors
-/// Those of writing files.
+/// Errors of writing files.
 pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     let run = RunWriter::create(folder, &["synthetic".to_owned()], "calls", 1_000_000_000)?;
     let process = ProcessRecord { pid: 7, mono_ns: monotonic_ns(), unix_ns: 1, ..ProcessRecord::default() };
@@ -85,7 +85,7 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
 /// Cuts the unused space off the end of every segment: what is left is all that was written, and small.
 ///
 /// # Errors
-/// Those of reading and cutting files.
+/// Errors of reading and cutting files.
 pub fn trim(folder: &Path) -> io::Result<()> {
     for path in segments(folder)? {
         let bytes = fs::read(&path)?;
@@ -103,7 +103,7 @@ pub fn trim(folder: &Path) -> io::Result<()> {
 /// All files of a recording directory, in the order of their names.
 ///
 /// # Errors
-/// Those of reading folders.
+/// Errors of reading folders.
 pub fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {

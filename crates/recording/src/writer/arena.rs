@@ -34,7 +34,7 @@ impl Arena {
     /// Creates the file with room for `limit` bytes of blocks (at most just under 4 GiB).
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path, limit: u64) -> io::Result<Self> {
         let limit = (limit as usize).clamp(64 << 10, (4 << 30) - (1 << 20));
         let segment = Segment::create(path, kind::TREE, limit, AHEAD_LEAST)?;

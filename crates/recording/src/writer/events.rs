@@ -37,7 +37,7 @@ impl EventStore {
     /// Creates the file with room for `limit` bytes of chunks.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
         let segment = Segment::create(path, kind::EVENTS, limit, AHEAD_LEAST.min(limit))?;
@@ -125,7 +125,7 @@ impl EventStore {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The same, but never less than `least` bytes: for who fills chunks faster than the helper thread
+    /// Backs memory ahead, but never less than `least` bytes: for who fills chunks faster than the helper thread
     /// may come round.
     ///
     /// # Errors

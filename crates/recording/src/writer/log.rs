@@ -25,7 +25,7 @@ impl LogWriter {
     /// Creates the file.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::LOG, CAPACITY, STEP)?;
         Ok(Self { segment, end: Mutex::new(0) })

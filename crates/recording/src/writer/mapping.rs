@@ -61,7 +61,7 @@ unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
 
-/// Why more space could not be had.
+/// Reason why there is no more space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitError {
     /// The segment has its greatest size.
@@ -75,7 +75,7 @@ impl Segment {
     /// first `first` are backed at once. Tries smaller sizes where address space is short.
     ///
     /// # Errors
-    /// Those of `open`, `fallocate` and `mmap`; the file is removed again.
+    /// Errors of `open`, `fallocate` and `mmap`; the file is removed again.
     pub fn create(path: &Path, kind: u32, content: usize, first: usize) -> io::Result<Self> {
         let file = Descriptor::create(path)?;
         Self::map(path, &file, content, first).and_then(|segment| segment.begin(&file, kind, first)).inspect_err(|_| {
@@ -178,7 +178,7 @@ impl Segment {
     /// from a hook. One thread at a time.
     ///
     /// # Errors
-    /// When less than `wanted` could be had.
+    /// When there was less than `wanted`.
     pub fn commit(&self, wanted: usize) -> Result<(), CommitError> {
         let enough = self.rounded(wanted);
         while self.committed() < enough {
@@ -234,7 +234,7 @@ impl Segment {
     /// Writes out what lies in private memory; does nothing where space was promised. Blocks.
     ///
     /// # Errors
-    /// Those of `open` and `pwrite`; the next call tries everything again.
+    /// Errors of `open` and `pwrite`; the next call tries everything again.
     pub fn write_out(&self) -> io::Result<()> {
         if !self.is_late() {
             return Ok(());

@@ -45,7 +45,7 @@ impl ProcessWriter {
     /// recording directory is made when missing.
     ///
     /// # Errors
-    /// Those of making folders and files.
+    /// Errors of making folders and files.
     pub fn create(recording: &Path, process: &ProcessRecord) -> io::Result<Self> {
         make_private(recording)?;
         Self::join(recording, process)
@@ -54,7 +54,7 @@ impl ProcessWriter {
     /// As [`create`](Self::create) in a recording directory that is there.
     ///
     /// # Errors
-    /// Those of making folders and files.
+    /// Errors of making folders and files.
     pub fn join(recording: &Path, process: &ProcessRecord) -> io::Result<Self> {
         let folder = recording.join(format!("p{}-{}", process.pid, process.mono_ns));
         make_private(&folder)?;
@@ -110,7 +110,7 @@ impl ProcessWriter {
     /// Makes the arena of the tree, at most `limit` bytes.
     ///
     /// # Errors
-    /// Those of making the file.
+    /// Errors of making the file.
     pub fn create_arena(&self, limit: u64) -> io::Result<Arena> {
         Arena::create(&self.folder.join("tree.seg"), limit)
     }
@@ -118,7 +118,7 @@ impl ProcessWriter {
     /// Makes the store for the events of `instrument` (a word of letters and digits), at most `limit` bytes.
     ///
     /// # Errors
-    /// Those of making the file.
+    /// Errors of making the file.
     pub fn create_events(&self, instrument: &str, limit: u64, keep: super::Keep) -> io::Result<super::EventStore> {
         super::EventStore::create(&self.folder.join(format!("events-{instrument}.seg")), limit, keep)
     }
@@ -126,7 +126,7 @@ impl ProcessWriter {
     /// Makes the stack table.
     ///
     /// # Errors
-    /// Those of making the file: there is one per process.
+    /// Errors of making the file: there is one per process.
     pub fn create_stacks(&self) -> io::Result<super::StackTable> {
         super::StackTable::create(&self.folder.join("stacks.seg"))
     }
@@ -134,7 +134,7 @@ impl ProcessWriter {
     /// Makes the table of sampled times.
     ///
     /// # Errors
-    /// Those of making the file.
+    /// Errors of making the file.
     pub fn create_times(&self) -> io::Result<super::TimeTable> {
         super::TimeTable::create(&self.folder.join("times.seg"))
     }

@@ -26,7 +26,7 @@ impl RunWriter {
     /// `unix_ns` is the time now.
     ///
     /// # Errors
-    /// Those of making folder and file.
+    /// Errors of making folder and file.
     pub fn create(folder: &Path, command: &[String], instruments: &str, unix_ns: u64) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(folder)?;
         let log = LogWriter::create(&folder.join(RUN_LOG))?;

@@ -18,7 +18,7 @@ const FIRST_SLOTS: usize = 1 << 10;
 
 /// The table of a process, shared by all instruments that record stacks.
 ///
-/// Its nodes are mapped and appended in order, so what was stored survives the process and can be read meanwhile. Nodes
+/// The nodes of the table are mapped and appended in order, so what was stored survives the process and can be read meanwhile. Nodes
 /// are found again by an index in private memory, behind a lock that is held for memory accesses only. The index grows,
 /// so none of this is for hooks.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl StackTable {
     /// Creates the file.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::STACKS, CAPACITY, AHEAD_LEAST)?;
         // Number 0 is no stack.

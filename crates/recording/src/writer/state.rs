@@ -20,7 +20,7 @@ impl StateWriter {
     /// Creates the file.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::STATE, state::BYTES, state::BYTES)?;
         // SAFETY: the content is as large, backed from the start, begins at a page and stays mapped.

@@ -24,7 +24,7 @@ impl ThreadTable {
     /// Creates the file.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::THREADS, thread::MOST * thread::BYTES, STEP * thread::BYTES)?;
         Ok(Self { segment, used: AtomicUsize::new(0) })

@@ -25,7 +25,7 @@ impl TimeTable {
     /// Creates the file.
     ///
     /// # Errors
-    /// Those of [`Segment::create`].
+    /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::TIMES, CAPACITY, STEP)?;
         Ok(Self { segment, used: 0, slots: vec![0; 1 << 12] })

@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// What a report is about.
+/// Subject of a report.
 #[non_exhaustive]
 pub struct About<'r> {
     /// Name of the view.
@@ -70,7 +70,7 @@ pub enum Style {
     Notes,
 }
 
-/// What stands above a section in text.
+/// Heading of a section in text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Title {
     /// Nothing.
@@ -137,7 +137,7 @@ pub type ThreadKey = (u32, u32);
 /// What entries of a log stand together under a heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogGroup {
-    /// Those of a thread.
+    /// Entries of a thread.
     Thread(ThreadKey),
     /// All, whose threads are columns; whether processes are, too.
     Mixed(bool),
@@ -181,18 +181,18 @@ pub trait Renderer {
     /// Begins a report.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn begin(&mut self, about: &About<'_>) -> io::Result<()>;
 
     /// Takes a section. `rows` is called at most once.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()>;
 
     /// Ends the report.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn end(&mut self) -> io::Result<()>;
 }

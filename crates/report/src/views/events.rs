@@ -90,10 +90,10 @@ impl EventEntry<'_> {
 const ADDRESSES: [&str; 2] = ["object", "handle"];
 /// Details that are yes or no.
 const FLAGS: [&str; 2] = ["found", "critical"];
-/// What an event can be about, as keys of `names`.
+/// Roles of an event's entities, as keys of `names`.
 const NAMES: &[&str] =
     &["function", "callee", "class", "module", "assembly", "app_domain", "thread", "provider", "given"];
-/// The same as keys of `ids`.
+/// Roles of an event's entities, as keys of `ids`.
 const IDS: &[&str] =
     &["function", "callee", "class", "module", "assembly", "app_domain", "thread", "provider", "object", "handle"];
 

@@ -13,10 +13,10 @@ pub(super) trait Timed {
     /// The function; `None` where a thread itself stands for it.
     fn function(&self) -> Option<FunctionRef<'_>>;
 
-    /// Its calls and times.
+    /// Calls and times of the row.
     fn times(&self) -> &Times;
 
-    /// What it has of the metric.
+    /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
     /// The part that so much of the metric, or so much time, is of the whole, 0 to 1.

@@ -17,7 +17,7 @@ use framework::Framework;
 /// What to make.
 #[derive(Debug)]
 pub(crate) struct NewOptions {
-    /// Its name.
+    /// Name of the crate.
     pub(crate) name: CrateName,
     /// Where; must not exist.
     pub(crate) folder: PathBuf,

@@ -89,7 +89,7 @@ pub(crate) use writer::{Written, write};
 
 use super::MAGIC;
 
-/// This version's number.
+/// Number of this version of the packed format.
 pub const VERSION: u32 = 1;
 /// Bytes before the first section.
 pub(crate) const START: u64 = 16;

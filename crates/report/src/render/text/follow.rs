@@ -1,4 +1,4 @@
-//! Logs that still grow: each look at them shows what no look before has shown.
+//! Logs that still grow: each poll shows the rows that no poll before has shown.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(crate) struct News<'o> {
 }
 
 impl<'o> News<'o> {
-    /// Begins a new look.
+    /// Begins a new poll.
     pub(crate) fn new(out: &'o mut dyn Write, state: &'o mut FollowState) -> Self {
         state.seen.look();
         Self { out, state }
@@ -69,7 +69,7 @@ struct Mark {
 }
 
 impl ShownRows {
-    /// Begins a new look.
+    /// Begins a new poll.
     fn look(&mut self) {
         for (thread, mark) in self.now.drain() {
             let known = self.before.entry(thread).or_default();
@@ -77,7 +77,7 @@ impl ShownRows {
         }
     }
 
-    /// Takes the next row of a thread in this look: whether no look before has shown it.
+    /// Takes the next row of a thread in this poll: whether no poll before has shown it.
     fn is_new(&mut self, thread: ThreadKey, stamp: u64) -> bool {
         let at = self.now.entry(thread).or_default();
         at.rows = if at.stamp == stamp { at.rows + 1 } else { 1 };

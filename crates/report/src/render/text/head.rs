@@ -123,7 +123,7 @@ impl Head {
         }
     }
 
-    /// The reasons in words, one line each: nothing is lost silently.
+    /// Losses, one sentence per reason: nothing is lost silently.
     fn losses(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
         for problem in recording.problems.iter().take(MOST_LISTED) {
             self.warning("unreadable", &format!("{}: {}", problem.place, problem.what));

@@ -11,7 +11,7 @@ const LEAST_LAST: usize = 30;
 /// How a column is laid out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
-    /// Its title.
+    /// Title of the column.
     title: &'static str,
     /// Left out on narrow terminals: the highest first, all that have the same number at once; 0 never.
     dispensable: u8,
