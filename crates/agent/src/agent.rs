@@ -1,4 +1,4 @@
-//! The profiler that the runtime sees: starts the recording and passes on what the runtime tells.
+//! The profiler that the runtime sees: starts the recording and dispatches callbacks to the instruments.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,7 @@ impl Agent {
         Ok(setup(running))
     }
 
-    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. What the runtime tells is
+    /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. Callbacks are
     /// still followed, so that names and identifiers stay right, and hooks stay where they are.
     pub fn stop(&self) -> bool {
         self.running.get().is_some_and(|running| running.helper.stop_recording())
@@ -59,7 +59,7 @@ fn setup(running: &'static Running) -> Setup {
     if running.functions.names_functions() { setup.with_inlining_decisions() } else { setup }
 }
 
-/// Does this function get hooks, and under which index?
+/// Decision whether a function gets hooks, and under which index.
 fn map(running: &Running, function: FunctionId) -> Mapped {
     let known = running.functions.get(function);
     let client = match known.wanted {

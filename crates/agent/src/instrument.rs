@@ -1,6 +1,6 @@
-//! What every instrument is: callbacks with a specification, a start, and needs.
+//! Interface of instruments: callbacks with a specification, a start, and needs.
 //!
-//! An instrument hears everything that the runtime tells, as [`Callbacks`]. Callbacks run on the program's threads behind the
+//! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the program's threads behind the
 //! framework's panic boundary. None may write to the program's streams, and none is called before the instrument's
 //! [`start`](Instrument::start) has returned.
 //!
@@ -28,7 +28,7 @@ pub(crate) enum Beginning {
     Attach,
 }
 
-/// What was asked of an instrument, with every default filled in.
+/// Options of an instrument as requested, with every default filled in.
 pub(crate) trait InstrumentOptions: Sized {
     /// The specification of the instrument that these are the options of.
     const SPEC: &'static Spec;
@@ -38,9 +38,9 @@ pub(crate) trait InstrumentOptions: Sized {
 }
 
 /// One instrument.
-#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+#[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub(crate) trait Instrument: Callbacks {
-    /// What can be asked of the instrument.
+    /// Options of the instrument.
     type Options: InstrumentOptions
     where
         Self: Sized;
@@ -53,7 +53,7 @@ pub(crate) trait Instrument: Callbacks {
         &[]
     }
 
-    /// What the instrument wants its hooks to do at enter, leave and tail call.
+    /// Parts of the work at enter, leave and tail call that the instrument's hooks do.
     fn hook_parts(options: &Self::Options) -> HookParts
     where
         Self: Sized,
@@ -71,7 +71,7 @@ pub(crate) trait Instrument: Callbacks {
     /// Makes the instrument with everything that its hooks and callbacks need.
     ///
     /// # Errors
-    /// In words, when a file or a thread key can't be had.
+    /// A sentence for the user, when a file or a thread key could not be made.
     fn start(options: &Self::Options, context: &Context) -> Result<Self, String>
     where
         Self: Sized;
@@ -79,11 +79,10 @@ pub(crate) trait Instrument: Callbacks {
     /// The events that the instrument wants from the runtime.
     fn events(&self) -> Events;
 
-    /// The agent runs: the last thing in the runtime's `Initialize` or `InitializeForAttach`, on the thread that calls it.
+    /// Notification that the agent runs: the last step of the runtime's `Initialize` or `InitializeForAttach`, on the thread that calls it.
     fn begins(&self, beginning: Beginning) {}
 
-    /// What the instrument wants done regularly on the helper thread, with what is to be done where recording stops and
-    /// starts again. Asked once.
+    /// Tasks of the instrument on the helper thread: regular work, and work where recording stops and starts again. Called once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()
     }
@@ -91,7 +90,7 @@ pub(crate) trait Instrument: Callbacks {
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     fn detach_in_child(&self) {}
 
-    /// The calling thread is new: prepares its record. Runs in a hook, so it neither blocks nor waits;
+    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
     /// false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         true
@@ -100,13 +99,13 @@ pub(crate) trait Instrument: Callbacks {
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
 
-    /// What the hooks of a function that is about to be compiled are to be given, from what they would
-    /// be given without this instrument; 0 for no hooks. The answer must be the same each time.
+    /// Client identifier for the hooks of a function that is about to be compiled, from the one that the hooks would
+    /// get without this instrument; 0 for no hooks. The answer must be the same each time.
     fn mapped(&self, function: FunctionId, index: u32, client: usize) -> usize {
         client
     }
 
-    /// What the hooks of a function that nobody chose are to be given, where this instrument needs them all the same.
+    /// Client identifier for the hooks of a function that the filters left out, where this instrument needs hooks in it.
     /// The answer must be the same each time.
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         None

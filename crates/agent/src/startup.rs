@@ -26,7 +26,7 @@ use crate::services::threads::names::{Names, SystemNames};
 use crate::services::values::types::Types;
 use crate::services::{clock, threads};
 
-/// How long the end of the program may wait for the helper thread's last look.
+/// How long the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
 /// A running agent.
@@ -133,9 +133,9 @@ const OVER: &str = "the recording is over";
 
 /// Why the agent steps aside.
 enum Aside {
-    /// It can't do its work.
+    /// The agent can't do its work.
     Forced(String),
-    /// It is not wanted in this process, and leaves no trace.
+    /// The agent is not wanted in this process, and leaves no trace.
     Asked(&'static str),
 }
 
@@ -241,12 +241,12 @@ fn start_instruments(
     })
 }
 
-/// What was asked for beside the instruments and the place.
+/// Request without the instruments and the place.
 fn beside_instruments(request: &Request) -> String {
     Request { instruments: Vec::new(), out: None, join: false, ..request.clone() }.to_string()
 }
 
-/// What the functions' dictionary has to decide, from the request and from what the instruments can do without.
+/// Choice of functions for the dictionary, from the request and from what the instruments can do without.
 fn choice(request: &Request, requested: &Requested, writer: &'static ProcessWriter) -> Choice {
     let filter = WatchedFilter::new(request.filter.clone(), writer);
     let mut choice = Choice { filter, just_my_code: request.just_my_code, helpers: false, trivial: true };

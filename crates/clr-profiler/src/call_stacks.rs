@@ -41,7 +41,7 @@ pub enum Block {
 /// not allocate much. What they keep goes into the thread's own `Data`. Calls of one thread come in order; each that was
 /// entered ends exactly once, by [`on_leave`](Self::on_leave), [`on_tailcall`](Self::on_tailcall) or
 /// [`on_unwind`](Self::on_unwind), or is still on the stack when the thread ends.
-#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+#[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait CallObserver: Send + Sync + 'static {
     /// Data of the observer per thread; made when a thread is first seen.
     type Data: Default + Send + 'static;

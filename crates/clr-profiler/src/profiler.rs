@@ -28,7 +28,7 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 ///     }
 /// }
 /// ```
-#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+#[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait Profiler: Callbacks + 'static {
     /// First call. There is no managed thread yet and no module is loaded. The answer says which events the profiler wants.
     ///

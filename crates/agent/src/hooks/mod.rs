@@ -1,4 +1,4 @@
-//! What all hooks share: the thread-local word that leads to the thread's record, the flag that
+//! Parts that all hooks share: the thread-local word that leads to the thread's record, the flag that
 //! turns the slow paths off, and the entry points.
 
 pub(crate) mod own;
@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 pub(crate) use crate::arch::{current_record, set_current_record, stopped_flag};
 
-/// What hooks do at enter, leave and tail call: parts, each of which an instrument may want.
+/// Parts of the work at enter, leave and tail call, each of which an instrument may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookParts(u8);
 

@@ -16,7 +16,7 @@ macro_rules! instruments {
     ($($name:ident: $type:ident),* $(,)?) => {
         $(pub(crate) mod $name;)*
 
-        /// The specifications of all instruments, in the order in which they hear callbacks.
+        /// The specifications of all instruments, in the order in which they receive callbacks.
         pub(crate) const ALL: &[&Spec] = &[$(<<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC),*];
 
         /// The options of the instruments that were asked for.
@@ -29,7 +29,7 @@ macro_rules! instruments {
             /// Takes the options of a request.
             ///
             /// # Errors
-            /// In words, when there is no such instrument in this agent.
+            /// A sentence for the user, when there is no such instrument in this agent.
             pub(crate) fn add(&mut self, request: &Checked) -> Result<(), String> {
                 $(if request.spec().name == <<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC.name {
                     self.$name = Some(InstrumentOptions::of(request));
@@ -38,7 +38,7 @@ macro_rules! instruments {
                 Err(format!("the instrument '{}' is not in this agent", request.spec().name))
             }
 
-            /// What the hooks of all instruments do together.
+            /// Parts of the work of hooks that all instruments need together.
             pub(crate) fn hook_parts(&self) -> HookParts {
                 let parts = HookParts::NONE;
                 $(let parts = self.$name.as_ref().map_or(parts, |options| {
@@ -64,10 +64,10 @@ macro_rules! instruments {
         clr_profiler::compose_callbacks! { Instruments { $($name),* } }
 
         impl Instruments {
-            /// Starts what was asked for.
+            /// Starts the requested instruments.
             ///
             /// # Errors
-            /// In words, when one of them can't start.
+            /// A sentence for the user, when an instrument could not start.
             pub(crate) fn start(requested: &Requested, context: &Context) -> Result<Self, String> {
                 let mut started = Self::default();
                 $(if let Some(options) = &requested.$name {
@@ -111,7 +111,7 @@ impl Instruments {
         self.all().for_each(|instrument| instrument.begins(beginning));
     }
 
-    /// What is to be done on the helper thread. Asked once.
+    /// Tasks of all instruments on the helper thread. Called once.
     pub(crate) fn tasks(&self) -> Vec<Box<dyn Task>> {
         self.all().flat_map(|instrument| instrument.tasks()).collect()
     }
@@ -121,12 +121,12 @@ impl Instruments {
         self.all().for_each(|instrument| instrument.detach_in_child());
     }
 
-    /// What the hooks of a chosen function are to be given; 0 for no hooks.
+    /// Client identifier for the hooks of a chosen function; 0 for no hooks.
     pub(crate) fn mapped(&self, function: FunctionId, index: u32) -> usize {
         self.all().fold(index as usize, |client, instrument| instrument.mapped(function, index, client))
     }
 
-    /// What the hooks of a function that nobody chose are to be given, where an instrument needs them.
+    /// Client identifier for the hooks of a function that the filters left out, where an instrument needs hooks in it.
     pub(crate) fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         self.all().find_map(|instrument| instrument.needs(function, index))
     }

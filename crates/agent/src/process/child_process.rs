@@ -1,7 +1,7 @@
 //! Whether this process is the program itself or one that it started, for recordings without children.
 //!
 //! The first process of a recording leaves its mark in the directory. Under a launcher that mark stands for the whole
-//! run; without one the directory may be used again when a service is started anew, so a mark counts for as long as the
+//! run; without one the directory may be used again when a service is restarted, so a mark counts for as long as the
 //! process that left it lives.
 
 use std::fs::{self, DirBuilder, OpenOptions};

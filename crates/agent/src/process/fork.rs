@@ -8,7 +8,7 @@ use crate::hooks;
 use crate::services::memory::Published;
 use crate::services::{developer_log, threads};
 
-/// What a child does to let go of a recording.
+/// Action by which a forked child lets go of a recording.
 type Detach = Box<dyn Fn() + Send + Sync>;
 
 static DETACH: Published<Detach> = Published::nothing();

@@ -13,7 +13,7 @@ use crate::os::process;
 pub(crate) struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Those of the process, from what the system knows about it: the runtime has loaded nothing yet.
+    /// Names of the process, from what the system knows about it: the runtime has loaded nothing yet.
     pub(crate) fn of_this_process(command_line: &[String]) -> Self {
         Self::of(&process::executable(), command_line)
     }

@@ -1,4 +1,4 @@
-//! Who could change what we load and write: an agent in somebody's process is a way in, so its file,
+//! Trust in the owners of what we load and write: an agent in somebody's process is a way in, so its file,
 //! the folders above it and the recording directory must be safe from others.
 
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! What instruments and services find when they start.
+//! Context in which instruments and services start.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use crate::hooks::HookParts;
 /// Address space for the dictionary of types: a mapping can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
 
-/// What an instrument finds when it starts.
+/// Context in which an instrument starts.
 pub(crate) struct Context {
     pub(crate) info: ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
@@ -27,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) start_ns: u64,
     /// Parameters and fields whose values are never to be read.
     pub(crate) redact: Arc<Redaction>,
-    /// What the hooks of all instruments do together.
+    /// Parts of the work of hooks that all instruments need together.
     pub(crate) hooks: HookParts,
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
@@ -50,7 +50,7 @@ impl Context {
     /// `takes_values`: hooks store numbers that lie in registers at once.
     ///
     /// # Errors
-    /// In words, when the dictionary's file can't be had.
+    /// A sentence for the user, when the dictionary's file could not be made.
     pub(crate) fn types(&self, takes_values: bool) -> Result<&'static Types, String> {
         if let Some(types) = self.types.in_use() {
             return Ok(types);

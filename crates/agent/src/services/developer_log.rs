@@ -65,7 +65,7 @@ impl Queue {
         }
     }
 
-    /// What is to be written, with a word about lines that found no room.
+    /// Text to be written, with a note on lines that found no room.
     fn take(&mut self) -> String {
         let mut lines = std::mem::take(&mut self.lines);
         let left_out = std::mem::take(&mut self.left_out);

@@ -76,7 +76,7 @@ impl Dictionary {
         EntityRef { id: function.as_raw() as u64, index }
     }
 
-    /// What the filters say about a function.
+    /// Decision of the filters about a function.
     pub(crate) fn known(&self, function: FunctionId) -> Known {
         self.functions.get(function)
     }

@@ -1,8 +1,8 @@
-//! Where instruments that tell of events write them: records in chunks, one row of chunks per thread.
+//! Log of instruments that record events: records in chunks, one row of chunks per thread.
 //!
 //! Writing takes no lock, asks neither the runtime nor the disk, and so may be done in every callback,
 //! during a collection too. It waits only where events come faster than the helper thread can back memory
-//! for them, and then for a bounded time. Whoever needs a name for a record asks the runtime before he writes.
+//! for them, and then for a bounded time. Names for a record are queried before it is written.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -49,7 +49,7 @@ impl EventLog {
     /// Makes the log's file for `instrument`, at most `limit` bytes.
     ///
     /// # Errors
-    /// In words, when file or thread key can't be had.
+    /// A sentence for the user, when the file or the thread key could not be made.
     pub(crate) fn create(context: &Context, instrument: &str, limit: u64) -> Result<&'static Self, String> {
         Self::create_in(context.writer, context.helper.clone(), context.start_ns, instrument, limit)
     }
@@ -66,7 +66,7 @@ impl EventLog {
             .map_err(|error| format!("no memory for {instrument}: {error}"))?;
         let tracks = PerThread::new(Track::default, |_| ())
             .map_err(|error| format!("no thread key for {instrument}: {error}"))?;
-        // Callbacks come even after the end, so it stays for ever.
+        // Callbacks come even after the end, so it is never freed.
         Ok(Box::leak(Box::new(Self { writer, store, start_ns, patience: Patience::new(helper), tracks })))
     }
 
@@ -117,7 +117,7 @@ impl EventLog {
         });
     }
 
-    /// What `act` finds in this thread's cache. `None` once recording has ended.
+    /// Result of `act` on this thread's cache. `None` once recording has ended.
     #[inline]
     pub(crate) fn cached<R>(&self, act: impl FnOnce(&FieldCache) -> R) -> Option<R> {
         self.on_track(|track| act(track.cache()))
@@ -163,7 +163,7 @@ impl EventLog {
         take().or_else(|| self.patience.wait(&self.store, bytes as usize, take))
     }
 
-    /// What the helper thread does for it.
+    /// Task of the helper thread for the log.
     pub(crate) fn task(&'static self) -> Box<dyn Task> {
         Box::new(KeepAhead(self))
     }
@@ -180,7 +180,7 @@ impl Track {
         self.cache.get_or_init(Box::default)
     }
 
-    /// Starts anew, for a thread that has another record now.
+    /// Starts with an empty cache, for a thread that has another record now.
     #[cold]
     fn begin(&self, record: Option<ThreadRecord>) {
         self.thread.store(record.map_or(ptr::null_mut(), ThreadRecord::address), Ordering::Relaxed);

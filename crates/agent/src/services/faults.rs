@@ -1,4 +1,4 @@
-//! What the agent says of its own faults and the runtime's: caught panics, and callbacks in an order that no runtime
+//! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order that no runtime
 //! should use.
 //!
 //! Where they happen they are only counted, without memory or lock. The helper thread puts counts and words into the
@@ -54,7 +54,7 @@ pub(crate) fn odd_callback(writer: &ProcessWriter, which: OddCallback) {
     ODD[which as usize].fetch_add(1, Ordering::Relaxed);
 }
 
-/// What the recording has been told so far.
+/// Faults that were reported in the recording so far.
 #[derive(Default)]
 pub(crate) struct FaultReport {
     panics: u64,

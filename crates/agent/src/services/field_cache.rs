@@ -34,7 +34,7 @@ impl FieldCache {
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
-    /// What is written of `id`, asked for with `find` once as long as nothing is unloaded. `epoch` counts unloads.
+    /// Fields of `id`, found with `find` once as long as nothing is unloaded. `epoch` counts unloads.
     #[inline]
     pub(crate) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> ShortFields) -> ShortFields {
         let slot = self.slot(id);

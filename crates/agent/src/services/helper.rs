@@ -1,7 +1,7 @@
-//! The agent's own thread: keeps space ahead of need, gives signs of life, and runs what the
+//! The agent's own thread: keeps space ahead of need, stores heartbeats, and runs what the
 //! instruments want done regularly.
 //!
-//! It blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file size
+//! The thread blocks all signals, so the program's handlers never run on it and SIGXFSZ from a file size
 //! limit stays pending instead of killing somebody's process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,9 +17,9 @@ use crate::services::clock;
 use crate::services::developer_log::{self, Level, log};
 use crate::services::faults::FaultReport;
 
-/// Between two signs of life.
+/// Pause between two heartbeats.
 const SLOW_NS: u64 = 20_000_000;
-/// Between two looks whether any thread records again after the end of the recording.
+/// Pause between two checks whether any thread records again after the end of the recording.
 const WATCH: Duration = Duration::from_millis(250);
 /// Between two rounds of writing out what the file system could not promise space for.
 const WRITE_OUT_NS: u64 = 200_000_000;
@@ -96,7 +96,7 @@ impl HelperHandle {
         }
     }
 
-    /// Stops recording until [`start_again`](Self::start_again); whether it stopped within [`PATIENCE`]. The thread's last look
+    /// Stops recording until [`start_again`](Self::start_again); whether it stopped within [`PATIENCE`]. The thread's last sample
     /// comes first, so that nothing is missing.
     pub(crate) fn stop_recording(&self) -> bool {
         self.0.is_stop_wanted.store(true, Ordering::Release);
@@ -298,7 +298,7 @@ impl Helper {
     }
 }
 
-/// Pauses between half and one and a half of an interval, in no order: looks at regular intervals would see a
+/// Pauses between half and one and a half of an interval, in no order: samples at regular intervals would see a
 /// program that repeats itself always at the same place.
 struct Pauses {
     interval: Duration,

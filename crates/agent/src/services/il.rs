@@ -1,4 +1,4 @@
-//! A look into a method's IL: is it a tiny leaf, or even less?
+//! Inspection of a method's IL: whether it is a tiny leaf, or even less.
 
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;

@@ -207,7 +207,7 @@ impl<T> Published<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Makes `state` known. It stays for ever.
+    /// Makes `state` known. The state is never freed.
     pub(crate) fn publish(&self, state: T) -> &'static T {
         let state = Box::leak(Box::new(state));
         self.0.store(state, Ordering::Release);

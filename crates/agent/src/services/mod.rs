@@ -1,4 +1,4 @@
-//! What instruments share, each with a name of its own.
+//! Services that instruments share, each with a name of its own.
 //!
 //! - [`context`]: what all of them find when they start
 //! - [`threads`]: begin and end of each thread of the program, its record and its names

@@ -14,7 +14,7 @@ macro_rules! runtime_names {
     };
 }
 
-/// What no instrument hears: the agent answers before there is any, and what later levels of the interface replaced.
+/// Callbacks that no instrument receives: the agent answers before there is any, or later levels of the interface replaced them.
 const NOT_PASSED_ON: [&str; 5] =
     ["Initialize", "InitializeForAttach", "LoadAsNotificationOnly", "MovedReferences", "SurvivingReferences"];
 

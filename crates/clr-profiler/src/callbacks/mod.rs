@@ -108,7 +108,7 @@ use crate::{
 /// ```
 ///
 /// Status arguments: `Ok(())` when what was started succeeded, otherwise the runtime's error.
-#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+#[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait Callbacks: Send + Sync {
     /// The attach is complete: time to look at what had been loaded before.
     fn profiler_attach_complete(&self) {}

@@ -40,7 +40,7 @@ use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 ///     Setup::default().with_hooks(Hooks::with_info(Arc::new(Arguments), functions))
 /// }
 /// ```
-#[expect(unused_variables, reason = "the defaults ignore what they are told; the names are documentation")]
+#[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait InfoHooks: Send + Sync + 'static {
     /// A function was entered; its arguments are set, its first statement has not run.
     fn enter(&self, id: ClientId, call: &HookedCall<'_>) {}

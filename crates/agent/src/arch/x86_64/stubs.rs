@@ -50,7 +50,7 @@ macro_rules! leave_slow {
     };
 }
 
-/// The same for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
+/// Counterpart for a function that takes our index of the function, which stands in `rdi`, and the stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
         $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "", $function)

@@ -1,4 +1,4 @@
-//! What a pair of hooks costs, measured in short bursts for as long as the program runs.
+//! Cost of a pair of hooks, measured in short bursts for as long as the program runs.
 //!
 //! The helper thread calls the real hooks from a loop of its own, over a tree and a shadow stack that
 //! nobody else sees, and takes the cost of the same loop without hooks off. The loop's callee looks
@@ -191,7 +191,7 @@ unsafe impl Send for Bench {}
 /// The last bursts of one loop, in ticks per call.
 type Bursts = Recent<f64, REMEMBERED>;
 
-/// What bursts say: hooks never save time.
+/// Median of bursts, at least 0: hooks never save time.
 fn median(bursts: &Bursts) -> f64 {
     recent::median(bursts.all().to_vec()).max(0.0)
 }
@@ -199,12 +199,12 @@ fn median(bursts: &Bursts) -> f64 {
 /// Bursts before the numbers are good enough to compare with.
 const CONSTANTS_AFTER: u32 = 4;
 
-/// What a pair costs in the loop where nothing hides it, in nanoseconds.
+/// Cost of a pair in the loop where nothing hides it, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Constants {
     /// A pair without its clock.
     pub(super) counting_ns: f64,
-    /// What blocks that lead nowhere add.
+    /// Cost that padding blocks add.
     pub(super) padding_ns: f64,
     /// Part of a pair that falls on the callee's time.
     pub(super) at_leave: f64,
@@ -219,7 +219,7 @@ pub(super) struct Calibration {
     callee: Bursts,
     /// A pair without its clock.
     counting: Bursts,
-    /// What blocks that lead nowhere add to that.
+    /// Cost that padding blocks add to that.
     padding: Bursts,
     cold: f64,
     has_clock: bool,
@@ -281,7 +281,7 @@ impl Calibration {
         (now_ns - self.began_ns) as f64 / clock::ticks().wrapping_sub(self.began_ticks).max(1) as f64
     }
 
-    /// What measurements in the program itself are compared with, once it is known.
+    /// Constants for the measurements in the program itself, once they are known.
     pub(super) fn constants(&self, now_ns: u64) -> Option<Constants> {
         if self.count < CONSTANTS_AFTER || now_ns < self.began_ns + 1_000_000 {
             return None;

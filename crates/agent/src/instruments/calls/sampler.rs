@@ -44,7 +44,7 @@ struct WatchedThread {
     edge: u64,
     due_ns: u64,
     pause_ns: u64,
-    /// It used the processor most of the time until the last sample.
+    /// Whether the thread used the processor most of the time until the last sample.
     busy: bool,
 }
 

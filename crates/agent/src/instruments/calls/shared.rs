@@ -1,4 +1,4 @@
-//! What all threads of `calls` share, and the fields of an edge.
+//! State that all threads of `calls` share, and the fields of an edge.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

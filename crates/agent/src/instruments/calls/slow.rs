@@ -1,4 +1,4 @@
-//! What the hooks do out of line: threads seen for the first time, new paths, frames left behind by
+//! Slow paths of the hooks: threads seen for the first time, new paths, frames left behind by
 //! exceptions, counts past 32 bits.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks

@@ -15,7 +15,7 @@ use crate::services::clock;
 
 /// Room for frames that are not managed calls (`[JIT]`, suspensions, filters) beside those that are.
 const SPARE_BYTES: usize = 64 << 10;
-/// What a thread gets whose stack can't be measured or is unlimited.
+/// Size for threads whose stack can't be measured or is unlimited.
 const LARGE_STACK: usize = 256 << 20;
 /// Shadow stacks of ended threads that are kept for new ones.
 const KEPT_STACKS: usize = 256;

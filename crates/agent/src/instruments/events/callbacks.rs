@@ -1,4 +1,4 @@
-//! What the runtime tells, written down: the callbacks whose record does not follow from the table.
+//! Callbacks that are recorded by hand: those whose record does not follow from the table.
 //!
 //! Names are asked for before the record is written, and only where the runtime may be asked: not while
 //! something is still loading, not while threads stand still.
@@ -50,7 +50,7 @@ impl Events {
         self.names.entity(tag, id, Resolve::Deferred)
     }
 
-    /// What is only ever seen by its number: asking would find nothing.
+    /// Thread, which is recorded by its number only: a query would find no name here.
     pub(super) fn thread(&self, thread: ThreadId) -> EntityRef {
         self.names.entity(Tag::THREAD, thread.as_raw(), Resolve::Now)
     }

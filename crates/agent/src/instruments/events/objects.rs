@@ -32,7 +32,7 @@ impl ClassCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Hands over the counts, most objects first, and begins anew; the answer is how many objects found
+    /// Hands over the counts, most objects first, and starts from 0; the answer is how many objects found
     /// no place. Not while others count.
     pub(crate) fn take(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
         let taken = |slot: &Slot| (slot.class.swap(0, Ordering::Relaxed), slot.count.swap(0, Ordering::Relaxed));

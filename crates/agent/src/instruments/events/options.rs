@@ -42,7 +42,7 @@ impl EventsOptions {
         wanted
     }
 
-    /// What the runtime is asked to tell.
+    /// Events that the runtime is asked for.
     pub(crate) fn mask(&self) -> Events {
         let mut mask = self.groups.iter().fold(Events::NONE, |mask, group| mask | mask_of(*group));
         if self.allocations {
@@ -51,7 +51,7 @@ impl EventsOptions {
         mask
     }
 
-    /// What is to be said about groups that can't do what their name promises.
+    /// Remarks about groups that record less than their name promises.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &'static str> {
         let remarks = [
             (
@@ -60,7 +60,7 @@ impl EventsOptions {
             ),
             (
                 Group::Pipe,
-                "events: the group pipe tells of providers only; events are delivered to whoever opened a session",
+                "events: the group pipe records providers only; events are delivered to the profiler that opened a session",
             ),
         ];
         remarks.into_iter().filter(|(group, _)| self.has(*group)).map(|(_, remark)| remark)

@@ -1,6 +1,6 @@
 //! The hooks of `exceptions:args`: each call of a method that was named leaves its arguments on a shadow stack.
 //!
-//! They always go out of line, as there is always a value to take. Where `calls` runs too they do its work as well.
+//! These hooks always go out of line, as there is always a value to take. Where `calls` runs too they do its work as well.
 
 use std::ffi::c_void;
 

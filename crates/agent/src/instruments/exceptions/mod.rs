@@ -88,7 +88,7 @@ impl Exceptions {
         ShortFields::numbered(Tag::CLASS, self.names.class(class, Resolve::Now).index)
     }
 
-    /// What is written of something, from what this thread remembers where it can. `None` once recording has ended.
+    /// Fields of an entity, from the thread's cache where possible. `None` once recording has ended.
     fn known(&self, id: usize, find: impl FnOnce() -> ShortFields) -> Option<ShortFields> {
         let epoch = self.epoch.load(Ordering::Acquire);
         self.log.cached(|cache| cache.get(id, epoch, find))
@@ -125,7 +125,7 @@ impl Exceptions {
         }
     }
 
-    /// What the exception says, and the stack it was thrown at.
+    /// Writes the record of a throw: contents of the exception, and the stack of the throw.
     fn write_thrown(&self, exception: ObjectId<'_>, content: &ExceptionContent<'_>, stack: u32) {
         let Some(class) = self.known(content.class.as_raw(), || self.class(content.class)) else { return };
         let inner = content.inner.map(|inner| (inner.address() as u64, self.names.class_of(inner)));

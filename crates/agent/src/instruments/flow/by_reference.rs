@@ -1,4 +1,4 @@
-//! What calls that have not ended were given the address of: `ref` and `out` arguments, which are shown
+//! Addresses that were passed to calls that have not ended: `ref` and `out` arguments, which are shown
 //! again at the end.
 //!
 //! On the thread's own stack a thing stays where it is while the call lasts. In the heap it stays as long as
@@ -22,7 +22,7 @@ const MOST_CALLS: usize = 10_000;
 
 /// Collections that have begun.
 static COLLECTIONS: AtomicU32 = AtomicU32::new(0);
-/// Those that are under way: more than none where hooks run means that one sweeps beside the program.
+/// Collections that are under way: more than none where hooks run means that one sweeps beside the program.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
 /// A collection begins: objects may move. Every thread that runs managed code stands still.
@@ -44,7 +44,7 @@ struct Pending {
     function: u32,
     /// Collections that had begun; `None` where one was under way.
     collections: Option<u32>,
-    /// It has given its result to the builder.
+    /// Whether the call has given its result to the builder.
     is_complete: bool,
     addresses: [usize; MOST],
 }
@@ -75,7 +75,7 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// What `act` finds in the calls of this thread. `None` without memory for them, and at the very end of a thread.
+/// Result of `act` on the calls of this thread. `None` without memory for them, and at the very end of a thread.
 fn with<R>(act: impl FnOnce(&mut FixedVec<Pending>) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<(FixedVec<Pending>, u32)>>| {
         let now = FORGOTTEN.load(Ordering::Acquire);
@@ -103,7 +103,7 @@ pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
     });
 }
 
-/// What was kept for the call with this stack pointer.
+/// Addresses that were kept for the call with this stack pointer.
 pub(super) fn recall(sp: usize) -> Option<Recalled> {
     let found = with(|calls| {
         while calls.last().is_some_and(|last| last.sp < sp) {
@@ -142,9 +142,9 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, Awaited)> {
 #[derive(Clone, Copy)]
 pub(super) struct Recalled {
     sp: usize,
-    /// There was a collection meanwhile.
+    /// Whether there was a collection meanwhile.
     pub(super) has_moved: bool,
-    /// It has given its result to the builder.
+    /// Whether the call has given its result to the builder.
     pub(super) is_complete: bool,
     addresses: [usize; MOST],
 }

@@ -3,7 +3,7 @@
 use clrscope_contract::instruments::flow::{self, ALL, ARGS, DEPTH, LAST, VALUES};
 use clrscope_contract::instruments::{Checked, Spec};
 
-/// What is kept.
+/// Part of the events that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The last events, in a ring of so many bytes.
@@ -12,13 +12,13 @@ pub(crate) enum Kept {
     All,
 }
 
-/// What is taken of arguments and results.
+/// Part of arguments and results that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Args {
     Nothing,
-    /// Their types.
+    /// Types only.
     Types,
-    /// Their values.
+    /// Types and values.
     Values,
 }
 

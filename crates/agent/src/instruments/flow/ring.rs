@@ -20,7 +20,7 @@ pub(super) const CHUNK: usize = 32 << 10;
 /// A ring has at least this many chunks, so that one thread can't fill it alone.
 const CHUNKS_LEAST: u64 = 64;
 
-/// What all threads of `flow` share; made once, never freed.
+/// State that all threads of `flow` share; made once, never freed.
 pub(crate) struct Ring {
     writer: &'static ProcessWriter,
     store: EventStore,

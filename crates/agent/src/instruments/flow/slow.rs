@@ -1,4 +1,4 @@
-//! What the hooks of `flow` do out of line: threads seen for the first time, chunks that are full,
+//! Slow paths of the hooks of `flow`: threads seen for the first time, chunks that are full,
 //! frames of the tree that the fast path does not find.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. The same rules as in
@@ -31,7 +31,7 @@ pub(super) extern "C" fn tailcall(function: u32, sp: usize) {
     guard(|| append(flow::TAILCALL | function, sp));
 }
 
-/// The same where `calls` runs too.
+/// Counterpart where `calls` runs too.
 pub(super) extern "C" fn enter_both(function: u32, sp: usize) {
     calls::slow::enter(function, sp);
     enter(function, sp);

@@ -28,7 +28,7 @@ const IN_REGISTERS: usize = 1 << 63;
 /// The lowest of three bits for pairs of general registers to be stored; four for vector registers follow.
 const PAIRS: u32 = 32;
 
-/// What a function's client identifier says of its plan, beside its index.
+/// Bits of a function's client identifier for its plan, beside its index.
 pub(super) fn client_bits(plan: &Plan) -> usize {
     let Some((general, vector)) = plan.registers else { return HAS_PLAN };
     let pairs = ((1_usize << general) - 1) | ((1_usize << vector) - 1) << 3;

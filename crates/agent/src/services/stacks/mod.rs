@@ -155,12 +155,12 @@ impl CallStacks {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The outcome of [`Walk::Check`], in words, where that was asked for.
+    /// The outcome of [`Walk::Check`] as text, where that was asked for.
     pub(crate) fn comparison(&self) -> Option<String> {
         (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
     }
 
-    /// What the helper thread does for stacks.
+    /// Task of the helper thread for stacks.
     pub(crate) fn task(&self) -> Box<dyn Task> {
         self.recorded.task()
     }
@@ -175,7 +175,7 @@ impl CallStacks {
     /// innermost first.
     ///
     /// # Errors
-    /// What the runtime answers when it is asked.
+    /// Stack by the runtime's own walk.
     pub(crate) fn number_here(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
         if self.options.frames == 0 {
             return Ok(0);

@@ -18,7 +18,7 @@ impl SharedStackTable {
     /// The table, made when the first instrument asks.
     ///
     /// # Errors
-    /// In words, when the file can't be had.
+    /// A sentence for the user, when the file could not be made.
     pub(crate) fn open(
         &self,
         writer: &'static ProcessWriter,
@@ -28,7 +28,7 @@ impl SharedStackTable {
             return Ok(table);
         }
         let table = writer.create_stacks().map_err(|error| format!("no memory for stacks: {error}"))?;
-        // Callbacks come even after the end, so the table stays for ever.
+        // Callbacks come even after the end, so the table is never freed.
         let made = Box::leak(Box::new(RecordedStacks { writer, table, patience: Patience::new(helper.clone()) }));
         Ok(self.0.get_or_init(|| made))
     }
@@ -68,7 +68,7 @@ impl RecordedStacks {
         })
     }
 
-    /// What the helper thread does for the table.
+    /// Task of the helper thread for the table.
     pub(crate) fn task(&'static self) -> Box<dyn Task> {
         Box::new(KeepAhead(self))
     }

@@ -34,9 +34,9 @@ pub(super) enum CodeKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnwindRule {
     pub(super) kind: CodeKind,
-    /// It has led on to where the runtime's walk went on.
+    /// Whether the rule has led to the frame at which the runtime's walk went on.
     pub(super) sure: bool,
-    /// How often it led elsewhere.
+    /// Times that the rule led elsewhere.
     pub(super) failed: u8,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct UnwindRules {
 /// Which rules a walk follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Those that are sure.
+    /// Sure rules only.
     Sure,
-    /// All, in order to find out.
+    /// All rules, for training.
     All,
 }
 

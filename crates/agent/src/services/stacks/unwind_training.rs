@@ -24,7 +24,7 @@ pub(super) struct RuntimeWalk<'a> {
     pub(super) cut: bool,
 }
 
-/// What rules are found out with. The runtime is asked without holding the lock on the rules.
+/// Input of training. The runtime is queried without holding the lock on the rules.
 pub(super) struct Training<'a> {
     pub(super) info: &'a ProfilerInfo,
     pub(super) names: &'a NameCache,
@@ -46,7 +46,7 @@ pub(super) struct Trial {
 enum Next {
     Method(usize),
     Nothing,
-    /// It was not asked any further.
+    /// The runtime's walk was stopped before.
     Unknown,
 }
 

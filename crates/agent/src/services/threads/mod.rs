@@ -32,9 +32,9 @@ struct Registry {
     followers: &'static dyn FollowThreads,
 }
 
-/// Who prepares each thread's record, and hears of its end.
+/// Receivers of the begin and end of threads, which prepare each thread's record.
 pub(crate) trait FollowThreads: Send + Sync {
-    /// The calling thread is new: prepares its record. Runs in a hook, so it neither blocks nor waits;
+    /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither blocks nor waits;
     /// false when there is no room, and then the thread is not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool;
 

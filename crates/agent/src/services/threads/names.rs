@@ -1,4 +1,4 @@
-//! What threads are called, and what they are for.
+//! Names and purposes of threads.
 //!
 //! The program names its threads through the runtime, mostly before they run. The runtime names its
 //! own threads only for the system, and only after they run.

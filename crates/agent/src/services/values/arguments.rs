@@ -100,7 +100,7 @@ impl ArgumentRegisters {
 
 /// Why there is no value to be read.
 enum Missing {
-    /// This is what is written instead.
+    /// Value code that is written instead.
     Nothing(u8),
     /// The plan is wrong.
     Wrong,

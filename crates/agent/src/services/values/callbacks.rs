@@ -1,4 +1,4 @@
-//! What the types learn from the runtime: modules, classes, and when classes that were met may be looked into.
+//! Callbacks that the types follow: modules, classes, and when classes that were met may be looked into.
 
 use clr_profiler::callback_args::DynamicIl;
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Result};

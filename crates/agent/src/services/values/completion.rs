@@ -33,11 +33,11 @@ pub(crate) fn cancels(class: usize) -> bool {
 #[derive(Default)]
 pub(super) struct Completions(OnceLock<Vec<(Token, bool)>>);
 
-/// What a call of such a method tells.
+/// Meaning of a call of such a method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Completion {
     pub(crate) outcome: Outcome,
-    /// It is called for this alone, and no event of its own is wanted.
+    /// Whether the method is hooked for this alone, without an event of its own.
     pub(crate) is_silent: bool,
 }
 
@@ -50,21 +50,21 @@ pub(crate) enum Outcome {
     Exception(ArgumentLocation),
 }
 
-/// What the code of an `async` method works for.
+/// Task that the code of an `async` method completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Awaited {
     /// Where its builder lies, behind `this`.
     pub(crate) builder: u32,
     /// The type of its task, as C# writes it.
     pub(crate) name: &'static str,
-    /// Its task as it is shown: state and result.
+    /// Task as shown: state and result.
     pub(crate) class: &'static Class,
     /// The class of the states of tasks.
     pub(crate) status: &'static Class,
 }
 
 impl Completion {
-    /// What a function that completes tells, from its arguments, `this` first.
+    /// Outcome that a completing function reports, from its arguments, `this` first.
     pub(super) fn new(by_exception: bool, arguments: &[Argument]) -> Option<Self> {
         let given = arguments.get(1).map(|argument| (argument.location, argument.kind));
         let outcome = match (by_exception, given) {
@@ -112,7 +112,7 @@ impl Types {
         place.is_ok_and(|(_, module, method)| self.completes(module, method).is_some())
     }
 
-    /// What is shown of the task that a builder of this type makes.
+    /// Form in which the task of a builder of this type is shown.
     pub(super) fn awaited(&self, builder_type: &str, builder: u32) -> Option<Awaited> {
         let (plain, result) = match builder_type.split_once('<') {
             Some((plain, rest)) => (plain, rest.strip_suffix('>')),

@@ -44,7 +44,7 @@ impl Kind {
 /// A class as hooks know it. Made once, never freed.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// Its number in the recording, from 1.
+    /// Number in the recording, from 1.
     pub(crate) index: u32,
     /// The first word of its objects; 0 for one that only a signature told of.
     pub(crate) id: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Class {
     pub(crate) shape: OnceLock<Shape>,
 }
 
-/// What a class looks like in memory.
+/// Memory layout of a class.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
     pub(crate) form: Form,
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// What kind of class.
+/// Kind of class.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Form {
     /// Objects and value types with fields.
@@ -97,7 +97,7 @@ pub(crate) enum Form {
     String,
     /// An array; the elements of a vector begin 16 bytes into it.
     Array {
-        /// Its elements.
+        /// Kind of the elements.
         element: Kind,
         /// Dimensions; more than one are stored between length and elements.
         rank: u32,
@@ -119,12 +119,12 @@ pub(crate) enum Form {
     Nullable,
     /// `Span<T>` and `ReadOnlySpan<T>`: the elements' address, their number.
     Span {
-        /// Its elements.
+        /// Kind of the elements.
         element: Kind,
     },
 }
 
-/// What is shown of a task.
+/// Fields of a task that are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
     /// Where the word lies that holds its state.
@@ -142,7 +142,7 @@ impl Task {
     pub(crate) const CANCELED: i64 = 6;
     pub(crate) const FAULTED: i64 = 7;
 
-    /// What the framework's property `Status` would say, from the word that holds the state.
+    /// Value of the framework's property `Status`, from the word that holds the state.
     pub(crate) fn status_of(flags: u32) -> i64 {
         const STATES: [(u32, i64); 7] = [
             (0x20_0000, Task::FAULTED),
@@ -166,7 +166,7 @@ pub(crate) struct Field {
 }
 
 impl Class {
-    /// What it looks like; an empty shape while nobody has found out.
+    /// Shape of the class; empty until it is resolved.
     pub(crate) fn shape(&self) -> &Shape {
         static UNKNOWN: Shape =
             Shape { form: Form::Fields, size: 8, is_value: false, is_vector: false, fields: Vec::new() };

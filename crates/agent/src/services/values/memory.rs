@@ -9,12 +9,12 @@ use std::cell::Cell;
 
 use crate::os::memory::{PAGE, copy_if_there};
 
-/// What is known of the memory at an address.
+/// Guarantee about the memory at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ground {
-    /// It belongs to something that the runtime keeps alive, and so are the objects that references in it lead to.
+    /// Part of something that the runtime keeps alive, as are the objects that references in it lead to.
     Alive,
-    /// It is there (our own, or the thread's stack), whatever it holds: what looks like a reference may be none.
+    /// Mapped (our own, or the thread's stack), with any contents: what looks like a reference may be none.
     Held,
     /// Nothing: perhaps there is no memory.
     Unknown,
@@ -31,7 +31,7 @@ impl At {
     /// Something on that ground.
     ///
     /// # Safety
-    /// What [`Ground`] says must hold for as many bytes as are read.
+    /// The guarantee of [`Ground`] must hold for as many bytes as are read.
     pub(crate) unsafe fn on(ground: Ground, address: *const u8) -> Self {
         Self { address: address.expose_provenance(), ground }
     }

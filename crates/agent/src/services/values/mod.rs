@@ -18,7 +18,7 @@
 //! | [`proof`] | whether a plan has turned out to be right |
 //! | [`unread`] | reports of values that were left unread |
 //!
-//! What is asked of the runtime is asked when a function is compiled or a class loaded. Hooks follow
+//! Queries of the runtime are made when a function is compiled or a class loaded. Hooks follow
 //! plans that are ready: they read memory of objects that are alive, within bounds; whatever else they read may not be
 //! there, and is copied by the system, which says so.
 

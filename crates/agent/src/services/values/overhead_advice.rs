@@ -62,7 +62,7 @@ fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p s
     (all, shares)
 }
 
-/// What is to be said of methods with these shares.
+/// Remark about methods with these shares.
 fn remark(instrument: &str, costly: &[(&str, f64)]) -> (RemarkKind, String) {
     let slow = format!("{instrument} reads the values of so many calls that the program is slow");
     if costly.is_empty() {

@@ -71,9 +71,9 @@ pub(crate) struct Plan {
     pub(crate) by_reference: bool,
     /// Everything is a plain number in a register: so many pairs of general and of vector registers.
     pub(crate) registers: Option<(u8, u8)>,
-    /// It is the code of an `async` method, which works for this.
+    /// Task that the code completes, where it is that of an `async` method.
     pub(crate) awaited: Option<Awaited>,
-    /// Its calls end `async` methods.
+    /// Outcome that a call reports, where calls end `async` methods.
     pub(crate) completes: Option<Completion>,
     /// Which of the places have turned out to be right.
     pub(crate) proof: Proof,
@@ -299,7 +299,7 @@ fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     is_plain.then_some((used.0.div_ceil(2), used.1.div_ceil(2)))
 }
 
-/// What a number in a register is, for the recording; 0 for anything else.
+/// Code of a number in a register, for the recording; 0 for anything else.
 fn code(kind: Kind, location: ArgumentLocation) -> u32 {
     let register = match location {
         ArgumentLocation::General(number) => u32::from(number) << 16,

@@ -18,7 +18,7 @@ pub(crate) fn unread() -> u64 {
     UNREAD.swap(0, Ordering::Relaxed)
 }
 
-/// What is known of a plan's places.
+/// Knowledge whether a plan's locations are right.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     /// A bit for each of the first arguments, the uppermost one for the result.
@@ -43,7 +43,7 @@ impl Proof {
         }
     }
 
-    /// There was no object where one must be.
+    /// Marks the plan as wrong: there was no object where one must be.
     pub(crate) fn refute(&self) {
         self.refuted.store(true, Ordering::Relaxed);
     }
@@ -59,14 +59,14 @@ impl Proof {
     }
 }
 
-/// What a look at a value says of its place.
+/// Verdict of a value's contents on its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is what the plan says.
+    /// The value is of the class that the plan says.
     Right,
-    /// It tells nothing: a number, null.
+    /// No evidence: a number, null.
     Open,
-    /// It can't be what the plan says.
+    /// The value can't be of the class that the plan says.
     Wrong,
 }
 

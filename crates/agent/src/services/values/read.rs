@@ -103,7 +103,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// The same for an integer of so many bytes, with its sign where it has one.
+    /// Reads an integer of so many bytes, with its sign where it has one.
     #[inline]
     fn integer(&mut self, at: At, bytes: u8, has_sign: bool, write: impl FnOnce(&mut Self, i64)) {
         let raw = match bytes {
@@ -120,7 +120,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// What a reference at `at` leads to, on the ground that it gives. `None`: null, or unreadable, and written as such.
+    /// Target of the reference at `at`, with the guarantee that follows from the reference. `None`: null, or unreadable, and written as such.
     fn followed(&mut self, at: At) -> Option<At> {
         match self.memory.word(at) {
             Some(0) => self.word(value::NULL),
@@ -311,7 +311,7 @@ impl<'b> Writer<'b> {
         self.integer(at, bytes, has_sign, |writer, number| writer.constant(class, number));
     }
 
-    /// What is declared as a string. No reference to anything else gets there, but by tricks.
+    /// Value declared as a string. Only unsafe code stores a reference to anything else there.
     fn string_reference(&mut self, at: At, depth: u32) {
         if !self.types_only {
             return self.reference(at, None, depth);

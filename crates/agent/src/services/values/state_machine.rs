@@ -14,7 +14,7 @@ pub(super) struct StateMachine {
     pub(super) arguments: Vec<Member>,
     /// The task that the method returned when it was called, where the builder refers to it.
     pub(super) task: Option<Member>,
-    /// What it works for.
+    /// Task that the code completes.
     pub(super) awaited: Option<Awaited>,
 }
 
@@ -69,7 +69,7 @@ fn argument(member: Member) -> Option<Member> {
     Some(Member { name: name.to_owned(), ..member })
 }
 
-/// What the builder of an `async` method that returns a task keeps it in. Builders of value tasks don't
+/// Field in which the builder of an `async` method that returns a task keeps the task. Builders of value tasks don't
 /// always have one.
 fn task_of(types: &Types, builder: &Member) -> Option<Member> {
     let Kind::Struct(class) = builder.kind else { return None };

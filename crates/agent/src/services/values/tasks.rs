@@ -8,7 +8,7 @@ use super::types::{Names, Types};
 /// Bases looked at to find out whether a class is a task.
 const MOST_BASES: usize = 8;
 const TASK: &str = "System.Threading.Tasks.Task";
-/// What tasks of methods that return none have for a result.
+/// Result type of tasks of methods without a result.
 const NOTHING: &str = "System.Threading.Tasks.VoidTaskResult";
 
 impl Types {
@@ -27,7 +27,7 @@ impl Types {
         names.become_task(result.map(|(ty, _)| ty));
     }
 
-    /// The same for `ValueTask` and `ValueTask<T>`; its fields stay, since they say how it is passed.
+    /// Counterpart of [`as_task`](Self::as_task) for `ValueTask` and `ValueTask<T>`; the fields stay, since they say how the value is passed.
     pub(super) fn as_value_task(&self, shape: &mut Shape, names: &mut Names) {
         let Some(status) = self.task_status() else { return };
         let Some((_, object)) = names.field("_obj", shape) else { return };

@@ -36,14 +36,14 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// What one visit showed, which ended at `now_ns`; the next one waits for a while.
+    /// Adds the windows of one visit, which ended at `now_ns`; the next one waits for a while.
     pub(super) fn visited(&mut self, now_ns: u64, found: impl IntoIterator<Item = (Kind, Seen)>) {
         found.into_iter().for_each(|(kind, seen)| self.seen[kind as usize].add(seen));
         self.visits += 1;
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// What a pair costs, when enough is known that was not reported before: each time there are half as many visits more,
+    /// Cost of a pair, when enough is known that was not reported before: each time there are half as many visits more,
     /// and later, as the compiler may have made something else of the caller meanwhile, each time half of what is
     /// remembered is new.
     pub(super) fn report(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
@@ -68,7 +68,7 @@ impl Windows {
         Some(constants.cost(clock, felt))
     }
 
-    /// What is typical of one number in windows of one kind.
+    /// Typical value of one number in windows of one kind.
     fn of(&self, kind: Kind, number: fn(&Seen) -> f64) -> Option<Typical> {
         let numbers = self.seen[kind as usize].all().iter().map(number).filter(|number| number.is_finite());
         Typical::of(&numbers.collect::<Vec<_>>())

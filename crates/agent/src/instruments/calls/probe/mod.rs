@@ -1,6 +1,6 @@
-//! What a pair of hooks costs in the program itself, measured while it runs.
+//! Cost of a pair of hooks in the program itself, measured while it runs.
 //!
-//! The same pair costs a function that waits for memory or for its own multiplications almost nothing,
+//! A pair costs a function that waits for memory or for its own multiplications almost nothing,
 //! and one that calls all the time everything it takes: constants are wrong by a factor of three in one
 //! and the same program. So where a thread stays with one caller for a while, the helper thread changes
 //! what that caller's hooks do, for a tenth of a millisecond at a time, and looks how many calls the thread
@@ -50,14 +50,14 @@ const WINDOW: Duration = Duration::from_micros(70);
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
 /// A window with fewer calls tells nothing.
 const CALLS_LEAST: u32 = 400;
-/// Who takes longer from call to call does not need to be measured: hooks are a few hundredths of its time.
+/// Callers that take longer from call to call need no measurement: hooks are a few hundredths of its time.
 const MOST_NS: f64 = 100.0;
 /// Callers that are followed.
 const CALLERS: usize = 256;
 /// Between two visits at least, and the part of the time so far that must lie between them.
 const GAP_NS: (u64, u64) = (2_000_000, 400);
 
-/// What hooks do in a window.
+/// Work of the hooks in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -74,10 +74,10 @@ struct Target {
     first: u32,
 }
 
-/// What a window showed.
+/// Measurement of a window.
 struct Window {
     seen: Seen,
-    /// Who called whom most.
+    /// Most frequent pair of caller and callee.
     busiest: (u32, u32),
 }
 
@@ -112,7 +112,7 @@ impl Probe {
         }
     }
 
-    /// Visits one of the threads that work, if it is time. What is known anew of a caller.
+    /// Visits one of the threads that work, if it is time; the new cost of a caller, if there is one.
     pub(super) fn visit(&mut self, now_ns: u64, busy: &[ThreadRecord], constants: &Constants) -> Option<PairCost> {
         if now_ns < self.due_ns || busy.is_empty() {
             return None;
@@ -143,7 +143,7 @@ impl Probe {
         Some(PairCost { caller, callee, cost })
     }
 
-    /// What is worth changing: padding only where most calls are the caller's own.
+    /// Kinds of windows worth measuring: padding only where most calls are the caller's own.
     fn changes(&self, target: &Target, plain: &Window) -> Vec<Kind> {
         let own = target.first != 0 && plain.seen.direct < plain.seen.all * 2.0;
         match (self.has_clock, own) {

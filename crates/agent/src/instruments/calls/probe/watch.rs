@@ -91,7 +91,7 @@ struct Edge {
     calls: u32,
 }
 
-/// What was called between two samples.
+/// Calls between two samples.
 pub(super) struct Since {
     /// By the caller itself.
     pub(super) direct: u32,
@@ -127,7 +127,7 @@ pub(super) fn calls(shared: &Shared, caller: &Activation, first: u32) -> Option<
 }
 
 impl Calls {
-    /// What was called since `before`; `None` when paths are there that were not, or nothing was called.
+    /// Calls since `before`; `None` when paths are there that were not, or nothing was called.
     pub(super) fn since(&self, before: &Self) -> Option<Since> {
         if self.edges.len() != before.edges.len() {
             return None;

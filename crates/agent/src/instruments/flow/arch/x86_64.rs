@@ -44,7 +44,7 @@ macro_rules! place_at_enter {
     };
 }
 
-/// The same with `r8`.
+/// Counterpart with `r8`.
 macro_rules! place_at_leave {
     () => {
         concat!(
@@ -71,14 +71,14 @@ macro_rules! name_at_enter {
     };
 }
 
-/// The same at leave (kind 0x40000000) and tail call (0x80000000).
+/// Counterpart at leave (kind 0x40000000) and tail call (0x80000000).
 macro_rules! name_at_leave {
     ($kind:literal) => {
         concat!("or edi, ", $kind, "\n", "mov [r11 + 8], edi\n", "mov [r11 + 12], esi\n", publish!(),)
     };
 }
 
-/// Writes the time, by a look at the clock.
+/// Writes the time, by reading the clock.
 macro_rules! time_at_enter {
     () => {
         concat!("push rdx\n", "rdtsc\n", "mov [r11], eax\n", "mov [r11 + 4], edx\n", "pop rdx\n",)
@@ -126,7 +126,7 @@ macro_rules! store_pair {
     };
 }
 
-/// That other way where all arguments are numbers in registers: the event, and behind it those pairs
+/// Path out of line where all arguments are numbers in registers: the event, and behind it those pairs
 /// of registers that the upper half of the client identifier names. Or on to 17.
 macro_rules! enter_registers {
     () => {
@@ -171,7 +171,7 @@ macro_rules! enter_registers {
     };
 }
 
-/// The same at leave: the event, `rax` and the lower half of `xmm0`.
+/// Counterpart at leave: the event, `rax` and the lower half of `xmm0`.
 macro_rules! leave_registers {
     () => {
         concat!(
@@ -201,7 +201,7 @@ macro_rules! leave_registers {
     };
 }
 
-/// That other way for everything else: all saved, and the place where it is.
+/// Path out of line for everything else: all saved, and the place where it is.
 macro_rules! enter_values {
     ($label:literal) => {
         enter_slow_after!($label, "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{values_enter}")
@@ -253,7 +253,7 @@ macro_rules! leave_sampled {
     };
 }
 
-/// With `calls:clock=tsc`: one look at the clock for both, kept in the thread's record.
+/// With `calls:clock=tsc`: one reading of the clock for both, kept in the thread's record.
 macro_rules! leave_tsc {
     ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(

@@ -31,7 +31,7 @@ const VECTOR: u8 = 8;
 /// Larger values lie in memory.
 const LARGEST: u32 = 16;
 
-/// What differs from runtime to runtime.
+/// Differences of the convention between runtimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Convention {
     /// A value type without fields is like a byte; before .NET 9 it lay in memory, and so did what holds one.
@@ -39,7 +39,7 @@ pub(crate) struct Convention {
 }
 
 impl Convention {
-    /// That of a runtime, by its major version.
+    /// Convention of a runtime, by its major version.
     pub(crate) fn of(major: u16) -> Self {
         Self { empty_in_registers: major >= 9 }
     }

@@ -77,7 +77,7 @@ fn is_array(id: usize) -> bool {
     arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
 }
 
-/// What a class is derived from, by its own word for it. The class may be none.
+/// Parent of a class, by the field of its method table. `id` may be no class.
 fn parent_of(id: usize) -> Option<usize> {
     let mut word = [0; 8];
     copy_if_there(id.checked_add(PARENT)?, &mut word).then(|| usize::from_ne_bytes(word))
@@ -119,7 +119,7 @@ pub(crate) struct Scope<'s> {
     pub(crate) method_arguments: &'s [ClassId],
     /// Names of the type's parameters, where code that several instantiations share does not tell all arguments.
     pub(crate) type_parameters: &'s [String],
-    /// The same of the method's.
+    /// Names of the method's parameters, likewise.
     pub(crate) method_parameters: &'s [String],
 }
 

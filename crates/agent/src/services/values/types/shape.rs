@@ -1,4 +1,4 @@
-//! What the recording is told of a class: names of fields and constants.
+//! Description of a class in the recording: names of fields and constants.
 
 use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;
@@ -8,7 +8,7 @@ use super::primitives::primitive_kind;
 use super::{MOST_CONSTANTS, MOST_FIELDS};
 use crate::services::values::kinds::{Field, Form, Kind, Shape};
 
-/// What the recording is told of a class.
+/// Description of a class in the recording.
 #[derive(Default)]
 pub(in crate::services::values) struct Names {
     /// Another name than its own.
@@ -26,7 +26,7 @@ impl Names {
         Some((self.types.get(at)?.clone(), *shape.fields.get(at)?))
     }
 
-    /// What a task shows instead of its fields.
+    /// Names that a task shows instead of its fields.
     pub(in crate::services::values) fn become_task(&mut self, result: Option<String>) {
         self.fields = ["Status".to_owned()].into_iter().chain(result.as_ref().map(|_| "Result".to_owned())).collect();
         self.types = ["System.Threading.Tasks.TaskStatus".to_owned()].into_iter().chain(result).collect();
@@ -51,7 +51,7 @@ pub(super) fn value_end(fields: &[Field]) -> u32 {
     fields.iter().map(|field| field.offset + field.kind.size()).max().unwrap_or(1)
 }
 
-/// What a value type declares once and has many times: shown by numbers.
+/// Inline array of a value type: declared once, repeated, shown by numbers.
 pub(super) fn repeat(shape: &mut Shape, names: &mut Names) {
     let count = shape.repeats().min(MOST_FIELDS as u32);
     if let ([field], [ty]) = (shape.fields.as_slice(), names.types.as_slice())

@@ -95,7 +95,7 @@ impl Types {
         })
     }
 
-    /// What stands for a type argument in shared code: `__Canon` for every class.
+    /// Stand-in for a type argument in shared code: `__Canon` for every class.
     fn stand_in(&self, class: ClassId, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
         let about = match self.info.array_class(class) {

@@ -128,7 +128,7 @@ impl Types {
     }
 }
 
-/// What stands for every class in code that several instantiations share.
+/// Stand-in for every class in code that several instantiations share.
 const ANY_CLASS: &str = "System.__Canon";
 
 /// The name of the type parameter that a type is.

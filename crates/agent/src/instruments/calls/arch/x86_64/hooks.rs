@@ -5,11 +5,11 @@
 //! are free. At leave and tail call `rdi` and `rsi` hold the same and are free, like `r8` to `r11`;
 //! `rax`, `rdx`, `rcx`, `xmm0` and `xmm1` may hold results.
 //!
-//! What the fast paths touch: the thread's own words (found through one thread-local word, see
+//! Memory that the fast paths touch: the thread's own words (found through one thread-local word, see
 //! [`own`]), the frame on top of the thread's shadow
 //! stack (`{caller's stack pointer, address of the edge's child field}`), and the block of edges of
 //! the function on top (see [`layout::block`](clrscope_recording::layout::block)). A thread's
-//! position moves with the very last store, so whoever looks at it from outside sees whole frames.
+//! position moves with the very last store, so other threads see whole frames.
 //!
 //! No fast path allocates, blocks, makes a system call or touches a vector register. Everything else
 //! happens in [`slow`], behind stubs that save all argument registers.
@@ -172,7 +172,7 @@ macro_rules! charge_at_enter {
     };
 }
 
-/// The same at leave, where `r8`, `r9` and `rsi` are free to keep the result.
+/// Counterpart at leave, where `r8`, `r9` and `rsi` are free to keep the result.
 macro_rules! charge_at_leave {
     () => {
         concat!(
@@ -208,7 +208,7 @@ macro_rules! charge_at_enter_unless_off {
     };
 }
 
-/// The same for [`charge_at_leave`].
+/// Counterpart for [`charge_at_leave`].
 macro_rules! charge_at_leave_unless_off {
     () => {
         concat!("cmp dword ptr [r10 + {clock_off}], 0\n", "jne 11f\n", charge_at_leave!(), "11:\n",)
