@@ -56,7 +56,7 @@ impl EventsOptions {
         let remarks = [
             (
                 Group::Com,
-                "events: nothing of the group com can come here: COM is for Windows, remoting for .NET Framework",
+                "events: the group com records nothing here: COM is for Windows, remoting for .NET Framework",
             ),
             (
                 Group::Pipe,

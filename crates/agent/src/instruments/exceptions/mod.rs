@@ -104,7 +104,7 @@ impl Exceptions {
         let number = self.stacks.number_here(frame, |frames| self.write_arguments(frames));
         number.unwrap_or_else(|error| {
             if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
-                let remark = format!("exceptions: a stack could not be had from the runtime: {error}");
+                let remark = format!("exceptions: the runtime could not walk a stack: {error}");
                 self.writer.note(monotonic_ns(), &remark);
             }
             0

@@ -175,7 +175,7 @@ impl CallStacks {
     /// innermost first.
     ///
     /// # Errors
-    /// Stack by the runtime's own walk.
+    /// The runtime's error, where its own walk was needed.
     pub(crate) fn number_here(&self, frame: NativeFrame, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
         if self.options.frames == 0 {
             return Ok(0);
