@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::PerThread;
+use crate::{PerThread, arch, os};
 
 /// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its caller's frame pointer and `[frame + 8]`
 /// the return address, and so on for the callers of the runtime's own code; nothing guarantees that layout, so a walker checks each step.
@@ -20,15 +20,7 @@ impl NativeFrame {
     /// Frame pointer of the caller, if the compiler has kept it; else any number.
     #[inline(always)]
     pub(crate) fn of_caller() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let frame: usize;
-            // SAFETY: reads a register.
-            unsafe { std::arch::asm!("mov {}, rbp", out(reg) frame, options(nomem, nostack, preserves_flags)) };
-            Self(frame)
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        Self(0)
+        Self(arch::frame_pointer())
     }
 }
 
@@ -55,18 +47,8 @@ impl CurrentStack {
     /// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C library
     /// does not know, which may allocate.
     pub fn bounds() -> Option<Range<usize>> {
-        // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
-        let (start, bytes) = unsafe {
-            let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-            if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-                return None;
-            }
-            let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
-            let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
-            libc::pthread_attr_destroy(&mut attributes);
-            (known && bytes > 0).then_some((start.addr(), bytes))?
-        };
-        Some(start..(start + bytes) & !7)
+        let all = os::stack_bounds()?;
+        Some(all.start..all.end & !7)
     }
 
     /// The word at `address`, where that is an aligned address of this stack above the function that called [`here`](Self::here).
@@ -156,38 +138,8 @@ pub struct FrameShape {
 impl FrameShape {
     /// From a method's first bytes of x64 code; `None` for a prolog that is not understood.
     pub fn of_prolog(code: &[u8]) -> Option<Self> {
-        let mut shape = Self { bytes: 8, keeps_frame_pointer: code.first() == Some(&0x55) };
-        let mut rest = code;
-        // mov rax, [rbp]; push rax: what takes over a running frame keeps its caller's frame pointer.
-        if let [0x48, 0x8B, 0x45, 0x00, 0x50, after @ ..] = code {
-            (shape.bytes, shape.keeps_frame_pointer, rest) = (16, true, after);
-        }
-        loop {
-            rest = match rest {
-                // push of an old register, of a new one
-                [0x50..=0x57, rest @ ..] | [0x41, 0x50..=0x57, rest @ ..] => {
-                    shape.bytes += 8;
-                    rest
-                }
-                // vzeroupper
-                [0xC5, 0xF8, 0x77, rest @ ..] => rest,
-                // sub rsp, and nothing after it moves the stack pointer
-                [0x48, 0x83, 0xEC, bytes @ 0..0x80, ..] => {
-                    shape.bytes += usize::from(*bytes);
-                    break;
-                }
-                [0x48, 0x81, 0xEC, a, b, c, d, ..] => {
-                    shape.bytes += u32::from_le_bytes([*a, *b, *c, *d]) as usize;
-                    break;
-                }
-                // lea r11, [rsp - n]: a large frame, page by page
-                [0x4C, 0x8D, 0x9C, 0x24, ..] => return None,
-                [] => return None,
-                _ => break,
-            };
-        }
-        // The caller has an aligned stack.
-        (shape.bytes.is_multiple_of(16) && shape.bytes < 1 << 20).then_some(shape)
+        let (bytes, keeps_frame_pointer) = arch::frame_of_prolog(code)?;
+        Some(Self { bytes, keeps_frame_pointer })
     }
 }
 
@@ -237,23 +189,5 @@ mod tests {
         let libc = library_of(libc::getpid as *const () as usize);
         assert!(libc.is_some() && libc != library_of(library_of as *const () as usize));
         assert_eq!(library_of((&raw const *Box::new(1)).addr()), None);
-    }
-
-    #[test]
-    fn prologs_say_how_large_the_frame_is() {
-        let shape = |code: &[u8]| FrameShape::of_prolog(code).map(|shape| (shape.bytes, shape.keeps_frame_pointer));
-        // push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi
-        let framed = [0x55, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x10, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x48, 0x8B, 0xDF];
-        assert_eq!(shape(&framed), Some((8 + 24 + 0x10, true)));
-        // push rax; call
-        assert_eq!(shape(&[0x50, 0xE8, 0, 0, 0, 0]), Some((16, false)));
-        // push rbp; vzeroupper; sub rsp, 0x110
-        assert_eq!(shape(&[0x55, 0xC5, 0xF8, 0x77, 0x48, 0x81, 0xEC, 0x10, 1, 0, 0]), Some((16 + 0x110, true)));
-        // mov rax, [rbp]; push rax; sub rsp, 0x80
-        let osr = [0x48, 0x8B, 0x45, 0, 0x50, 0x48, 0x81, 0xEC, 0x80, 0, 0, 0];
-        assert_eq!(shape(&osr), Some((0x90, true)));
-        // A frame larger than a page, and one that no call could be made from.
-        assert_eq!(shape(&[0x55, 0x4C, 0x8D, 0x9C, 0x24, 0, 0, 0xFF, 0xFF]), None);
-        assert_eq!((shape(&[0x90]), shape(&[])), (None, None));
     }
 }

@@ -149,6 +149,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("clr-profiler supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
 
+mod arch;
 mod boundary;
 mod call_context;
 mod call_stacks;
@@ -168,6 +169,7 @@ mod load_log;
 pub mod log;
 pub mod metadata;
 pub mod names;
+mod os;
 mod owner_lock;
 mod per_thread;
 mod profiler;

@@ -62,8 +62,7 @@
 //!
 //! Real functions do more than call: the ratio is the worst case, the nanoseconds are what to reckon with.
 
-#[cfg(all(target_arch = "x86_64", unix))]
-mod stubs;
+mod arch;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod with_info;
@@ -165,9 +164,8 @@ impl RawHooks {
     }
 
     /// Hooks that return at once: the floor under what hooks cost.
-    #[cfg(all(target_arch = "x86_64", unix))]
     pub fn empty() -> Self {
-        let nothing = stubs::nothing as *const c_void;
+        let nothing = arch::nothing as *const c_void;
         Self { enter: nothing, leave: nothing, tailcall: nothing }
     }
 }
@@ -241,21 +239,15 @@ pub(crate) fn install(info: &ProfilerInfo, hooks: Hooks) -> Result<()> {
     entries.map_or(Ok(()), |entries| info.set_hooks(entries))
 }
 
-#[cfg(all(target_arch = "x86_64", unix))]
 fn safe_entries(first: bool) -> Result<RawHooks> {
     if !first {
         return Err(Error::refused("Hooks", "safe hooks can be installed once per process"));
     }
     Ok(RawHooks {
-        enter: stubs::enter as *const c_void,
-        leave: stubs::leave as *const c_void,
-        tailcall: stubs::tailcall as *const c_void,
+        enter: arch::enter as *const c_void,
+        leave: arch::leave as *const c_void,
+        tailcall: arch::tailcall as *const c_void,
     })
-}
-
-#[cfg(not(all(target_arch = "x86_64", unix)))]
-fn safe_entries(_first: bool) -> Result<RawHooks> {
-    Err(Error::refused("Hooks", "hooks exist for x86-64 on Unix only so far"))
 }
 
 /// Function mapper that the runtime calls for each compilation.
@@ -274,7 +266,6 @@ unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void
 }
 
 /// Entry points of the stubs: the safe hooks behind a panic boundary.
-#[cfg(all(target_arch = "x86_64", unix))]
 fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, CallerSp)) {
     #[cfg(feature = "testing")]
     if let (Some(hooks), Some(id)) = (testing::here(), ClientId::new(id)) {

@@ -8,6 +8,7 @@ use clr_profiler_sys::hresult::S_OK;
 use windows_core::HRESULT;
 
 use super::{ProfilerInfo, Suspended};
+use crate::arch::FRAME_POINTER_IN_CONTEXT;
 use crate::call_context::outside_collections;
 use crate::error::check;
 use crate::{FunctionId, HResult, Result, ThreadId};
@@ -26,8 +27,6 @@ pub struct StackFrame {
 
 /// The runtime hands out the registers of each frame.
 const REGISTER_CONTEXT: u32 = 1;
-/// Where `rbp` stands in them, and how many bytes that takes.
-const FRAME_POINTER: usize = 0xA0;
 
 /// Data of the walk's callback.
 struct Walk<'a> {
@@ -53,7 +52,7 @@ impl ProfilerInfo {
     /// # Errors
     /// As [`stack_here`](Self::stack_here).
     pub fn stack_here_with_frame_pointers(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
-        self.walk(ThreadId(0), if cfg!(target_arch = "x86_64") { REGISTER_CONTEXT } else { 0 }, visit)
+        self.walk(ThreadId(0), REGISTER_CONTEXT, visit)
     }
 
     /// Walks a thread; the null identifier stands for the calling one.
@@ -91,9 +90,10 @@ unsafe extern "system" fn frame(
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
     let Some(function) = FunctionId(function).non_null() else { return S_OK };
-    let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER + 8;
+    let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER_IN_CONTEXT + 8;
     // SAFETY: the runtime says that so many bytes are there.
-    let frame_pointer = has_registers.then(|| unsafe { context.add(FRAME_POINTER).cast::<usize>().read_unaligned() });
+    let frame_pointer =
+        has_registers.then(|| unsafe { context.add(FRAME_POINTER_IN_CONTEXT).cast::<usize>().read_unaligned() });
     let visited = catch_unwind(AssertUnwindSafe(|| (walk.visit)(StackFrame { function, address, frame_pointer })));
     match visited {
         Ok(ControlFlow::Continue(())) => S_OK,

@@ -15,6 +15,7 @@ use clr_profiler_sys::metadata::{IMetaDataDispenserEx, IMetaDataImport2};
 use windows_core::{GUID, HRESULT, Interface};
 
 use crate::ModuleInfo;
+use crate::os::is_mapped;
 
 /// The class that `MetaDataGetDispenser` takes. Source: cor.h.
 const DISPENSER: GUID = GUID::from_u128(0xe5cb7a31_7512_11d2_89ce_0080c792e5d8);
@@ -136,17 +137,9 @@ struct Sections {
 impl Image {
     /// The word at a place, if there is memory.
     fn word(&self, at: usize) -> Option<u32> {
-        const PAGE: usize = 4096;
         let address = self.base.checked_add(at)?;
-        let mut resident = [0; 2];
-        let page = address & !(PAGE - 1);
-        // SAFETY: asks about two pages at most, which need not be mapped: that is the answer.
-        let mapped = unsafe {
-            let length = address + 4 - page;
-            libc::mincore(std::ptr::without_provenance_mut(page), length, resident.as_mut_ptr()) == 0
-        };
         // SAFETY: mapped, and images can be read.
-        mapped.then(|| unsafe { std::ptr::with_exposed_provenance::<u32>(address).read_unaligned() })
+        is_mapped(address).then(|| unsafe { std::ptr::with_exposed_provenance::<u32>(address).read_unaligned() })
     }
 
     /// Where something lies that is loaded at `address`.

@@ -1,15 +1,8 @@
-//! Calling hooks as compiled code does, and checking that they keep the registers they must.
+//! Calls of hooks on x86-64.
 
-#[cfg(all(target_arch = "x86_64", unix))]
 use std::arch::naked_asm;
 
-/// Which hook.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Hook {
-    Enter,
-    Leave,
-    Tailcall,
-}
+use super::super::Hook;
 
 /// The registers a hook may not change, before or after the call. At enter that is the arguments (`rdi`, `rsi`, `rdx`, `rcx`,
 /// `r8`, `r9`, `xmm0` to `xmm7`), at leave the results (`rax`, `rdx`, `rcx`, `xmm0`, `xmm1`); always `rbx`, `r12` to `r15`.
@@ -40,8 +33,7 @@ impl Registers {
 }
 
 /// Calls a hook at `entry`; `Err` names what it changed.
-#[cfg(all(target_arch = "x86_64", unix))]
-pub(super) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(), String> {
+pub(in crate::fake) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(), String> {
     let before = {
         let mut registers = Registers::pattern();
         if hook == Hook::Enter {
@@ -63,15 +55,7 @@ pub(super) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> Result<(),
     if changed.is_empty() { Ok(()) } else { Err(format!("the {hook:?} hook changed {}", changed.join(", "))) }
 }
 
-/// Calls a hook with information; the handle of the call is none that the fake has answers for.
-pub(super) fn call_with_info(entry: usize, id: usize) {
-    let entry = std::ptr::with_exposed_provenance::<()>(entry);
-    // SAFETY: a hook with information that the profiler registered, which has this signature.
-    unsafe { std::mem::transmute::<*const (), unsafe extern "system" fn(usize, usize)>(entry)(id, 0) }
-}
-
 /// Which of the registers that the hook must keep differ.
-#[cfg(all(target_arch = "x86_64", unix))]
 fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     let (general, vectors): (&[&str], usize) = match hook {
         Hook::Enter => (&["rdi", "rsi", "rdx", "rcx", "r8", "r9"], 8),
@@ -87,14 +71,8 @@ fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     changed
 }
 
-#[cfg(not(all(target_arch = "x86_64", unix)))]
-pub(super) fn call(_hook: Hook, _entry: usize, _id: usize, _sp: usize) -> Result<(), String> {
-    Err("hooks exist for x86-64 on Unix only so far".into())
-}
-
 /// `rdi`: the hook, `rsi`: the registers to load before and to store after. The stack is in line at the hook's call: six
 /// registers and 8 bytes after the return address.
-#[cfg(all(target_arch = "x86_64", unix))]
 #[unsafe(naked)]
 unsafe extern "C" fn call_enter(entry: usize, registers: *mut Registers) {
     naked_asm!(
@@ -160,7 +138,6 @@ unsafe extern "C" fn call_enter(entry: usize, registers: *mut Registers) {
 }
 
 /// `rdi`: the hook, `rsi`: identifier, `rdx`: stack pointer, `rcx`: the registers.
-#[cfg(all(target_arch = "x86_64", unix))]
 #[unsafe(naked)]
 unsafe extern "C" fn call_leave(entry: usize, id: usize, sp: usize, registers: *mut Registers) {
     naked_asm!(

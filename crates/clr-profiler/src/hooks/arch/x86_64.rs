@@ -7,7 +7,7 @@
 
 use std::arch::naked_asm;
 
-use super::dispatch;
+use super::super::dispatch;
 
 extern "C" fn on_enter(id: usize, sp: usize) {
     dispatch(id, sp, |hooks, id, sp| hooks.enter(id, sp));
@@ -23,13 +23,13 @@ extern "C" fn on_tailcall(id: usize, sp: usize) {
 
 /// Does nothing.
 #[unsafe(naked)]
-pub(super) extern "C" fn nothing() {
+pub(in crate::hooks) extern "C" fn nothing() {
     naked_asm!("ret")
 }
 
 /// The stack is 8 off 16 at entry: 184 bytes bring it back in line and hold 7 registers and 8 vectors.
 #[unsafe(naked)]
-pub(super) extern "C" fn enter() {
+pub(in crate::hooks) extern "C" fn enter() {
     naked_asm!(
         ".cfi_startproc",
         "sub rsp, 184",
@@ -79,7 +79,7 @@ macro_rules! leave_stub {
     ($(#[$doc:meta])* $name:ident, $target:ident) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(super) extern "C" fn $name() {
+        pub(in crate::hooks) extern "C" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
                 "sub rsp, 56",

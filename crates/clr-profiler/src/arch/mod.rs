@@ -1,0 +1,9 @@
+//! What knows the processor: a module for each, of which the target's is re-exported.
+//!
+//! Hooks, and the calls of hooks in the fake runtime, keep their assembly in folders `arch` of their own.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{FRAME_POINTER_IN_CONTEXT, frame_of_prolog, frame_pointer};

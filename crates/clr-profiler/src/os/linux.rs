@@ -1,0 +1,31 @@
+//! Linux, with the C library of GNU.
+
+use std::ffi::c_void;
+use std::ops::Range;
+
+/// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C
+/// library does not know; asking may allocate.
+pub(crate) fn stack_bounds() -> Option<Range<usize>> {
+    // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after use.
+    let (start, bytes) = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        (known && bytes > 0).then_some((start.addr(), bytes))?
+    };
+    Some(start..start + bytes)
+}
+
+/// Whether there is memory where the four bytes from `address` on lie.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    const PAGE: usize = 4096;
+    let mut resident = [0; 2];
+    let page = address & !(PAGE - 1);
+    let length = address % PAGE + 4;
+    // SAFETY: asks about two pages at most, which need not be mapped: that is the answer.
+    unsafe { libc::mincore(std::ptr::without_provenance_mut(page), length, resident.as_mut_ptr()) == 0 }
+}
