@@ -49,7 +49,8 @@ fn answers(place: &TestFolder, line: &str) -> bool {
     );
     let said = finished.stderr_text();
     match finished.status.code() {
-        Some(0) => assert_eq!(said, "", "{line}"),
+        // What turns out to be damaged only while a view or an export reads it has no other place to be said.
+        Some(0) => assert!(said.lines().all(|line| line.starts_with("clrscope: unreadable: ")), "{line}: {said}"),
         Some(1 | 2) => assert!(said.starts_with("error: ") && said.lines().count() == 3, "{line}: {said}"),
         _ => panic!("{line}: {:?}: {said}", finished.status),
     }
