@@ -3,11 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The texts of a folder's source files, one after another.
+/// The texts of the source files of a folder of the crate, one after another.
 fn sources(folder: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+    texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+}
+
+/// The texts of all files in a folder and in the folders below.
+fn texts(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let text = |path: &Path| if path.is_dir() { texts(path) } else { std::fs::read_to_string(path).unwrap() };
+    entries.map(|entry| text(&entry.unwrap().path())).collect()
 }
 
 /// The names after `mark`, up to an opening parenthesis.
