@@ -29,7 +29,7 @@ const KNOWN_CIRCLES: [&str; 9] = [
     "recording::model: process run",
     "agent::instruments::calls: calibrate probe",
     "agent::instruments::flow: results values",
-    "agent::services::values: completion machine plan proof types",
+    "agent::services::values: completion plan proof state_machine types",
 ];
 
 /// A row of the table of crates.
