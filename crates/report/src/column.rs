@@ -137,6 +137,11 @@ impl<'c, K: RowKind> Sheet<'c, K> {
     }
 }
 
+/// Columns of a text table whose condition holds, given as key, rank among those a narrow table drops, and condition.
+pub(crate) fn shown(all: &[(&'static str, u8, bool)]) -> Vec<(&'static str, u8)> {
+    all.iter().filter(|(.., there)| *there).map(|&(key, dispensable, _)| (key, dispensable)).collect()
+}
+
 /// A row with its columns.
 pub(crate) struct Typed<'r, 'a, 'c, K: RowKind> {
     row: &'r K::Row<'a>,

@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions,
 use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, no_functions};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::Request;
 use crate::view::{Answer, View};
@@ -108,7 +108,7 @@ pub(super) fn text<'a>(
     let of_calls = conditions.metric.is_of_calls();
     let [own, total] = conditions.metric.keys().unwrap_or_default();
     let has_profiler = any(|row| row.times.profiler_high_ns > 0);
-    let all = [
+    shown(&[
         (if of_calls { "exclusive_ns" } else { own }, 0, true),
         ("exclusive_share", 0, true),
         (if of_calls { "inclusive_ns" } else { total }, 1, true),
@@ -124,8 +124,7 @@ pub(super) fn text<'a>(
         ("pid", 2, conditions.processes.len() > 1),
         ("module", 5, true),
         ("name", 0, true),
-    ];
-    all.into_iter().filter(|(.., there)| *there).map(|(key, dispensable, _)| (key, dispensable)).collect()
+    ])
 }
 
 struct Opened<'a> {

@@ -6,7 +6,7 @@ use clrscope_analysis::{Conditions, ModuleRow, Modules, Sort, Totals, modules};
 
 use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::Request;
 use crate::view::{Answer, View};
@@ -73,7 +73,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ModuleRows> {
 
 /// What text shows; whether there is more than one process, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
-    let all = [
+    shown(&[
         ("exclusive_ns", 0, true),
         ("exclusive_share", 0, true),
         ("exclusive_cpu_ns", 2, cpu),
@@ -82,8 +82,7 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
         ("pid", 2, processes),
         ("version", 3, true),
         ("module", 0, true),
-    ];
-    all.into_iter().filter(|(.., there)| *there).map(|(key, dispensable, _)| (key, dispensable)).collect()
+    ])
 }
 
 struct Opened<'a> {

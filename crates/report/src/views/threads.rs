@@ -6,7 +6,7 @@ use clrscope_analysis::{Conditions, Sort, ThreadRow, Threads, Totals, threads};
 
 use super::{LOG_FLAGS, NO_METRIC, TIMES, nothing};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
@@ -94,7 +94,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
 
 /// What text shows; whether there is more than one process, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
-    let all = [
+    shown(&[
         ("running_ns", 0, true),
         ("running_share", 0, true),
         ("cpu_ns", 1, cpu),
@@ -110,8 +110,7 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
         ("id", 0, true),
         ("role", 0, true),
         ("name", 0, true),
-    ];
-    all.into_iter().filter(|(.., there)| *there).map(|(key, dispensable, _)| (key, dispensable)).collect()
+    ])
 }
 
 struct Opened<'a> {
