@@ -61,6 +61,7 @@ mod metrics;
 mod parallel;
 mod paths;
 mod patterns;
+mod printable;
 mod programs;
 mod query;
 mod select;
@@ -79,6 +80,7 @@ pub use metric::{Amount, CALLS, CPU, Column, Metric, Source, StackEvent, StackEv
 pub use metrics::METRICS;
 pub use parallel::with_processors;
 pub use patterns::{UnmatchedPattern, unmatched_patterns};
+pub use printable::{is_printable, one_line};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use select::process_matches;

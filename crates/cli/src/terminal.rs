@@ -4,6 +4,8 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use clrscope_report::Guard;
+
 /// Columns when nobody says how many there are.
 const DEFAULT_WIDTH: usize = 100;
 /// Narrower than this no table can be.
@@ -36,9 +38,9 @@ pub(crate) fn messages_on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A message to the user, on stderr. There is nobody to tell when it can't be written.
+/// A message to the user, on stderr, with control characters written out. There is nobody to tell when it can't be written.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(anstream::stderr(), "{message}");
+    let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }
 
 /// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).

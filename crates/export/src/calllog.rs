@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{FlowFunction, FlowKind, FlowLog, FlowRow};
+use clrscope_analysis::{FlowFunction, FlowKind, FlowLog, FlowRow, one_line};
 use clrscope_recording::model::Recording;
 
 use crate::{ExportError, ExportOptions, Exporter};
@@ -53,6 +53,7 @@ impl Exporter for CallLog {
 
 fn write_thread(out: &mut dyn Write, row: &FlowRow<'_>) -> io::Result<()> {
     let name = if row.thread.name.is_empty() { row.thread.role.name() } else { &row.thread.name };
+    let name = one_line(name);
     writeln!(out, "\nthread {} ({name}), process {}, OS thread {}", row.thread.id, row.function.pid, row.thread.os_id)
 }
 
@@ -60,14 +61,14 @@ fn write_call(out: &mut dyn Write, row: &FlowRow<'_>) -> io::Result<()> {
     for _ in 0..row.depth.min(MOST_INDENTED) {
         out.write_all(b"  ")?;
     }
-    let (signature, id, count) = (row.function.signature(), row.id, row.call_count);
+    let (signature, id, count) = (one_line(row.function.signature()), row.id, row.call_count);
     writeln!(out, "{signature}, id = {id}, call count = {count}")
 }
 
 fn write_summary(out: &mut dyn Write, functions: &[FlowFunction<'_>]) -> io::Result<()> {
     writeln!(out, "\nFunctions\n")?;
     for row in functions {
-        writeln!(out, "{}, id = {}, call count = {}", row.function.signature(), row.id, row.calls)?;
+        writeln!(out, "{}, id = {}, call count = {}", one_line(row.function.signature()), row.id, row.calls)?;
     }
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! Lines of fields with a delimiter between them: RFC 4180's quoting, lines that end with a line feed.
+//!
+//! Control characters are written out (`\n`, `\u{1b}`), so a record is a line, and a file can be shown on a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes one line; fields that hold the delimiter, a quote or a line break are quoted, quotes within
-/// them doubled (RFC 4180).
+use clrscope_analysis::{is_printable, one_line};
+
+/// Writes one line; fields that hold the delimiter or a quote are quoted, quotes within them doubled (RFC 4180), and control
+/// characters are written out.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -13,7 +17,8 @@ pub fn write_line(out: &mut dyn Write, delimiter: char, fields: &[Cow<'_, str>])
         if index > 0 {
             write!(out, "{delimiter}")?;
         }
-        if field.contains([delimiter, '"', '\n', '\r']) {
+        let field = if field.chars().all(is_printable) { Cow::Borrowed(&**field) } else { one_line(&**field).into() };
+        if field.contains([delimiter, '"']) {
             write!(out, "\"{}\"", field.replace('"', "\"\""))?;
         } else {
             out.write_all(field.as_bytes())?;
@@ -36,7 +41,7 @@ mod tests {
         let mut out = Vec::new();
         let fields = ["a;b", "c,d", "say \"x\"", "two\nlines", ""].map(Cow::from);
         write_line(&mut out, ';', &fields).expect("written");
-        assert_eq!(String::from_utf8_lossy(&out), "\"a;b\";c,d;\"say \"\"x\"\"\";\"two\nlines\";\n");
+        assert_eq!(String::from_utf8_lossy(&out), "\"a;b\";c,d;\"say \"\"x\"\"\";two\\nlines;\n");
     }
 
     #[test]

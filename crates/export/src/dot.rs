@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{Amount, CallGraph, FunctionRow, GraphEdge, Times, WALL, call_graph};
+use clrscope_analysis::{Amount, CallGraph, FunctionRow, GraphEdge, Times, WALL, call_graph, is_printable, one_line};
 use clrscope_recording::model::{FunctionKind, Recording};
 
 use crate::{ExportError, ExportOptions, Exporter};
@@ -74,7 +74,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
     fn caption(&self, recording: &Recording) -> String {
         let run = &recording.run.command;
         let command = if run.is_empty() { recording.processes.first().map(|p| &p.command) } else { Some(run) };
-        let mut caption = command.map_or(String::new(), |c| c.join(" "));
+        let mut caption = command.map_or(String::new(), |c| one_line(c.join(" ")));
         let hidden = self.drawn.iter().filter(|drawn| !**drawn).count() + self.graph.left_out;
         let edges = self.graph.edges.iter().filter(|e| !self.is_drawn(e)).count();
         if hidden + edges > 0 {
@@ -93,7 +93,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
         for (number, process) in processes.iter().enumerate() {
             let several = processes.len() > 1;
             if several {
-                let label = format!("{} {}", process.process.pid, process.process.command.join(" "));
+                let label = format!("{} {}", process.process.pid, one_line(process.process.command.join(" ")));
                 writeln!(out, "  subgraph cluster_{number} {{\n  label={};", quoted(&label))?;
             }
             let drawn = self.graph.functions.iter().enumerate().filter(|(at, _)| self.drawn[*at]);
@@ -111,13 +111,13 @@ impl<'g, 'a> Drawing<'g, 'a> {
         let conditions = &self.graph.conditions;
         let (own, all) = (conditions.share(row.amount.own), conditions.share(row.amount.total));
         let in_all = if conditions.metric.exclusive { String::new() } else { format!(", {:.1} % in all", all * 100.0) };
-        let label = format!("{}\n{:.1} % own{in_all}", row.function.name(), own * 100.0);
+        let label = format!("{}\n{:.1} % own{in_all}", one_line(row.function.name()), own * 100.0);
         let hue = match row.function.kind() {
             FunctionKind::Managed => 0.33,
             FunctionKind::Native => 0.1,
             FunctionKind::Runtime | FunctionKind::Suspended => 0.0,
         };
-        let (label, tooltip) = (quoted(&label), quoted(row.function.signature()));
+        let (label, tooltip) = (quoted(&label), quoted(&one_line(row.function.signature())));
         let saturation = 0.1 + 0.7 * own.sqrt();
         writeln!(out, "  n{at} [label={label}, tooltip={tooltip}, fillcolor=\"{hue:.3} {saturation:.3} 0.950\"];")
     }
@@ -139,7 +139,7 @@ fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push(' '),
+            c if !is_printable(c) => out.push(' '),
             c => out.push(c),
         }
     }

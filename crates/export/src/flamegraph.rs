@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use clrscope_analysis::{FunctionRef, Metric, TreeNode, Unit};
+use clrscope_analysis::{FunctionRef, Metric, TreeNode, Unit, one_line};
 use clrscope_recording::model::{FunctionKind, Recording};
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Options, from_lines};
@@ -74,7 +74,7 @@ fn subtitle(recording: &Recording, metric: &Metric) -> String {
         Some(process) => process.command.join(" "),
         None => String::new(),
     };
-    format!("{}: {command}", metric.title)
+    format!("{}: {}", metric.title, one_line(command))
 }
 
 fn colour_of(function: &FunctionRef<'_>) -> Color {

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions};
+use clrscope_analysis::{Forest, Metric, Query, Sort, TreeNode, TreeOptions, is_printable};
 use clrscope_recording::model::Recording;
 
 use crate::{ExportError, ExportOptions};
@@ -106,7 +106,7 @@ fn push_frame(text: &mut String, name: &str) {
     let start = text.len();
     text.extend(name.trim().chars().map(|c| match c {
         ';' => ':',
-        c if c.is_control() => ' ',
+        c if !is_printable(c) => ' ',
         c => c,
     }));
     if text.len() == start {

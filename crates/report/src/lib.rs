@@ -31,10 +31,11 @@ mod views;
 
 pub use cell::{Cell, ColumnInfo, Kind, Named};
 pub use check::Refusal;
+pub use clrscope_analysis::one_line;
 pub use export::exporters;
-pub use render::text::{FollowState, first_functions, one_line};
+pub use render::text::{FollowState, first_functions};
 pub use render::{
-    About, Entry, Format, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
+    About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };
 pub use request::{Flag, Request};
 pub use view::{Report, View};

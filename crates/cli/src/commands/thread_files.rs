@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clrscope_recording::model::Recording;
-use clrscope_report::{About, LogEntry, LogGroup, Renderer, Report, Rows, Section};
+use clrscope_report::{About, Guard, LogEntry, LogGroup, Renderer, Report, Rows, Section};
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
@@ -15,7 +15,7 @@ pub(crate) struct ThreadFiles<'f> {
     folder: &'f Path,
     /// Whether threads are known by their processes as well.
     processes: bool,
-    open: Option<(LogGroup, BufWriter<File>)>,
+    open: Option<(LogGroup, Guard<BufWriter<File>>)>,
     /// The file that is written, for the message when it can't be.
     path: PathBuf,
 }
@@ -45,7 +45,7 @@ impl<'f> ThreadFiles<'f> {
                 true => format!("process-{pid}-thread-{thread}.log"),
                 false => format!("thread-{thread}.log"),
             });
-            let mut out = BufWriter::new(File::create(&self.path)?);
+            let mut out = Guard::new(BufWriter::new(File::create(&self.path)?));
             out.write_all(row.heading().as_bytes())?;
             self.open = Some((row.group(), out));
         }

@@ -1,6 +1,7 @@
 //! Renderers: what writes rows, and what rows look like to them.
 
 pub(crate) mod csv;
+mod guard;
 pub(crate) mod json;
 pub(crate) mod text;
 
@@ -12,6 +13,7 @@ use clrscope_recording::model::Recording;
 use crate::cell::{Cell, ColumnInfo};
 
 pub(crate) use csv::Csv;
+pub use guard::Guard;
 pub(crate) use json::{Json, Layout};
 
 /// The formats.

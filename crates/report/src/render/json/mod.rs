@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
+use super::guard::JsonGuard;
 use super::{About, Entry, Renderer, Rows, Section, Style};
 
 /// One JSON object, its keys in the order in which they were added.
@@ -30,7 +31,7 @@ pub(crate) enum Layout {
 
 /// Writes a report as one document.
 pub(crate) struct Json<'o> {
-    out: &'o mut dyn Write,
+    out: JsonGuard<&'o mut dyn Write>,
     layout: Layout,
     sections: usize,
     /// The blocks after the first.
@@ -39,7 +40,7 @@ pub(crate) struct Json<'o> {
 
 impl<'o> Json<'o> {
     pub(crate) fn new(out: &'o mut dyn Write, layout: Layout) -> Self {
-        Self { out, layout, sections: 0, others: Vec::new() }
+        Self { out: JsonGuard::new(out), layout, sections: 0, others: Vec::new() }
     }
 
     /// Begins a member of the document.
@@ -53,7 +54,7 @@ impl<'o> Json<'o> {
     /// A value that is a member of the document.
     fn member(&mut self, value: &Value) -> io::Result<()> {
         match self.layout {
-            Layout::Pretty => write_indented(self.out, value, "\n  "),
+            Layout::Pretty => write_indented(&mut self.out, value, "\n  "),
             Layout::Rows | Layout::Dense => write!(self.out, "{value}"),
         }
     }
@@ -68,7 +69,7 @@ impl<'o> Json<'o> {
             match self.layout {
                 Layout::Pretty => {
                     write!(self.out, "\n    ")?;
-                    write_indented(self.out, &row, "\n    ")
+                    write_indented(&mut self.out, &row, "\n    ")
                 }
                 Layout::Rows => write!(self.out, "\n    {row}"),
                 // What stands beside the rows of a log is short.
@@ -127,7 +128,7 @@ impl Renderer for Json<'_> {
                 self.member(&Value::Object(only))
             }
             Style::Tree => {
-                let mut tree = Tree { out: &mut *self.out, open: 0 };
+                let mut tree = Tree { out: &mut self.out, open: 0 };
                 write!(tree.out, "[")?;
                 rows(&mut |entry| tree.node(section, entry))?;
                 tree.close_down_to(0)?;

@@ -38,10 +38,10 @@ fn write_details(
     for frame in exception.stack.iter() {
         let of = &frame.function;
         let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
-        let place = found.map_or_else(String::new, |found| format!(" in {}:{}", found.file, found.line));
+        let place = found.map_or_else(String::new, |found| format!(" in {}:{}", one_line(found.file), found.line));
         line(&format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, &frame) {
-            line(&format!("       called with {}", arguments(&captured)));
+            line(&format!("       called with {}", one_line(arguments(&captured))));
         }
     }
     if exception.stack_cut {

@@ -4,7 +4,7 @@ use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
 use super::units::count;
 use super::values::{arguments, results};
-use super::{FAINT, TITLE, styled};
+use super::{FAINT, TITLE, one_line, styled};
 use crate::cell::code_of;
 
 /// Deeper calls than this are indented no further.
@@ -15,7 +15,7 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
     let thread = row.thread;
     let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
     let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
-    styled(TITLE, &format!("thread {}{of} ({name})", thread.id)) + "\n"
+    styled(TITLE, &format!("thread {}{of} ({})", thread.id, one_line(name))) + "\n"
 }
 
 /// One row: time, then the function under its caller; which call of it, or how it ended.
@@ -31,7 +31,7 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     };
     let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
     let captured = row.captured();
-    let name = row.function.name();
+    let name = one_line(row.function.name());
     let code = code_of(&row.function);
     let values = match (row.kind, &captured) {
         (FlowKind::Enter, None) => parameters(row.function.signature(), &code).to_owned() + &code,
@@ -39,7 +39,7 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
         (_, None) => code,
         (_, Some(captured)) => code + &results(captured),
     };
-    format!("{} {indent}{mark} {name}{values}{note}\n", styled(FAINT, &time))
+    format!("{} {indent}{mark} {name}{}{note}\n", styled(FAINT, &time), one_line(values))
 }
 
 /// The types of the parameters as they stand in a signature before its `end`: `(int, string)`.
@@ -60,7 +60,7 @@ fn parameters<'s>(signature: &'s str, end: &str) -> &'s str {
 
 /// A line of the function summary.
 pub(crate) fn function_line(row: &FlowFunction<'_>) -> String {
-    format!("{:>12}  {}\n", count(row.calls), row.function.signature())
+    format!("{:>12}  {}\n", count(row.calls), one_line(row.function.signature()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use crate::render::{About, LogGroup, Renderer, Rows, Section, Style, ThreadKey};
+use crate::render::{About, Guard, LogGroup, Renderer, Rows, Section, Style, ThreadKey};
 
 /// How far a log has been shown.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct FollowState {
 
 /// Writes the rows of a log that are new.
 pub(crate) struct News<'o> {
-    out: &'o mut dyn Write,
+    out: Guard<&'o mut dyn Write>,
     state: &'o mut FollowState,
 }
 
@@ -22,7 +22,7 @@ impl<'o> News<'o> {
     /// Begins a new poll.
     pub(crate) fn new(out: &'o mut dyn Write, state: &'o mut FollowState) -> Self {
         state.seen.look();
-        Self { out, state }
+        Self { out: Guard::new(out), state }
     }
 }
 

@@ -15,8 +15,9 @@ mod values;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style as Ansi};
+use clrscope_analysis::one_line;
 
-use super::{About, Entry, LogGroup, Renderer, Rows, Section, Style, Tail, Title};
+use super::{About, Entry, Guard, LogGroup, Renderer, Rows, Section, Style, Tail, Title};
 use grid::Grid;
 use names::shortened;
 
@@ -35,7 +36,7 @@ const TOGETHER: usize = 10_000;
 
 /// Writes a report for people.
 pub(crate) struct Text<'o> {
-    out: &'o mut dyn Write,
+    out: Guard<&'o mut dyn Write>,
     width: usize,
     /// Whether the section that the view is about had no rows at all.
     is_empty: bool,
@@ -44,7 +45,7 @@ pub(crate) struct Text<'o> {
 impl<'o> Text<'o> {
     /// Text in at most `width` columns.
     pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
-        Self { out, width, is_empty: false }
+        Self { out: Guard::new(out), width, is_empty: false }
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -55,7 +56,7 @@ impl<'o> Text<'o> {
         match title {
             Title::None => Ok(()),
             Title::Bold(title) => self.write(&(styled(TITLE, &shortened(title, self.width)) + "\n")),
-            Title::Faint(title) => self.write(&(styled(FAINT, title) + "\n")),
+            Title::Faint(title) => self.write(&(styled(FAINT, &one_line(title.as_str())) + "\n")),
         }
     }
 
@@ -193,16 +194,6 @@ impl Renderer for Text<'_> {
     fn end(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A text on one line, control characters written out: they would break lines of a report, or the terminal.
-#[must_use]
-pub fn one_line(text: impl Into<String>) -> String {
-    let text = text.into();
-    if !text.chars().any(char::is_control) {
-        return text;
-    }
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 /// `text` in a style.

@@ -1,0 +1,205 @@
+//! A program that puts escape sequences and line breaks into every text that a recording takes from it: none reaches a
+//! terminal, whatever view or export shows it.
+
+use clrscope_analysis::Query;
+use clrscope_contract::request::Pattern;
+use clrscope_export::ExportOptions;
+use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
+use clrscope_recording::layout::{flow, value};
+use clrscope_recording::model::{
+    EventArena, EventChunk, Function, Loss, LossReason, Module, Process, Recording, Remark, RemarkKind,
+};
+use clrscope_recording::payload::PayloadWriter;
+use clrscope_recording::testing::ascii_trees::recording;
+use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_report::{FollowState, Format, Request, VIEWS, exporters};
+
+/// Behind a word that says which kind of text it is: a colour, a line break, a title in one byte and in two, DEL, a change of
+/// direction.
+const PLANTED: &str = "\x1b[31m\nforged\r\t\x1b]0;title\x07\u{9b}2J\u{7f}\u{202e}";
+
+fn planted(kind: &str) -> String {
+    format!("{kind}{PLANTED}")
+}
+
+const TREES: &str = "
+thread 1 main
+  Main 1 1000 10
+    Pay 3 3000 500
+";
+
+fn thing(id: u64, index: u32) -> Value<'static> {
+    Value::Entity(EntityRef { id, index })
+}
+
+fn events() -> EventArena {
+    let (name, reason) = (planted("EVENT-NAME"), planted("EVENT-REASON"));
+    let class = (Tag::CLASS, thing(0x50, 1));
+    let mut chunk = HandmadeChunk::new(0, 1, 1_000);
+    chunk = chunk.put(Kind::NAME, &[class, (Tag::NAME, name.as_str().into())]);
+    for kind in [Kind::CLASS_LOAD_STARTED, Kind::JIT_COMPILATION_STARTED, Kind::THREAD_NAME_CHANGED] {
+        chunk = chunk.put(
+            kind,
+            &[
+                class,
+                (Tag::FUNCTION, thing(0x70, 1)),
+                (Tag::NAME, name.as_str().into()),
+                (Tag::REASON, reason.as_str().into()),
+            ],
+        );
+    }
+    EventArena { instrument: "events".into(), chunks: vec![chunk.finish()] }
+}
+
+fn exceptions() -> EventArena {
+    let (name, message) = (planted("EXCEPTION-TYPE"), planted("MESSAGE"));
+    let class = (Tag::CLASS, thing(0x50, 1));
+    let object = (Tag::OBJECT, 0x900_u64.into());
+    let function = (Tag::FUNCTION, thing(0x70, 1));
+    let chunk = HandmadeChunk::new(0, 1, 2_000)
+        .put(Kind::NAME, &[class, (Tag::NAME, name.as_str().into())])
+        .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, 1_u64.into()), (Tag::FRAME, thing(0x70, 1))])
+        .put(
+            Kind::EXCEPTION_THROWN,
+            &[object, class, (Tag::MESSAGE, message.as_str().into()), (Tag::STACK, 1_u64.into())],
+        )
+        .put(Kind::EXCEPTION_SEARCH_FUNCTION_ENTER, &[function])
+        .put(Kind::EXCEPTION_SEARCH_FUNCTION_LEAVE, &[])
+        .put(Kind::EXCEPTION_CATCHER_ENTER, &[function, object]);
+    EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
+}
+
+/// A call with a string as its argument, and the dictionary that says so.
+fn calls() -> [EventArena; 2] {
+    let mut values = vec![value::STRING];
+    let text: Vec<u16> = planted("STRING").encode_utf16().collect();
+    values.extend((text.len() as u32).to_le_bytes());
+    values.extend((text.len() as u16).to_le_bytes());
+    values.extend(text.iter().flat_map(|unit| unit.to_le_bytes()));
+    let mut bytes = Vec::new();
+    let mut put = |what: u32, sp: u32| {
+        let ticks = 1_000 + bytes.len() as u64;
+        bytes.extend(ticks.to_le_bytes().into_iter().chain(what.to_le_bytes()).chain(sp.to_le_bytes()));
+    };
+    put(flow::ENTER | 1, 800);
+    put(flow::VALUES, values.len() as u32);
+    values.resize(values.len().next_multiple_of(flow::BYTES), 0);
+    bytes.extend(&values);
+    let mut leave = 2_000_u64.to_le_bytes().to_vec();
+    leave.extend((flow::LEAVE | 1).to_le_bytes().into_iter().chain(800_u32.to_le_bytes()));
+    bytes.extend(leave);
+    let mut function = PayloadWriter::default();
+    function.u32(value::FUNCTION).u32(1).u32(1);
+    function.text(&planted("PARAMETER")).text(&planted("PARAMETER-TYPE")).u32(0).text("").u32(0);
+    let mut types = (function.bytes().len() as u32).to_le_bytes().to_vec();
+    types.extend_from_slice(function.bytes());
+    let arena = |instrument: &str, bytes: Vec<u8>| EventArena {
+        instrument: instrument.into(),
+        chunks: vec![EventChunk { thread: 0, sequence: 1, bytes: bytes.into() }],
+    };
+    [arena("flow", bytes), arena("flow-types", types)]
+}
+
+/// Every text that comes from the program has something planted in it.
+fn everything() -> Recording {
+    let mut recording = recording(TREES);
+    recording.run.command = vec!["dotnet".into(), planted("ARGUMENT")];
+    let first = &mut recording.processes[0];
+    first.command = vec!["dotnet".into(), planted("ARGUMENT")];
+    first.runtime = planted("RUNTIME");
+    for (number, function) in first.functions.iter_mut().enumerate() {
+        let name = planted(&format!("App{number}.TYPE"));
+        *function = Function {
+            name: format!("{name}::{}", planted("METHOD")),
+            signature: format!("{}()", planted("SIGNATURE")),
+            ..function.clone()
+        };
+    }
+    for module in &mut first.modules {
+        *module = Module {
+            name: planted("MODULE"),
+            path: planted("/lib/PATH"),
+            version: planted("VERSION"),
+            ..module.clone()
+        };
+    }
+    first.threads[0].name = planted("THREAD");
+    first.remarks = vec![Remark { text: planted("REMARK"), kind: RemarkKind::Note, ..Remark::default() }];
+    first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20)];
+    let [calls, types] = calls();
+    first.events = vec![events(), exceptions(), calls, types];
+    first.ticks.ns_per_tick = 1.0;
+    let second = Process { pid: 8, ..first.clone() };
+    recording.processes.push(second);
+    recording
+}
+
+/// Own colours are taken away; then no control character but line feeds may be left, and none that was planted.
+#[track_caller]
+fn assert_harmless(what: &str, bytes: &[u8], is_text: bool) {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    for code in ["\x1b[31m", "\nforged", "\u{202e}"].into_iter().filter(|_| is_text) {
+        assert!(!text.contains(code), "{what}: {code:?} in {text:?}");
+    }
+    let plain = if is_text { anstream::adapter::strip_str(text).to_string() } else { text.to_owned() };
+    let raw = plain.chars().find(|&c| c.is_control() && c != '\n');
+    assert_eq!(raw, None, "{what}: {plain:?}");
+}
+
+#[test]
+fn escape_sequences_in_names_of_the_program_never_reach_the_terminal() {
+    let recording = everything();
+    let mut all_text = String::new();
+    for view in VIEWS {
+        let functions = match view.name {
+            "callers" | "callees" => vec![Pattern::parse("*").expect("a pattern")],
+            _ => Vec::new(),
+        };
+        let plain = Request { query: Query { functions, ..Query::default() }, ..Request::default() };
+        let mut requests = vec![plain.clone()];
+        if view.name == "exceptions" {
+            requests.push(Request { each: true, ..plain });
+        }
+        for request in requests {
+            for (name, _, format) in Format::ALL {
+                let mut out = Vec::new();
+                let report = view.open(&recording, &request).expect("rows");
+                report.write(format, 300, &mut out).expect("memory takes all");
+                assert_harmless(&format!("{} as {name}", view.name), &out, format == Format::Text);
+                if format == Format::Text {
+                    all_text += &String::from_utf8_lossy(&out);
+                }
+            }
+            let mut out = Vec::new();
+            let report = view.open(&recording, &request).expect("rows");
+            report.write_news(&mut FollowState::default(), &mut out).expect("memory takes all");
+            assert_harmless(&format!("{} followed", view.name), &out, true);
+        }
+    }
+    for kind in [
+        "ARGUMENT",
+        "RUNTIME",
+        "METHOD",
+        "SIGNATURE",
+        "MODULE",
+        "THREAD",
+        "REMARK",
+        "EVENT-NAME",
+        "EVENT-REASON",
+        "EXCEPTION-TYPE",
+        "MESSAGE",
+        "STRING",
+        "PARAMETER",
+    ] {
+        assert!(
+            all_text.contains(&format!("{kind}\\u{{1b}}[31m\\nforged")),
+            "{kind} is not shown: the test shows nothing"
+        );
+    }
+    for format in exporters() {
+        let mut out = Vec::new();
+        format.write(&recording, &ExportOptions::default(), &mut out).expect("written");
+        assert_harmless(format.name(), &out, true);
+        assert!(String::from_utf8_lossy(&out).contains("[31m"), "{}", format.name());
+    }
+}
