@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
 use clr_profiler::{
-    ClientId, Error, Events, FunctionId, HResult, Hooks, Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
+    Error, Events, FunctionId, HResult, Hooks, Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
 };
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::writer::monotonic_ns;
@@ -66,7 +66,7 @@ fn map(running: &Running, function: FunctionId) -> Mapped {
         true => running.instruments.mapped(function, known.index),
         false => running.instruments.needs(function, known.index).unwrap_or(0),
     };
-    NonZeroUsize::new(client).map_or(Mapped::Skip, |client| Mapped::Hook(ClientId(client)))
+    NonZeroUsize::new(client).map_or(Mapped::Skip, |client| Mapped::Hook(client.into()))
 }
 
 impl Profiler for Agent {

@@ -120,7 +120,7 @@ impl Callbacks for ReJit {
 
     fn rejit_error(&self, _module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
         let Some(state) = self.0.get() else { return };
-        state.line(format_args!("error {:#x} {status:?}", method.0));
+        state.line(format_args!("error {:#x} {status:?}", method.as_raw()));
     }
 
     fn shutdown(&self) {

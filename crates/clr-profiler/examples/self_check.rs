@@ -144,7 +144,7 @@ impl SelfCheck {
         let live = info.live_metadata(module)?;
         self.check("read from the image", (metadata.is_live(), live.is_live()), (false, true));
         self.check("the runtime has the same", live.type_defs()?, metadata.type_defs()?);
-        self.check("a record there is not", metadata.contains(Token(0x0600_ffff)), false);
+        self.check("a record there is not", metadata.contains(Token::new(0x0600_ffff)), false);
         let find = |name: &str| metadata.find_type_def(name, None);
         self.check("missing type", find("Names.Shapes.Nothing")?, None);
         let money = find("Names.Shapes.Money")?.unwrap_or_default();
@@ -183,7 +183,7 @@ impl SelfCheck {
 
     /// The first row of each table of references is enough.
     fn references(&self, metadata: &clr_profiler::MetadataImport) -> Result<()> {
-        let first = |table: u8| Token(u32::from(table) << 24 | 1);
+        let first = |table: u8| Token::new(u32::from(table) << 24 | 1);
         self.check("type reference", metadata.type_ref(first(Token::TYPE_REF))?.name.is_empty(), false);
         self.check("member reference", metadata.member_ref(first(Token::MEMBER_REF))?.name.is_empty(), false);
         self.check(
@@ -197,7 +197,7 @@ impl SelfCheck {
             signature::method_instantiation(spec.instantiation).is_ok_and(|a| !a.is_empty()),
             true,
         );
-        self.check("no such row", metadata.type_def(Token(0x02ff_ffff)).is_err(), true);
+        self.check("no such row", metadata.type_def(Token::new(0x02ff_ffff)).is_err(), true);
         Ok(())
     }
 

@@ -150,9 +150,14 @@ reasons! {
 
 /// How a root holds its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RootFlags(pub u32);
+pub struct RootFlags(pub(crate) u32);
 
 impl RootFlags {
+    /// The bits, as the runtime encodes them.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
     /// The object may not be moved.
     pub const fn is_pinning(self) -> bool {
         self.0 & 1 != 0

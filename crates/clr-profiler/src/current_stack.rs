@@ -14,9 +14,19 @@ use crate::{PerThread, arch, os};
 /// The frame pointer that the runtime's code had when it called back. As a rule `[frame]` is its caller's frame pointer and `[frame + 8]`
 /// the return address, and so on for the callers of the runtime's own code; nothing guarantees that layout, so a walker checks each step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NativeFrame(pub usize);
+pub struct NativeFrame(usize);
 
 impl NativeFrame {
+    /// The frame whose pointer has this value.
+    pub const fn new(address: usize) -> Self {
+        Self(address)
+    }
+
+    /// The frame pointer's value: a number that a walker looks up by [`CurrentStack::word`].
+    pub const fn address(self) -> usize {
+        self.0
+    }
+
     /// Frame pointer of the caller, if the compiler has kept it; else any number.
     #[inline(always)]
     pub(crate) fn of_caller() -> Self {

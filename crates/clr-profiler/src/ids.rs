@@ -156,11 +156,24 @@ impl fmt::Debug for ObjectId<'_> {
 }
 
 /// A metadata token: table in the top byte, row below.
+///
+/// Any number may be a token, and safe code may make one: runtime and metadata look a token up before they use it, and
+/// answer with an error where there is no such row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
-pub struct Token(pub u32);
+pub struct Token(pub(crate) u32);
 
 impl Token {
+    /// The token with this number, as the metadata encodes it.
+    pub const fn new(raw: u32) -> Self {
+        Self(raw)
+    }
+
+    /// The number, as the metadata encodes it.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
     /// The table number, e.g. [`Token::METHOD_DEF`].
     pub const fn table(self) -> u8 {
         (self.0 >> 24) as u8
@@ -203,10 +216,11 @@ impl fmt::Debug for Token {
 }
 
 /// Number that a [`FunctionMapper`](crate::FunctionMapper) chose to receive in the hooks of one function: any number but 0, for
-/// instance an index into a table ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed.
+/// instance an index into a table ([`ClientTable`](crate::ClientTable)) or the address of a record that is never freed. The
+/// framework reads nothing from it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
-pub struct ClientId(pub NonZeroUsize);
+pub struct ClientId(NonZeroUsize);
 
 impl ClientId {
     /// `None` for 0, which the runtime would replace by the function's own identifier.
@@ -223,11 +237,30 @@ impl ClientId {
     }
 }
 
+impl From<NonZeroUsize> for ClientId {
+    fn from(value: NonZeroUsize) -> Self {
+        Self(value)
+    }
+}
+
 /// The stack pointer a function's caller had before it pushed the return address: the same at enter, leave and tail call
-/// of one activation, and unique among the live activations of one thread. Callers have higher ones than callees.
+/// of one activation, and unique among the live activations of one thread. Callers have higher ones than callees. The
+/// framework compares these numbers and reads nothing through them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
-pub struct CallerSp(pub usize);
+pub struct CallerSp(pub(crate) usize);
+
+impl CallerSp {
+    /// The stack pointer with this address.
+    pub const fn new(address: usize) -> Self {
+        Self(address)
+    }
+
+    /// The address.
+    pub const fn address(self) -> usize {
+        self.0
+    }
+}
 
 impl fmt::Debug for CallerSp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

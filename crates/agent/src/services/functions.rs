@@ -155,10 +155,10 @@ impl Functions {
                 signature: name.signature.clone(),
                 raw_name: name.raw_name.clone(),
                 module,
-                token: name.token.0,
+                token: name.token.as_raw(),
                 kind: FunctionKind::Managed,
                 source: source_kind(name),
-                flags: FunctionFlags { dynamic: name.token.0 == 0, ..FunctionFlags::default() },
+                flags: FunctionFlags { dynamic: name.token.as_raw() == 0, ..FunctionFlags::default() },
             },
         );
     }

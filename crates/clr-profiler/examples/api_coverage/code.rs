@@ -41,7 +41,7 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     // This program is not precompiled, so nothing was taken in ahead of time.
     let inliners = info.precompiled_inliners(place.module, place.module, place.token);
     checks.holds("inliners", &inliners, inliners.as_ref().map_or(true, |found| found.methods.is_empty()));
-    checks.same("no such method", info.function_from_token(place.module, Token(0x06ff_ffff)).is_err(), true);
+    checks.same("no such method", info.function_from_token(place.module, Token::new(0x06ff_ffff)).is_err(), true);
     let detach = info.request_detach(0).map_err(|error| error.name().unwrap_or_default());
     checks.same("no detach with allocations on", detach, Err("CORPROF_E_IMMUTABLE_FLAGS_SET"));
     let refused = info.force_gc().map_err(|error| error.hresult());

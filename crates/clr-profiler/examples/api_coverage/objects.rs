@@ -76,7 +76,7 @@ fn statics(state: &State, look: ClassId) -> Result<()> {
     let domain = info.thread_app_domain(thread)?;
     let token = |name: &str| metadata.fields_named(class_token, name).map(|fields| fields[0]);
     // SAFETY: the fields are integers, which the program does not change meanwhile.
-    let read = |address: StaticAddress| unsafe { *(address.0 as *const i32) };
+    let read = |address: StaticAddress| unsafe { *(address.as_raw() as *const i32) };
     let plain = token("Plain")?;
     checks.same("kind of a static", info.static_kind(class, plain)?, StaticKind::AppDomain);
     checks.same("static", read(info.static_address(class, plain, domain)?), 41);
@@ -104,7 +104,7 @@ fn image(state: &State, module: ModuleId) -> Result<()> {
         state.checks.same("kind of data", state.info.static_kind(class, field)?, StaticKind::Image);
         // From .NET 9 on the class must have been initialized, which nothing asks for here.
         match state.info.image_static_address(class, field) {
-            Ok(address) => state.checks.holds("data in the image", address, address.0 != 0),
+            Ok(address) => state.checks.holds("data in the image", address, address.as_raw() != 0),
             Err(error) => state.checks.same("no data yet", error.name(), Some("CORPROF_E_DATAINCOMPLETE")),
         }
     }

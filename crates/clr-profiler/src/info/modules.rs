@@ -25,9 +25,14 @@ pub struct ModuleInfo {
 
 /// Kind of a module, as flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ModuleFlags(pub u32);
+pub struct ModuleFlags(pub(crate) u32);
 
 impl ModuleFlags {
+    /// The bits, as the runtime encodes them.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
     /// From a file.
     pub const fn is_on_disk(self) -> bool {
         self.0 & 0x1 != 0

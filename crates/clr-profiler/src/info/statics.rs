@@ -30,7 +30,14 @@ pub enum StaticKind {
 /// runtime gives the place of the reference (of the boxed value); it may be changed by the program at any moment, and from
 /// the next collection on the object is elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct StaticAddress(pub usize);
+pub struct StaticAddress(usize);
+
+impl StaticAddress {
+    /// The address, as a number: reading it is the caller's own doing.
+    pub const fn as_raw(self) -> usize {
+        self.0
+    }
+}
 
 impl ProfilerInfo {
     /// How a field is kept. Neither in hooks nor during a collection.

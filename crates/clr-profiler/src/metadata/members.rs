@@ -25,9 +25,14 @@ pub struct MethodDef<'m> {
 
 /// Attributes of a method, as the metadata encodes them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct MethodAttributes(pub u32);
+pub struct MethodAttributes(pub(crate) u32);
 
 impl MethodAttributes {
+    /// The bits, as the metadata encodes them.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
     /// Without `this`.
     pub const fn is_static(self) -> bool {
         self.0 & 0x10 != 0

@@ -170,12 +170,12 @@ impl Callbacks for Events {
     }
 
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, _control: &FunctionControl<'_>) -> Result<()> {
-        record!(self, GET_REJIT_PARAMETERS, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.0);
+        record!(self, GET_REJIT_PARAMETERS, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.as_raw());
         Ok(())
     }
 
     fn rejit_error(&self, module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
-        record!(self, REJIT_ERROR, status &status, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.0);
+        record!(self, REJIT_ERROR, status &status, MODULE: self.loaded(Tag::MODULE, module.as_raw()), TOKEN: method.as_raw());
     }
 
     fn thread_destroyed(&self, thread: ThreadId) {

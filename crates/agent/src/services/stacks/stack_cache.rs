@@ -69,7 +69,7 @@ impl StackCache {
 
 /// Throws of one place and depth have their frames at one address.
 fn place(frame: NativeFrame) -> usize {
-    let mixed = (frame.0 >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (frame.address() >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed >> (usize::BITS - STACKS.trailing_zeros())
 }
 
@@ -85,7 +85,7 @@ mod tests {
         let at = std::hint::black_box(&mut words).as_mut_ptr().expose_provenance();
         let ask = |unloads, answer: Option<u32>| {
             let (mut walked, stack) = (false, CurrentStack::here().expect("bounds are known"));
-            let found = cache.number(stack, NativeFrame(at), unloads, |mut words| {
+            let found = cache.number(stack, NativeFrame::new(at), unloads, |mut words| {
                 walked = true;
                 words.word(at + 8);
                 answer

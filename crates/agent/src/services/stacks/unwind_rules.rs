@@ -116,7 +116,7 @@ impl UnwindRules {
         trust: Trust,
         mut visit: impl FnMut(usize),
     ) -> Option<(usize, usize)> {
-        let mut frame = frame.0;
+        let mut frame = frame.address();
         for _ in 0..NATIVE_FRAMES {
             let address = stack.word(frame.checked_add(8)?)?;
             visit(address);
@@ -250,7 +250,7 @@ mod tests {
         ] {
             words[index] = word;
         }
-        NativeFrame(std::hint::black_box(at))
+        NativeFrame::new(std::hint::black_box(at))
     }
 
     fn method(bytes: usize, function: u32) -> CodeKind {
@@ -282,7 +282,7 @@ mod tests {
         }
         let (found, outcome) = walk(&rules, frame, 9);
         let Outcome::Lost(Some((NATIVE, sp))) = outcome else { panic!("{outcome:?}") };
-        assert_eq!((found, sp), (vec![7, 8], frame.0 + 12 * 8));
+        assert_eq!((found, sp), (vec![7, 8], frame.address() + 12 * 8));
         let mut own = CurrentStack::here().expect("bounds are known");
         rules.ends.extend(end_of_stack(&mut own, NATIVE, sp));
         assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
@@ -301,9 +301,9 @@ mod tests {
         let frame = stack(&mut words);
         let mut rules = UnwindRules::default();
         rules.addresses.insert(RUNTIME, UnwindRule { sure: true, ..UnwindRule::of(CodeKind::Runtime) });
-        std::hint::black_box(&mut words)[0] = frame.0;
+        std::hint::black_box(&mut words)[0] = frame.address();
         assert_eq!(walk(&rules, frame, 9).1, Outcome::Lost(None));
-        assert_eq!(walk(&rules, NativeFrame(usize::MAX), 9).1, Outcome::Lost(None));
-        assert_eq!(walk(&rules, NativeFrame(0), 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame::new(usize::MAX), 9).1, Outcome::Lost(None));
+        assert_eq!(walk(&rules, NativeFrame::new(0), 9).1, Outcome::Lost(None));
     }
 }

@@ -127,7 +127,7 @@ impl Training<'_> {
 
     /// The runtime's frames between us and the innermost method.
     fn way_to(&self, innermost: usize, known: &impl Fn(usize) -> Option<CodeKind>, lesson: &mut Lesson) {
-        let mut frame = self.frame.0;
+        let mut frame = self.frame.address();
         let mut before = None;
         for _ in 0..NATIVE_FRAMES {
             let address = frame.checked_add(8).and_then(|at| self.stack.word(at));
