@@ -137,8 +137,8 @@ impl CallEdges {
 impl CallHooks for Calls {
     fn enter(&self, id: ClientId, sp: CallerSp) {
         self.thread(|thread| {
-            thread.end(sp.0);
-            thread.stack.enter(sp.0, id.get());
+            thread.end(sp.address());
+            thread.stack.enter(sp.address(), id.get());
             let frames = thread.stack.frames();
             let caller = frames.len().checked_sub(2).map_or(0, |below| frames[below].word);
             *thread.seen.edges.entry((caller, id.get())).or_default() += 1;
@@ -151,15 +151,15 @@ impl CallHooks for Calls {
 
     fn leave(&self, _id: ClientId, sp: CallerSp) {
         self.thread(|thread| {
-            thread.end(sp.0);
-            thread.stack.leave(sp.0)
+            thread.end(sp.address());
+            thread.stack.leave(sp.address())
         });
     }
 
     fn tailcall(&self, _id: ClientId, sp: CallerSp) {
         self.thread(|thread| {
-            thread.end(sp.0);
-            thread.stack.tailcall(sp.0)
+            thread.end(sp.address());
+            thread.stack.tailcall(sp.address())
         });
     }
 }

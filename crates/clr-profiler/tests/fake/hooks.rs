@@ -14,7 +14,7 @@ pub(super) struct Seen(Arc<Mutex<Vec<(char, usize, usize)>>>);
 
 impl Seen {
     fn note(&self, what: char, id: ClientId, sp: CallerSp) {
-        self.0.lock().unwrap().push((what, id.get(), sp.0));
+        self.0.lock().unwrap().push((what, id.get(), sp.address()));
     }
 }
 
