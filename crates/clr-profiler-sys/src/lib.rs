@@ -42,6 +42,7 @@ pub mod cor;
 pub mod enumerators;
 pub mod enums;
 pub mod flags;
+pub mod function_pointers;
 pub mod hresult;
 pub mod iids;
 pub mod info;

@@ -160,6 +160,7 @@ mod com;
 mod current_stack;
 mod error;
 mod events;
+mod exception_reader;
 #[cfg(feature = "testing")]
 pub mod fake;
 pub mod hooks;
@@ -175,6 +176,7 @@ mod per_thread;
 mod profiler;
 mod setup;
 pub mod shadow_stack;
+mod text;
 mod tracker;
 
 pub use boundary::{first_panic, panics_caught};
@@ -184,6 +186,7 @@ pub use callbacks::Callbacks;
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;
+pub use exception_reader::{ExceptionContent, ExceptionReader};
 pub use hooks::{CallHooks, FunctionMapper, HookedCall, Hooks, InfoHooks, Mapped, RawHooks};
 pub use ids::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
@@ -191,9 +194,9 @@ pub use ids::{
 };
 pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
-    DynamicFunction, EventDefinition, ExceptionClause, ExceptionContent, ExceptionReader, FunctionInfo, HandleKind,
-    HeapRange, IlMove, IlRange, Inliners, ModuleFlags, ModuleInfo, ObjectHandle, ProfilerInfo, ProviderConfig,
-    ProviderState, RuntimeVersion, StackFrame, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
+    DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlMove, IlRange, Inliners,
+    ModuleFlags, ModuleInfo, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, RuntimeVersion, StackFrame,
+    StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };
 pub use log::NestedLog;
 pub use metadata::MetadataImport;

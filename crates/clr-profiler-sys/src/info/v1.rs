@@ -6,11 +6,9 @@ use core::ffi::c_void;
 use windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, interface};
 
 use crate::cor::{CorElementType, mdMethodDef, mdToken, mdTypeDef};
+use crate::function_pointers::{FunctionEnter, FunctionIDMapper, FunctionLeave, FunctionTailcall};
 use crate::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_IL_MAP};
-use crate::types::{
-    AppDomainID, AssemblyID, ClassID, ContextID, FunctionEnter, FunctionID, FunctionIDMapper, FunctionLeave,
-    FunctionTailcall, ModuleID, ObjectID, ProcessID, ThreadID,
-};
+use crate::types::{AppDomainID, AssemblyID, ClassID, ContextID, FunctionID, ModuleID, ObjectID, ProcessID, ThreadID};
 
 /// The runtime's services, first level. Every later level inherits them. Source: corprof.idl.
 #[interface("28B5557D-3F3F-48B4-90B2-5F9EEA2F6C48")]

@@ -8,13 +8,11 @@ use windows_core::{BOOL, GUID, HRESULT, interface};
 use super::v4_to_v9::*;
 use crate::cor::mdMethodDef;
 use crate::enums::COR_PRF_HANDLE_TYPE;
+use crate::function_pointers::{EventPipeProviderCallback, ObjectCallback, ObjectReferenceCallback};
 use crate::structs::{
     COR_PRF_EVENT_DATA, COR_PRF_EVENTPIPE_PARAM_DESC, COR_PRF_EVENTPIPE_PROVIDER_CONFIG, COR_PRF_NONGC_HEAP_RANGE,
 };
-use crate::types::{
-    EVENTPIPE_EVENT, EVENTPIPE_PROVIDER, EVENTPIPE_SESSION, EventPipeProviderCallback, ModuleID, ObjectCallback,
-    ObjectHandleID, ObjectID, ObjectReferenceCallback,
-};
+use crate::types::{EVENTPIPE_EVENT, EVENTPIPE_PROVIDER, EVENTPIPE_SESSION, ModuleID, ObjectHandleID, ObjectID};
 
 /// Object references, inlining-aware ReJIT, suspension. Source: corprof.idl.
 #[interface("2F1B5152-C869-40C9-AA5F-3ABE026BD720")]

@@ -8,14 +8,16 @@ use windows_core::{HRESULT, interface};
 use super::v1::*;
 use crate::cor::{mdFieldDef, mdMethodDef, mdToken, mdTypeDef};
 use crate::enums::{COR_PRF_RUNTIME_TYPE, COR_PRF_STATIC_TYPE};
+use crate::function_pointers::{
+    FunctionEnter2, FunctionEnter3, FunctionEnter3WithInfo, FunctionIDMapper2, FunctionLeave2, FunctionLeave3,
+    FunctionLeave3WithInfo, FunctionTailcall2, FunctionTailcall3, FunctionTailcall3WithInfo, StackSnapshotCallback,
+};
 use crate::structs::{
     COR_FIELD_OFFSET, COR_PRF_CODE_INFO, COR_PRF_EX_CLAUSE_INFO, COR_PRF_FUNCTION_ARGUMENT_INFO,
     COR_PRF_FUNCTION_ARGUMENT_RANGE, COR_PRF_GC_GENERATION_RANGE,
 };
 use crate::types::{
-    AppDomainID, AssemblyID, COR_PRF_ELT_INFO, COR_PRF_FRAME_INFO, ClassID, ContextID, FunctionEnter2, FunctionEnter3,
-    FunctionEnter3WithInfo, FunctionID, FunctionIDMapper2, FunctionLeave2, FunctionLeave3, FunctionLeave3WithInfo,
-    FunctionTailcall2, FunctionTailcall3, FunctionTailcall3WithInfo, ModuleID, ObjectID, StackSnapshotCallback,
+    AppDomainID, AssemblyID, COR_PRF_ELT_INFO, COR_PRF_FRAME_INFO, ClassID, ContextID, FunctionID, ModuleID, ObjectID,
     ThreadID,
 };
 

@@ -11,17 +11,13 @@ use clr_profiler_sys::enums::{
 use clr_profiler_sys::structs::COR_IL_MAP;
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
-use super::script::{Parsed, Reader, Word};
+use super::words::{Parsed, Reader, Word};
+use super::world::FakeObject;
 use crate::callback_args::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, Events, FunctionId, GcHandleId,
     HResult, ModuleId, ReJitId, ThreadId,
 };
-
-/// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
-/// object's size lies there, so what a profiler reads from it are zeros.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FakeObject(pub usize);
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
@@ -375,4 +371,18 @@ events! {
     ProfilerAttachComplete() if ALWAYS, |c, _| c.ProfilerAttachComplete();
     /// The detach is complete.
     ProfilerDetachSucceeded() if ALWAYS, |c, _| c.ProfilerDetachSucceeded();
+}
+
+/// An event and the thread it happens on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
+    pub thread: usize,
+    /// Event of the step.
+    pub event: Event,
+}
+
+/// An event on a thread: `on(1, Enter(pay))`.
+pub const fn on(thread: usize, event: Event) -> Step {
+    Step { thread, event }
 }

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use clr_profiler_sys::cor::*;
 use clr_profiler_sys::enums::*;
+use clr_profiler_sys::function_pointers::*;
 use clr_profiler_sys::info::*;
 use clr_profiler_sys::structs::*;
 use clr_profiler_sys::types::*;

@@ -64,14 +64,16 @@ mod recorder;
 mod running;
 mod script;
 mod threads;
+mod words;
 mod world;
 
 use crate::{AssemblyId, ClassId, FunctionId, ModuleId, Profiler, Result, ThreadId};
 use world::{Shared, World};
 
-pub use event::{Event, FakeObject};
+pub use event::{Event, Step, on};
 pub use recorder::Recorder;
-pub use running::{Outcome, Running, Step, on};
+pub use running::{Outcome, Running};
+pub use world::FakeObject;
 
 /// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
 ///

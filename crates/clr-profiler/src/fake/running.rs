@@ -7,25 +7,11 @@ use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
 use super::calls::{self, Hook};
 use super::edge::{Callback, Door};
-use super::event::Event;
+use super::event::{Event, Step};
 use super::threads::{Threads, as_thread};
 use super::world::{Activation, Phase, Shared, Thread, map};
 use crate::hooks::testing;
 use crate::{CallHooks, Events, FunctionId, HResult, Profiler, Result, ThreadId};
-
-/// An event and the thread it happens on.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Step {
-    /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
-    pub thread: usize,
-    /// Event of the step.
-    pub event: Event,
-}
-
-/// An event on a thread: `on(1, Enter(pay))`.
-pub const fn on(thread: usize, event: Event) -> Step {
-    Step { thread, event }
-}
 
 /// Outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clr_profiler_sys::function_pointers::FunctionIDMapper2;
 use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
-use clr_profiler_sys::types::FunctionIDMapper2;
 
 use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, HResult, ModuleId, ThreadId, Token};
 
@@ -20,6 +20,11 @@ const THREADS: usize = 0x7000_0000;
 
 /// Identifiers look like addresses: far from 0 and from each other.
 const STEP: usize = 0x40;
+
+/// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
+/// object's size lies there, so what a profiler reads from it are zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FakeObject(pub usize);
 
 pub(super) struct Module {
     pub(super) name: String,

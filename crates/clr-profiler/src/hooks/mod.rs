@@ -236,7 +236,7 @@ pub(crate) fn install(info: &ProfilerInfo, hooks: Hooks) -> Result<()> {
     };
     let mapper: &'static Arc<dyn FunctionMapper> = Box::leak(Box::new(mapper));
     info.set_function_mapper(map_function, ptr::from_ref(mapper).cast_mut().cast())?;
-    entries.map_or(Ok(()), |entries| info.set_hooks(entries))
+    entries.map_or(Ok(()), |entries| info.set_hooks([entries.enter, entries.leave, entries.tailcall]))
 }
 
 fn safe_entries(first: bool) -> Result<RawHooks> {

@@ -5,11 +5,11 @@ use clr_profiler_sys::structs::{
     COR_PRF_EVENT_DATA, COR_PRF_EVENTPIPE_PARAM_DESC, COR_PRF_EVENTPIPE_PROVIDER_CONFIG, COR_PRF_FILTER_DATA,
 };
 
-use super::{ProfilerInfo, read_text};
+use super::ProfilerInfo;
 use crate::boundary::guard;
 use crate::call_context::outside_hooks;
 use crate::error::check;
-use crate::metadata::wide;
+use crate::text::{read_text, wide};
 use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 
 /// A provider whose events a session is to deliver.
@@ -239,7 +239,7 @@ mod listeners {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use clr_profiler_sys::types::EventPipeProviderCallback;
+    use clr_profiler_sys::function_pointers::EventPipeProviderCallback;
 
     use super::{COR_PRF_FILTER_DATA, ProviderState, guard};
 

@@ -3,9 +3,10 @@
 use clr_profiler_sys::info::ICorProfilerInfo8;
 use windows_core::BOOL;
 
-use super::{ProfilerInfo, ask_array, ask_word, read_text};
+use super::{ProfilerInfo, ask_array, ask_word};
 use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
+use crate::text::read_text;
 use crate::{ClassId, FunctionId, ModuleId, Result, Token};
 
 /// Description of a function.

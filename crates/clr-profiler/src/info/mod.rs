@@ -8,12 +8,11 @@ mod functions;
 mod heap;
 mod lists;
 mod modules;
-mod objects;
 mod process;
 mod rejit;
 mod stacks;
 mod statics;
-mod text;
+mod strings;
 mod threads;
 
 use std::ffi::c_void;
@@ -24,7 +23,6 @@ use windows_core::{GUID, HRESULT, IUnknown, Interface};
 
 use crate::call_context::outside_hooks;
 use crate::error::check;
-use crate::hooks::RawHooks;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
@@ -35,14 +33,12 @@ pub use functions::{DynamicFunction, FunctionInfo};
 pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle};
 pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
-pub use objects::{ExceptionContent, ExceptionReader, StringLayout, Utf16Text};
 pub use process::Suspended;
 pub use rejit::IlMove;
 pub use stacks::StackFrame;
 pub use statics::{StaticAddress, StaticKind};
+pub use strings::{StringLayout, Utf16Text};
 pub use threads::RuntimeVersion;
-
-pub(crate) use text::read_text;
 
 /// The runtime's answers, as safe calls.
 ///
@@ -236,20 +232,20 @@ impl ProfilerInfo {
 
     pub(crate) fn set_function_mapper(
         &self,
-        mapper: clr_profiler_sys::types::FunctionIDMapper2,
+        mapper: clr_profiler_sys::function_pointers::FunctionIDMapper2,
         client_data: *mut c_void,
     ) -> Result<()> {
         // SAFETY: the mapper and its data are never freed.
         check(unsafe { self.base().SetFunctionIDMapper2(Some(mapper), client_data) }, "SetFunctionIDMapper2")
     }
 
-    pub(crate) fn set_hooks(&self, hooks: RawHooks) -> Result<()> {
-        use clr_profiler_sys::types::FunctionEnter3;
+    /// Sets the entry points of enter, leave and tail call; null for none.
+    pub(crate) fn set_hooks(&self, [enter, leave, tailcall]: [*const c_void; 3]) -> Result<()> {
+        use clr_profiler_sys::function_pointers::FunctionEnter3;
         // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it has its own convention.
         let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
-        let (enter, leave, tailcall) = (entry(hooks.enter), entry(hooks.leave), entry(hooks.tailcall));
         // SAFETY: the maker of the hooks vouched for them.
-        let answer = unsafe { self.base().SetEnterLeaveFunctionHooks3(enter, leave, tailcall) };
+        let answer = unsafe { self.base().SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
         check(answer, "SetEnterLeaveFunctionHooks3")
     }
 }

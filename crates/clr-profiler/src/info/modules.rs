@@ -3,10 +3,11 @@
 use clr_profiler_sys::metadata::IMetaDataImport2;
 use windows_core::Interface;
 
-use super::{ProfilerInfo, read_text};
+use super::ProfilerInfo;
 use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::metadata::{MetadataImport, image};
+use crate::text::read_text;
 use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
 
 /// Description of a module.
@@ -138,7 +139,9 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
-        let found = self.module_info(module).ok().and_then(|about| image::open(self.base(), &about));
+        let has_image = |about: &ModuleInfo| !about.flags.is_dynamic() && !about.flags.is_resource();
+        let about = self.module_info(module).ok().filter(has_image);
+        let found = about.and_then(|about| image::open(self.base(), about.base_address, about.flags.is_flat()));
         found.map_or_else(|| self.live_metadata(module), |found| Ok(MetadataImport::new(found, false)))
     }
 

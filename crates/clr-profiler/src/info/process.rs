@@ -5,7 +5,7 @@ use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfiler
 use super::ProfilerInfo;
 use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
-use crate::metadata::wide;
+use crate::text::wide;
 use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
 
 /// All managed threads stand still for as long as this lives. Only for the thread that made it.

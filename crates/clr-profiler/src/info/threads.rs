@@ -4,8 +4,9 @@ use std::fmt;
 
 use clr_profiler_sys::enums::COR_PRF_RUNTIME_TYPE;
 
-use super::{ProfilerInfo, ask_word, read_text};
+use super::{ProfilerInfo, ask_word};
 use crate::error::check;
+use crate::text::read_text;
 use crate::{Result, ThreadId};
 
 /// Which runtime this is.

@@ -3,8 +3,9 @@
 use clr_profiler_sys::types::HCORENUM;
 use windows_core::HRESULT;
 
-use super::{MetadataImport, wide};
+use super::MetadataImport;
 use crate::error::check;
+use crate::text::wide;
 use crate::{Result, Token};
 
 /// More members than any type has; a bound for what the metadata claims.

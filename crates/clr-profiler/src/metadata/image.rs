@@ -14,7 +14,6 @@ use clr_profiler_sys::info::ICorProfilerInfo3;
 use clr_profiler_sys::metadata::{IMetaDataDispenserEx, IMetaDataImport2};
 use windows_core::{GUID, HRESULT, Interface};
 
-use crate::ModuleInfo;
 use crate::os::is_mapped;
 
 /// The class that `MetaDataGetDispenser` takes. Source: cor.h.
@@ -41,13 +40,11 @@ unsafe impl Send for Dispenser {}
 // SAFETY: as above.
 unsafe impl Sync for Dispenser {}
 
-/// Opens the metadata in a module's image; `None` where it has none that could be read, or its runtime can't.
-pub(crate) fn open(runtime: &ICorProfilerInfo3, module: &ModuleInfo) -> Option<IMetaDataImport2> {
+/// Opens the metadata in the image of a module at `base`; `None` where it has none that could be read, or its runtime
+/// can't. `is_flat`: the image lies as in its file, not as sections are loaded.
+pub(crate) fn open(runtime: &ICorProfilerInfo3, base: usize, is_flat: bool) -> Option<IMetaDataImport2> {
     static DISPENSERS: OnceLock<Option<Dispenser>> = OnceLock::new();
-    if module.flags.is_dynamic() || module.flags.is_resource() {
-        return None;
-    }
-    let (start, bytes) = find(module.base_address, module.flags.is_flat())?;
+    let (start, bytes) = find(base, is_flat)?;
     let dispenser = DISPENSERS.get_or_init(|| dispenser(runtime)).as_ref()?;
     let mut found = std::ptr::null_mut();
     let data = std::ptr::with_exposed_provenance(start);

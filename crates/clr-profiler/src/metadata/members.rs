@@ -2,7 +2,7 @@
 
 use super::{MetadataImport, found};
 use crate::error::check;
-use crate::info::read_text;
+use crate::text::read_text;
 use crate::{Result, Token};
 
 /// A method the module declares.

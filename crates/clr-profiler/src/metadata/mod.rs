@@ -137,11 +137,6 @@ impl MetadataImport {
     }
 }
 
-/// UTF-16 with a final zero, for calls that search by name.
-pub(crate) fn wide(text: &str) -> Vec<u16> {
-    text.encode_utf16().chain([0]).collect()
-}
-
 /// Searches answer "not found" by an error; that is no failure.
 fn found(answer: HRESULT, method: &'static str) -> Result<bool> {
     const RECORD_NOT_FOUND: i32 = 0x8013_1130_u32 as i32;

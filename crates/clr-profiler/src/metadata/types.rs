@@ -1,8 +1,8 @@
 //! Types in the metadata.
 
-use super::{MetadataImport, found, wide};
+use super::{MetadataImport, found};
 use crate::error::check;
-use crate::info::read_text;
+use crate::text::{read_text, wide};
 use crate::{Result, Token};
 
 /// A type the module declares.

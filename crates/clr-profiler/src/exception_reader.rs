@@ -1,58 +1,13 @@
-//! Contents of exception objects.
+//! Contents of exception objects, read in the callback that names them.
 
 use std::collections::HashMap;
-use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::ProfilerInfo;
-use crate::error::check;
-use crate::{ClassId, NameCache, ObjectId, Result};
+use crate::{ClassId, NameCache, ObjectId, ProfilerInfo, StringLayout, Utf16Text};
 
 /// Types above an exception at most.
 const DEPTH: usize = 64;
-
-/// Where a string keeps its length and its characters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct StringLayout {
-    /// Offset of the number of UTF-16 units, a `u32`.
-    pub length: usize,
-    /// Offset of the first unit.
-    pub buffer: usize,
-}
-
-impl ProfilerInfo {
-    /// Where strings keep length and characters. Callable everywhere.
-    ///
-    /// # Errors
-    /// The runtime's error.
-    pub fn string_layout(&self) -> Result<StringLayout> {
-        let (mut length, mut buffer) = (0, 0);
-        // SAFETY: valid out-parameters.
-        check(unsafe { self.base().GetStringLayout2(&mut length, &mut buffer) }, "GetStringLayout2")?;
-        Ok(StringLayout { length: length as usize, buffer: buffer as usize })
-    }
-}
-
-/// The text of a string object, where it stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Utf16Text<'cb>(&'cb [u16]);
-
-impl<'cb> Utf16Text<'cb> {
-    /// UTF-16 units of the text.
-    pub const fn units(self) -> &'cb [u16] {
-        self.0
-    }
-}
-
-impl fmt::Display for Utf16Text<'_> {
-    /// A surrogate without its other half is shown as U+FFFD.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let characters = char::decode_utf16(self.0.iter().copied());
-        characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).try_for_each(|c| f.write_char(c))
-    }
-}
 
 /// Contents of an exception object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -253,17 +208,5 @@ unsafe fn text<'cb>(object: ObjectId<'cb>, layout: StringLayout, most: usize) ->
         let length = field::<u32>(object, layout.length) as usize;
         let start = (object.address() as *const u8).add(layout.buffer).cast::<u16>();
         Utf16Text(std::slice::from_raw_parts(start, length.min(most)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_shown_and_half_a_surrogate_pair_does_no_harm() {
-        let units: Vec<u16> = "caf\u{e9}".encode_utf16().chain([0xD800]).collect();
-        assert_eq!(Utf16Text(&units).to_string(), "caf\u{e9}\u{FFFD}");
-        assert_eq!(Utf16Text(&units).units().len(), 5);
     }
 }

@@ -1,4 +1,4 @@
-//! Names from the runtime: UTF-16 into a buffer, with a length that counts the final zero.
+//! Names to and from the runtime: UTF-16 with a final zero, which lengths count.
 
 use windows_core::HRESULT;
 
@@ -32,6 +32,11 @@ pub(crate) fn read_text(
         }
     }
     Err(Error::new(HResult::INSUFFICIENT_BUFFER, method))
+}
+
+/// UTF-16 with a final zero, for calls that search by name.
+pub(crate) fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
 }
 
 fn decode(units: &[u16]) -> String {
