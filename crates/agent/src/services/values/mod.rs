@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`kinds`] | how a value in memory is to be read |
 //! | [`types`] | from the runtime's types to kinds, asked when a function is compiled |
-//! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`completion`] | how async methods come by their results |
 //! | [`state_machine`] | async methods and iterators, which are shown by their source arguments |
 //! | [`plan`] | where a function's arguments and result lie |
@@ -34,6 +33,5 @@ pub(crate) mod plans;
 pub(crate) mod proof;
 pub(crate) mod read;
 mod state_machine;
-mod tasks;
 pub(crate) mod types;
 pub(crate) mod unread;

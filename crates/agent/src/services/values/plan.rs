@@ -222,7 +222,8 @@ impl<'m> Making<'m> {
     fn plan(mut self, returned: Returned, by_exception: Option<bool>) -> Plan {
         let (arguments, described) = (self.arguments, &mut self.described);
         let by_reference = arguments.iter().any(|a| matches!(a.passing, Passing::Ref | Passing::Out));
-        let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, &arguments));
+        let given = arguments.get(1).map(|argument| (argument.location, argument.kind));
+        let completes = by_exception.and_then(|by_exception| Completion::new(by_exception, given));
         let is_plain = self.types.takes_values() && completes.is_none();
         let registers = registers(&arguments, returned).filter(|_| is_plain);
         described.u32(u32::from(registers.is_some()));

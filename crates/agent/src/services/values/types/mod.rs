@@ -7,11 +7,15 @@
 //! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
 //! | [`shared`] | the classes of code that instantiations share |
+//! | [`tasks`] | tasks, which are shown as what they come to |
+//! | [`builders`] | what builds the tasks of `async` methods |
 
+mod builders;
 pub(crate) mod primitives;
 mod shape;
 mod shared;
 mod signatures;
+mod tasks;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -28,8 +32,8 @@ use crate::os::memory::copy_if_there;
 use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
-use super::completion::Completions;
 use super::kinds::{Class, Field, Form, Kind, Shape};
+use builders::Completions;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
 use shape::{enumeration, repeat, source_name, value_end};
@@ -140,7 +144,7 @@ pub(crate) struct Types {
     /// Array types as signatures in a module write them.
     declared_arrays: Mutex<HashMap<(ModuleId, String), &'static Class>>,
     instantiations: shared::Instantiations,
-    pub(super) completions: Completions,
+    completions: Completions,
 }
 
 impl Types {

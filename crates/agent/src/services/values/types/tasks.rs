@@ -2,8 +2,8 @@
 
 use clr_profiler::{ClassId, ClassInfo};
 
-use super::kinds::{Class, Form, Shape, Task};
-use super::types::{Names, Types};
+use super::{Names, Types};
+use crate::services::values::kinds::{Class, Form, Shape, Task};
 
 /// Bases looked at to find out whether a class is a task.
 const MOST_BASES: usize = 8;
