@@ -1,7 +1,7 @@
 //! The profiler that the runtime sees: starts the recording and dispatches callbacks to the instruments.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clr_profiler::{
     Error, Events, FunctionId, HResult, Hooks, Mapped, Profiler, ProfilerInfo, RawHooks, Result, Setup,
@@ -13,34 +13,32 @@ use crate::instrument::Beginning;
 use crate::services::developer_log::{Level, log};
 use crate::startup::{self, Running};
 
-/// The agent. Callbacks before `Initialize` has succeeded find nothing running and do nothing.
-#[derive(Default)]
+/// The agent.
 pub struct Agent {
-    running: OnceLock<&'static Running>,
+    running: &'static Running,
 }
 
 clr_profiler::compose_callbacks! { Agent { running } }
 
 impl Agent {
-    pub(crate) fn start(&self, info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<Setup> {
+    pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<(Self, Setup)> {
         let running = startup::start(info, given).map_err(|why| Error::refused("clrscope", why))?;
         let running: &'static Running = Box::leak(Box::new(running));
         crate::process::fork::prepare(|| running.detach_in_child());
-        let _ = self.running.set(running);
         running.instruments.begin(beginning);
-        Ok(setup(running))
+        Ok((Self { running }, setup(running)))
     }
 
     /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. Callbacks are
     /// still followed, so that names and identifiers stay right, and hooks stay where they are.
     pub fn stop(&self) -> bool {
-        self.running.get().is_some_and(|running| running.helper.stop_recording())
+        self.running.helper.stop_recording()
     }
 
     /// Starts recording again after [`stop`](Self::stop); whether that came into effect, within ten seconds. Calls that were
     /// entered meanwhile are not known: what they call stands at the root of their threads.
     pub fn start_again(&self) -> bool {
-        self.running.get().is_some_and(|running| running.helper.start_again())
+        self.running.helper.start_again()
     }
 }
 
@@ -70,25 +68,23 @@ fn map(running: &Running, function: FunctionId) -> Mapped {
 }
 
 impl Profiler for Agent {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let given = std::env::var(AGENT_VARIABLE).unwrap_or_default();
-        self.start(info, &given, Beginning::Launch)
+        Self::start(info, &given, Beginning::Launch)
     }
 
     /// The client data is the request, as the environment variable has it otherwise. Instruments with hooks are refused: the
     /// runtime takes hooks at its start only.
-    fn initialize_for_attach(&self, info: &ProfilerInfo, client_data: &[u8]) -> Result<Setup> {
+    fn initialize_for_attach(info: &ProfilerInfo, client_data: &[u8]) -> Result<(Self, Setup)> {
         let given = std::str::from_utf8(client_data).map_err(|error| {
             Error::refused("clrscope", format!("the request is not UTF-8: {error}"))
                 .with_hresult(HResult::INVALID_ARGUMENT)
         })?;
-        self.start(info, given, Beginning::Attach)
+        Self::start(info, given, Beginning::Attach)
     }
 
     fn setup_refused(&self, error: &Error) {
         log(Level::Error, || format!("the runtime refused the setup: {error}"));
-        if let Some(running) = self.running.get() {
-            running.writer.note(monotonic_ns(), &format!("the runtime refused the setup: {error}"));
-        }
+        self.running.writer.note(monotonic_ns(), &format!("the runtime refused the setup: {error}"));
     }
 }

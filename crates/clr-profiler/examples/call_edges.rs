@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::shadow_stack::{Frame, ShadowStack};
 use clr_profiler::{
-    CallHooks, Callbacks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId,
-    NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
+    CallHooks, Callbacks, CallerSp, ClientId, ClientTable, Error, Events, FunctionId, FunctionMapper, Hooks, Mapped,
+    ModuleId, NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
 };
 
-clr_profiler::export_profiler!(|| CallEdges::new(), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
+clr_profiler::export_profiler!(CallEdges, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
 
 struct CallEdges {
-    info: OnceLock<ProfilerInfo>,
+    info: ProfilerInfo,
     calls: Arc<Calls>,
     mapper: Arc<Mapper>,
 }
@@ -69,11 +69,27 @@ fn forget(live: &mut HashMap<usize, usize>, ended: &[Frame]) {
 }
 
 impl Profiler for CallEdges {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let _ = self.info.set(info.clone());
-        let _ = self.mapper.info.set(info.clone());
-        let hooks = Hooks::safe(self.calls.clone(), self.mapper.clone());
-        Ok(Setup::new(Events::EXCEPTIONS | Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let ended = Arc::new(Mutex::<Seen>::default());
+        let sum = Arc::clone(&ended);
+        let threads = PerThread::new(Mutex::<Thread>::default, move |thread| {
+            lock(&sum).add(&lock(thread).seen);
+        });
+        let calls = Arc::new(Calls {
+            names: ClientTable::new(),
+            signatures: Mutex::default(),
+            threads: threads.map_err(|error| Error::refused("initialize", error.to_string()))?,
+            ended,
+        });
+        let mapper = Arc::new(Mapper {
+            info: info.clone(),
+            names: NameCache::new(),
+            calls: Arc::clone(&calls),
+            known: Mutex::default(),
+        });
+        let hooks = Hooks::safe(calls.clone(), mapper.clone());
+        let setup = Setup::new(Events::EXCEPTIONS | Events::MODULE_LOADS).with_hooks(hooks).without_inlining();
+        Ok((Self { info: info.clone(), calls, mapper }, setup))
     }
 }
 
@@ -106,29 +122,8 @@ impl Callbacks for CallEdges {
 }
 
 impl CallEdges {
-    fn new() -> Self {
-        let ended = Arc::new(Mutex::<Seen>::default());
-        let sum = Arc::clone(&ended);
-        let threads = PerThread::new(Mutex::<Thread>::default, move |thread| {
-            lock(&sum).add(&lock(thread).seen);
-        });
-        let calls = Arc::new(Calls {
-            names: ClientTable::new(),
-            signatures: Mutex::default(),
-            threads: threads.expect("a key is left"),
-            ended,
-        });
-        let mapper = Mapper {
-            info: OnceLock::new(),
-            names: NameCache::new(),
-            calls: Arc::clone(&calls),
-            known: Mutex::default(),
-        };
-        Self { info: OnceLock::new(), calls, mapper: Arc::new(mapper) }
-    }
-
     fn block<R>(&self, happens: impl FnOnce(&mut ShadowStack, usize) -> R) {
-        if let Some(Ok(clause)) = self.info.get().map(ProfilerInfo::exception_clause) {
+        if let Ok(clause) = self.info.exception_clause() {
             self.calls.thread(|thread| thread.unwind(|stack| happens(stack, clause.frame_pointer)));
         }
     }
@@ -214,7 +209,7 @@ impl Seen {
 }
 
 struct Mapper {
-    info: OnceLock<ProfilerInfo>,
+    info: ProfilerInfo,
     names: NameCache,
     calls: Arc<Calls>,
     known: Mutex<HashMap<String, ClientId>>,
@@ -222,8 +217,7 @@ struct Mapper {
 
 impl FunctionMapper for Mapper {
     fn map(&self, function: FunctionId) -> Mapped {
-        let Some(info) = self.info.get() else { return Mapped::Skip };
-        let found = self.names.function(info, function);
+        let found = self.names.function(&self.info, function);
         lock(&self.calls.signatures).insert(format!("[{}]{}", found.module, found.signature));
         let name = found.name.clone();
         // The runtime's own exception handling, managed since .NET 9, enters and never leaves.

@@ -3,7 +3,7 @@
 use clr_profiler::fake::Recorder;
 
 clr_profiler::export_profiler!(
-    || Recorder::new(std::env::var_os("RECORD_OUTPUT").unwrap_or_default(), |function| {
+    |info| Recorder::start(info, std::env::var_os("RECORD_OUTPUT").unwrap_or_default(), |function| {
         !function.module.starts_with("System.")
     }),
     "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C09}"

@@ -17,8 +17,7 @@ clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
 /// A header of one byte, which says that one byte of IL follows; `ret`.
 const NOTHING: [u8; 2] = [1 << 2 | 2, 0x2a];
 
-#[derive(Default)]
-struct ReJit(OnceLock<&'static State>);
+struct ReJit(&'static State);
 
 /// Lives as long as the process: the profiler's own thread looks at it too.
 struct State {
@@ -63,7 +62,7 @@ fn revert(state: &State, method: (ModuleId, Token), function: FunctionId) -> Res
 }
 
 impl Profiler for ReJit {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let state: &'static State = Box::leak(Box::new(State {
             info: info.clone(),
             names: NameCache::new(),
@@ -71,20 +70,19 @@ impl Profiler for ReJit {
             step: OnceLock::new(),
             log: Mutex::default(),
         }));
-        let _ = self.0.set(state);
         std::thread::spawn(|| {
             let ready = state.info.initialize_current_thread();
             ready.unwrap_or_else(|error| state.line(format_args!("own thread: {error}")));
             state.obey("change", change);
             state.obey("revert", revert);
         });
-        Ok(Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT))
+        Ok((Self(state), Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT)))
     }
 }
 
 impl Callbacks for ReJit {
     fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
-        let Some(state) = self.0.get() else { return };
+        let state = self.0;
         if state.names.function(&state.info, function).name == "Counter.Program::Step"
             && let Ok(place) = state.info.function_info(function)
         {
@@ -93,7 +91,7 @@ impl Callbacks for ReJit {
     }
 
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
-        let Some(state) = self.0.get() else { return Ok(()) };
+        let state = self.0;
         let is_step = state.step.get().is_some_and(|&(m, token, _)| (m, token) == (module, method));
         // No flag but one that asks for nothing else than before: the method is not inlined anyway.
         let answers = (control.set_codegen_flags(1), control.set_il_function_body(&NOTHING));
@@ -102,7 +100,7 @@ impl Callbacks for ReJit {
     }
 
     fn rejit_compilation_started(&self, function: FunctionId, rejit: ReJitId, _is_safe_to_block: bool) {
-        let Some(state) = self.0.get() else { return };
+        let state = self.0;
         state.line(format_args!("started {} {}", state.names.function(&state.info, function).name, rejit.as_raw() > 0));
     }
 
@@ -113,20 +111,17 @@ impl Callbacks for ReJit {
         status: Result<()>,
         _is_safe_to_block: bool,
     ) {
-        let Some(state) = self.0.get() else { return };
+        let state = self.0;
         let name = state.names.function(&state.info, function);
         state.line(format_args!("finished {} {} {status:?}", name.name, rejit.as_raw() > 0));
     }
 
     fn rejit_error(&self, _module: ModuleId, method: Token, _function: FunctionId, status: Result<()>) {
-        let Some(state) = self.0.get() else { return };
-        state.line(format_args!("error {:#x} {status:?}", method.as_raw()));
+        self.0.line(format_args!("error {:#x} {status:?}", method.as_raw()));
     }
 
     fn shutdown(&self) {
-        if let Some(state) = self.0.get() {
-            let text = state.log.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(std::fs::write(state.folder.join("log"), &*text));
-        }
+        let text = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(std::fs::write(self.0.folder.join("log"), &*text));
     }
 }

@@ -3,7 +3,7 @@
 //! `SELF_CHECK_OUTPUT`.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::metadata::signature::{self, Primitive, Type};
 use clr_profiler::{
@@ -12,28 +12,27 @@ use clr_profiler::{
 
 clr_profiler::export_profiler!(SelfCheck, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
 
-#[derive(Default)]
 struct SelfCheck {
-    info: OnceLock<ProfilerInfo>,
+    info: ProfilerInfo,
     names: NameCache,
     lines: Mutex<String>,
 }
 
 impl Profiler for SelfCheck {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let _ = self.info.set(info.clone());
-        self.check(
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let checks = Self { info: info.clone(), names: NameCache::new(), lines: Mutex::default() };
+        checks.check(
             "no managed thread yet",
             info.current_thread().map_err(|e| e.name()),
             Err(Some("CORPROF_E_NOT_MANAGED_THREAD")),
         );
-        Ok(Setup::new(Events::JIT_COMPILATION))
+        Ok((checks, Setup::new(Events::JIT_COMPILATION)))
     }
 }
 
 impl Callbacks for SelfCheck {
     fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
-        let Some(info) = self.info.get() else { return };
+        let info = &self.info;
         if self.names.function(info, function).signature
             != "Names.Shapes.Parameters.References(ref int, out string, in Names.Shapes.Money)"
         {

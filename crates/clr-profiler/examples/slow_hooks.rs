@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{
     Callbacks, ClassId, ClientId, HookedCall, Hooks, InfoHooks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
@@ -11,8 +11,7 @@ use clr_profiler::{
 
 clr_profiler::export_profiler!(SlowHooks, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0B}");
 
-#[derive(Default)]
-struct SlowHooks(OnceLock<Arc<Lines>>);
+struct SlowHooks(Arc<Lines>);
 
 /// Function, class and the function's own type arguments.
 type Instantiation = (ClientId, Option<ClassId>, Vec<ClassId>);
@@ -77,7 +76,7 @@ impl InfoHooks for Lines {
 }
 
 impl Profiler for SlowHooks {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let assembly = std::env::var("SLOW_HOOKS_ASSEMBLY").unwrap_or_default();
         let functions = Arc::new(NamedFunctions::new(info, move |function| *function.module == *assembly));
         let lines = Arc::new(Lines {
@@ -86,16 +85,16 @@ impl Profiler for SlowHooks {
             text: Mutex::default(),
             exact: Mutex::default(),
         });
-        let _ = self.0.set(lines.clone());
-        Ok(Setup::default().with_hooks(Hooks::with_info(lines, functions)).without_inlining())
+        let hooks = Hooks::with_info(lines.clone(), functions);
+        Ok((Self(lines), Setup::default().with_hooks(hooks).without_inlining()))
     }
 }
 
 impl Callbacks for SlowHooks {
     fn shutdown(&self) {
-        if let (Some(lines), Some(path)) = (self.0.get(), std::env::var_os("SLOW_HOOKS_OUTPUT")) {
-            lines.name_instantiations();
-            let _ = std::fs::write(path, &*lines.text.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(path) = std::env::var_os("SLOW_HOOKS_OUTPUT") {
+            self.0.name_instantiations();
+            let _ = std::fs::write(path, &*self.0.text.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

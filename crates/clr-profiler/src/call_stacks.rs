@@ -89,13 +89,12 @@ impl CallObserver for () {
 ///     }
 /// }
 ///
-/// #[derive(Default)]
 /// struct Depths;
 ///
 /// impl Profiler for Depths {
-///     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+///     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
 ///         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
-///         Ok(Setup::default().with_call_stacks(CallStacks::new(info, Deepest)?, functions))
+///         Ok((Self, Setup::default().with_call_stacks(CallStacks::new(info, Deepest)?, functions)))
 ///     }
 /// }
 ///

@@ -102,8 +102,8 @@ ids! {
 /// struct Last(Mutex<Option<ObjectId<'static>>>);
 ///
 /// impl Profiler for Last {
-///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-///         Ok(Setup::new(Events::EXCEPTIONS))
+///     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         Ok((Self::default(), Setup::new(Events::EXCEPTIONS)))
 ///     }
 /// }
 ///

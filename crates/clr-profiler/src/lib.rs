@@ -38,8 +38,8 @@
 //! }
 //!
 //! impl Profiler for ExceptionCounter {
-//!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-//!         Ok(Setup::new(Events::EXCEPTIONS))
+//!     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+//!         Ok((Self::default(), Setup::new(Events::EXCEPTIONS)))
 //!     }
 //! }
 //!
@@ -221,6 +221,7 @@ pub mod internals {
 #[doc(hidden)]
 pub mod __export {
     pub use crate::com::{get_class_object, parse_guid};
+    pub use crate::profiler::Loader;
 }
 
 /// So that the README's example is compiled.

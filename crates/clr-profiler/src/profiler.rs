@@ -4,37 +4,42 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 
 /// A profiler: [`Callbacks`] with a beginning.
 ///
-/// [`initialize`](Self::initialize) says what the profiler wants; the runtime then calls the methods of [`Callbacks`].
-/// [`export_profiler!`](crate::export_profiler) makes a library of it. A profiler made of several parts: see
+/// [`initialize`](Self::initialize) makes the profiler and says what it wants; the runtime then calls the methods of
+/// [`Callbacks`]. So whatever callbacks need (the runtime's information, an open file, shared state) is a plain field, made
+/// there. [`export_profiler!`](crate::export_profiler) makes a library of it. A profiler made of several parts: see
 /// [`callbacks`](crate::callbacks#several-parts-behind-one-profiler).
 ///
 /// ```
+/// use std::sync::Mutex;
 /// use clr_profiler::{Callbacks, Events, ModuleId, Profiler, ProfilerInfo, Result, Setup};
 ///
-/// #[derive(Default)]
-/// struct Modules(std::sync::atomic::AtomicUsize);
-///
-/// impl Callbacks for Modules {
-///     fn module_load_finished(&self, _module: ModuleId, status: Result<()>) {
-///         if status.is_ok() {
-///             self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-///         }
-///     }
+/// struct Modules {
+///     info: ProfilerInfo,
+///     paths: Mutex<Vec<String>>,
 /// }
 ///
 /// impl Profiler for Modules {
-///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-///         Ok(Setup::new(Events::MODULE_LOADS))
+///     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         Ok((Self { info: info.clone(), paths: Mutex::default() }, Setup::new(Events::MODULE_LOADS)))
+///     }
+/// }
+///
+/// impl Callbacks for Modules {
+///     fn module_load_finished(&self, module: ModuleId, _status: Result<()>) {
+///         if let Ok(module) = self.info.module_info(module) {
+///             self.paths.lock().unwrap().push(module.path);
+///         }
 ///     }
 /// }
 /// ```
 #[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
-pub trait Profiler: Callbacks + 'static {
-    /// First call. There is no managed thread yet and no module is loaded. The answer says which events the profiler wants.
+pub trait Profiler: Callbacks + Sized + 'static {
+    /// First call: makes the profiler, with the events, hooks and flags it wants. There is no managed thread yet and no
+    /// module is loaded. The profiler is never freed.
     ///
     /// # Errors
     /// With an error the runtime goes on without this profiler.
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup>;
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)>;
 
     /// The [`Setup`] was refused by the framework or the runtime. The runtime goes on without this profiler.
     fn setup_refused(&self, error: &Error) {}
@@ -44,14 +49,77 @@ pub trait Profiler: Callbacks + 'static {
     ///
     /// # Errors
     /// With an error the runtime goes on without this profiler.
-    fn initialize_for_attach(&self, info: &ProfilerInfo, client_data: &[u8]) -> Result<Setup> {
-        Err(Error::refused("InitializeForAttach", "this profiler can't be attached to a running program")
-            .with_hresult(HResult::UNSUPPORTED_FOR_ATTACH))
+    fn initialize_for_attach(info: &ProfilerInfo, client_data: &[u8]) -> Result<(Self, Setup)> {
+        Err(not_attachable())
     }
 
     /// Whether this profiler is content to stand beside another one, with notifications only
-    /// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)). Asked before `initialize`.
-    fn load_as_notification_only(&self) -> bool {
+    /// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)). Asked before there is a profiler.
+    fn load_as_notification_only() -> bool {
         false
+    }
+}
+
+fn not_attachable() -> Error {
+    Error::refused("InitializeForAttach", "this profiler can't be attached to a running program")
+        .with_hresult(HResult::UNSUPPORTED_FOR_ATTACH)
+}
+
+type Make = Box<dyn FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<Made>>;
+
+/// A profiler before its `initialize`: what the runtime is answered until then, and how the profiler is made.
+pub struct Loader {
+    pub(crate) is_content_with_notifications: bool,
+    pub(crate) make: Make,
+}
+
+/// A profiler after its `initialize`.
+pub(crate) struct Made {
+    pub(crate) callbacks: &'static dyn Callbacks,
+    pub(crate) setup: Setup,
+    pub(crate) refused: Box<dyn Fn(&Error)>,
+}
+
+impl Loader {
+    /// Loader of a type that says itself how it begins.
+    pub fn of<P: Profiler>() -> Self {
+        Self::of_told(|_: &P| ())
+    }
+
+    /// As [`of`](Self::of); `told` gets the profiler once there is one.
+    pub(crate) fn of_told<P: Profiler>(told: impl FnOnce(&'static P) + 'static) -> Self {
+        let initialize = |info: &ProfilerInfo, client_data: Option<&[u8]>| match client_data {
+            None => P::initialize(info),
+            Some(data) => P::initialize_for_attach(info, data),
+        };
+        let loader = Self::with_told(initialize, P::setup_refused, told);
+        Self { is_content_with_notifications: P::load_as_notification_only(), ..loader }
+    }
+
+    /// Loader of callbacks that `initialize` makes; they can't be attached.
+    pub fn with<C: Callbacks + 'static>(
+        initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
+    ) -> Self {
+        let initialize = |info: &ProfilerInfo, client_data: Option<&[u8]>| match client_data {
+            None => initialize(info),
+            Some(_) => Err(not_attachable()),
+        };
+        Self::with_told(initialize, |_, _| (), |_| ())
+    }
+
+    /// As [`with`](Self::with), for attaching too; `told` gets the callbacks once they are made.
+    pub(crate) fn with_told<C: Callbacks + 'static>(
+        initialize: impl FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<(C, Setup)> + 'static,
+        refused: fn(&C, &Error),
+        told: impl FnOnce(&'static C) + 'static,
+    ) -> Self {
+        let make: Make = Box::new(move |info, client_data| {
+            let (made, setup) = initialize(info, client_data)?;
+            // Hooks and callbacks run on after the runtime's last `Release`.
+            let made: &'static C = Box::leak(Box::new(made));
+            told(made);
+            Ok(Made { callbacks: made, setup, refused: Box::new(move |error| refused(made, error)) })
+        });
+        Self { is_content_with_notifications: false, make }
     }
 }

@@ -11,21 +11,19 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 /// Ask for [`Events::GC`](crate::Events::GC), and pass four callbacks on:
 ///
 /// ```
-/// use std::sync::OnceLock;
 /// use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, SurvivingRanges};
 /// use clr_profiler::{Callbacks, ClassId, Events, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup};
 ///
 /// /// Counts the objects that die, of all that were allocated.
-/// #[derive(Default)]
 /// struct Deaths {
-///     info: OnceLock<ProfilerInfo>,
+///     info: ProfilerInfo,
 ///     objects: ObjectTracker<ClassId>,
 /// }
 ///
 /// impl Profiler for Deaths {
-///     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-///         drop(self.info.set(info.clone()));
-///         Ok(Setup::new(Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED))
+///     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         let setup = Setup::new(Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED);
+///         Ok((Self { info: info.clone(), objects: ObjectTracker::new() }, setup))
 ///     }
 /// }
 ///
@@ -34,9 +32,7 @@ use crate::{HeapRange, ObjectId, ProfilerInfo};
 ///         self.objects.track(object, class);
 ///     }
 ///     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
-///         if let Some(info) = self.info.get() {
-///             self.objects.collection_started(info, generations);
-///         }
+///         self.objects.collection_started(&self.info, generations);
 ///     }
 ///     fn moved_references(&self, ranges: MovedRanges<'_>) {
 ///         self.objects.moved(ranges);

@@ -3,7 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use clr_profiler::fake::FakeRuntime;
 use clr_profiler::{Call, CallObserver, CallStacks, Callbacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup};
@@ -37,18 +37,15 @@ impl CallObserver for Counts {
     }
 }
 
-#[derive(Default)]
 struct Stacks {
-    stacks: OnceLock<Arc<CallStacks<Counts>>>,
     edges: Edges,
 }
 
 impl Profiler for Stacks {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let functions = Arc::new(NamedFunctions::new(info, |_| true));
-        let stacks = CallStacks::new(info, Counts { functions: functions.clone(), edges: self.edges.clone() })?;
-        drop(self.stacks.set(stacks.clone()));
-        Ok(Setup::default().with_call_stacks(stacks, functions))
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let (functions, edges) = (Arc::new(NamedFunctions::new(info, |_| true)), Edges::default());
+        let stacks = CallStacks::new(info, Counts { functions: functions.clone(), edges: edges.clone() })?;
+        Ok((Self { edges }, Setup::default().with_call_stacks(stacks, functions)))
     }
 }
 
@@ -67,7 +64,7 @@ fn a_recording_of_a_real_runtime_plays_as_it_happened() {
 
         let text = std::fs::read_to_string(&recording).expect("the recorder writes at the end");
         let (fake, steps) = FakeRuntime::recorded(&text).unwrap();
-        let mut program = fake.load(Stacks::default()).unwrap();
+        let mut program = fake.load::<Stacks>().unwrap();
         program.play(&steps);
         let edges = program.profiler().edges.lock().unwrap().clone();
         assert!(!expected.edges.is_empty());

@@ -21,7 +21,6 @@ const TERMINAL: &str = "/dev/tty";
 const STEPS: [i32; 10] = [0, 2, 4, 7, 9, 12, 14, 16, 19, 21];
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
 struct Bell(Mutex<Sound>);
 
 #[derive(Default)]
@@ -83,12 +82,12 @@ impl Bell {
 }
 
 impl Profiler for Bell {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        let mut sound = self.sound();
+    fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let mut sound = Sound::default();
         sound.rings = Self::output() == TERMINAL;
         sound.random = std::env::var("BELL_PROFILER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
         sound.double_beep();
-        Ok(Setup::new(Events::CLASS_LOADS))
+        Ok((Self(Mutex::new(sound)), Setup::new(Events::CLASS_LOADS)))
     }
 }
 

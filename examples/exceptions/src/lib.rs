@@ -2,7 +2,7 @@
 //!
 //! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, which the framework keeps.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clr_profiler::{
     CallStacks, Callbacks, Error, Events, ExceptionReader, FunctionId, ModuleId, NamedFunctions, NestedLog, ObjectId,
@@ -15,10 +15,7 @@ clr_profiler::export_profiler!(Exceptions, "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A2
 const LONGEST_MESSAGE: usize = 200;
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
-struct Exceptions(OnceLock<State>);
-
-struct State {
+struct Exceptions {
     info: ProfilerInfo,
     functions: Arc<NamedFunctions>,
     /// Nothing is to be done at a call: the stacks are all that is wanted.
@@ -27,16 +24,20 @@ struct State {
     log: NestedLog,
 }
 
-impl State {
-    fn new(info: &ProfilerInfo) -> Result<Self> {
+impl Profiler for Exceptions {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let path = std::env::var_os("EXCEPTIONS_PROFILER_OUTPUT").unwrap_or_else(|| "exceptions.txt".into());
         let log = NestedLog::create(path).map_err(|error| Error::refused("initialize", error.to_string()))?;
         // From .NET 9 on the runtime throws by managed code of its own, which does not belong into the stack.
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
         let stacks = CallStacks::new(info, ())?;
-        Ok(Self { info: info.clone(), functions, stacks, reader: ExceptionReader::new(), log })
+        let setup = Setup::new(Events::MODULE_LOADS).without_inlining();
+        let setup = setup.with_call_stacks(stacks.clone(), functions.clone());
+        Ok((Self { info: info.clone(), functions, stacks, reader: ExceptionReader::new(), log }, setup))
     }
+}
 
+impl Exceptions {
     fn thrown(&self, exception: ObjectId<'_>) {
         let names = self.functions.names();
         let class = self.info.class_of_object(exception).map(|class| names.class(&self.info, class));
@@ -50,30 +51,16 @@ impl State {
             self.log.line_below(2, format_args!("at {name}"));
         }
     }
-}
 
-impl Exceptions {
     fn step(&self, what: &str, function: FunctionId) {
-        if let Some(State { info, functions, log, .. }) = self.0.get() {
-            log.line_below(1, format_args!("{what} {}", functions.names().function(info, function).name));
-        }
-    }
-}
-
-impl Profiler for Exceptions {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let state = State::new(info)?;
-        let state = self.0.get_or_init(|| state);
-        let setup = Setup::new(Events::MODULE_LOADS).without_inlining();
-        Ok(setup.with_call_stacks(state.stacks.clone(), state.functions.clone()))
+        let name = self.functions.names().function(&self.info, function);
+        self.log.line_below(1, format_args!("{what} {}", name.name));
     }
 }
 
 impl Callbacks for Exceptions {
     fn exception_thrown(&self, exception: ObjectId<'_>) {
-        if let Some(state) = self.0.get() {
-            state.thrown(exception);
-        }
+        self.thrown(exception);
     }
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
@@ -94,8 +81,6 @@ impl Callbacks for Exceptions {
 
     fn module_unload_started(&self, _module: ModuleId) {
         // The runtime uses its identifiers again: what is known about them must go with the module. The functions know.
-        if let Some(state) = self.0.get() {
-            state.reader.module_unloaded();
-        }
+        self.reader.module_unloaded();
     }
 }

@@ -3,18 +3,13 @@
 //! The file's name comes from `LOGGING_PROFILER_OUTPUT`; each line begins with the number of its thread. With
 //! `LOGGING_PROFILER_EVENTS=CLASS_LOADS,EXCEPTIONS` only these events are asked for.
 
-use std::sync::OnceLock;
-
 use clr_profiler::callbacks::Argument;
 use clr_profiler::{Callbacks, Error, Events, NameCache, NestedLog, Profiler, ProfilerInfo, Result, Setup};
 
 clr_profiler::export_profiler!(Logging, "{A7F3D1C2-0E5B-4D29-9C3E-6B8F2A1D5E54}");
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
-struct Logging(OnceLock<State>);
-
-struct State {
+struct Logging {
     info: ProfilerInfo,
     names: NameCache,
     log: NestedLog,
@@ -28,7 +23,7 @@ const FLAT: [&str; 4] =
 /// A callback's arguments, each with its name.
 type Arguments<'a> = &'a [(&'a str, &'a dyn Argument)];
 
-impl State {
+impl Logging {
     /// A callback in which the runtime may be asked for names.
     fn asks(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.write(callback, arguments, |argument| argument.ask(&self.info, &self.names));
@@ -64,25 +59,22 @@ impl State {
     }
 }
 
-/// Writes the methods of the trait: each hands its name and its arguments to the state.
+/// Writes the methods of the trait: each hands on its name and its arguments.
 macro_rules! log {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {$(
         fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
-            if let Some(state) = self.0.get() {
-                state.$mode(stringify!($name), &[$((stringify!($argument), &$argument)),*]);
-            }
+            self.$mode(stringify!($name), &[$((stringify!($argument), &$argument)),*]);
             $($default)?
         }
     )*};
 }
 
 impl Profiler for Logging {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let path = std::env::var_os("LOGGING_PROFILER_OUTPUT").unwrap_or_else(|| "log.txt".into());
         let log = NestedLog::create(path).map_err(|error| Error::refused("initialize", error.to_string()))?;
         log.line("initialize");
-        drop(self.0.set(State { info: info.clone(), names: NameCache::new(), log }));
-        Ok(Setup::new(wanted()))
+        Ok((Self { info: info.clone(), names: NameCache::new(), log }, Setup::new(wanted())))
     }
 }
 

@@ -16,7 +16,7 @@ fn what_happens_is_logged_by_name_and_nesting_also_in_odd_orders() {
     let (module, class, pay) =
         (runtime.module_id("Shop"), runtime.class_id("Shop.Checkout"), runtime.function("Shop.Checkout::Pay"));
     let exception = runtime.object("Shop.NoMoney", 64);
-    let mut program = runtime.load(Logging::default()).expect("it loads");
+    let mut program = runtime.load::<Logging>().expect("it loads");
     assert!(program.events().contains(Events::EXCEPTIONS | Events::GC));
     program.play(&[
         on(1, ModuleLoadStarted(module)),

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{
     CallHooks, Callbacks, CallerSp, ClientId, ClientTable, Events, FunctionId, FunctionMapper, Hooks, Mapped, ModuleId,
@@ -16,13 +16,11 @@ use clr_profiler::{
 clr_profiler::export_profiler!(CallCounter, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}");
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
 struct CallCounter(Arc<Counts>);
 
 /// What the methods of the profiler, the hooks and the mapper share.
-#[derive(Default)]
 struct Counts {
-    info: OnceLock<ProfilerInfo>,
+    info: ProfilerInfo,
     names: NameCache,
     functions: ClientTable<Counted>,
     known: Mutex<HashMap<String, ClientId>>,
@@ -35,11 +33,16 @@ struct Counted {
 }
 
 impl Profiler for CallCounter {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        drop(self.0.info.set(info.clone()));
-        let hooks = Hooks::safe(self.0.clone(), self.0.clone());
-        // Other events would be asked for here, and told by other methods of this trait.
-        Ok(Setup::new(Events::MODULE_LOADS).with_hooks(hooks).without_inlining())
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let counts = Arc::new(Counts {
+            info: info.clone(),
+            names: NameCache::new(),
+            functions: ClientTable::new(),
+            known: Mutex::default(),
+        });
+        // Other events would be asked for here, and told by other methods of `Callbacks`.
+        let setup = Setup::new(Events::MODULE_LOADS).with_hooks(Hooks::safe(counts.clone(), counts.clone()));
+        Ok((Self(counts), setup.without_inlining()))
     }
 }
 
@@ -68,8 +71,7 @@ impl CallHooks for Counts {
 /// The mapper gives each function a record. The runtime asks at each compilation of one, and wants the same answer each time.
 impl FunctionMapper for Counts {
     fn map(&self, function: FunctionId) -> Mapped {
-        let Some(info) = self.info.get() else { return Mapped::Skip };
-        let name = self.names.function(info, function).signature.clone();
+        let name = self.names.function(&self.info, function).signature.clone();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = known.get(&name) {
             return Mapped::Hook(*id);

@@ -10,7 +10,7 @@ fn calls_of_all_threads_are_counted_by_name() {
     let runtime =
         FakeRuntime::new().module("Shop").class("Shop.Checkout").method("Pay").method("Print").method("Never");
     let [pay, print, never] = ["Pay", "Print", "Never"].map(|name| runtime.function(&format!("Shop.Checkout::{name}")));
-    let mut program = runtime.load(CallCounter::default()).expect("the runtime takes the profiler");
+    let mut program = runtime.load::<CallCounter>().expect("the runtime takes the profiler");
     program.play(&[
         on(1, JITCompilationStarted(never)),
         on(1, Enter(pay)),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clr_profiler::{
     Block, Call, CallObserver, CallStacks, Callbacks, NamedFunctions, Profiler, ProfilerInfo, Result, Setup,
@@ -17,23 +17,20 @@ clr_profiler::export_profiler!(Trace, "{E8B0E2D3-5E0C-4C57-8B7D-1D5D4F4C9B32}");
 const LIMIT: usize = 4 << 20;
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
-struct Trace(OnceLock<Arc<CallStacks<Tracer>>>);
+struct Trace(Arc<CallStacks<Tracer>>);
 
 impl Profiler for Trace {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         // From .NET 9 on the runtime throws by managed code of its own, which is not the program's flow.
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
         let stacks = CallStacks::new(info, Tracer { functions: functions.clone() })?;
-        drop(self.0.set(stacks.clone()));
-        Ok(Setup::default().with_call_stacks(stacks, functions).without_inlining())
+        Ok((Self(stacks.clone()), Setup::default().with_call_stacks(stacks, functions).without_inlining()))
     }
 }
 
 impl Callbacks for Trace {
     fn shutdown(&self) {
-        let Some(stacks) = self.0.get() else { return };
-        stacks.for_each_thread(|number, lines, _stack| stacks.observer().on_thread_end(number, lines));
+        self.0.for_each_thread(|number, lines, _stack| self.0.observer().on_thread_end(number, lines));
     }
 }
 

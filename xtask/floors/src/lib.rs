@@ -18,24 +18,23 @@ use clr_profiler::{
 clr_profiler::export_profiler!(Floor, "{C15C0BE0-F100-4000-8000-000000000001}");
 
 /// The profiler the runtime makes when it loads this library.
-#[derive(Default)]
 struct Floor;
 
 impl Profiler for Floor {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let every: Arc<dyn FunctionMapper> =
             Arc::new(|function: FunctionId| ClientId::new(function.as_raw()).map_or(Mapped::Skip, Mapped::Hook));
         let hooks = match std::env::var("CLRSCOPE_FLOOR").as_deref() {
             Ok("empty") => Hooks::raw(RawHooks::empty(), every),
             Ok("clocks") => Hooks::raw(clocks(), every),
             Ok("safe") => Hooks::safe(Arc::new(Nothing), every),
-            Ok("stacks") => return Ok(Setup::default().with_call_stacks(CallStacks::new(info, ())?, every)),
+            Ok("stacks") => return Ok((Self, Setup::default().with_call_stacks(CallStacks::new(info, ())?, every))),
             Ok("info") => Hooks::with_info(Arc::new(Nothing), every),
             Ok("arguments") => Hooks::with_info(Arc::new(Arguments), every),
-            Ok("exceptions") => return Ok(Setup::new(Events::EXCEPTIONS | Events::CLR_EXCEPTIONS)),
+            Ok("exceptions") => return Ok((Self, Setup::new(Events::EXCEPTIONS | Events::CLR_EXCEPTIONS))),
             _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is none of those it knows")),
         };
-        Ok(Setup::default().with_hooks(hooks))
+        Ok((Self, Setup::default().with_hooks(hooks)))
     }
 }
 

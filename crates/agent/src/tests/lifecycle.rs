@@ -5,7 +5,8 @@ use clr_profiler::{Events, FunctionId};
 use clrscope_recording::events::{Kind, Records};
 use clrscope_recording::model::Process;
 
-use super::{Requested, Session, calls};
+use super::{Session, calls};
+use crate::Agent;
 
 fn shop() -> (FakeRuntime, FunctionId, FunctionId) {
     let runtime = FakeRuntime::new().module("Shop").class("Shop.Cart").method("Add").method("Sum").class("Shop.Full");
@@ -13,12 +14,12 @@ fn shop() -> (FakeRuntime, FunctionId, FunctionId) {
     (runtime, add, sum)
 }
 
-fn stop(program: &Running<Requested>) {
-    assert!(program.profiler().agent().stop(), "it stops");
+fn stop(program: &Running<Agent>) {
+    assert!(program.profiler().stop(), "it stops");
 }
 
-fn start_again(program: &Running<Requested>) {
-    assert!(program.profiler().agent().start_again(), "it starts again");
+fn start_again(program: &Running<Agent>) {
+    assert!(program.profiler().start_again(), "it starts again");
 }
 
 fn times(steps: &[Step], times: usize) -> Vec<Step> {

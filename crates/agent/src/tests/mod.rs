@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::fake::{FakeRuntime, Running};
-use clr_profiler::{Error, Events, Profiler, ProfilerInfo, Result, Setup};
+use clr_profiler::{Events, Result};
 use clrscope_recording::model::{Process, Recording};
 
 use crate::Agent;
@@ -18,29 +18,6 @@ use crate::services::threads;
 
 /// Agents share what hooks find without being told, so one runs at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// The agent with a request of the test's, and with more events than it asks for.
-pub(super) struct Requested {
-    agent: Agent,
-    request: String,
-    more: Events,
-}
-
-clr_profiler::compose_callbacks! { Requested { agent } }
-
-impl Profiler for Requested {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        Ok(self.agent.start(info, &self.request, Beginning::Launch)?.with_events(self.more))
-    }
-
-    fn initialize_for_attach(&self, info: &ProfilerInfo, client_data: &[u8]) -> Result<Setup> {
-        self.agent.initialize_for_attach(info, client_data)
-    }
-
-    fn setup_refused(&self, error: &Error) {
-        self.agent.setup_refused(error);
-    }
-}
 
 /// A folder for a recording, for as long as no other agent runs.
 pub(super) struct Session {
@@ -63,8 +40,13 @@ impl Session {
         format!("{text};trust-writable;out={}", self.out().display())
     }
 
-    pub(super) fn load(&self, runtime: FakeRuntime, request: &str, more: Events) -> Result<Running<Requested>> {
-        runtime.load(Requested { agent: Agent::default(), request: self.request(request), more })
+    /// Loads the agent with a request of the test's, and with more events than that asks for.
+    pub(super) fn load(&self, runtime: FakeRuntime, request: &str, more: Events) -> Result<Running<Agent>> {
+        let request = self.request(request);
+        runtime.load_with(move |info| {
+            let (agent, setup) = Agent::start(info, &request, Beginning::Launch)?;
+            Ok((agent, setup.with_events(more)))
+        })
     }
 
     pub(super) fn recording(&self) -> Recording {
@@ -90,10 +72,4 @@ pub(super) fn calls(process: &Process, name: &str) -> u64 {
         (1..tree.len() as u32).filter(is_it).map(|node| tree.calls(node)).sum::<u64>()
     };
     trees.map(of_tree).sum()
-}
-
-impl Requested {
-    pub(super) fn agent(&self) -> &Agent {
-        &self.agent
-    }
 }

@@ -5,7 +5,7 @@ use clr_profiler::{Events, HResult};
 use clrscope_contract::instruments::Spec;
 use clrscope_recording::events::{Kind, Records};
 
-use super::{Requested, Session};
+use super::Session;
 use crate::{Agent, instruments};
 
 fn refusal(request: &str) -> String {
@@ -51,10 +51,9 @@ fn a_program_that_was_not_asked_for_leaves_no_trace() {
 fn an_attached_agent_records_and_says_that_it_was_attached() {
     let session = Session::new();
     let request = session.request("events:runtime,threads");
-    let agent = Requested { agent: Agent::default(), request: String::new(), more: Events::NONE };
     let runtime = FakeRuntime::new();
     let thread = runtime.thread(1);
-    let mut program = runtime.attach(agent, request.as_bytes()).expect("is attached");
+    let mut program = runtime.attach::<Agent>(request.as_bytes()).expect("is attached");
     program.play(&[on(1, ProfilerAttachComplete()), on(1, ThreadCreated(thread)), on(0, Shutdown())]);
     let process = session.process();
     let records: Vec<_> =
@@ -67,8 +66,7 @@ fn an_attached_agent_records_and_says_that_it_was_attached() {
 #[test]
 fn an_attached_agent_is_refused_hooks_in_a_sentence() {
     let session = Session::new();
-    let agent = Requested { agent: Agent::default(), request: String::new(), more: Events::NONE };
-    let refused = FakeRuntime::new().attach(agent, session.request("calls").as_bytes()).err().expect("is refused");
+    let refused = FakeRuntime::new().attach::<Agent>(session.request("calls").as_bytes()).err().expect("is refused");
     assert_eq!(refused.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
     let remarks = session.process().remarks;
     let said = |remark: &clrscope_recording::model::Remark| remark.text.contains("the runtime refused the setup");

@@ -19,9 +19,8 @@ use checks::Checks;
 
 clr_profiler::export_profiler!(Questions, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C07}");
 
-#[derive(Default)]
 struct Questions {
-    state: OnceLock<&'static State>,
+    state: &'static State,
 }
 
 /// Lives as long as the process: the profiler's own thread looks at it too.
@@ -39,7 +38,7 @@ struct State {
 }
 
 impl Profiler for Questions {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let state = State {
             info: info.clone(),
             names: NameCache::new(),
@@ -51,23 +50,23 @@ impl Profiler for Questions {
             delivered: AtomicU64::new(0),
             own_events: AtomicU64::new(0),
         };
-        let _ = self.state.set(Box::leak(Box::new(state)));
         let objects = Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED;
         let code = Events::JIT_COMPILATION | Events::ENABLE_REJIT | Events::ENABLE_STACK_SNAPSHOT;
-        Ok(Setup::new(objects | code | Events::EXCEPTIONS | Events::EVENT_PIPE))
+        let setup = Setup::new(objects | code | Events::EXCEPTIONS | Events::EVENT_PIPE);
+        Ok((Self { state: Box::leak(Box::new(state)) }, setup))
     }
 }
 
 impl Callbacks for Questions {
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         if state.names.function(&state.info, function).name == "Objects.Program::Answer" {
             state.checks.outcome("new IL", code::same_il(state, function));
         }
     }
 
     fn jit_compilation_finished(&self, function: FunctionId, _status: Result<()>, _is_safe_to_block: bool) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         match state.names.function(&state.info, function).name.as_str() {
             "Objects.Program::Main" => state.checks.outcome("code", code::ask(state, function)),
             // The class is known once its constructor was compiled.
@@ -81,7 +80,7 @@ impl Callbacks for Questions {
     }
 
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         let known = state.tracked.get().copied();
         let is_tracked =
             known.map_or_else(|| &*state.names.class(&state.info, class) == "Objects.Tracked", |k| k == class);
@@ -92,13 +91,13 @@ impl Callbacks for Questions {
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         state.collections.fetch_add(1, Ordering::Relaxed);
         state.objects.collection_started(&state.info, generations);
     }
 
     fn moved_references(&self, ranges: MovedRanges<'_>) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         if let Some(class) = state.tracked.get() {
             state.checks.refused_during_collection(state.info.class_info(*class).err());
         }
@@ -106,17 +105,17 @@ impl Callbacks for Questions {
     }
 
     fn surviving_references(&self, ranges: SurvivingRanges<'_>) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         state.objects.survived(ranges);
     }
 
     fn garbage_collection_finished(&self) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         state.died.fetch_add(state.objects.collection_finished().len() as u64, Ordering::Relaxed);
     }
 
     fn exception_thrown(&self, exception: ObjectId<'_>) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         let class = state.info.class_of_object(exception);
         if class.is_ok_and(|class| &*state.names.class(&state.info, class) == "Objects.Look") {
             objects::write_tracked(state);
@@ -126,7 +125,7 @@ impl Callbacks for Questions {
     }
 
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
-        let Some(state) = self.state.get() else { return };
+        let state = self.state;
         let ours = event.event_id == own_thread::OWN_EVENT && event.data == own_thread::OWN_DATA;
         if ours { &state.own_events } else { &state.delivered }.fetch_add(1, Ordering::Relaxed);
     }

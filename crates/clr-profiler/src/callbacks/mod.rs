@@ -44,7 +44,6 @@
 //!     }
 //! }
 //!
-//! #[derive(Default)]
 //! struct Both {
 //!     throws: Throws,
 //!     loads: Option<Loads>,
@@ -53,8 +52,9 @@
 //! clr_profiler::compose_callbacks! { Both { throws, loads } }
 //!
 //! impl Profiler for Both {
-//!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-//!         Ok(Setup::new(Events::of_parts([Events::EXCEPTIONS, Events::MODULE_LOADS])))
+//!     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+//!         let events = Events::of_parts([Events::EXCEPTIONS, Events::MODULE_LOADS]);
+//!         Ok((Self { throws: Throws::default(), loads: Some(Loads::default()) }, Setup::new(events)))
 //!     }
 //! }
 //! ```

@@ -33,8 +33,8 @@
 /// }
 ///
 /// impl Profiler for Names {
-///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-///         Ok(Setup::new(Events::CLASS_LOADS))
+///     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         Ok((Self::default(), Setup::new(Events::CLASS_LOADS)))
 ///     }
 /// }
 /// ```

@@ -9,7 +9,6 @@ use windows_core::{BOOL, HRESULT};
 use super::object::{CallbackObject_Impl, S_OK};
 use super::slices::{objects, slice};
 use super::start;
-use crate::boundary::guard;
 use crate::call_stacks::Block;
 use crate::callback_args::{Inlining, ObjectsOfClass};
 use crate::current_stack::NativeFrame;
@@ -60,7 +59,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn JITCachedFunctionSearchStarted(&self, function_id: usize, use_cached_function: *mut BOOL) -> HRESULT {
-        let use_it = guard(true, || self.profiler.jit_cached_function_search_started(FunctionId(function_id)));
+        let use_it = self.answer(true, |p| p.jit_cached_function_search_started(FunctionId(function_id)));
         // SAFETY: the runtime's out-parameter.
         unsafe { answer(use_cached_function, use_it) };
         S_OK
@@ -69,8 +68,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     forward! { JITCachedFunctionSearchFinished JITFunctionPitched }
 
     unsafe fn JITInlining(&self, caller_id: usize, callee_id: usize, should_inline: *mut BOOL) -> HRESULT {
-        let decision =
-            guard(Inlining::Allow, || self.profiler.jit_inlining(FunctionId(caller_id), FunctionId(callee_id)));
+        let decision = self.answer(Inlining::Allow, |p| p.jit_inlining(FunctionId(caller_id), FunctionId(callee_id)));
         // SAFETY: the runtime's out-parameter.
         unsafe { answer(should_inline, decision == Inlining::Allow) };
         S_OK

@@ -12,7 +12,6 @@ use windows_core::{BOOL, GUID, HRESULT, Interface};
 use super::object::{CallbackObject_Impl, S_OK};
 use super::slices::{slice, terminated_text, text};
 use super::start;
-use crate::boundary::guard;
 use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
     WeakTableElements,
@@ -226,7 +225,7 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
 
 impl ICorProfilerCallback11_Impl for CallbackObject_Impl {
     unsafe fn LoadAsNotificationOnly(&self, notification_only: *mut BOOL) -> HRESULT {
-        let secondary = guard(false, || self.profiler.load_as_notification_only());
+        let secondary = self.is_content_with_notifications;
         self.notification_only.store(secondary, Ordering::Relaxed);
         if !notification_only.is_null() {
             // SAFETY: the runtime's out-parameter.

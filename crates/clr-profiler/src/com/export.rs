@@ -1,5 +1,6 @@
 //! The library's one entry point, the class factory behind it, and the macro that exports it.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -9,15 +10,16 @@ use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::object::CallbackObject;
+use crate::HResult;
 use crate::boundary::{guard, silence_panics};
-use crate::{HResult, Profiler};
+use crate::profiler::Loader;
 
-/// Makes the profiler, once or at each call; `None` where it can't.
-type Make = Box<dyn Fn() -> Option<Box<dyn Profiler>>>;
+/// Gives the loader of a profiler, once or at each call; `None` where there is none left.
+type Load = Box<dyn Fn() -> Option<Loader>>;
 
 #[implement(IClassFactory)]
 struct Factory {
-    make: Make,
+    load: Load,
 }
 
 impl IClassFactory_Impl for Factory_Impl {
@@ -29,11 +31,12 @@ impl IClassFactory_Impl for Factory_Impl {
             return HRESULT(HResult::NO_AGGREGATION.0);
         }
         guard(HRESULT(HResult::CANCEL_ACTIVATION.0), || {
-            let Some(profiler) = (self.make)() else { return HRESULT(HResult::FAIL.0) };
-            let profiler: &'static dyn Profiler = Box::leak(profiler);
+            let Some(loader) = (self.load)() else { return HRESULT(HResult::FAIL.0) };
             let callbacks = CallbackObject {
-                profiler,
+                callbacks: OnceLock::new(),
+                is_content_with_notifications: loader.is_content_with_notifications,
                 notification_only: AtomicBool::new(false),
+                loader: Cell::new(Some(loader)),
                 stacks: OnceLock::new(),
                 mapper: OnceLock::new(),
             };
@@ -58,7 +61,7 @@ impl IClassFactory_Impl for Factory_Impl {
 #[doc(hidden)]
 pub unsafe fn get_class_object(
     ours: GUID,
-    make: fn() -> Box<dyn Profiler>,
+    load: fn() -> Loader,
     class: *const GUID,
     iid: *const GUID,
     object: *mut *mut c_void,
@@ -76,16 +79,16 @@ pub unsafe fn get_class_object(
         crate::load_log::write(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
         return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
     }
-    let factory: IClassFactory = Factory { make: Box::new(move || Some(make())) }.into();
+    let factory: IClassFactory = Factory { load: Box::new(move || Some(load())) }.into();
     // SAFETY: both pointers were checked.
     unsafe { factory.query(iid, object) }
 }
 
 /// A factory that hands out this one profiler, once.
 #[cfg(feature = "testing")]
-pub(crate) fn factory(profiler: Box<dyn Profiler>) -> IClassFactory {
-    let profiler = std::cell::Cell::new(Some(profiler));
-    Factory { make: Box::new(move || profiler.take()) }.into()
+pub(crate) fn factory(loader: Loader) -> IClassFactory {
+    let loader = Cell::new(Some(loader));
+    Factory { load: Box::new(move || loader.take()) }.into()
 }
 
 /// Reads `{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}`, with or without braces, at compile time.
@@ -125,18 +128,18 @@ pub const fn parse_guid(text: &str) -> GUID {
 
 /// Makes a library a profiler: exports the entry point the runtime looks for.
 ///
-/// The first argument is a type that implements [`Profiler`] and `Default`, or a closure without captures that makes one.
-/// The second is the class identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
+/// The first argument is a type that implements [`Profiler`](crate::Profiler), or a closure that does the same as
+/// [`Profiler::initialize`](crate::Profiler::initialize): it makes [`Callbacks`](crate::Callbacks) and their
+/// [`Setup`](crate::Setup). The second is the class identifier, which users put into `CORECLR_PROFILER`. Every profiler needs its own: make a fresh
 /// one (`uuidgen`) when you copy an example.
 ///
 /// ```
 /// # use clr_profiler::{Callbacks, Profiler, ProfilerInfo, Result, Setup};
-/// #[derive(Default)]
 /// struct Mine;
 ///
 /// impl Profiler for Mine {
-///     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-///         Ok(Setup::default())
+///     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         Ok((Self, Setup::default()))
 ///     }
 /// }
 ///
@@ -147,7 +150,15 @@ pub const fn parse_guid(text: &str) -> GUID {
 /// ```
 #[macro_export]
 macro_rules! export_profiler {
-    (|| $make:expr, $guid:literal) => {
+    ($profiler:ty, $guid:literal) => {
+        $crate::export_profiler!(@load || $crate::__export::Loader::of::<$profiler>(), $guid);
+    };
+    (|$info:ident| $initialize:expr, $guid:literal) => {
+        $crate::export_profiler!(
+            @load || $crate::__export::Loader::with(|$info: &$crate::ProfilerInfo| $initialize), $guid
+        );
+    };
+    (@load $load:expr, $guid:literal) => {
         /// Entry point for the runtime: hands out the factory that makes the profiler.
         ///
         /// # Safety
@@ -160,23 +171,20 @@ macro_rules! export_profiler {
         ) -> $crate::sys::HRESULT {
             const OURS: $crate::sys::GUID = $crate::__export::parse_guid($guid);
             // SAFETY: the pointers are those of the caller, who keeps the COM contract.
-            unsafe { $crate::__export::get_class_object(OURS, || ::std::boxed::Box::new($make), class, iid, object) }
+            unsafe { $crate::__export::get_class_object(OURS, $load, class, iid, object) }
         }
-    };
-    ($profiler:ty, $guid:literal) => {
-        $crate::export_profiler!(|| <$profiler as ::core::default::Default>::default(), $guid);
     };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Callbacks, ProfilerInfo, Result, Setup};
+    use crate::{Callbacks, Profiler, ProfilerInfo, Result, Setup};
 
     struct Idle;
     impl Profiler for Idle {
-        fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-            Ok(Setup::default())
+        fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+            Ok((Self, Setup::default()))
         }
     }
 
@@ -187,7 +195,7 @@ mod tests {
     fn class_object(class: &GUID, iid: &GUID) -> (HRESULT, *mut c_void) {
         let mut object = std::ptr::null_mut();
         // SAFETY: three valid references.
-        let answer = unsafe { get_class_object(OURS, || Box::new(Idle), class, iid, &mut object) };
+        let answer = unsafe { get_class_object(OURS, Loader::of::<Idle>, class, iid, &mut object) };
         (answer, object)
     }
 

@@ -1,5 +1,6 @@
 //! The callback object: dispatch to the profiler, and the panic boundary around each callback.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -10,14 +11,20 @@ use crate::boundary::guard;
 use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::FunctionMapper;
-use crate::{HResult, Profiler, Result};
+use crate::profiler::Loader;
+use crate::{Callbacks, HResult, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
 /// COM object that the runtime calls. Never freed: hooks and callbacks run on after `Shutdown`.
 #[implement(ICorProfilerCallback11)]
 pub(super) struct CallbackObject {
-    pub(super) profiler: &'static dyn Profiler,
+    /// The profiler, from its `initialize` on.
+    pub(super) callbacks: OnceLock<&'static dyn Callbacks>,
+    /// What makes the profiler; taken by `Initialize`, which the runtime calls once, before anything else.
+    pub(super) loader: Cell<Option<Loader>>,
+    /// The profiler is content with notifications; whether the runtime has asked, and takes it for one of those, is next.
+    pub(super) is_content_with_notifications: bool,
     pub(super) notification_only: AtomicBool,
     /// Shadow stacks of the framework, which follow exceptions before the profiler is notified.
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
@@ -26,18 +33,25 @@ pub(super) struct CallbackObject {
 }
 
 impl CallbackObject {
-    pub(super) fn notify(&self, notify: impl FnOnce(&dyn Profiler)) -> HRESULT {
-        guard((), || notify(self.profiler));
+    pub(super) fn notify(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
+        if let Some(callbacks) = self.callbacks.get() {
+            guard((), || notify(*callbacks));
+        }
         S_OK
     }
 
+    /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a panic.
+    pub(super) fn answer<A: Copy>(&self, neutral: A, ask: impl FnOnce(&dyn Callbacks) -> A) -> A {
+        self.callbacks.get().map_or(neutral, |callbacks| guard(neutral, || ask(*callbacks)))
+    }
+
     /// Notification about objects while a collection runs.
-    pub(super) fn notify_in_collection(&self, notify: impl FnOnce(&dyn Profiler)) -> HRESULT {
+    pub(super) fn notify_in_collection(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
         during(CallContext::Collection, || self.notify(notify))
     }
 
     /// As [`notify_in_collection`](Self::notify_in_collection), with an answer.
-    pub(super) fn ask_in_collection(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
+    pub(super) fn ask_in_collection(&self, ask: impl FnOnce(&dyn Callbacks) -> Result<()>) -> HRESULT {
         during(CallContext::Collection, || self.ask(ask))
     }
 
@@ -54,8 +68,9 @@ impl CallbackObject {
         }
     }
 
-    pub(super) fn ask(&self, ask: impl FnOnce(&dyn Profiler) -> Result<()>) -> HRESULT {
-        guard(HRESULT(HResult::FAIL.0), || match ask(self.profiler) {
+    pub(super) fn ask(&self, ask: impl FnOnce(&dyn Callbacks) -> Result<()>) -> HRESULT {
+        let Some(callbacks) = self.callbacks.get() else { return S_OK };
+        guard(HRESULT(HResult::FAIL.0), || match ask(*callbacks) {
             Ok(()) => S_OK,
             Err(error) => HRESULT(error.hresult().0),
         })

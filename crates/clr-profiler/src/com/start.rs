@@ -20,13 +20,13 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
     let outcome = guard(Err(cancelled), || {
         // SAFETY: the caller vouches for `info`.
         let info = unsafe { ProfilerInfo::from_runtime(info) }?;
-        let setup = match client_data {
-            None => callbacks.profiler.initialize(&info),
-            Some(data) => callbacks.profiler.initialize_for_attach(&info, data),
-        }?;
+        let loader = callbacks.loader.take().ok_or(Error::refused("Initialize", "a profiler is initialized once"))?;
+        let made = (loader.make)(&info, client_data)?;
+        let _ = callbacks.callbacks.set(made.callbacks);
+        let setup = made.setup;
         let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(callbacks, &info, setup));
         if let Err(error) = &applied {
-            callbacks.profiler.setup_refused(error);
+            (made.refused)(error);
         }
         applied
     });

@@ -6,7 +6,7 @@ use super::Event::*;
 use super::{Event, FakeRuntime, Running, on};
 use crate::callback_args::Inlining;
 use crate::current_stack::NativeFrame;
-use crate::{Callbacks, Error, Events, HResult, ObjectId, Profiler, ProfilerInfo, Result, Setup};
+use crate::{Callbacks, Error, Events, HResult, ObjectId, Result, Setup};
 
 /// The callbacks that came, by the runtime's names, and what this one answers.
 #[derive(Clone, Default)]
@@ -63,21 +63,15 @@ impl Notes {
     }
 }
 
-/// A profiler with this part, which wants everything.
+/// Callbacks that are nothing but this part.
 struct Wants<C>(C);
 
 crate::compose_callbacks! { [C: Callbacks] Wants<C> { 0 } }
 
-impl<C: Callbacks + 'static> Profiler for Wants<C> {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        let more = Events::ENABLE_REJIT | Events::EVENT_PIPE | Events::CACHE_SEARCHES;
-        Ok(Setup::new(Events::NOTIFICATIONS | more))
-    }
-}
-
 fn load<C: Callbacks + 'static>(part: C) -> (Running<Wants<C>>, Vec<Event>) {
     let (runtime, events) = FakeRuntime::new().one_of_each();
-    (runtime.load(Wants(part)).unwrap(), events)
+    let everything = Events::NOTIFICATIONS | Events::ENABLE_REJIT | Events::EVENT_PIPE | Events::CACHE_SEARCHES;
+    (runtime.load_with(move |_| Ok((Wants(part), Setup::new(everything)))).unwrap(), events)
 }
 
 /// The name of an event: the word before its values.

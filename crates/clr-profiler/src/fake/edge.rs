@@ -10,7 +10,8 @@ use windows_core::{GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface};
 use super::answer::S_OK;
 use super::info_v1_to_v3::Info;
 use super::world::Shared;
-use crate::{Error, HResult, Profiler, Result};
+use crate::profiler::Loader;
+use crate::{Error, HResult, Result};
 
 /// The levels above 3, oldest first.
 const LEVELS: [(u8, GUID); 12] = [
@@ -73,8 +74,8 @@ unsafe impl Send for Callback {}
 
 impl Callback {
     /// Goes through the class factory, with the interfaces in the runtime's order.
-    pub(super) fn fetch(profiler: Box<dyn Profiler>) -> Result<Self> {
-        let factory: IClassFactory = crate::com::factory(profiler);
+    pub(super) fn fetch(loader: Loader) -> Result<Self> {
+        let factory: IClassFactory = crate::com::factory(loader);
         let mut object = std::ptr::null_mut();
         // SAFETY: valid pointers.
         let made = unsafe { factory.CreateInstance(std::ptr::null_mut(), &ICorProfilerCallback2::IID, &mut object) };

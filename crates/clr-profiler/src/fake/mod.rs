@@ -19,8 +19,8 @@
 //! }
 //!
 //! impl Profiler for ExceptionCounter {
-//!     fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-//!         Ok(Setup::new(Events::EXCEPTIONS))
+//!     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+//!         Ok((Self::default(), Setup::new(Events::EXCEPTIONS)))
 //!     }
 //! }
 //!
@@ -32,7 +32,7 @@
 //!
 //! let mut runtime = FakeRuntime::new().module("Shop").class("Shop.Checkout").method("Pay").class("Shop.NoMoney");
 //! let (pay, exception) = (runtime.function("Shop.Checkout::Pay"), runtime.object("Shop.NoMoney", 64));
-//! let mut program = runtime.load(ExceptionCounter::default())?;
+//! let mut program = runtime.load::<ExceptionCounter>()?;
 //! program.play(&[
 //!     on(1, Enter(pay)),
 //!     on(1, ExceptionThrown(exception)),
@@ -67,7 +67,8 @@ mod threads;
 mod words;
 mod world;
 
-use crate::{AssemblyId, ClassId, FunctionId, ModuleId, Profiler, Result, ThreadId};
+use crate::profiler::Loader;
+use crate::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Profiler, ProfilerInfo, Result, Setup, ThreadId};
 use world::{Shared, World};
 
 pub use event::{Event, Step, on};
@@ -233,15 +234,43 @@ impl FakeRuntime {
     ///
     /// # Errors
     /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the runtime.
-    pub fn load<P: Profiler>(self, profiler: P) -> Result<Running<P>> {
-        Running::start(Shared::new(self.world), profiler, None)
+    pub fn load<P: Profiler>(self) -> Result<Running<P>> {
+        Running::start(Shared::new(self.world), None, |told| Loader::of_told(told))
+    }
+
+    /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a configuration that a library
+    /// would take from its environment.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn load_with<C: Callbacks + 'static>(
+        self,
+        initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
+    ) -> Result<Running<C>> {
+        let initialize = |info: &ProfilerInfo, _: Option<&[u8]>| initialize(info);
+        Running::start(Shared::new(self.world), None, |told| Loader::with_told(initialize, |_, _| (), told))
     }
 
     /// Loads the profiler as into a program that runs already, with what the attaching side sends.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
-    pub fn attach<P: Profiler>(self, profiler: P, client_data: &[u8]) -> Result<Running<P>> {
-        Running::start(Shared::new(self.world), profiler, Some(client_data))
+    pub fn attach<P: Profiler>(self, client_data: &[u8]) -> Result<Running<P>> {
+        Running::start(Shared::new(self.world), Some(client_data), |told| Loader::of_told(told))
+    }
+
+    /// Loads callbacks that a closure of the test's makes in the place of `initialize_for_attach`.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn attach_with<C: Callbacks + 'static>(
+        self,
+        client_data: &[u8],
+        initialize: impl FnOnce(&ProfilerInfo, &[u8]) -> Result<(C, Setup)> + 'static,
+    ) -> Result<Running<C>> {
+        let initialize = |info: &ProfilerInfo, data: Option<&[u8]>| initialize(info, data.unwrap_or_default());
+        Running::start(Shared::new(self.world), Some(client_data), |told| {
+            Loader::with_told(initialize, |_, _| (), told)
+        })
     }
 }

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::{
     AssemblyId, CallHooks, Callbacks, CallerSp, ClauseKind, ClientId, Error, Events, FunctionId, FunctionMapper,
-    FunctionName, Hooks, Mapped, ModuleId, NameCache, ObjectId, PerThread, Profiler, ProfilerInfo, Result, Setup,
-    ThreadId,
+    FunctionName, Hooks, Mapped, ModuleId, NameCache, ObjectId, PerThread, ProfilerInfo, Result, Setup, ThreadId,
 };
 
 type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
@@ -24,7 +23,7 @@ type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 /// use clr_profiler::fake::Recorder;
 ///
 /// clr_profiler::export_profiler!(
-///     || Recorder::new("recording.txt", |function| &*function.module == "MyApp"),
+///     |info| Recorder::start(info, "recording.txt", |function| &*function.module == "MyApp"),
 ///     "{1B7E3C55-9A7B-4E0B-8C53-3A0C8F4E2D10}"
 /// );
 /// # fn main() {}
@@ -33,19 +32,38 @@ type Choice = Box<dyn Fn(&FunctionName) -> bool + Send + Sync>;
 /// The recorder is a tool for tests, not for production: its hooks write to a file. The end of a program that crashes is
 /// lost.
 pub struct Recorder {
-    path: PathBuf,
-    choice: Mutex<Option<Choice>>,
-    state: OnceLock<Arc<State>>,
+    state: Arc<State>,
 }
 
 impl Recorder {
     /// Records into the file at `path`; compilations and calls of those functions that `choice` says yes to.
-    pub fn new(path: impl Into<PathBuf>, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
-        Self { path: path.into(), choice: Mutex::new(Some(Box::new(choice))), state: OnceLock::new() }
+    ///
+    /// # Errors
+    /// A sentence with the file's name where it can't be created.
+    pub fn start(
+        info: &ProfilerInfo,
+        path: impl AsRef<Path>,
+        choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static,
+    ) -> Result<(Self, Setup)> {
+        let path = path.as_ref();
+        let refuse = |what: std::io::Error| Error::refused("Recorder", format!("{}: {what}", path.display()));
+        let state = Arc::new(State {
+            info: info.clone(),
+            names: NameCache::new(),
+            choice: Box::new(choice),
+            file: Mutex::new(BufWriter::new(File::create(path).map_err(refuse)?)),
+            words: Mutex::default(),
+            threads: PerThread::new(OnceLock::new, |_| ()).map_err(refuse)?,
+        });
+        let calls = Arc::new(Calls(Arc::clone(&state)));
+        let events = Events::ASSEMBLY_LOADS | Events::MODULE_LOADS | Events::JIT_COMPILATION | Events::THREADS;
+        let hooks = Hooks::safe(calls.clone(), calls);
+        let setup = Setup::new(events | Events::EXCEPTIONS).with_hooks(hooks).without_inlining();
+        Ok((Self { state }, setup))
     }
 
     fn record(&self, event: &str, asks: bool, arguments: &[&dyn Word]) {
-        let Some(state) = self.state.get() else { return };
+        let state = &*self.state;
         if BLOCKS.contains(&event) {
             state.clause();
         }
@@ -292,42 +310,19 @@ crate::for_each_callback!(define_record);
 /// Callbacks that begin a block, before which the runtime tells whose it is.
 const BLOCKS: [&str; 3] = ["ExceptionSearchFilterEnter", "ExceptionUnwindFinallyEnter", "ExceptionCatcherEnter"];
 
-impl Profiler for Recorder {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let refuse = |what: std::io::Error| Error::refused("Recorder", format!("{}: {what}", self.path.display()));
-        let choice = lock(&self.choice).take();
-        let state = Arc::new(State {
-            info: info.clone(),
-            names: NameCache::new(),
-            choice: choice.unwrap_or_else(|| Box::new(|_| false)),
-            file: Mutex::new(BufWriter::new(File::create(&self.path).map_err(refuse)?)),
-            words: Mutex::default(),
-            threads: PerThread::new(OnceLock::new, |_| ()).map_err(refuse)?,
-        });
-        let calls = Arc::new(Calls(Arc::clone(&state)));
-        drop(self.state.set(state));
-        let events = Events::ASSEMBLY_LOADS | Events::MODULE_LOADS | Events::JIT_COMPILATION | Events::THREADS;
-        Ok(Setup::new(events | Events::EXCEPTIONS).with_hooks(Hooks::safe(calls.clone(), calls)).without_inlining())
-    }
-}
-
 impl Callbacks for Recorder {
     fn shutdown(&self) {
         self.record("Shutdown", true, &[]);
-        if let Some(state) = self.state.get() {
-            drop(lock(&state.file).flush());
-        }
+        drop(lock(&self.state.file).flush());
     }
 
     // Identifiers of what was in it are used again.
     fn module_unload_finished(&self, id: ModuleId, status: Result<()>) {
         self.record("ModuleUnloadFinished", false, &[&id, &status]);
-        if let Some(state) = self.state.get() {
-            state.names.module_unloaded(id);
-            let mut words = lock(&state.words);
-            words.functions.clear();
-            words.modules.remove(&('m', id.0));
-        }
+        self.state.names.module_unloaded(id);
+        let mut words = lock(&self.state.words);
+        words.functions.clear();
+        words.modules.remove(&('m', id.0));
     }
 
     fn jit_compilation_started(&self, function: FunctionId, _is_safe_to_block: bool) {
@@ -366,7 +361,7 @@ impl Callbacks for Recorder {
 
 impl Recorder {
     fn chosen(&self, event: &str, function: FunctionId, arguments: &[&dyn Word]) {
-        let Some(state) = self.state.get() else { return };
+        let state = &*self.state;
         if (state.choice)(&state.names.function(&state.info, function)) {
             self.record(event, true, arguments);
         }

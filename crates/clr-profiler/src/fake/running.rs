@@ -1,6 +1,6 @@
 //! A program that runs under a profiler, as far as the test plays it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clr_profiler_sys::enums::COR_PRF_CLAUSE_TYPE;
 use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
@@ -11,7 +11,8 @@ use super::event::{Event, Step};
 use super::threads::{Threads, as_thread};
 use super::world::{Activation, Phase, Shared, Thread, map};
 use crate::hooks::testing;
-use crate::{CallHooks, Events, FunctionId, HResult, Profiler, Result, ThreadId};
+use crate::profiler::Loader;
+use crate::{CallHooks, Callbacks, Error, Events, FunctionId, HResult, Result, ThreadId};
 
 /// Outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,7 @@ const NOT_NOTIFIED: Outcome = Outcome { notified: false, hresult: HResult::OK, a
 const NOTIFIED: Outcome = Outcome { notified: true, hresult: HResult::OK, answer: None };
 
 /// A program under a profiler, made by [`FakeRuntime::load`](super::FakeRuntime::load).
-pub struct Running<P: Profiler> {
+pub struct Running<P: 'static> {
     world: Shared,
     callback: Callback,
     profiler: &'static P,
@@ -36,12 +37,18 @@ pub struct Running<P: Profiler> {
     threads: Threads,
 }
 
-impl<P: Profiler> Running<P> {
-    pub(super) fn start(world: Shared, profiler: P, client_data: Option<&[u8]>) -> Result<Self> {
-        let profiler = Box::new(profiler);
-        // SAFETY: the framework never frees a profiler.
-        let known: &'static P = unsafe { &*std::ptr::from_ref(&*profiler) };
-        let callback = Callback::fetch(profiler)?;
+impl<P: Callbacks + 'static> Running<P> {
+    pub(super) fn start(
+        world: Shared,
+        client_data: Option<&[u8]>,
+        loader: impl FnOnce(Box<dyn FnOnce(&'static P)>) -> Loader,
+    ) -> Result<Self> {
+        let made: Arc<OnceLock<&'static P>> = Arc::default();
+        let slot = made.clone();
+        let told = Box::new(move |profiler| {
+            let _ = slot.set(profiler);
+        });
+        let callback = Callback::fetch(loader(told))?;
         {
             let mut world = world.lock();
             world.is_attach = client_data.is_some();
@@ -64,12 +71,13 @@ impl<P: Profiler> Running<P> {
             })
         });
         crate::error::check(answer, "Initialize")?;
+        let profiler = made.get().copied().ok_or(Error::new(HResult::FAIL, "Initialize"))?;
         {
             let mut world = world.lock();
             world.phase = Phase::Running;
             world.thread(0).is_managed = true;
         }
-        Ok(Self { world, callback, profiler: known, hooks, threads: Threads::default() })
+        Ok(Self { world, callback, profiler, hooks, threads: Threads::default() })
     }
 
     /// The profiler.
@@ -197,7 +205,7 @@ impl<P: Profiler> Running<P> {
     }
 }
 
-impl<P: Profiler> Drop for Running<P> {
+impl<P> Drop for Running<P> {
     fn drop(&mut self) {
         self.threads.end_all();
     }

@@ -32,7 +32,7 @@
 //! struct MyCalls;
 //!
 //! impl Profiler for MyCalls {
-//!     fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
+//!     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
 //!         let (counts, names, info) = (Arc::new(Counts::default()), NameCache::new(), info.clone());
 //!         let table = counts.clone();
 //!         // A method that is compiled twice gets two rows here; see `NamedFunctions` for one that remembers.
@@ -42,7 +42,7 @@
 //!             let id = is_ours.then(|| table.0.push((name.signature.clone(), AtomicU64::new(0)))).flatten();
 //!             id.map_or(Mapped::Skip, Mapped::Hook)
 //!         };
-//!         Ok(Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper))))
+//!         Ok((Self, Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper)))))
 //!     }
 //! }
 //!

@@ -1,6 +1,6 @@
 //! `CallStacks` in the orders of events that a runtime may show.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{Event, FakeObject, Running, on};
@@ -46,18 +46,16 @@ impl CallObserver for Story {
 }
 
 /// A profiler that is nothing but call stacks.
-#[derive(Default)]
 struct Stacks {
-    stacks: OnceLock<Arc<CallStacks<Story>>>,
+    stacks: Arc<CallStacks<Story>>,
     story: Arc<Mutex<Vec<String>>>,
 }
 
 impl Profiler for Stacks {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let functions = Arc::new(NamedFunctions::new(info, |_| true));
-        let stacks = CallStacks::new(info, Story(self.story.clone(), functions.clone()))?;
-        drop(self.stacks.set(stacks.clone()));
-        Ok(Setup::default().with_call_stacks(stacks, functions))
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let (functions, story) = (Arc::new(NamedFunctions::new(info, |_| true)), Arc::default());
+        let stacks = CallStacks::new(info, Story(Arc::clone(&story), functions.clone()))?;
+        Ok((Self { stacks: stacks.clone(), story }, Setup::default().with_call_stacks(stacks, functions)))
     }
 }
 
@@ -69,7 +67,7 @@ impl Stacks {
     }
 
     fn depth(&self) -> usize {
-        self.stacks.get().map_or(0, |stacks| stacks.depth())
+        self.stacks.depth()
     }
 }
 
@@ -89,7 +87,7 @@ impl Shop {
         let [main, pay, clean] =
             ["Shop.Program::Main", "Shop.Checkout::Pay", "Shop.Checkout::Clean"].map(|name| runtime.function(name));
         let exception = runtime.object("Shop.NoMoney", 64);
-        let mut program = runtime.load(Stacks::default()).unwrap();
+        let mut program = runtime.load::<Stacks>().unwrap();
         program.play(&[on(1, Enter(main)), on(1, Enter(pay))]);
         Self { program, main, pay, clean, exception }
     }
@@ -160,7 +158,7 @@ fn call_stacks_survive_what_a_runtime_rarely_does() {
     let runtime = shop();
     let [main, pay] = ["Shop.Program::Main", "Shop.Checkout::Pay"].map(|name| runtime.function(name));
     let (one, two) = (runtime.thread(1), runtime.thread(2));
-    let mut program = runtime.load(Stacks::default()).unwrap();
+    let mut program = runtime.load::<Stacks>().unwrap();
     program.play(&[
         // Another thread runs code before this one has said that it is compiled.
         on(1, JITCompilationStarted(main)),
@@ -186,11 +184,10 @@ fn call_stacks_survive_what_a_runtime_rarely_does() {
         ["enter Main 0", "enter Main 0", "thread 1 ends", "enter Pay 1", "enter Pay 0", "leave Pay 1"]
     );
     assert_eq!(program.run_on(1, Stacks::depth), 1);
-    let stack = program.run_on(3, |profiler| profiler.stacks.get().map(|stacks| stacks.snapshot()));
-    assert_eq!(stack.map(|calls| calls.iter().map(|call| call.depth).collect::<Vec<_>>()), Some(vec![0]));
+    let stack = program.run_on(3, |profiler| profiler.stacks.snapshot());
+    assert_eq!(stack.iter().map(|call| call.depth).collect::<Vec<_>>(), [0]);
     let mut threads = Vec::new();
-    let stacks = program.profiler().stacks.get().unwrap();
-    stacks.for_each_thread(|number, (), calls| threads.push((number, calls.len())));
+    program.profiler().stacks.for_each_thread(|number, (), calls| threads.push((number, calls.len())));
     threads.sort_unstable();
     assert_eq!(threads, [(2, 1), (3, 1)]);
 }
@@ -200,7 +197,7 @@ fn identifiers_that_are_used_again_have_their_new_names() {
     let runtime = shop();
     let (pay, clean) = (runtime.function("Shop.Checkout::Pay"), runtime.function("Shop.Checkout::Clean"));
     let module = runtime.module_id("Shop");
-    let mut program = runtime.load(Stacks::default()).unwrap();
+    let mut program = runtime.load::<Stacks>().unwrap();
     assert!(program.events().contains(Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS));
     program.play(&[on(1, Enter(pay)), on(1, Leave(pay)), on(1, ModuleUnloadStarted(module))]);
     program.play(&[on(1, ModuleUnloadFinished(module, OK))]);

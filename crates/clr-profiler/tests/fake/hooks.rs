@@ -41,8 +41,8 @@ fn hooks_are_called_as_compiled_code_calls_them_each_profilers_own() {
     let runtime = shop();
     let (main, pay) = (runtime.function("Shop.Program::Main"), runtime.function("Shop.Checkout::Pay"));
     let (ours, others) = (Seen::default(), Seen::default());
-    let _other = shop().load(Wants::new(hooked(others.clone()))).unwrap();
-    let mut program = runtime.load(Wants::new(hooked(ours.clone()))).unwrap();
+    let _other = shop().load_with(Wants::setup(hooked(others.clone()))).unwrap();
+    let mut program = runtime.load_with(Wants::setup(hooked(ours.clone()))).unwrap();
     program.play(&[
         on(1, Enter(main)),
         on(1, Enter(pay)),
@@ -79,7 +79,7 @@ fn hooks_with_information_know_their_function_and_say_what_the_fake_can_not() {
     let hooks = Arc::new(Knows::default());
     let mapper = |_: FunctionId| ClientId::new(7).map_or(Mapped::Skip, Mapped::Hook);
     let setup = Setup::default().with_hooks(Hooks::with_info(hooks.clone(), Arc::new(mapper)));
-    let mut program = runtime.load(Wants::new(setup)).unwrap();
+    let mut program = runtime.load_with(Wants::setup(setup)).unwrap();
     program.play(&[on(1, Enter(main)), on(1, Leave(main)), on(1, Tailcall(main))]);
     let expected = [(main, 7, HResult::NOT_IMPLEMENTED), (main, 7, HResult::UNSUPPORTED_CALL_SEQUENCE)];
     assert_eq!(*hooks.0.lock().unwrap(), expected);
@@ -101,5 +101,5 @@ fn a_hook_that_loses_an_argument_is_found_out() {
     let runtime = shop();
     let main = runtime.function("Shop.Program::Main");
     let setup = Setup::default().with_hooks(Hooks::raw(hooks, Arc::new(mapper)));
-    runtime.load(Wants::new(setup)).unwrap().play(&[on(1, Enter(main))]);
+    runtime.load_with(Wants::setup(setup)).unwrap().play(&[on(1, Enter(main))]);
 }

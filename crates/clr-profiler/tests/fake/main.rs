@@ -31,41 +31,22 @@ fn shop() -> FakeRuntime {
         .method_with_signature("MoveNext", &[0x20, 0x00, 0x01])
 }
 
-/// Asks for what it is made with, and keeps what the runtime hands out.
+/// Asks for what the test wants, and keeps what the runtime hands out.
 struct Wants {
-    setup: Mutex<Option<Setup>>,
-    info: OnceLock<ProfilerInfo>,
-    refused: Arc<Mutex<String>>,
-    attach: bool,
+    info: ProfilerInfo,
 }
 
 impl Wants {
-    fn new(setup: Setup) -> Self {
-        Self { setup: Mutex::new(Some(setup)), info: OnceLock::new(), refused: Arc::default(), attach: false }
+    fn setup(setup: Setup) -> impl FnOnce(&ProfilerInfo) -> Result<(Self, Setup)> {
+        |info| Ok((Self { info: info.clone() }, setup))
     }
 
-    fn events(events: Events) -> Self {
-        Self::new(Setup::new(events))
+    fn events(events: Events) -> impl FnOnce(&ProfilerInfo) -> Result<(Self, Setup)> {
+        Self::setup(Setup::new(events))
     }
 
     fn info(&self) -> &ProfilerInfo {
-        self.info.get().expect("it was initialized")
-    }
-}
-
-impl Profiler for Wants {
-    fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-        let _ = self.info.set(info.clone());
-        Ok(self.setup.lock().unwrap().take().unwrap_or_default())
-    }
-
-    fn initialize_for_attach(&self, info: &ProfilerInfo, _data: &[u8]) -> Result<Setup> {
-        assert!(self.attach, "nobody attached this one");
-        self.initialize(info)
-    }
-
-    fn setup_refused(&self, error: &clr_profiler::Error) {
-        *self.refused.lock().unwrap() = error.to_string();
+        &self.info
     }
 }
 
@@ -83,7 +64,7 @@ fn functions_and_classes_have_names_and_nothing_stays_unanswered() {
     let class = runtime.class_id("Shop.Checkout+<Later>d__3");
     let object = runtime.object("Shop.NoMoney", 48);
     let (module, thread) = (runtime.module_id("Shop"), runtime.thread(1));
-    let mut program = runtime.load(Wants::events(Events::JIT_COMPILATION)).unwrap();
+    let mut program = runtime.load_with(Wants::events(Events::JIT_COMPILATION)).unwrap();
     let names = NameCache::new();
     let info = program.profiler().info();
     let [pay, main, later] = functions.map(|function| names.function(info, function));
@@ -109,7 +90,7 @@ fn functions_and_classes_have_names_and_nothing_stays_unanswered() {
 #[test]
 fn a_profiler_sees_the_interface_level_of_its_runtime() {
     for level in [14, 15] {
-        let program = FakeRuntime::new().level(level).load(Wants::events(Events::NONE)).unwrap();
+        let program = FakeRuntime::new().level(level).load_with(Wants::events(Events::NONE)).unwrap();
         let info = program.profiler().info();
         assert_eq!(info.level(), level);
         let asked = info.heap_objects(|_| std::ops::ControlFlow::Continue(())).unwrap_err();
@@ -124,7 +105,7 @@ fn only_what_was_asked_for_is_told_and_answers_come_back() {
     let runtime = shop();
     let (main, pay) = (runtime.function("Shop.Program::Main"), runtime.function("Shop.Checkout::Pay"));
     let module = runtime.module_id("Shop");
-    let mut program = runtime.load(Wants::events(Events::JIT_COMPILATION)).unwrap();
+    let mut program = runtime.load_with(Wants::events(Events::JIT_COMPILATION)).unwrap();
     let outcomes = program.play(&[on(1, ModuleLoadFinished(module, OK)), on(1, JITInlining(main, pay))]);
     assert_eq!((outcomes[0].notified, outcomes[1].notified, outcomes[1].answer), (false, true, Some(false)));
 }
@@ -132,7 +113,7 @@ fn only_what_was_asked_for_is_told_and_answers_come_back() {
 #[test]
 fn events_are_switched_while_the_program_runs_and_immutable_ones_refused() {
     let module = shop().module_id("Shop");
-    let mut program = shop().load(Wants::events(Events::MODULE_LOADS)).unwrap();
+    let mut program = shop().load_with(Wants::events(Events::MODULE_LOADS)).unwrap();
     let info = program.profiler().info();
     let loaded = [on(1, ModuleLoadFinished(module, OK))];
     assert!(program.play(&loaded)[0].notified);
@@ -150,20 +131,19 @@ fn events_are_switched_while_the_program_runs_and_immutable_ones_refused() {
 
 #[test]
 fn a_notification_only_profiler_is_told_what_it_may_not_have() {
-    struct Beside(OnceLock<ProfilerInfo>);
+    struct Beside(ProfilerInfo);
     impl Profiler for Beside {
-        fn initialize(&self, info: &ProfilerInfo) -> Result<Setup> {
-            let _ = self.0.set(info.clone());
-            Ok(Setup::new(Events::EXCEPTIONS))
+        fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+            Ok((Self(info.clone()), Setup::new(Events::EXCEPTIONS)))
         }
-        fn load_as_notification_only(&self) -> bool {
+        fn load_as_notification_only() -> bool {
             true
         }
     }
 
     impl Callbacks for Beside {}
-    let program = FakeRuntime::new().load(Beside(OnceLock::new())).unwrap();
-    let error = program.profiler().0.get().unwrap().set_events(Events::GC | Events::EXCEPTIONS).unwrap_err();
+    let program = FakeRuntime::new().load::<Beside>().unwrap();
+    let error = program.profiler().0.set_events(Events::GC | Events::EXCEPTIONS).unwrap_err();
     assert_eq!(error.reason(), Some("a notification-only profiler can't have GC"));
 }
 
@@ -187,7 +167,7 @@ fn questions_in_hooks_and_while_objects_move_are_refused_in_debug_builds() {
     let setup = Setup::default().with_hooks(Hooks::safe(hooks.clone(), Arc::new(mapper)));
     let runtime = shop();
     let main = runtime.function("Shop.Program::Main");
-    let mut program = runtime.load(Wants::new(setup)).unwrap();
+    let mut program = runtime.load_with(Wants::setup(setup)).unwrap();
     let _ = hooks.0.set(program.profiler().info().clone());
     program.play(&[on(1, Enter(main))]);
     let refused = hooks.1.lock().unwrap().clone();
@@ -201,35 +181,64 @@ fn questions_in_hooks_and_while_objects_move_are_refused_in_debug_builds() {
 
 #[test]
 fn an_attached_profiler_gets_no_hooks() {
-    let wants = Wants { attach: true, ..Wants::new(hooked(Seen::default())) };
-    let refused = shop().attach(wants, b"hello").err().expect("is refused");
+    let attach = |setup: Setup| {
+        shop().attach_with(b"hello", |info, data| {
+            assert_eq!(data, b"hello");
+            Wants::setup(setup)(info)
+        })
+    };
+    let refused = attach(hooked(Seen::default())).err().expect("is refused");
     assert_eq!(refused.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
-    let wants = Wants { attach: true, ..Wants::events(Events::EXCEPTIONS) };
-    let program = shop().attach(wants, b"hello").unwrap();
+    let program = attach(Setup::new(Events::EXCEPTIONS)).unwrap();
     let error = program.profiler().info().set_events(Events::EXCEPTIONS | Events::CACHE_SEARCHES).unwrap_err();
     assert_eq!(error.hresult(), HResult::UNSUPPORTED_FOR_ATTACH);
     assert_eq!(error.reason(), Some("a profiler that attaches to a running program can't have CACHE_SEARCHES"));
 }
 
 #[test]
-fn a_profiler_that_panics_or_refuses_does_not_start() {
-    struct Refuses(bool);
-    impl Profiler for Refuses {
-        fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-            assert!(self.0, "not in the mood");
-            Ok(Setup::new(Events::OBJECT_ALLOCATED))
+fn a_profiler_is_attached_only_where_it_says_how() {
+    struct Stays;
+    impl Profiler for Stays {
+        fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+            Ok((Self, Setup::default()))
         }
     }
 
-    impl Callbacks for Refuses {}
-    for polite in [true, false] {
-        let refused = FakeRuntime::new().load(Refuses(polite)).err().map(|error| error.hresult());
-        assert_eq!(refused, Some(HResult::CANCEL_ACTIVATION));
+    impl Callbacks for Stays {}
+    let by_type = shop().attach::<Stays>(b"").err().map(|error| error.hresult());
+    assert_eq!(by_type, Some(HResult::UNSUPPORTED_FOR_ATTACH));
+    assert!(shop().load::<Stays>().is_ok());
+}
+
+#[test]
+fn a_profiler_that_panics_or_refuses_does_not_start() {
+    /// What `setup_refused` was given.
+    static SAID: Mutex<String> = Mutex::new(String::new());
+
+    struct Refused;
+    impl Profiler for Refused {
+        fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+            Ok((Self, Setup::new(Events::OBJECT_ALLOCATED)))
+        }
+        fn setup_refused(&self, error: &clr_profiler::Error) {
+            *SAID.lock().unwrap() = error.to_string();
+        }
     }
-    let wants = Wants::events(Events::OBJECT_ALLOCATED);
-    let reason = wants.refused.clone();
-    let refused = FakeRuntime::new().load(wants).err().map(|error| error.to_string());
+
+    impl Callbacks for Refused {}
+
+    struct Panics;
+    impl Profiler for Panics {
+        fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
+            panic!("not in the mood")
+        }
+    }
+
+    impl Callbacks for Panics {}
+    let refused = FakeRuntime::new().load::<Panics>().err().map(|error| error.hresult());
+    assert_eq!(refused, Some(HResult::CANCEL_ACTIVATION));
+    let refused = FakeRuntime::new().load::<Refused>().err().map(|error| error.to_string());
     assert_eq!(refused.as_deref(), Some("Initialize: CORPROF_E_PROFILER_CANCEL_ACTIVATION (0x80131375)"));
     let sentence = "Setup: OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED";
-    assert_eq!(*reason.lock().unwrap(), sentence);
+    assert_eq!(*SAID.lock().unwrap(), sentence);
 }

@@ -5,18 +5,12 @@ use std::sync::{Arc, Mutex};
 use clr_profiler::callback_args::GcReason;
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeRuntime, on};
-use clr_profiler::{Callbacks, Events, NestedLog, PerThread, Profiler, ProfilerInfo, Result, Setup, ThreadId};
+use clr_profiler::{Callbacks, Events, NestedLog, PerThread, Setup, ThreadId};
 
 /// Keeps a count per thread, and a log of threads.
 struct PerThreadCounts {
     counts: PerThread<Mutex<u32>>,
     log: NestedLog,
-}
-
-impl Profiler for PerThreadCounts {
-    fn initialize(&self, _info: &ProfilerInfo) -> Result<Setup> {
-        Ok(Setup::new(Events::THREADS | Events::BASIC_GC))
-    }
 }
 
 impl Callbacks for PerThreadCounts {
@@ -42,7 +36,7 @@ fn data_per_thread_belongs_to_the_thread_that_runs_and_goes_with_it() {
     let profiler = PerThreadCounts { counts: counts.unwrap(), log: NestedLog::create(&path).unwrap() };
     let runtime = FakeRuntime::new();
     let (one, two) = (runtime.thread(1), runtime.thread(2));
-    let mut program = runtime.load(profiler).unwrap();
+    let mut program = runtime.load_with(|_| Ok((profiler, Setup::new(Events::THREADS | Events::BASIC_GC)))).unwrap();
     program.play(&[
         on(1, ThreadAssignedToOSThread(one, 71)),
         on(1, GarbageCollectionStarted(vec![0, 1], GcReason::Induced)),
