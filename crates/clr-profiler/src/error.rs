@@ -39,6 +39,8 @@ impl HResult {
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137d_u32 as i32);
+    /// The profiler is being detached, or was.
+    pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 

@@ -163,6 +163,7 @@ mod events;
 mod exception_reader;
 #[cfg(feature = "testing")]
 pub mod fake;
+mod gate;
 pub mod hooks;
 mod ids;
 mod info;

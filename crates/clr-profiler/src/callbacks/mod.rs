@@ -113,7 +113,8 @@ pub trait Callbacks: Send + Sync {
     /// The attach is complete: time to look at what had been loaded before.
     fn profiler_attach_complete(&self) {}
 
-    /// The detach is complete. The library stays mapped all the same.
+    /// The detach is complete: there is nothing to ask the runtime any more, and every query is refused from here on. The
+    /// runtime waits in this callback for calls of it that other threads have begun. The library stays mapped all the same.
     fn profiler_detach_succeeded(&self) {}
 
     /// The runtime ends. Not called when the program crashes, is killed or fails fast. Hooks and callbacks go on, on other

@@ -80,7 +80,16 @@ impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
         unsafe { start::initialize(self, info, Some(slice(client_data.cast_const().cast(), cb_client_data))) }
     }
 
-    forward! { ProfilerAttachComplete ProfilerDetachSucceeded }
+    forward! { ProfilerAttachComplete }
+
+    unsafe fn ProfilerDetachSucceeded(&self) -> HRESULT {
+        let info = self.info.get();
+        info.inspect(|info| info.close());
+        let answer = self.notify(|p| p.profiler_detach_succeeded());
+        // When this returns, the runtime frees what calls under way use. The profiler is notified before, so that it may end them.
+        info.inspect(|info| info.wait_for_calls());
+        answer
+    }
 }
 
 impl ICorProfilerCallback4_Impl for CallbackObject_Impl {

@@ -37,6 +37,7 @@ impl IClassFactory_Impl for Factory_Impl {
                 is_content_with_notifications: loader.is_content_with_notifications,
                 notification_only: AtomicBool::new(false),
                 loader: Cell::new(Some(loader)),
+                info: OnceLock::new(),
                 stacks: OnceLock::new(),
                 mapper: OnceLock::new(),
             };

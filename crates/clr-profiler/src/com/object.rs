@@ -12,7 +12,7 @@ use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::FunctionMapper;
 use crate::profiler::Loader;
-use crate::{Callbacks, HResult, Result};
+use crate::{Callbacks, HResult, ProfilerInfo, Result};
 
 pub(super) const S_OK: HRESULT = HRESULT(0);
 
@@ -26,6 +26,8 @@ pub(super) struct CallbackObject {
     /// The profiler is content with notifications; whether the runtime has asked, and takes it for one of those, is next.
     pub(super) is_content_with_notifications: bool,
     pub(super) notification_only: AtomicBool,
+    /// The runtime's information, as the profiler got it.
+    pub(super) info: OnceLock<ProfilerInfo>,
     /// Shadow stacks of the framework, which follow exceptions before the profiler is notified.
     pub(super) stacks: OnceLock<Arc<dyn FollowExceptions>>,
     /// Function mapper of the hooks, notified of unloading before the profiler is.

@@ -17,9 +17,11 @@ use crate::{Error, HResult, ProfilerInfo, Result, Setup};
 /// `info` must be the interface the runtime passes to `Initialize`.
 pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, client_data: Option<&[u8]>) -> HRESULT {
     let cancelled = Error::refused("Initialize", "the profiler panicked").with_hresult(HResult::CANCEL_ACTIVATION);
+    let is_first = callbacks.info.get().is_none();
     let outcome = guard(Err(cancelled), || {
         // SAFETY: the caller vouches for `info`.
         let info = unsafe { ProfilerInfo::from_runtime(info) }?;
+        let _ = callbacks.info.set(info.clone());
         let loader = callbacks.loader.take().ok_or(Error::refused("Initialize", "a profiler is initialized once"))?;
         let made = (loader.make)(&info, client_data)?;
         let _ = callbacks.callbacks.set(made.callbacks);
@@ -33,6 +35,11 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
     match &outcome {
         Ok(()) => crate::load_log::write("loaded"),
         Err(error) => crate::load_log::write(format_args!("refused {error}")),
+    }
+    if let (Err(_), true, Some(info)) = (&outcome, is_first, callbacks.info.get()) {
+        // The runtime frees the interface of a profiler that it does not keep.
+        info.close();
+        info.wait_for_calls();
     }
     match outcome {
         Ok(()) => HRESULT(0),

@@ -96,7 +96,8 @@ impl<'h> HookedCall<'h> {
         let info = &self.record.installed.info;
         let (function, start) = (self.record.function.0, (&raw mut found).cast());
         // SAFETY: the runtime's handle of this call, and a buffer of the size said.
-        let answer = unsafe { info.base().GetFunctionEnter3Info(function, self.handle, &mut frame, &mut size, start) };
+        let answer =
+            unsafe { info.in_hook().GetFunctionEnter3Info(function, self.handle, &mut frame, &mut size, start) };
         if size as usize > size_of::<Arguments>() {
             return Err(crate::Error::refused(method, "there are more than 32 arguments")
                 .with_hresult(HResult::NOT_IMPLEMENTED));
@@ -117,8 +118,9 @@ impl<'h> HookedCall<'h> {
         let (mut frame, mut range) = (0, COR_PRF_FUNCTION_ARGUMENT_RANGE::default());
         let info = &self.record.installed.info;
         // SAFETY: the runtime's handle of this call, and valid out-parameters.
-        let answer =
-            unsafe { info.base().GetFunctionLeave3Info(self.record.function.0, self.handle, &mut frame, &mut range) };
+        let answer = unsafe {
+            info.in_hook().GetFunctionLeave3Info(self.record.function.0, self.handle, &mut frame, &mut range)
+        };
         check(answer, method)?;
         // SAFETY: the runtime says that it lies there during the hook.
         Ok(unsafe { bytes(&range) })
@@ -135,7 +137,7 @@ impl<'h> HookedCall<'h> {
 
     /// The runtime's handle of the frame.
     fn frame(&self) -> Result<usize> {
-        let info = self.record.installed.info.base();
+        let info = self.record.installed.info.in_hook();
         let (function, mut frame) = (self.record.function.0, 0);
         let (mut size, none) = (0, std::ptr::null_mut());
         let mut range = COR_PRF_FUNCTION_ARGUMENT_RANGE::default();
@@ -207,8 +209,9 @@ pub(super) fn install(
     mapper: Arc<dyn FunctionMapper>,
 ) -> Result<Arc<dyn FunctionMapper>> {
     let installed: &'static Installed = Box::leak(Box::new(Installed { hooks, info: info.clone() }));
+    let runtime = info.base("SetEnterLeaveFunctionHooks3WithInfo")?;
     // SAFETY: functions that live as long as the process.
-    let answer = unsafe { info.base().SetEnterLeaveFunctionHooks3WithInfo(Some(enter), Some(leave), Some(tailcall)) };
+    let answer = unsafe { runtime.SetEnterLeaveFunctionHooks3WithInfo(Some(enter), Some(leave), Some(tailcall)) };
     check(answer, "SetEnterLeaveFunctionHooks3WithInfo")?;
     Ok(Arc::new(Recording { installed, mapper, records: Mutex::default() }))
 }

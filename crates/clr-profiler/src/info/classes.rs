@@ -52,11 +52,12 @@ impl ProfilerInfo {
     /// pointers and references `CORPROF_E_CLASSID_IS_COMPOSITE`.
     pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
         outside_collections("GetClassIDInfo2")?;
+        let runtime = self.base("GetClassIDInfo2")?;
         let (mut module, mut token, mut parent) = (0, 0, 0);
         let type_arguments = ask_array("GetClassIDInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters.
             unsafe {
-                self.base().GetClassIDInfo2(class.0, &mut module, &mut token, &mut parent, capacity, needed, arguments)
+                runtime.GetClassIDInfo2(class.0, &mut module, &mut token, &mut parent, capacity, needed, arguments)
             }
         })?;
         Ok(ClassInfo {
@@ -73,9 +74,10 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn array_class(&self, class: ClassId) -> Result<Option<ArrayClass>> {
         outside_hooks("IsArrayClass")?;
+        let runtime = self.base("IsArrayClass")?;
         let (mut kind, mut element, mut rank) = (CorElementType::default(), 0, 0);
         // SAFETY: valid out-parameters.
-        let answer = unsafe { self.base().IsArrayClass(class.0, &mut kind, &mut element, &mut rank) };
+        let answer = unsafe { runtime.IsArrayClass(class.0, &mut kind, &mut element, &mut rank) };
         check(answer, "IsArrayClass")?;
         // Success of another kind than S_OK means "not an array".
         if answer.0 != 0 {
@@ -90,9 +92,9 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
         outside_collections("GetClassFromToken")?;
+        let runtime = self.base("GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
-        ask_word("GetClassFromToken", |out| unsafe { self.base().GetClassFromToken(module.0, token.0, out) })
-            .map(ClassId)
+        ask_word("GetClassFromToken", |out| unsafe { runtime.GetClassFromToken(module.0, token.0, out) }).map(ClassId)
     }
 
     /// The class of a generic type with these type arguments, those of enclosing types first. May load types.
@@ -106,10 +108,11 @@ impl ProfilerInfo {
         type_arguments: &[ClassId],
     ) -> Result<ClassId> {
         outside_collections("GetClassFromTokenAndTypeArgs")?;
+        let runtime = self.base("GetClassFromTokenAndTypeArgs")?;
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetClassFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid array with its length, and a valid out-parameter.
-            unsafe { self.base().GetClassFromTokenAndTypeArgs(module.0, token.0, count, arguments, out) }
+            unsafe { runtime.GetClassFromTokenAndTypeArgs(module.0, token.0, count, arguments, out) }
         })
         .map(ClassId)
     }
@@ -121,16 +124,17 @@ impl ProfilerInfo {
     pub fn class_layout(&self, class: ClassId) -> Result<ClassLayout> {
         outside_hooks("GetClassLayout")?;
         let method = "GetClassLayout";
+        let runtime = self.base(method)?;
         let (mut size, mut count) = (0, 0);
         // SAFETY: no array, and valid out-parameters.
-        let first = unsafe { self.base().GetClassLayout(class.0, std::ptr::null_mut(), 0, &mut count, &mut size) };
+        let first = unsafe { runtime.GetClassLayout(class.0, std::ptr::null_mut(), 0, &mut count, &mut size) };
         let mut fields = vec![COR_FIELD_OFFSET::default(); count as usize];
         if fields.is_empty() {
             check(first, method)?;
             return Ok(ClassLayout { size, fields: Vec::new() });
         }
         // SAFETY: an array of exactly as many fields as the runtime said, and valid out-parameters.
-        let answer = unsafe { self.base().GetClassLayout(class.0, fields.as_mut_ptr(), count, &mut count, &mut size) };
+        let answer = unsafe { runtime.GetClassLayout(class.0, fields.as_mut_ptr(), count, &mut count, &mut size) };
         check(answer, method)?;
         let fields = fields.into_iter().map(|field| (Token(field.field), field.offset)).collect();
         Ok(ClassLayout { size, fields })
@@ -141,8 +145,9 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn class_of_object(&self, object: ObjectId<'_>) -> Result<ClassId> {
+        let runtime = self.base("GetClassFromObject")?;
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
-        let ask = |out| unsafe { self.base().GetClassFromObject(object.address(), out) };
+        let ask = |out| unsafe { runtime.GetClassFromObject(object.address(), out) };
         ask_word("GetClassFromObject", ask).map(ClassId)
     }
 }

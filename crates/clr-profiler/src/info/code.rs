@@ -58,9 +58,10 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_FUNCTION_NOT_COMPILED` before there is any.
     pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo2")?;
+        let runtime = self.base("GetCodeInfo2")?;
         // SAFETY: valid out-parameters.
         ask_array("GetCodeInfo2", |capacity, needed, infos| unsafe {
-            self.base().GetCodeInfo2(function.0, capacity, needed, infos)
+            runtime.GetCodeInfo2(function.0, capacity, needed, infos)
         })
         .map(ranges)
     }
@@ -72,7 +73,7 @@ impl ProfilerInfo {
     pub fn code_starts(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<usize>> {
         outside_collections("GetNativeCodeStartAddresses")?;
         let method = "GetNativeCodeStartAddresses";
-        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, starts| unsafe {
             runtime.GetNativeCodeStartAddresses(function.0, rejit.0, capacity, needed, starts)
@@ -86,7 +87,7 @@ impl ProfilerInfo {
     pub fn code_info_at(&self, start: usize) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo4")?;
         let method = "GetCodeInfo4";
-        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, infos| unsafe { runtime.GetCodeInfo4(start, capacity, needed, infos) })
             .map(ranges)
@@ -99,7 +100,7 @@ impl ProfilerInfo {
     pub fn il_map_at(&self, start: usize) -> Result<Vec<IlRange>> {
         outside_collections("GetILToNativeMapping3")?;
         let method = "GetILToNativeMapping3";
-        let runtime = self.at_level::<ICorProfilerInfo9>(9, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
         // SAFETY: valid out-parameters.
         let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
             runtime.GetILToNativeMapping3(start, capacity, needed, map)
@@ -115,7 +116,7 @@ impl ProfilerInfo {
         outside_hooks("GetFunctionFromIP3")?;
         let method = "GetFunctionFromIP3";
         let (mut function, mut rejit) = (0, 0);
-        let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
         // SAFETY: valid out-parameters; the address is only compared.
         check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
         Ok((FunctionId(function), ReJitId(rejit)))

@@ -70,7 +70,7 @@ impl ProfilerInfo {
     pub fn event_pipe_start_session(&self, providers: &[ProviderConfig], rundown: bool) -> Result<EventPipeSessionId> {
         let method = "EventPipeStartSession";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let texts: Vec<_> = providers.iter().map(texts).collect();
         let configs: Vec<_> = providers.iter().zip(&texts).map(|(provider, texts)| config(provider, texts)).collect();
         let mut session = 0;
@@ -90,7 +90,7 @@ impl ProfilerInfo {
     pub fn event_pipe_add_provider(&self, session: EventPipeSessionId, provider: &ProviderConfig) -> Result<()> {
         let method = "EventPipeAddProviderToSession";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let texts = texts(provider);
         // SAFETY: the texts live through the call.
         let answer = unsafe { runtime.EventPipeAddProviderToSession(session.0 as u64, config(provider, &texts)) };
@@ -105,7 +105,7 @@ impl ProfilerInfo {
         let method = "EventPipeStopSession";
         outside_hooks(method)?;
         // SAFETY: a plain number.
-        let answer = unsafe { self.at_level::<ICorProfilerInfo12>(12, method)?.EventPipeStopSession(session.0 as u64) };
+        let answer = unsafe { self.at_level::<ICorProfilerInfo12>(method)?.EventPipeStopSession(session.0 as u64) };
         check(answer, method)
     }
 
@@ -116,7 +116,7 @@ impl ProfilerInfo {
     pub fn event_pipe_provider_name(&self, provider: EventPipeProviderId) -> Result<String> {
         let method = "EventPipeGetProviderInfo";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         read_text(method, |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
             unsafe { runtime.EventPipeGetProviderInfo(provider.0, capacity, needed, buffer) }
@@ -130,7 +130,7 @@ impl ProfilerInfo {
     pub fn event_pipe_create_provider(&self, name: &str) -> Result<EventPipeProviderId> {
         let method = "EventPipeCreateProvider";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let (name, mut provider) = (wide(name), 0);
         // SAFETY: a zero-terminated name and a valid out-parameter.
         check(unsafe { runtime.EventPipeCreateProvider(name.as_ptr(), &mut provider) }, method)?;
@@ -149,7 +149,7 @@ impl ProfilerInfo {
     ) -> Result<EventPipeProviderId> {
         let method = "EventPipeCreateProvider2";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo14>(14, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo14>(method)?;
         let callback = listeners::keep(Box::new(changed)).ok_or_else(|| {
             crate::Error::refused(method, "eight providers with a function of their own are there already")
         })?;
@@ -170,7 +170,7 @@ impl ProfilerInfo {
     ) -> Result<EventPipeEventId> {
         let method = "EventPipeDefineEvent";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let name = wide(&event.name);
         let names: Vec<_> = event.fields.iter().map(|(name, _)| wide(name)).collect();
         let field = |((_, kind), name): (&(String, u32), &Vec<u16>)| COR_PRF_EVENTPIPE_PARAM_DESC {
@@ -207,7 +207,7 @@ impl ProfilerInfo {
     pub fn event_pipe_write_event(&self, event: EventPipeEventId, fields: &[&[u8]]) -> Result<()> {
         let method = "EventPipeWriteEvent";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo12>(12, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let piece =
             |bytes: &&[u8]| COR_PRF_EVENT_DATA { ptr: bytes.as_ptr() as u64, size: bytes.len() as u32, reserved: 0 };
         let pieces: Vec<_> = fields.iter().map(piece).collect();

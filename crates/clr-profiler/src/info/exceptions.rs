@@ -40,9 +40,10 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn exception_clause(&self) -> Result<ExceptionClause> {
+        let runtime = self.base("GetNotifiedExceptionClauseInfo")?;
         let mut clause = COR_PRF_EX_CLAUSE_INFO::default();
         // SAFETY: a valid out-parameter.
-        let answer = unsafe { self.base().GetNotifiedExceptionClauseInfo(&mut clause) };
+        let answer = unsafe { runtime.GetNotifiedExceptionClauseInfo(&mut clause) };
         check(answer, "GetNotifiedExceptionClauseInfo")?;
         let kind = match clause.clause_type.0 {
             1 => ClauseKind::Filter,

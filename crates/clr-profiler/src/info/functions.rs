@@ -47,11 +47,12 @@ impl ProfilerInfo {
 
     /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0 stands for none.
     pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
+        let runtime = self.base("GetFunctionInfo2")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters; the frame is that of the hook that runs, or none.
             unsafe {
-                self.base().GetFunctionInfo2(
+                runtime.GetFunctionInfo2(
                     function.0,
                     frame,
                     &mut class,
@@ -78,9 +79,10 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
         outside_collections("GetFunctionInfo")?;
+        let runtime = self.base("GetFunctionInfo")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         // SAFETY: valid out-parameters.
-        let answer = unsafe { self.base().GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
+        let answer = unsafe { runtime.GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
         check(answer, "GetFunctionInfo")?;
         Ok((ClassId(class).non_null(), ModuleId(module), Token(token)))
     }
@@ -94,8 +96,7 @@ impl ProfilerInfo {
         let method = "IsFunctionDynamic";
         let mut dynamic = BOOL(0);
         // SAFETY: a valid out-parameter.
-        let answer =
-            unsafe { self.at_level::<ICorProfilerInfo8>(8, method)?.IsFunctionDynamic(function.0, &mut dynamic) };
+        let answer = unsafe { self.at_level::<ICorProfilerInfo8>(method)?.IsFunctionDynamic(function.0, &mut dynamic) };
         check(answer, method)?;
         Ok(dynamic.as_bool())
     }
@@ -107,7 +108,7 @@ impl ProfilerInfo {
     pub fn dynamic_function_info(&self, function: FunctionId) -> Result<DynamicFunction> {
         outside_collections("GetDynamicFunctionInfo")?;
         let method = "GetDynamicFunctionInfo";
-        let runtime = self.at_level::<ICorProfilerInfo8>(8, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
         let (mut module, mut blob, mut size) = (0, std::ptr::null(), 0);
         let name = read_text(method, |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -131,8 +132,9 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
         outside_collections("GetFunctionFromToken")?;
+        let runtime = self.base("GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
-        let ask = |out| unsafe { self.base().GetFunctionFromToken(module.0, method.0, out) };
+        let ask = |out| unsafe { runtime.GetFunctionFromToken(module.0, method.0, out) };
         ask_word("GetFunctionFromToken", ask).map(FunctionId)
     }
 
@@ -148,11 +150,12 @@ impl ProfilerInfo {
         type_arguments: &[ClassId],
     ) -> Result<FunctionId> {
         outside_collections("GetFunctionFromTokenAndTypeArgs")?;
+        let runtime = self.base("GetFunctionFromTokenAndTypeArgs")?;
         let class = class.map_or(0, |class| class.0);
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetFunctionFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid out-parameter and an array of identifiers, each a word.
-            unsafe { self.base().GetFunctionFromTokenAndTypeArgs(module.0, method.0, class, count, arguments, out) }
+            unsafe { runtime.GetFunctionFromTokenAndTypeArgs(module.0, method.0, class, count, arguments, out) }
         })
         .map(FunctionId)
     }

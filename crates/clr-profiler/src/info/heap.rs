@@ -91,7 +91,7 @@ impl ObjectHandle {
         let method = "GetObjectIDFromHandle";
         outside_hooks(method)?;
         let mut object = 0;
-        let runtime = self.info.at_level::<ICorProfilerInfo13>(13, method)?;
+        let runtime = self.info.at_level::<ICorProfilerInfo13>(method)?;
         // SAFETY: a handle that is not freed, and a valid out-parameter.
         check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
         Ok(look((object != 0).then(|| ObjectId::new(object))))
@@ -100,7 +100,7 @@ impl ObjectHandle {
 
 impl Drop for ObjectHandle {
     fn drop(&mut self) {
-        if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo13>(13, "DestroyHandle") {
+        if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo13>("DestroyHandle") {
             // SAFETY: the handle was made by `create_handle` and is freed once. Nothing can be done about a failure.
             let _ = unsafe { runtime.DestroyHandle(self.handle) };
         }
@@ -115,7 +115,7 @@ impl ProfilerInfo {
     pub fn object_size(&self, object: ObjectId<'_>) -> Result<usize> {
         let method = "GetObjectSize2";
         let mut bytes = 0;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
         check(unsafe { runtime.GetObjectSize2(object.address(), &mut bytes) }, method)?;
         Ok(bytes)
@@ -128,6 +128,7 @@ impl ProfilerInfo {
     /// The runtime's error: `E_INVALIDARG` for what is no array or has another rank.
     pub fn array_object(&self, array: ObjectId<'_>, rank: u32) -> Result<ArrayObject> {
         let method = "GetArrayObjectInfo";
+        let runtime = self.base(method)?;
         /// More than a type can have.
         const MOST: u32 = 32;
         if rank == 0 || rank > MOST {
@@ -137,7 +138,7 @@ impl ProfilerInfo {
         let mut data = std::ptr::null_mut();
         // SAFETY: two arrays of the length said and a valid out-parameter; the object's lifetime says that it is alive.
         let answer = unsafe {
-            self.base().GetArrayObjectInfo(array.address(), rank, sizes.as_mut_ptr(), lowest.as_mut_ptr(), &mut data)
+            runtime.GetArrayObjectInfo(array.address(), rank, sizes.as_mut_ptr(), lowest.as_mut_ptr(), &mut data)
         };
         check(answer, method)?;
         Ok(ArrayObject { dimensions: sizes.into_iter().zip(lowest).collect(), data: data as usize })
@@ -150,9 +151,10 @@ impl ProfilerInfo {
     pub fn box_layout(&self, class: ClassId) -> Result<u32> {
         let method = "GetBoxClassLayout";
         outside_hooks(method)?;
+        let runtime = self.base(method)?;
         let mut offset = 0;
         // SAFETY: a valid out-parameter.
-        check(unsafe { self.base().GetBoxClassLayout(class.0, &mut offset) }, method)?;
+        check(unsafe { runtime.GetBoxClassLayout(class.0, &mut offset) }, method)?;
         Ok(offset)
     }
 
@@ -163,9 +165,10 @@ impl ProfilerInfo {
     pub fn generation_bounds(&self) -> Result<Vec<HeapRange>> {
         let method = "GetGenerationBounds";
         outside_hooks(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: valid out-parameters.
         let ranges = ask_array(method, |capacity, needed, ranges| unsafe {
-            self.base().GetGenerationBounds(capacity, needed, ranges)
+            runtime.GetGenerationBounds(capacity, needed, ranges)
         })?;
         Ok(ranges.into_iter().map(heap_range).collect())
     }
@@ -177,9 +180,10 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_NOT_GC_OBJECT` for an object that is never collected
     /// ([`is_frozen`](Self::is_frozen)).
     pub fn object_generation(&self, object: ObjectId<'_>) -> Result<HeapRange> {
+        let runtime = self.base("GetObjectGeneration")?;
         let mut range = COR_PRF_GC_GENERATION_RANGE::default();
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
-        let answer = unsafe { self.base().GetObjectGeneration(object.address(), &mut range) };
+        let answer = unsafe { runtime.GetObjectGeneration(object.address(), &mut range) };
         check(answer, "GetObjectGeneration")?;
         Ok(heap_range(range))
     }
@@ -192,7 +196,7 @@ impl ProfilerInfo {
     pub fn is_frozen(&self, object: ObjectId<'_>) -> Result<bool> {
         let method = "IsFrozenObject";
         let mut frozen = BOOL(0);
-        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
         check(unsafe { runtime.IsFrozenObject(object.address(), &mut frozen) }, method)?;
         Ok(frozen.as_bool())
@@ -206,7 +210,7 @@ impl ProfilerInfo {
         let method = "GetLOHObjectSizeThreshold";
         outside_hooks(method)?;
         let mut bytes = 0;
-        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         // SAFETY: a valid out-parameter.
         check(unsafe { runtime.GetLOHObjectSizeThreshold(&mut bytes) }, method)?;
         Ok(bytes)
@@ -224,7 +228,7 @@ impl ProfilerInfo {
     ) -> Result<()> {
         let method = "EnumerateObjectReferences";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
         let data = (&raw mut visit).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects; the object is alive.
@@ -240,7 +244,7 @@ impl ProfilerInfo {
     pub fn heap_objects(&self, mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>) -> Result<()> {
         let method = "EnumerateGCHeapObjects";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo15>(15, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo15>(method)?;
         let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
         let data = (&raw mut visit).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects.
@@ -254,7 +258,7 @@ impl ProfilerInfo {
     pub fn non_gc_objects(&self) -> Result<Vec<usize>> {
         let method = "EnumerateNonGCObjects";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo14>(14, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo14>(method)?;
         // SAFETY: a valid out-parameter.
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumerateNonGCObjects(out) })
     }
@@ -266,7 +270,7 @@ impl ProfilerInfo {
     pub fn non_gc_heap_bounds(&self) -> Result<Vec<HeapRange>> {
         let method = "GetNonGCHeapBounds";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo14>(14, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo14>(method)?;
         // SAFETY: valid out-parameters.
         let ranges: Vec<COR_PRF_NONGC_HEAP_RANGE> = ask_array(method, |capacity, needed, ranges| unsafe {
             runtime.GetNonGCHeapBounds(capacity, needed, ranges)
@@ -287,8 +291,9 @@ impl ProfilerInfo {
     pub fn frozen_objects(&self, module: ModuleId) -> Result<Vec<usize>> {
         let method = "EnumModuleFrozenObjects";
         outside_hooks(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: a valid out-parameter.
-        collect::<ICorProfilerObjectEnum>(method, |out| unsafe { self.base().EnumModuleFrozenObjects(module.0, out) })
+        collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumModuleFrozenObjects(module.0, out) })
     }
 
     /// A handle to find an object again after collections. In the callback that received the object, on a managed thread. From
@@ -299,7 +304,7 @@ impl ProfilerInfo {
     pub fn create_handle(&self, object: ObjectId<'_>, kind: HandleKind) -> Result<ObjectHandle> {
         let method = "CreateHandle";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo13>(13, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo13>(method)?;
         let kind = match kind {
             HandleKind::Weak => COR_PRF_HANDLE_TYPE(1),
             HandleKind::Strong => COR_PRF_HANDLE_TYPE(2),

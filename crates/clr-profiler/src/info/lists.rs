@@ -90,8 +90,9 @@ impl ProfilerInfo {
     pub fn modules(&self) -> Result<Vec<ModuleId>> {
         let method = "EnumModules";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: a valid out-parameter.
-        let ids = collect::<ICorProfilerModuleEnum>(method, |out| unsafe { self.base().EnumModules(out) })?;
+        let ids = collect::<ICorProfilerModuleEnum>(method, |out| unsafe { runtime.EnumModules(out) })?;
         Ok(ids.into_iter().map(ModuleId).collect())
     }
 
@@ -102,9 +103,10 @@ impl ProfilerInfo {
     pub fn app_domains_of_module(&self, module: ModuleId) -> Result<Vec<AppDomainId>> {
         let method = "GetAppDomainsContainingModule";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: valid out-parameters.
         let ids = ask_array(method, |capacity, needed, ids| unsafe {
-            self.base().GetAppDomainsContainingModule(module.0, capacity, needed, ids)
+            runtime.GetAppDomainsContainingModule(module.0, capacity, needed, ids)
         })?;
         Ok(ids.into_iter().map(AppDomainId).collect())
     }
@@ -116,7 +118,7 @@ impl ProfilerInfo {
     pub fn threads(&self) -> Result<Vec<ThreadId>> {
         let method = "EnumThreads";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let ids = collect::<ICorProfilerThreadEnum>(method, |out| unsafe { runtime.EnumThreads(out) })?;
         Ok(ids.into_iter().map(ThreadId).collect())
@@ -130,7 +132,7 @@ impl ProfilerInfo {
     pub fn compiled_functions(&self) -> Result<Vec<(FunctionId, ReJitId)>> {
         let method = "EnumJITedFunctions2";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let found = collect::<ICorProfilerFunctionEnum>(method, |out| unsafe { runtime.EnumJITedFunctions2(out) })?;
         Ok(found.into_iter().map(|one| (FunctionId(one.function_id), ReJitId(one.rejit_id))).collect())
@@ -144,7 +146,7 @@ impl ProfilerInfo {
     pub fn precompiled_inliners(&self, module: ModuleId, inlinee_module: ModuleId, inlinee: Token) -> Result<Inliners> {
         let method = "EnumNgenModuleMethodsInliningThisMethod";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo6>(6, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo6>(method)?;
         let mut incomplete = BOOL(0);
         // SAFETY: valid out-parameters.
         let found = collect::<ICorProfilerMethodEnum>(method, |out| unsafe {
@@ -161,11 +163,11 @@ impl ProfilerInfo {
     pub fn function_metadata(&self, function: FunctionId) -> Result<(Token, crate::MetadataImport)> {
         let method = "GetTokenAndMetaDataFromFunction";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         let (mut token, mut found) = (0, std::ptr::null_mut());
         let interface = &clr_profiler_sys::metadata::IMetaDataImport2::IID;
         // SAFETY: valid out-parameters.
-        let answer =
-            unsafe { self.base().GetTokenAndMetaDataFromFunction(function.0, interface, &mut found, &mut token) };
+        let answer = unsafe { runtime.GetTokenAndMetaDataFromFunction(function.0, interface, &mut found, &mut token) };
         check(answer, method)?;
         if found.is_null() {
             return Err(Error::new(HResult::POINTER, method));

@@ -2,6 +2,7 @@
 
 mod classes;
 mod code;
+mod connection;
 mod event_pipe;
 mod exceptions;
 mod functions;
@@ -26,6 +27,9 @@ use crate::error::check;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
+pub(crate) use connection::Call;
+use connection::Connection;
+
 pub use code::{CodeRange, IlRange};
 pub use event_pipe::{EventDefinition, ProviderConfig, ProviderState};
 pub use exceptions::{ClauseKind, ExceptionClause};
@@ -93,18 +97,31 @@ pub use threads::RuntimeVersion;
 /// All of them are still within reach through [`sys`](crate::sys), by [`as_raw`](Self::as_raw).
 #[derive(Clone)]
 pub struct ProfilerInfo {
-    newest: Arc<Newest>,
+    connection: Arc<Connection>,
 }
 
-struct Newest {
-    interface: ICorProfilerInfo3,
-    level: u8,
+/// An information interface with its level, for calls of what it brought.
+///
+/// # Safety
+/// [`LEVEL`](Self::LEVEL) must be the number in the interface's name.
+unsafe trait Level: Interface {
+    const LEVEL: u8;
 }
 
-// SAFETY: the runtime's information interface is free-threaded.
-unsafe impl Send for Newest {}
-// SAFETY: as above.
-unsafe impl Sync for Newest {}
+macro_rules! levels {
+    ($($interface:ident = $level:literal),*) => {$(
+        // SAFETY: the number stands in the name.
+        unsafe impl Level for $interface {
+            const LEVEL: u8 = $level;
+        }
+    )*};
+}
+
+levels! {
+    ICorProfilerInfo4 = 4, ICorProfilerInfo5 = 5, ICorProfilerInfo6 = 6, ICorProfilerInfo7 = 7, ICorProfilerInfo8 = 8,
+    ICorProfilerInfo9 = 9, ICorProfilerInfo10 = 10, ICorProfilerInfo11 = 11, ICorProfilerInfo12 = 12,
+    ICorProfilerInfo13 = 13, ICorProfilerInfo14 = 14, ICorProfilerInfo15 = 15
+}
 
 /// The interface levels from newest to oldest. .NET 8, the oldest runtime supported, has 14.
 const LEVELS: [(u8, GUID); 13] = [
@@ -139,7 +156,7 @@ impl ProfilerInfo {
             if answer.is_ok() && !found.is_null() {
                 // SAFETY: an owned reference to an interface that inherits level 3.
                 let interface = unsafe { ICorProfilerInfo3::from_raw(found) };
-                return Ok(Self { newest: Arc::new(Newest { interface, level }) });
+                return Ok(Self { connection: Arc::new(Connection::new(interface, level)) });
             }
         }
         Err(Error::new(HResult::NO_INTERFACE, "QueryInterface"))
@@ -147,30 +164,48 @@ impl ProfilerInfo {
 
     /// The interface level in use: 14 on .NET 8, 15 on 9 and 10.
     pub fn level(&self) -> u8 {
-        self.newest.level
+        self.connection.level
     }
 
     /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo` of level
-    /// [`level`](Self::level), and of each lower one. Borrowed: it must not be released.
+    /// [`level`](Self::level), and of each lower one. Borrowed: it must not be released, and not be called from
+    /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) on.
     pub fn as_raw(&self) -> *mut c_void {
-        self.newest.interface.as_raw()
+        self.connection.in_hook().as_raw()
     }
 
-    /// The newest of the levels every supported runtime has.
-    pub(crate) fn base(&self) -> &ICorProfilerInfo3 {
-        &self.newest.interface
+    /// One call of a method that every supported runtime has.
+    ///
+    /// # Errors
+    /// A sentence after the detach.
+    pub(crate) fn base(&self, method: &'static str) -> Result<Call<'_, ICorProfilerInfo3>> {
+        // SAFETY: the interface of that level.
+        unsafe { self.connection.call(3, method) }
     }
 
-    /// A later level, for calls that older runtimes lack.
-    fn at_level<I: Interface>(&self, level: u8, method: &'static str) -> Result<I> {
-        if self.newest.level < level {
-            let has = self.newest.level;
-            let reason = format!("came with ICorProfilerInfo{level}; this runtime has ICorProfilerInfo{has}");
-            return Err(Error::refused(method, reason).with_hresult(HResult::NOT_IMPLEMENTED));
-        }
-        let borrowed = self.newest.interface.as_raw();
-        // SAFETY: levels inherit, so the pointer is one of each level up to `self.level`; cloning counts the reference.
-        unsafe { I::from_raw_borrowed(&borrowed) }.cloned().ok_or(Error::new(HResult::POINTER, method))
+    /// The interface, for calls in hooks.
+    pub(crate) fn in_hook(&self) -> &ICorProfilerInfo3 {
+        self.connection.in_hook()
+    }
+
+    /// One call of a method that came with a later level.
+    ///
+    /// # Errors
+    /// A sentence after the detach, and where the runtime is older.
+    fn at_level<I: Level>(&self, method: &'static str) -> Result<Call<'_, I>> {
+        // SAFETY: the interface of that level, as `Level` says.
+        unsafe { self.connection.call(I::LEVEL, method) }
+    }
+
+    /// The detach is complete: refuses all calls from now on.
+    pub(crate) fn close(&self) {
+        self.connection.close();
+    }
+
+    /// Waits for the calls that began before [`close`](Self::close): when the detach callback returns, the runtime frees
+    /// what they use.
+    pub(crate) fn wait_for_calls(&self) {
+        self.connection.wait_for_calls();
     }
 
     /// The events in force.
@@ -181,7 +216,7 @@ impl ProfilerInfo {
         let method = "GetEventMask2";
         let (mut low, mut high) = (0, 0);
         // SAFETY: two valid out-parameters.
-        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(5, method)?.GetEventMask2(&mut low, &mut high) };
+        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(method)?.GetEventMask2(&mut low, &mut high) };
         check(answer, method)?;
         Ok(Events::from_bits(low, high))
     }
@@ -200,7 +235,7 @@ impl ProfilerInfo {
         events.check_alone(method)?;
         let (low, high) = events.bits();
         // SAFETY: plain numbers.
-        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(5, method)?.SetEventMask2(low, high) };
+        let answer = unsafe { self.at_level::<ICorProfilerInfo5>(method)?.SetEventMask2(low, high) };
         check(answer, method).map_err(|error| self.explain_refusal(events, error))
     }
 
@@ -235,17 +270,19 @@ impl ProfilerInfo {
         mapper: clr_profiler_sys::function_pointers::FunctionIDMapper2,
         client_data: *mut c_void,
     ) -> Result<()> {
+        let runtime = self.base("SetFunctionIDMapper2")?;
         // SAFETY: the mapper and its data are never freed.
-        check(unsafe { self.base().SetFunctionIDMapper2(Some(mapper), client_data) }, "SetFunctionIDMapper2")
+        check(unsafe { runtime.SetFunctionIDMapper2(Some(mapper), client_data) }, "SetFunctionIDMapper2")
     }
 
     /// Sets the entry points of enter, leave and tail call; null for none.
     pub(crate) fn set_hooks(&self, [enter, leave, tailcall]: [*const c_void; 3]) -> Result<()> {
+        let runtime = self.base("SetEnterLeaveFunctionHooks3")?;
         use clr_profiler_sys::function_pointers::FunctionEnter3;
         // SAFETY: a null pointer is `None`, anything else code; the compiled code that will call it has its own convention.
         let entry = |address| unsafe { std::mem::transmute::<*const c_void, Option<FunctionEnter3>>(address) };
         // SAFETY: the maker of the hooks vouched for them.
-        let answer = unsafe { self.base().SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
+        let answer = unsafe { runtime.SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
         check(answer, "SetEnterLeaveFunctionHooks3")
     }
 }

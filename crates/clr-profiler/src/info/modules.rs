@@ -90,12 +90,11 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the module is still loading.
     pub fn module_info(&self, module: ModuleId) -> Result<ModuleInfo> {
         outside_collections("GetModuleInfo2")?;
+        let runtime = self.base("GetModuleInfo2")?;
         let (mut base, mut assembly, mut flags) = (std::ptr::null(), 0, 0);
         let path = read_text("GetModuleInfo2", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe {
-                self.base().GetModuleInfo2(module.0, &mut base, capacity, needed, buffer, &mut assembly, &mut flags)
-            }
+            unsafe { runtime.GetModuleInfo2(module.0, &mut base, capacity, needed, buffer, &mut assembly, &mut flags) }
         })?;
         Ok(ModuleInfo { base_address: base as usize, path, assembly: AssemblyId(assembly), flags: ModuleFlags(flags) })
     }
@@ -107,10 +106,11 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while the assembly is still loading.
     pub fn assembly_info(&self, assembly: AssemblyId) -> Result<AssemblyInfo> {
         outside_collections("GetAssemblyInfo")?;
+        let runtime = self.base("GetAssemblyInfo")?;
         let (mut app_domain, mut module) = (0, 0);
         let name = read_text("GetAssemblyInfo", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe { self.base().GetAssemblyInfo(assembly.0, capacity, needed, buffer, &mut app_domain, &mut module) }
+            unsafe { runtime.GetAssemblyInfo(assembly.0, capacity, needed, buffer, &mut app_domain, &mut module) }
         })?;
         Ok(AssemblyInfo { name, app_domain: AppDomainId(app_domain), module: ModuleId(module) })
     }
@@ -121,10 +121,11 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` while it is being made.
     pub fn app_domain_info(&self, app_domain: AppDomainId) -> Result<AppDomainInfo> {
         outside_hooks("GetAppDomainInfo")?;
+        let runtime = self.base("GetAppDomainInfo")?;
         let mut process = 0;
         let name = read_text("GetAppDomainInfo", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe { self.base().GetAppDomainInfo(app_domain.0, capacity, needed, buffer, &mut process) }
+            unsafe { runtime.GetAppDomainInfo(app_domain.0, capacity, needed, buffer, &mut process) }
         })?;
         Ok(AppDomainInfo { name, process: ProcessId(process) })
     }
@@ -141,7 +142,8 @@ impl ProfilerInfo {
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         let has_image = |about: &ModuleInfo| !about.flags.is_dynamic() && !about.flags.is_resource();
         let about = self.module_info(module).ok().filter(has_image);
-        let found = about.and_then(|about| image::open(self.base(), about.base_address, about.flags.is_flat()));
+        let runtime = self.base("OpenScopeOnMemory")?;
+        let found = about.and_then(|about| image::open(&runtime, about.base_address, about.flags.is_flat()));
         found.map_or_else(|| self.live_metadata(module), |found| Ok(MetadataImport::new(found, false)))
     }
 
@@ -154,9 +156,10 @@ impl ProfilerInfo {
     pub fn live_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
+        let runtime = self.base(method)?;
         let mut found = std::ptr::null_mut();
         // SAFETY: a valid out-parameter; 0 opens for reading.
-        let answer = unsafe { self.base().GetModuleMetaData(module.0, 0, &IMetaDataImport2::IID, &mut found) };
+        let answer = unsafe { runtime.GetModuleMetaData(module.0, 0, &IMetaDataImport2::IID, &mut found) };
         check(answer, method)?;
         if found.is_null() {
             return Err(Error::new(HResult::POINTER, method));
@@ -172,9 +175,10 @@ impl ProfilerInfo {
     pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<&[u8]> {
         outside_collections("GetILFunctionBody")?;
         let name = "GetILFunctionBody";
+        let runtime = self.base(name)?;
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
-        let answer = unsafe { self.base().GetILFunctionBody(module.0, method.0, &mut start, &mut size) };
+        let answer = unsafe { runtime.GetILFunctionBody(module.0, method.0, &mut start, &mut size) };
         check(answer, name)?;
         if start.is_null() {
             return Err(Error::new(HResult::POINTER, name));

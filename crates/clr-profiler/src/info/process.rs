@@ -2,7 +2,7 @@
 
 use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfilerInfo11};
 
-use super::ProfilerInfo;
+use super::{Call, ProfilerInfo};
 use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::text::wide;
@@ -12,16 +12,17 @@ use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
 #[must_use = "dropping it lets the threads run again"]
 pub struct Suspended<'i> {
     pub(super) info: &'i ProfilerInfo,
+    /// So that the runtime does not go before it has resumed the threads.
+    runtime: Call<'i, ICorProfilerInfo10>,
     /// The thread that suspends must resume: not `Send`.
     here: std::marker::PhantomData<*const ()>,
 }
 
 impl Drop for Suspended<'_> {
     fn drop(&mut self) {
-        if let Ok(runtime) = self.info.at_level::<ICorProfilerInfo10>(10, "ResumeRuntime") {
-            // SAFETY: this thread has suspended the runtime, once. Nothing can be done about a failure.
-            let _ = unsafe { runtime.ResumeRuntime() };
-        }
+        // SAFETY: this thread has suspended the runtime, once. Nothing can be done about a failure.
+        let _ = unsafe { self.runtime.ResumeRuntime() };
+        self.info.connection.end_suspension();
     }
 }
 
@@ -34,8 +35,9 @@ impl ProfilerInfo {
     pub fn force_gc(&self) -> Result<()> {
         let method = "ForceGC";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: no arguments.
-        check(unsafe { self.base().ForceGC() }, method)
+        check(unsafe { runtime.ForceGC() }, method)
     }
 
     /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads that run no managed code and
@@ -46,9 +48,12 @@ impl ProfilerInfo {
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
         outside_collections(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
+        self.connection.begin_suspension(method)?;
         // SAFETY: no arguments.
-        check(unsafe { self.at_level::<ICorProfilerInfo10>(10, method)?.SuspendRuntime() }, method)?;
-        Ok(Suspended { info: self, here: std::marker::PhantomData })
+        let answer = check(unsafe { runtime.SuspendRuntime() }, method);
+        answer.inspect_err(|_| self.connection.end_suspension())?;
+        Ok(Suspended { info: self, runtime, here: std::marker::PhantomData })
     }
 
     /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None` where it is not set. Not in
@@ -61,7 +66,7 @@ impl ProfilerInfo {
         outside_hooks(method)?;
         /// Result code of the runtime for a variable that is not set.
         const NOT_FOUND: HResult = HResult(0x8007_00cb_u32 as i32);
-        let runtime = self.at_level::<ICorProfilerInfo11>(11, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo11>(method)?;
         let name = wide(name);
         let mut buffer = vec![0_u16; 256];
         for _ in 0..4 {
@@ -92,7 +97,7 @@ impl ProfilerInfo {
     pub fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<()> {
         let method = "SetEnvironmentVariable";
         outside_hooks(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo11>(11, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo11>(method)?;
         let (name, value) = (wide(name), value.map(wide));
         let value = value.as_ref().map_or(std::ptr::null(), Vec::as_ptr);
         // SAFETY: zero-terminated texts, or null.
@@ -100,16 +105,19 @@ impl ProfilerInfo {
     }
 
     /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
-    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped.
+    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped, and
+    /// this profiler's threads may run on. From the request on all queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the
+    /// framework refuses them once the runtime is gone.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
-    /// profiler that has, or had, hooks, changed IL or immutable events.
+    /// profiler that has, or had, hooks, changed IL or immutable events. A sentence while this profiler suspends the program.
     pub fn request_detach(&self, milliseconds: u32) -> Result<()> {
         let method = "RequestProfilerDetach";
         outside_hooks(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: a plain number.
-        check(unsafe { self.base().RequestProfilerDetach(milliseconds) }, method)
+        self.connection.detach(method, || check(unsafe { runtime.RequestProfilerDetach(milliseconds) }, method))
     }
 
     /// The application domain a managed thread runs in. Not in hooks.
@@ -119,8 +127,9 @@ impl ProfilerInfo {
     pub fn thread_app_domain(&self, thread: ThreadId) -> Result<AppDomainId> {
         let method = "GetThreadAppDomain";
         outside_hooks(method)?;
+        let runtime = self.base(method)?;
         // SAFETY: a valid out-parameter.
-        super::ask_word(method, |out| unsafe { self.base().GetThreadAppDomain(thread.0, out) }).map(AppDomainId)
+        super::ask_word(method, |out| unsafe { runtime.GetThreadAppDomain(thread.0, out) }).map(AppDomainId)
     }
 
     /// The symbols (a PDB) that were given with a module in memory; empty where none were. Needs
@@ -131,7 +140,7 @@ impl ProfilerInfo {
     pub fn in_memory_symbols(&self, module: ModuleId) -> Result<Vec<u8>> {
         let method = "ReadInMemorySymbols";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo7>(7, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo7>(method)?;
         let mut size = 0;
         // SAFETY: a valid out-parameter.
         check(unsafe { runtime.GetInMemorySymbolsLength(module.0, &mut size) }, "GetInMemorySymbolsLength")?;

@@ -31,9 +31,10 @@ impl ProfilerInfo {
     pub fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
+        let runtime = self.base(name)?;
         let mut allocator = std::ptr::null_mut();
         // SAFETY: a valid out-parameter.
-        let found = unsafe { self.base().GetILFunctionBodyAllocator(module.0, &mut allocator) };
+        let found = unsafe { runtime.GetILFunctionBodyAllocator(module.0, &mut allocator) };
         check(found, "GetILFunctionBodyAllocator")?;
         if allocator.is_null() {
             return Err(Error::new(HResult::POINTER, "GetILFunctionBodyAllocator"));
@@ -49,7 +50,7 @@ impl ProfilerInfo {
         // SAFETY: that many bytes were allocated, and they are never freed.
         let answer = unsafe {
             std::ptr::copy_nonoverlapping(body.as_ptr(), memory, body.len());
-            self.base().SetILFunctionBody(module.0, method.0, memory)
+            runtime.SetILFunctionBody(module.0, method.0, memory)
         };
         check(answer, name)
     }
@@ -62,6 +63,7 @@ impl ProfilerInfo {
     pub fn set_il_map(&self, function: FunctionId, map: &[IlMove]) -> Result<()> {
         let method = "SetILInstrumentedCodeMap";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         let entry =
             |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
         let entries: Vec<_> = map.iter().map(entry).collect();
@@ -73,7 +75,7 @@ impl ProfilerInfo {
                 return Err(Error::new(HResult::OUT_OF_MEMORY, method));
             }
             std::ptr::copy_nonoverlapping(entries.as_ptr(), memory, entries.len());
-            check(self.base().SetILInstrumentedCodeMap(function.0, BOOL(1), count, memory), method)
+            check(runtime.SetILInstrumentedCodeMap(function.0, BOOL(1), count, memory), method)
         }
     }
 
@@ -86,7 +88,7 @@ impl ProfilerInfo {
         let method = "ApplyMetaData";
         outside_collections(method)?;
         // SAFETY: a plain number.
-        check(unsafe { self.at_level::<ICorProfilerInfo7>(7, method)?.ApplyMetaData(module.0) }, method)
+        check(unsafe { self.at_level::<ICorProfilerInfo7>(method)?.ApplyMetaData(module.0) }, method)
     }
 
     /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the program for a moment: from
@@ -98,7 +100,7 @@ impl ProfilerInfo {
     pub fn request_rejit(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
         let method = "RequestReJIT";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         let (modules, tokens) = columns(methods);
         // SAFETY: two arrays of the length said.
         check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
@@ -112,7 +114,7 @@ impl ProfilerInfo {
     pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)], forbid_inlining: bool) -> Result<()> {
         let method = "RequestReJITWithInliners";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo10>(10, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         let (modules, tokens) = columns(methods);
         let (flags, count) = (u32::from(forbid_inlining), tokens.len() as u32);
         // SAFETY: two arrays of the length said.
@@ -126,7 +128,7 @@ impl ProfilerInfo {
     pub fn request_revert(&self, methods: &[(ModuleId, Token)]) -> Result<Vec<Result<()>>> {
         let method = "RequestRevert";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         let (modules, tokens) = columns(methods);
         let mut each = vec![HRESULT(0); tokens.len()];
         let count = tokens.len() as u32;
@@ -143,7 +145,7 @@ impl ProfilerInfo {
     pub fn rejit_ids(&self, function: FunctionId) -> Result<Vec<ReJitId>> {
         let method = "GetReJITIDs";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: valid out-parameters.
         let ids = ask_array(method, |capacity, needed, ids| unsafe {
             runtime.GetReJITIDs(function.0, capacity, needed, ids)
@@ -159,7 +161,7 @@ impl ProfilerInfo {
     pub fn code_info_of(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<CodeRange>> {
         let method = "GetCodeInfo3";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, infos| unsafe {
             runtime.GetCodeInfo3(function.0, rejit.0, capacity, needed, infos)
@@ -175,7 +177,7 @@ impl ProfilerInfo {
     pub fn il_map(&self, function: FunctionId, rejit: ReJitId) -> Result<Vec<IlRange>> {
         let method = "GetILToNativeMapping2";
         outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: valid out-parameters.
         let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
             runtime.GetILToNativeMapping2(function.0, rejit.0, capacity, needed, map)

@@ -59,10 +59,11 @@ impl ProfilerInfo {
     fn walk(&self, thread: ThreadId, flags: u32, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
         let method = "DoStackSnapshot";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         let mut walk = Walk { visit: &mut visit, stopped: false };
         let data = (&raw mut walk).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects.
-        let answer = unsafe { self.base().DoStackSnapshot(thread.0, Some(frame), flags, data, std::ptr::null(), 0) };
+        let answer = unsafe { runtime.DoStackSnapshot(thread.0, Some(frame), flags, data, std::ptr::null(), 0) };
         if walk.stopped { Ok(()) } else { check(answer, method) }
     }
 }

@@ -47,9 +47,10 @@ impl ProfilerInfo {
     pub fn static_kind(&self, class: ClassId, field: Token) -> Result<StaticKind> {
         let method = "GetStaticFieldInfo";
         outside_collections(method)?;
+        let runtime = self.base(method)?;
         let mut kind = COR_PRF_STATIC_TYPE::default();
         // SAFETY: a valid out-parameter.
-        check(unsafe { self.base().GetStaticFieldInfo(class.0, field.0, &mut kind) }, method)?;
+        check(unsafe { runtime.GetStaticFieldInfo(class.0, field.0, &mut kind) }, method)?;
         Ok(match kind.0 {
             0 => StaticKind::NotStatic,
             1 => StaticKind::AppDomain,
@@ -65,9 +66,10 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the class was initialized, `CORPROF_E_LITERALS_HAVE_NO_ADDRESS`
     /// for constants.
     pub fn static_address(&self, class: ClassId, field: Token, app_domain: AppDomainId) -> Result<StaticAddress> {
+        let runtime = self.base("GetAppDomainStaticAddress")?;
         // SAFETY: a valid out-parameter.
         address("GetAppDomainStaticAddress", |out| unsafe {
-            self.base().GetAppDomainStaticAddress(class.0, field.0, app_domain.0, out)
+            runtime.GetAppDomainStaticAddress(class.0, field.0, app_domain.0, out)
         })
     }
 
@@ -82,9 +84,10 @@ impl ProfilerInfo {
         app_domain: AppDomainId,
         thread: ThreadId,
     ) -> Result<StaticAddress> {
+        let runtime = self.base("GetThreadStaticAddress2")?;
         // SAFETY: a valid out-parameter.
         address("GetThreadStaticAddress2", |out| unsafe {
-            self.base().GetThreadStaticAddress2(class.0, field.0, app_domain.0, thread.0, out)
+            runtime.GetThreadStaticAddress2(class.0, field.0, app_domain.0, thread.0, out)
         })
     }
 
@@ -93,8 +96,9 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
     pub fn image_static_address(&self, class: ClassId, field: Token) -> Result<StaticAddress> {
+        let runtime = self.base("GetRVAStaticAddress")?;
         // SAFETY: a valid out-parameter.
-        address("GetRVAStaticAddress", |out| unsafe { self.base().GetRVAStaticAddress(class.0, field.0, out) })
+        address("GetRVAStaticAddress", |out| unsafe { runtime.GetRVAStaticAddress(class.0, field.0, out) })
     }
 }
 

@@ -22,9 +22,10 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn string_layout(&self) -> Result<StringLayout> {
+        let runtime = self.base("GetStringLayout2")?;
         let (mut length, mut buffer) = (0, 0);
         // SAFETY: valid out-parameters.
-        check(unsafe { self.base().GetStringLayout2(&mut length, &mut buffer) }, "GetStringLayout2")?;
+        check(unsafe { runtime.GetStringLayout2(&mut length, &mut buffer) }, "GetStringLayout2")?;
         Ok(StringLayout { length: length as usize, buffer: buffer as usize })
     }
 }

@@ -37,8 +37,9 @@ impl ProfilerInfo {
     /// # Errors
     /// `CORPROF_E_NOT_MANAGED_THREAD` on a thread the runtime does not know.
     pub fn current_thread(&self) -> Result<ThreadId> {
+        let runtime = self.base("GetCurrentThreadID")?;
         // SAFETY: a valid out-parameter.
-        ask_word("GetCurrentThreadID", |out| unsafe { self.base().GetCurrentThreadID(out) }).map(ThreadId)
+        ask_word("GetCurrentThreadID", |out| unsafe { runtime.GetCurrentThreadID(out) }).map(ThreadId)
     }
 
     /// The number the system gives a managed thread.
@@ -46,9 +47,10 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error: `CORPROF_E_DATAINCOMPLETE` before the thread has one.
     pub fn os_thread(&self, thread: ThreadId) -> Result<u32> {
+        let runtime = self.base("GetThreadInfo")?;
         let mut os_thread = 0;
         // SAFETY: a valid out-parameter.
-        check(unsafe { self.base().GetThreadInfo(thread.0, &mut os_thread) }, "GetThreadInfo")?;
+        check(unsafe { runtime.GetThreadInfo(thread.0, &mut os_thread) }, "GetThreadInfo")?;
         Ok(os_thread)
     }
 
@@ -57,9 +59,10 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn thread_handle(&self, thread: ThreadId) -> Result<usize> {
+        let runtime = self.base("GetHandleFromThread")?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: a valid out-parameter.
-        check(unsafe { self.base().GetHandleFromThread(thread.0, &mut handle) }, "GetHandleFromThread")?;
+        check(unsafe { runtime.GetHandleFromThread(thread.0, &mut handle) }, "GetHandleFromThread")?;
         Ok(handle as usize)
     }
 
@@ -69,7 +72,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn initialize_current_thread(&self) -> Result<()> {
         let method = "InitializeCurrentThread";
-        let runtime = self.at_level::<clr_profiler_sys::info::ICorProfilerInfo4>(4, method)?;
+        let runtime = self.at_level::<clr_profiler_sys::info::ICorProfilerInfo4>(method)?;
         // SAFETY: no arguments.
         check(unsafe { runtime.InitializeCurrentThread() }, method)
     }
@@ -79,12 +82,13 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn runtime_version(&self) -> Result<RuntimeVersion> {
+        let runtime = self.base("GetRuntimeInformation")?;
         let (mut instance, mut kind) = (0, COR_PRF_RUNTIME_TYPE::default());
         let (mut major, mut minor, mut build, mut revision) = (0, 0, 0, 0);
         let text = read_text("GetRuntimeInformation", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
             unsafe {
-                self.base().GetRuntimeInformation(
+                runtime.GetRuntimeInformation(
                     &mut instance,
                     &mut kind,
                     &mut major,

@@ -3,6 +3,7 @@
 mod call_stacks;
 mod hooks;
 mod per_thread;
+mod soundness;
 
 use std::sync::{Arc, Mutex, OnceLock};
 

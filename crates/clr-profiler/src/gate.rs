@@ -1,0 +1,108 @@
+//! A gate that calls pass: many at once while it is open, and once it is closed none, with a wait for those inside.
+//!
+//! What calls use may go away behind it: the runtime after a detach, the metadata of a module that is unloaded.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Yields of a closing thread before it sleeps between its looks.
+const PATIENCE: u32 = 100;
+const NAP: Duration = Duration::from_micros(50);
+
+/// Calls that are inside, counted on `COUNTERS` cache lines so that threads don't fight for one.
+pub(crate) struct Gate<const COUNTERS: usize> {
+    is_closed: AtomicBool,
+    inside: [Counter; COUNTERS],
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Counter(AtomicUsize);
+
+/// A call that is inside the gate, until it is dropped.
+pub(crate) struct Inside<'g>(&'g AtomicUsize);
+
+impl<const COUNTERS: usize> Default for Gate<COUNTERS> {
+    fn default() -> Self {
+        Self { is_closed: AtomicBool::new(false), inside: std::array::from_fn(|_| Counter::default()) }
+    }
+}
+
+impl<const COUNTERS: usize> Gate<COUNTERS> {
+    /// Goes in; `None` once the gate is closed.
+    #[inline]
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        let counter = self.counter();
+        // In one order with `close`: either it sees this call and waits for it, or this call sees that the gate is closed.
+        counter.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(counter);
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
+    }
+
+    /// Lets nobody in any more. Those inside may still be there.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until nobody is inside who entered before the gate was closed. Not from inside.
+    pub(crate) fn wait_until_empty(&self) {
+        for counter in &self.inside {
+            let mut looks = 0;
+            // Who came too late is out again at once, so a look that finds 0 means that no earlier one is left.
+            while counter.0.load(Ordering::SeqCst) != 0 {
+                if looks < PATIENCE {
+                    looks += 1;
+                    std::thread::yield_now();
+                } else {
+                    #[expect(clippy::disallowed_methods, reason = "who goes out pays nothing to wake those who wait")]
+                    std::thread::sleep(NAP);
+                }
+            }
+        }
+    }
+
+    /// A counter that other threads rarely use: their stacks lie elsewhere.
+    #[inline]
+    fn counter(&self) -> &AtomicUsize {
+        let here = 0_u8;
+        let spread = ((&raw const here).addr() >> 17).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        &self.inside[spread % COUNTERS].0
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn nobody_is_inside_a_closed_gate() {
+        let gate = Arc::new(Gate::<4>::default());
+        let alive = Arc::new(AtomicBool::new(true));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while let Some(_inside) = gate.enter() {
+                        assert!(alive.load(Ordering::Relaxed), "what the gate guards is gone");
+                        std::thread::yield_now();
+                        assert!(alive.load(Ordering::Relaxed), "what the gate guards is gone");
+                    }
+                });
+            }
+            while gate.inside.iter().all(|counter| counter.0.load(Ordering::Relaxed) == 0) {
+                std::thread::yield_now();
+            }
+            gate.close();
+            gate.wait_until_empty();
+            alive.store(false, Ordering::Relaxed);
+        });
+        assert!(gate.enter().is_none());
+    }
+}

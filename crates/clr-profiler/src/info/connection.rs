@@ -1,0 +1,123 @@
+//! The connection to the runtime: its information interface, and the gate that closes when the runtime takes it back.
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clr_profiler_sys::info::ICorProfilerInfo3;
+use windows_core::Interface;
+
+use crate::gate::{Gate, Inside};
+use crate::{Error, HResult, Result};
+
+/// The interface of one runtime. After a detach the runtime frees it, whatever references there are.
+pub(super) struct Connection {
+    /// Never released: the runtime counts no references, and after a detach there is nobody left to tell.
+    interface: ManuallyDrop<ICorProfilerInfo3>,
+    pub(super) level: u8,
+    gate: Gate<16>,
+    /// How many suspensions there are, or [`DETACHING`].
+    suspensions: AtomicUsize,
+}
+
+/// A detach was asked for. The runtime resumes nothing from then on, so there must be no suspension.
+const DETACHING: usize = usize::MAX;
+
+// SAFETY: the runtime's information interface is free-threaded.
+unsafe impl Send for Connection {}
+// SAFETY: as above.
+unsafe impl Sync for Connection {}
+
+/// A call of the runtime that is under way: the interface `I`, which stays for as long as this lives.
+pub(crate) struct Call<'c, I> {
+    runtime: &'c I,
+    _inside: Inside<'c>,
+}
+
+impl<I> Deref for Call<'_, I> {
+    type Target = I;
+
+    #[inline]
+    fn deref(&self) -> &I {
+        self.runtime
+    }
+}
+
+impl Connection {
+    pub(super) fn new(interface: ICorProfilerInfo3, level: u8) -> Self {
+        Self { interface: ManuallyDrop::new(interface), level, gate: Gate::default(), suspensions: AtomicUsize::new(0) }
+    }
+
+    /// The interface for one call of `method`, as that of `level`.
+    ///
+    /// # Errors
+    /// Sentences: after the detach, and for a level that the runtime lacks.
+    ///
+    /// # Safety
+    /// `I` must be the information interface of that level.
+    pub(super) unsafe fn call<I: Interface>(&self, level: u8, method: &'static str) -> Result<Call<'_, I>> {
+        if self.level < level {
+            return Err(too_old(level, self.level, method));
+        }
+        let inside = self.gate.enter().ok_or_else(|| detached(method))?;
+        let borrowed: *const ICorProfilerInfo3 = &raw const *self.interface;
+        // SAFETY: both types are one pointer to an object, and levels inherit, so the object has the table of each level up to
+        // its own.
+        Ok(Call { runtime: unsafe { &*borrowed.cast::<I>() }, _inside: inside })
+    }
+
+    /// The interface, for hooks: a profiler that ever had any can't be detached.
+    pub(super) fn in_hook(&self) -> &ICorProfilerInfo3 {
+        &self.interface
+    }
+
+    /// A suspension begins; with [`end_suspension`](Self::end_suspension) it ends.
+    pub(super) fn begin_suspension(&self, method: &'static str) -> Result<()> {
+        let more = |count| (count != DETACHING).then_some(count + 1);
+        let begun = self.suspensions.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        begun.map(|_| ()).map_err(|_| {
+            Error::refused(method, "the profiler is being detached: the runtime would not resume the program")
+                .with_hresult(HResult::PROFILER_DETACHING)
+        })
+    }
+
+    /// A suspension has ended, or did not begin.
+    pub(super) fn end_suspension(&self) {
+        self.suspensions.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Asks for the detach by `request`, which may fail.
+    pub(super) fn detach(&self, method: &'static str, request: impl FnOnce() -> Result<()>) -> Result<()> {
+        match self.suspensions.compare_exchange(0, DETACHING, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => request().inspect_err(|_| self.suspensions.store(0, Ordering::SeqCst)),
+            // Asked for before: the runtime has the answer.
+            Err(DETACHING) => request(),
+            Err(_) => {
+                Err(Error::refused(method, "the program is suspended, and a detached profiler could not resume it")
+                    .with_hresult(HResult::UNSUPPORTED_CALL_SEQUENCE))
+            }
+        }
+    }
+
+    /// Calls from now on are refused.
+    pub(super) fn close(&self) {
+        self.gate.close();
+    }
+
+    /// Waits for the calls that began before [`close`](Self::close).
+    pub(super) fn wait_for_calls(&self) {
+        self.gate.wait_until_empty();
+    }
+}
+
+#[cold]
+fn detached(method: &'static str) -> Error {
+    Error::refused(method, "the profiler was detached: there is no runtime to ask any more")
+        .with_hresult(HResult::PROFILER_DETACHING)
+}
+
+#[cold]
+fn too_old(level: u8, has: u8, method: &'static str) -> Error {
+    let reason = format!("came with ICorProfilerInfo{level}; this runtime has ICorProfilerInfo{has}");
+    Error::refused(method, reason).with_hresult(HResult::NOT_IMPLEMENTED)
+}
