@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clr_profiler_sys::callback::*;
 use clr_profiler_sys::cor::mdMethodDef;
 use clr_profiler_sys::enums::*;
-use clr_profiler_sys::function_pointers::*;
 use clr_profiler_sys::hresult::{CORPROF_E_PROFILER_CANCEL_ACTIVATION, E_NOINTERFACE, S_OK};
 use clr_profiler_sys::types::*;
 use clr_profiler_sys::windows_core::{IUnknown_Vtbl, implement};

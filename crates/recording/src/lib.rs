@@ -24,7 +24,11 @@
 mod codec;
 pub mod events;
 pub mod layout;
+#[cfg(feature = "reading")]
+mod log_records;
 pub mod model;
+#[cfg(feature = "reading")]
+mod open_error;
 #[cfg(feature = "reading")]
 pub mod pack;
 #[cfg(feature = "reading")]
@@ -41,7 +45,9 @@ mod varint;
 pub mod writer;
 
 #[cfg(feature = "reading")]
-pub use reader::{OpenError, open};
+pub use open_error::OpenError;
+#[cfg(feature = "reading")]
+pub use reader::open;
 
 /// So that the README's example is compiled.
 #[cfg(all(doctest, feature = "reading"))]

@@ -12,15 +12,17 @@
 //! `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
+mod error;
 mod pattern;
 mod programs;
 mod recorded;
 mod syntax;
 
+pub use error::RequestError;
 pub use pattern::{Filter, Glob, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
-pub use syntax::{InstrumentRequest, Request, RequestError, parse_duration, parse_size};
+pub use syntax::{InstrumentRequest, Request, parse_duration, parse_size};
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use super::error::RequestError;
 use super::pattern::Glob;
-use super::syntax::RequestError;
 use crate::trust;
 
 /// A longer list is a mistake, and every .NET program of the machine would read it.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::pattern::{Filter, Glob, Pattern, PatternError};
+use super::error::RequestError;
+use super::pattern::{Filter, Glob, Pattern};
 use super::programs::Programs;
 
 /// A request: everything the agent gets from the launcher.
@@ -57,24 +58,6 @@ pub struct InstrumentRequest {
     pub name: String,
     /// Options in the order given; a bare option has no value.
     pub options: Vec<(String, Option<String>)>,
-}
-
-/// Why a text is not a request: one line for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestError(pub String);
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RequestError {}
-
-impl From<PatternError> for RequestError {
-    fn from(error: PatternError) -> Self {
-        Self(error.to_string())
-    }
 }
 
 impl InstrumentRequest {

@@ -4,6 +4,7 @@
 //! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
 
 mod event_bytes;
+mod exit;
 mod process;
 mod remarks;
 mod run;
@@ -12,12 +13,13 @@ mod tree;
 
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
+pub use exit::Exit;
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module,
     PairCost, Process, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
-pub use run::{Exit, Recording, Run};
+pub use run::{Recording, Run};
 pub(crate) use stacks::StackNode;
 pub use stacks::{StackFrame, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};

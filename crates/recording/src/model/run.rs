@@ -2,7 +2,7 @@
 
 use clrscope_contract::request::RecordedRequest;
 
-use super::{Problem, Process};
+use super::{Exit, Problem, Process};
 use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -48,36 +48,6 @@ record! {
         pub filled: RecordedRequest,
         /// Version of clrscope that made the recording.
         pub clrscope_version: String,
-    }
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// The program returned this exit code.
-    Code(i32),
-    /// A signal ended the program.
-    Signal(i32),
-}
-
-/// A `u32` (0 nobody saw the end, 1 code, 2 signal) and an `i32`.
-impl Field for Option<Exit> {
-    fn put(&self, payload: &mut PayloadWriter) {
-        let (kind, number) = match *self {
-            None => (0, 0),
-            Some(Exit::Code(code)) => (1, code),
-            Some(Exit::Signal(signal)) => (2, signal),
-        };
-        payload.u32(kind).u32(number as u32);
-    }
-
-    fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
-        let (kind, number) = (payload.u32(), payload.u32() as i32);
-        Some(match kind {
-            1 => Some(Exit::Code(number)),
-            2 => Some(Exit::Signal(number)),
-            _ => None,
-        })
     }
 }
 

@@ -11,8 +11,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Recording};
+use crate::open_error::OpenError;
 use crate::packed::v1;
-use crate::reader::{self, OpenError};
+use crate::reader;
 use file::NewFile;
 
 /// How to pack.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::layout::u32_at;
 use crate::model::Recording;
-use crate::reader::error::{OpenError, not_empty};
+use crate::open_error::{OpenError, not_empty};
 
 /// First eight bytes of a packed recording of any version.
 pub const MAGIC: [u8; 8] = *b"CLRSCOPE";

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::log::LogRecords;
 use crate::codec::decode;
 use crate::layout::function;
+use crate::log_records::LogRecords;
 use crate::model::{
     CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, PairCost, Process, Remark,
     TRUNCATED_NAME, ThreadRole,

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::OpenError;
 use super::ending::{End, Now, settle};
-use super::log::LogRecords;
 use super::process::{ReadProcess, read as read_process};
 use super::segment::SegmentBytes;
 use crate::codec::decode;
 use crate::layout::kind;
+use crate::log_records::LogRecords;
 use crate::model::{Exit, Problem, Recording, Run};
+use crate::open_error::OpenError;
 use crate::records::{InLog, RunEnd, RunStart};
 use crate::refusal;
 

@@ -7,9 +7,7 @@ mod blocks;
 mod dictionary;
 mod directory;
 mod ending;
-pub(crate) mod error;
 mod events;
-pub(crate) mod log;
 mod process;
 mod segment;
 mod stacks;
@@ -20,9 +18,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::Recording;
+use crate::open_error::{OpenError, not_empty};
 use crate::packed;
-pub use error::OpenError;
-use error::not_empty;
 
 /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
 ///

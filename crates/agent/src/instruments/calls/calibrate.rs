@@ -23,12 +23,13 @@ use clrscope_recording::model::HookCost;
 
 use super::frames::{Frame, frame};
 use super::hooks;
-use super::probe::PADDING_BLOCKS;
 use super::recent::{self, Recent};
 use crate::hooks::own;
 use crate::hooks::{EntryPoints, current_record, set_current_record};
 use crate::services::clock;
 
+/// Blocks without a callee that stand before a caller's own, here and where the program itself is probed.
+pub(super) const PADDING_BLOCKS: usize = 3;
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;
 /// Passes of a loop in a burst; the fastest counts: the first finds caches and predictors cold after a sleep.

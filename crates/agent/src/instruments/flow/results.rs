@@ -4,7 +4,7 @@
 use clrscope_recording::layout::{flow, value};
 
 use super::by_reference;
-use super::values::{MOST, here, types_only};
+use super::ring::{MOST_VALUES, here};
 use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
 use crate::services::values::arguments::{ArgumentRegisters, depth};
 use crate::services::values::kinds::{Kind, Task};
@@ -15,13 +15,10 @@ use crate::services::values::read::Writer;
 /// A function was entered that ends `async` methods: if it was called by code whose calls are followed, its result is
 /// noted for that activation.
 pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
-    if types_only() {
-        return;
-    }
     let builder = registers.word(ArgumentLocation::General(0), sp);
     let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };
     let Some((ring, record)) = here() else { return };
-    ring.append_with(record, flow::RESULT, of, MOST, |buffer| {
+    ring.append_with(record, flow::RESULT, of, MOST_VALUES, |buffer| {
         let mut writer = Writer::new(buffer, false);
         write(&mut writer, completion, awaited, sp, registers);
         writer.used()

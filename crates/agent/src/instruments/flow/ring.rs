@@ -11,6 +11,7 @@ use crate::hooks::own;
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
+use crate::services::threads;
 
 /// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
 /// a few hundred MB in a second.
@@ -19,6 +20,9 @@ pub(super) const AHEAD: usize = 16 << 20;
 pub(super) const CHUNK: usize = 32 << 10;
 /// A ring has at least this many chunks, so that one thread can't fill it alone.
 const CHUNKS_LEAST: u64 = 64;
+
+/// Bytes of values per event at most.
+pub(super) const MOST_VALUES: usize = 2048;
 
 /// State that all threads of `flow` share; made once, never freed.
 pub(crate) struct Ring {
@@ -47,6 +51,11 @@ fn empty_chunk() -> u64 {
 /// The ring, once `flow` has started.
 pub(crate) fn ring() -> Option<&'static Ring> {
     RING.get()
+}
+
+/// The ring and the record of the calling thread, once both are there.
+pub(super) fn here() -> Option<(&'static Ring, ThreadRecord)> {
+    Some((ring()?, threads::current()?))
 }
 
 /// Forgets the ring: for a forked child. Async-signal-safe.

@@ -7,12 +7,11 @@ use clrscope_recording::layout::{flow, value};
 
 use super::by_reference::{self, Recalled};
 use super::results;
-use super::ring::{self, Ring};
+use super::ring::{MOST_VALUES, here};
 use crate::arch::ResultRegisters;
 use crate::boundary::guard;
 use crate::hooks::own;
 use crate::instruments::calls;
-use crate::services::threads;
 use crate::services::values::arguments::{ArgumentRegisters, depth};
 use crate::services::values::kinds::{Kind, Task};
 use crate::services::values::memory::{At, Ground};
@@ -34,8 +33,6 @@ pub(super) fn client_bits(plan: &Plan) -> usize {
     let pairs = ((1_usize << general) - 1) | ((1_usize << vector) - 1) << 3;
     HAS_PLAN | IN_REGISTERS | pairs << PAIRS | usize::from(general + vector) << flow::REGISTERS
 }
-/// Bytes of values per event at most.
-pub(super) const MOST: usize = 2048;
 
 static TYPES_ONLY: AtomicBool = AtomicBool::new(false);
 
@@ -45,15 +42,17 @@ pub(super) fn configure(types_only: bool) {
 }
 
 /// Whether no values are wanted.
-pub(super) fn types_only() -> bool {
+fn types_only() -> bool {
     TYPES_ONLY.load(Ordering::Relaxed)
 }
 
 pub(super) extern "C" fn enter(client: u32, sp: usize, registers: *const ArgumentRegisters) {
     let function = client & flow::FUNCTION;
     if let Some(completion) = plan_of(function).and_then(|plan| plan.completes) {
-        // SAFETY: the stub's own stack.
-        guard(|| results::completed(completion, sp, unsafe { &*registers }));
+        if !types_only() {
+            // SAFETY: the stub's own stack.
+            guard(|| results::completed(completion, sp, unsafe { &*registers }));
+        }
         if completion.is_silent {
             return;
         }
@@ -89,15 +88,11 @@ fn is_silent(function: u32) -> bool {
     plan_of(function).and_then(|plan| plan.completes).is_some_and(|completion| completion.is_silent)
 }
 
-pub(super) fn here() -> Option<(&'static Ring, clrscope_recording::writer::ThreadRecord)> {
-    Some((ring::ring()?, threads::current()?))
-}
-
 fn entered(function: u32, sp: usize, registers: &ArgumentRegisters) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     let chunk = record.u64(own::FLOW_CHUNK).load(Ordering::Relaxed);
-    ring.append_with(record, flow::ENTER | function, sp, MOST, |buffer| {
+    ring.append_with(record, flow::ENTER | function, sp, MOST_VALUES, |buffer| {
         // SAFETY: the plan of the function that was just entered, with its registers.
         plan.map_or(0, |plan| unsafe { registers.write(plan, sp, buffer, types_only()) })
     });
@@ -129,7 +124,7 @@ fn left(function: u32, sp: usize, registers: &ResultRegisters) {
     let Some((ring, record)) = here() else { return };
     let plan = plan_of(function);
     let again = plan.filter(|plan| plan.by_reference).and_then(|_| by_reference::recall(sp));
-    ring.append_with(record, flow::LEAVE | function, sp, MOST, |buffer| {
+    ring.append_with(record, flow::LEAVE | function, sp, MOST_VALUES, |buffer| {
         let mut writer = Writer::new(buffer, types_only());
         if let Some(plan) = plan {
             take_results(&mut writer, plan, again, registers);

@@ -8,13 +8,13 @@ use super::section::{LAST_PART, kind};
 use super::tree::{Decoder, LEAST_NODE};
 use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
+use crate::log_records::LogRecords;
 use crate::model::{
     ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
     Module, Problem, Process, Recording, Remark, RemarkKind, Run, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
-use crate::reader::log::LogRecords;
 use crate::records::{Arena, InFile, MatchedPatterns};
 
 /// More problems than these are counted, not told.

@@ -32,7 +32,7 @@ use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::PairCost;
 use clrscope_recording::writer::{Piece, ThreadRecord};
 
-use super::calibrate::Constants;
+use super::calibrate::{Constants, PADDING_BLOCKS};
 use super::shared::Shared;
 use crate::hooks::own;
 use crate::os::threads::nap;
@@ -40,8 +40,6 @@ use crate::services::clock;
 use estimate::{Seen, Windows};
 use watch::{Activation, Calls};
 
-/// Blocks that stand before the caller's own.
-pub(super) const PADDING_BLOCKS: usize = 3;
 /// Length of a window, to which the system adds about as much again. Long against the few microseconds in which
 /// the helper thread itself can disturb, short enough for programs that never stay anywhere for a millisecond.
 const WINDOW: Duration = Duration::from_micros(70);
