@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clr_profiler::callback_args::FunctionControl;
 use clr_profiler::{
-    Callbacks, Events, FunctionId, ModuleId, NameCache, Profiler, ProfilerInfo, ReJitId, Result, Setup, Token,
+    Callbacks, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId, Result, Setup,
+    Token,
 };
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
@@ -34,10 +35,16 @@ impl State {
     }
 
     /// Waits for the file, does what it orders, and says so.
-    fn obey(&self, order: &str, act: impl Fn(&Self, (ModuleId, Token), FunctionId) -> Result<String>) {
+    fn obey(
+        &self,
+        thread: &OwnThread,
+        order: &str,
+        act: impl Fn(&Self, (ModuleId, Token), FunctionId) -> Result<String>,
+    ) {
         while !self.folder.join(order).exists() {
-            #[expect(clippy::disallowed_methods, reason = "orders come as files")]
-            std::thread::sleep(Duration::from_millis(5));
+            if !thread.sleep(Duration::from_millis(5)) {
+                return;
+            }
         }
         let Some(&(module, token, function)) = self.step.get() else { return self.line(format_args!("no Step")) };
         match act(self, (module, token), function) {
@@ -70,12 +77,10 @@ impl Profiler for ReJit {
             step: OnceLock::new(),
             log: Mutex::default(),
         }));
-        std::thread::spawn(|| {
-            let ready = state.info.initialize_current_thread();
-            ready.unwrap_or_else(|error| state.line(format_args!("own thread: {error}")));
-            state.obey("change", change);
-            state.obey("revert", revert);
-        });
+        OwnThread::start(info, "rejit", |thread| {
+            state.obey(thread, "change", change);
+            state.obey(thread, "revert", revert);
+        })?;
         Ok((Self(state), Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT)))
     }
 }

@@ -44,6 +44,15 @@ impl HResult {
     /// Profiling of a kind that an attached profiler may not do.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 
+    /// Another suspension of the program is under way.
+    pub const SUSPENSION_IN_PROGRESS: Self = Self(0x8013_1388_u32 as i32);
+    /// The stack can't be walked where its thread stands, or while the runtime starts.
+    pub const STACK_UNSAFE: Self = Self(0x8013_1360_u32 as i32);
+    /// The thread is in native code, or in the midst of an exception, where its managed stack has no beginning.
+    pub const STACK_UNMANAGED: Self = Self(0x8013_135f_u32 as i32);
+    /// What is asked needs an event that is not set.
+    pub const INCONSISTENT_WITH_FLAGS: Self = Self(0x8013_1374_u32 as i32);
+
     /// Whether this is a success (not negative).
     pub const fn is_ok(self) -> bool {
         self.0 >= 0

@@ -88,6 +88,7 @@
 //! | who called whom, also through exceptions | [`CallStacks`] with a [`CallObserver`]; [`shadow_stack`] underneath |
 //! | names in hooks | [`NamedFunctions`] |
 //! | something per thread | [`PerThread`] |
+//! | a thread of one's own: to sample, to collect, to write | [`OwnThread`] |
 //! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
 //! | a readable log | [`NestedLog`] |
 //! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
@@ -100,6 +101,7 @@
 //! - The program's standard output and error are the program's. One stray line makes `dotnet build` fail.
 //! - Callbacks come from many threads at once, some with stacks of 128 KiB: stay below 16 KiB in a callback and 512 bytes in a
 //!   hook; hand larger work to a thread of your own.
+//! - Work that waits, samples or asks for collections belongs on an [`OwnThread`], which ends before the profiler does.
 //! - A hook does not block, does not ask the runtime, and does not take a lock that a suspended thread may hold. Names are
 //!   looked up in the mapper or in a callback.
 //! - Hooks and callbacks go on after `shutdown`, so the framework never frees the profiler and keeps the library mapped. Don't
@@ -172,11 +174,13 @@ pub mod log;
 pub mod metadata;
 pub mod names;
 mod os;
+mod own_thread;
 mod owner_lock;
 mod per_thread;
 mod profiler;
 mod setup;
 pub mod shadow_stack;
+mod stop;
 mod text;
 mod tracker;
 
@@ -196,12 +200,13 @@ pub use ids::{
 pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
     DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlMove, IlRange, Inliners,
-    ModuleFlags, ModuleInfo, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, RuntimeVersion, StackFrame,
-    StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
+    ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, RuntimeVersion,
+    StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };
 pub use log::NestedLog;
 pub use metadata::MetadataImport;
 pub use names::{FunctionName, NameCache, NamedFunctions};
+pub use own_thread::OwnThread;
 pub use per_thread::PerThread;
 pub use profiler::Profiler;
 pub use setup::Setup;

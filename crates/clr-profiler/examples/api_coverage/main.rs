@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
 use clr_profiler::{
-    Callbacks, ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, Profiler, ProfilerInfo, Result, Setup,
+    Callbacks, ClassId, Events, FunctionId, NameCache, ObjectId, ObjectTracker, OwnThread, Profiler, ProfilerInfo,
+    Result, Setup,
 };
 
 use checks::Checks;
@@ -120,7 +121,8 @@ impl Callbacks for Questions {
         if class.is_ok_and(|class| &*state.names.class(&state.info, class) == "Objects.Look") {
             objects::write_tracked(state);
             state.checks.outcome("objects", objects::ask(state, exception));
-            std::thread::spawn(|| own_thread::run(state));
+            let started = OwnThread::start(&state.info, "questions", |_| own_thread::run(state));
+            state.checks.outcome("own thread starts", started.map(drop));
         }
     }
 

@@ -27,7 +27,6 @@ pub(crate) fn run(state: &'static State) {
 
 fn ask(state: &State) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
-    info.initialize_current_thread()?;
     let before = state.collections.load(Ordering::Relaxed);
     info.force_gc()?;
     checks.holds("collected", (), state.collections.load(Ordering::Relaxed) > before);
@@ -45,7 +44,7 @@ fn suspended(state: &State) -> Result<()> {
     let enumerated;
     {
         let threads = info.threads()?;
-        let stopped = info.suspend()?;
+        let stopped = info.suspend_within(Duration::from_secs(10))?;
         let again = info.suspend().map(drop).map_err(|error| error.name().unwrap_or_default());
         for thread in threads {
             // A thread that has no managed frame gives none.

@@ -31,6 +31,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn Shutdown(&self) -> HRESULT {
+        self.stop_own_threads();
         let answer = self.notify(|p| p.shutdown());
         crate::load_log::write_end();
         answer

@@ -83,6 +83,7 @@ impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
     forward! { ProfilerAttachComplete }
 
     unsafe fn ProfilerDetachSucceeded(&self) -> HRESULT {
+        self.stop_own_threads();
         let info = self.info.get();
         info.inspect(|info| info.close());
         let answer = self.notify(|p| p.profiler_detach_succeeded());

@@ -11,6 +11,7 @@ use crate::boundary::guard;
 use crate::call_context::{CallContext, during};
 use crate::call_stacks::FollowExceptions;
 use crate::hooks::FunctionMapper;
+use crate::info::LAST_WAIT;
 use crate::profiler::Loader;
 use crate::{Callbacks, HResult, ProfilerInfo, Result};
 
@@ -45,6 +46,13 @@ impl CallbackObject {
     /// A question with an answer that is no `HRESULT`; `neutral` without a profiler and after a panic.
     pub(super) fn answer<A: Copy>(&self, neutral: A, ask: impl FnOnce(&dyn Callbacks) -> A) -> A {
         self.callbacks.get().map_or(neutral, |callbacks| guard(neutral, || ask(*callbacks)))
+    }
+
+    /// Ends threads of the profiler's own, before the runtime goes on without it.
+    pub(super) fn stop_own_threads(&self) {
+        if let Some(info) = self.info.get() {
+            guard(true, || info.own_threads().stop_all(LAST_WAIT));
+        }
     }
 
     /// Notification about objects while a collection runs.

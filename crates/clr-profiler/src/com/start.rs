@@ -38,6 +38,7 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
     }
     if let (Err(_), true, Some(info)) = (&outcome, is_first, callbacks.info.get()) {
         // The runtime frees the interface of a profiler that it does not keep.
+        callbacks.stop_own_threads();
         info.close();
         info.wait_for_calls();
     }

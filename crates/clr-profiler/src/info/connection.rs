@@ -8,6 +8,7 @@ use clr_profiler_sys::info::ICorProfilerInfo3;
 use windows_core::Interface;
 
 use crate::gate::{Gate, Inside};
+use crate::stop::Stops;
 use crate::{Error, HResult, Result};
 
 /// The interface of one runtime. After a detach the runtime frees it, whatever references there are.
@@ -18,6 +19,8 @@ pub(super) struct Connection {
     gate: Gate<16>,
     /// How many suspensions there are, or [`DETACHING`].
     suspensions: AtomicUsize,
+    /// Threads of the profiler's own, which end before the runtime takes the interface away.
+    pub(super) own_threads: Stops,
 }
 
 /// A detach was asked for. The runtime resumes nothing from then on, so there must be no suspension.
@@ -45,7 +48,13 @@ impl<I> Deref for Call<'_, I> {
 
 impl Connection {
     pub(super) fn new(interface: ICorProfilerInfo3, level: u8) -> Self {
-        Self { interface: ManuallyDrop::new(interface), level, gate: Gate::default(), suspensions: AtomicUsize::new(0) }
+        Self {
+            interface: ManuallyDrop::new(interface),
+            level,
+            gate: Gate::default(),
+            suspensions: AtomicUsize::new(0),
+            own_threads: Stops::default(),
+        }
     }
 
     /// The interface for one call of `method`, as that of `level`.

@@ -24,6 +24,7 @@ use windows_core::{GUID, HRESULT, IUnknown, Interface};
 
 use crate::call_context::outside_hooks;
 use crate::error::check;
+use crate::stop::Stops;
 use crate::{Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
@@ -37,9 +38,10 @@ pub use functions::{DynamicFunction, FunctionInfo};
 pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle};
 pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
+pub(crate) use process::LAST_WAIT;
 pub use process::Suspended;
 pub use rejit::IlMove;
-pub use stacks::StackFrame;
+pub use stacks::{NoStack, StackFrame, StackWalk};
 pub use statics::{StaticAddress, StaticKind};
 pub use strings::{StringLayout, Utf16Text};
 pub use threads::RuntimeVersion;
@@ -172,6 +174,11 @@ impl ProfilerInfo {
     /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) on.
     pub fn as_raw(&self) -> *mut c_void {
         self.connection.in_hook().as_raw()
+    }
+
+    /// The threads of the profiler's own.
+    pub(crate) fn own_threads(&self) -> &Stops {
+        &self.connection.own_threads
     }
 
     /// One call of a method that every supported runtime has.

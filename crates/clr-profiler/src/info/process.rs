@@ -1,5 +1,7 @@
 //! The runtime as a whole: collections, suspension, environment, detach; symbols of modules in memory.
 
+use std::time::{Duration, Instant};
+
 use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfilerInfo11};
 
 use super::{Call, ProfilerInfo};
@@ -7,6 +9,12 @@ use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::text::wide;
 use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
+
+/// Longest pause between two attempts to suspend the program.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long threads of the profiler's own are waited for where the profiler goes.
+pub(crate) const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// All managed threads stand still for as long as this lives. Only for the thread that made it.
 #[must_use = "dropping it lets the threads run again"]
@@ -41,10 +49,15 @@ impl ProfilerInfo {
     }
 
     /// Suspends all managed threads, until the answer is dropped. Before .NET 9 only on threads that run no managed code and
-    /// in callbacks that may wait. Code that takes a lock held by a suspended thread deadlocks.
+    /// in callbacks that may wait: a thread that has started an EventPipe session counts as managed by then. Code that takes a
+    /// lock held by a suspended thread deadlocks.
+    ///
+    /// A program that collects often refuses more than half of the attempts: [`suspend_within`](Self::suspend_within) tries
+    /// again.
     ///
     /// # Errors
-    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs.
+    /// The runtime's error: `CORPROF_E_SUSPENSION_IN_PROGRESS` while another suspension runs, for a collection above all;
+    /// `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts ([`OwnThread`](crate::OwnThread) waits for its end).
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
         outside_collections(method)?;
@@ -54,6 +67,32 @@ impl ProfilerInfo {
         let answer = check(unsafe { runtime.SuspendRuntime() }, method);
         answer.inspect_err(|_| self.connection.end_suspension())?;
         Ok(Suspended { info: self, runtime, here: std::marker::PhantomData })
+    }
+
+    /// [`suspend`](Self::suspend), tried again until no other suspension runs, for `patience` at most. Sleeps between the
+    /// attempts, so only on threads that nobody waits for: those of the profiler's own.
+    ///
+    /// A sampler that drops the samples it is refused sees a program without its collections, up to two thirds of the samples
+    /// of one that allocates fast. One that tries again sees threads where the collection left them, above all at the
+    /// allocation that started it: what stands on the stacks right after a collection is seen more often than it takes time.
+    /// Neither is unbiased: count the samples that were refused at first, to know their share.
+    ///
+    /// # Errors
+    /// As [`suspend`](Self::suspend); `CORPROF_E_SUSPENSION_IN_PROGRESS` when `patience` is over.
+    pub fn suspend_within(&self, patience: Duration) -> Result<Suspended<'_>> {
+        let deadline = Instant::now() + patience;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            let answer = self.suspend();
+            let left = deadline.saturating_duration_since(Instant::now());
+            match &answer {
+                Err(error) if error.hresult() == HResult::SUSPENSION_IN_PROGRESS && !left.is_zero() => (),
+                _ => return answer,
+            }
+            #[expect(clippy::disallowed_methods, reason = "nothing tells when another suspension is over")]
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
     }
 
     /// A variable of the environment as the runtime sees it, which on Unix is its own copy; `None` where it is not set. Not in
@@ -105,9 +144,10 @@ impl ProfilerInfo {
     }
 
     /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
-    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped, and
-    /// this profiler's threads may run on. From the request on all queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the
-    /// framework refuses them once the runtime is gone.
+    /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped. Threads of
+    /// the profiler's own ([`OwnThread`](crate::OwnThread)) are told to end, and waited for unless one of them asks; others may
+    /// run on. From the request on all queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the framework refuses them once
+    /// the runtime is gone.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_IMMUTABLE_FLAGS_SET` and `CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT` for a
@@ -117,7 +157,9 @@ impl ProfilerInfo {
         outside_hooks(method)?;
         let runtime = self.base(method)?;
         // SAFETY: a plain number.
-        self.connection.detach(method, || check(unsafe { runtime.RequestProfilerDetach(milliseconds) }, method))
+        self.connection.detach(method, || check(unsafe { runtime.RequestProfilerDetach(milliseconds) }, method))?;
+        self.own_threads().stop_all(LAST_WAIT);
+        Ok(())
     }
 
     /// The application domain a managed thread runs in. Not in hooks.

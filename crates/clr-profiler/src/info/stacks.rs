@@ -1,6 +1,7 @@
 //! The managed stack of the calling thread.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,8 +11,7 @@ use windows_core::HRESULT;
 use super::{ProfilerInfo, Suspended};
 use crate::arch::FRAME_POINTER_IN_CONTEXT;
 use crate::call_context::outside_collections;
-use crate::error::check;
-use crate::{FunctionId, HResult, Result, ThreadId};
+use crate::{Error, FunctionId, HResult, ThreadId};
 
 /// One managed frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,8 +31,83 @@ const REGISTER_CONTEXT: u32 = 1;
 /// Data of the walk's callback.
 struct Walk<'a> {
     visit: &'a mut dyn FnMut(StackFrame) -> ControlFlow<()>,
+    frames: usize,
     stopped: bool,
 }
+
+/// How a walk of a stack ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StackWalk {
+    /// All managed frames were visited.
+    Complete,
+    /// The visitor broke off.
+    Stopped,
+    /// There is no managed frame: a thread that waits in the runtime for work (of the finalizer, of compilation), one that
+    /// begins or has ended, or a native thread. .NET 10 answers so in hooks, too, whatever the stack holds.
+    NoManagedFrames,
+}
+
+/// Why a stack can't be walked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NoStack {
+    /// The thread stands where its stack is not in order (a stub, a lock of the runtime's), or the runtime still starts: a
+    /// later sample will find another place. `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
+    UnsafePlace,
+    /// An exception unwinds the stack, or native code runs where a managed frame was expected.
+    /// `CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX`.
+    Unwinding,
+    /// The thread runs: another thread's stack is walked only while [`Suspended`] lives. `E_NOTIMPL`.
+    NotSuspended,
+    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT) is not set. `CORPROF_E_INCONSISTENT_WITH_FLAGS`.
+    NotEnabled,
+    /// The walk broke off after this many frames, which are right, without a word why: `E_FAIL`.
+    CutShort(usize),
+    /// Another error of the runtime, or a refusal of the framework.
+    Other(Error),
+}
+
+impl NoStack {
+    fn from_answer(answer: HResult, frames: usize) -> Self {
+        match answer {
+            HResult::STACK_UNSAFE => Self::UnsafePlace,
+            HResult::STACK_UNMANAGED => Self::Unwinding,
+            HResult::NOT_IMPLEMENTED => Self::NotSuspended,
+            HResult::INCONSISTENT_WITH_FLAGS => Self::NotEnabled,
+            HResult::FAIL => Self::CutShort(frames),
+            other => Self::Other(Error::new(other, METHOD)),
+        }
+    }
+}
+
+impl From<NoStack> for Error {
+    fn from(why: NoStack) -> Self {
+        let (hresult, reason) = match why {
+            NoStack::UnsafePlace => (HResult::STACK_UNSAFE, "the thread stands where its stack is not in order".into()),
+            NoStack::Unwinding => {
+                (HResult::STACK_UNMANAGED, "an exception unwinds the stack, or native code runs".into())
+            }
+            NoStack::NotSuspended => (HResult::NOT_IMPLEMENTED, "the thread runs, and is not suspended".into()),
+            NoStack::NotEnabled => {
+                (HResult::INCONSISTENT_WITH_FLAGS, "stacks are walked with ENABLE_STACK_SNAPSHOT only".into())
+            }
+            NoStack::CutShort(frames) => (HResult::FAIL, format!("the walk broke off after {frames} frames")),
+            NoStack::Other(error) => return error,
+        };
+        Self::refused(METHOD, reason).with_hresult(hresult)
+    }
+}
+
+impl fmt::Display for NoStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Error::from(self.clone()).fmt(f)
+    }
+}
+
+impl std::error::Error for NoStack {}
+
+const METHOD: &str = "DoStackSnapshot";
 
 impl ProfilerInfo {
     /// Walks the managed frames of the calling thread, innermost first, until `visit` breaks. In callbacks on managed
@@ -40,8 +115,11 @@ impl ProfilerInfo {
     /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
     ///
     /// # Errors
-    /// The runtime's error; a walk that `visit` ended is none.
-    pub fn stack_here(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+    /// Why the stack can't be walked; a walk that `visit` ended is no error.
+    pub fn stack_here(
+        &self,
+        visit: impl FnMut(StackFrame) -> ControlFlow<()>,
+    ) -> std::result::Result<StackWalk, NoStack> {
         self.walk(ThreadId(0), 0, visit)
     }
 
@@ -51,30 +129,56 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// As [`stack_here`](Self::stack_here).
-    pub fn stack_here_with_frame_pointers(&self, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+    pub fn stack_here_with_frame_pointers(
+        &self,
+        visit: impl FnMut(StackFrame) -> ControlFlow<()>,
+    ) -> std::result::Result<StackWalk, NoStack> {
         self.walk(ThreadId(0), REGISTER_CONTEXT, visit)
     }
 
+    /// Whether the runtime has started: modules are there, and threads can be suspended. Only on native threads.
+    pub(crate) fn is_runtime_up(&self) -> bool {
+        // That a native thread has no managed frames the runtime finds out once it has started.
+        self.stack_here(|_| ControlFlow::Break(())) != Err(NoStack::UnsafePlace)
+    }
+
     /// Walks a thread; the null identifier stands for the calling one.
-    fn walk(&self, thread: ThreadId, flags: u32, mut visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
-        let method = "DoStackSnapshot";
-        outside_collections(method)?;
-        let runtime = self.base(method)?;
-        let mut walk = Walk { visit: &mut visit, stopped: false };
+    fn walk(
+        &self,
+        thread: ThreadId,
+        flags: u32,
+        mut visit: impl FnMut(StackFrame) -> ControlFlow<()>,
+    ) -> std::result::Result<StackWalk, NoStack> {
+        outside_collections(METHOD).map_err(NoStack::Other)?;
+        let runtime = self.base(METHOD).map_err(NoStack::Other)?;
+        let mut walk = Walk { visit: &mut visit, frames: 0, stopped: false };
         let data = (&raw mut walk).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects.
         let answer = unsafe { runtime.DoStackSnapshot(thread.0, Some(frame), flags, data, std::ptr::null(), 0) };
-        if walk.stopped { Ok(()) } else { check(answer, method) }
+        let (answer, Walk { frames, stopped, .. }) = (HResult(answer.0), walk);
+        match frames {
+            _ if stopped => Ok(StackWalk::Stopped),
+            0 if answer.is_ok() => Ok(StackWalk::NoManagedFrames),
+            // The walk fails where there is nothing to begin with.
+            0 if answer == HResult::FAIL => Ok(StackWalk::NoManagedFrames),
+            _ if answer.is_ok() => Ok(StackWalk::Complete),
+            _ => Err(NoStack::from_answer(answer, frames)),
+        }
     }
 }
 
 impl Suspended<'_> {
     /// Walks the managed frames of another thread, innermost first, until `visit` breaks. Needs
-    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT).
+    /// [`Events::ENABLE_STACK_SNAPSHOT`](crate::Events::ENABLE_STACK_SNAPSHOT). Every program has threads that run no managed
+    /// code, such as the finalizer's: [`StackWalk::NoManagedFrames`].
     ///
     /// # Errors
-    /// The runtime's error; a walk that `visit` ended is none.
-    pub fn stack_of(&self, thread: ThreadId, visit: impl FnMut(StackFrame) -> ControlFlow<()>) -> Result<()> {
+    /// Why the stack can't be walked; a walk that `visit` ended is no error.
+    pub fn stack_of(
+        &self,
+        thread: ThreadId,
+        visit: impl FnMut(StackFrame) -> ControlFlow<()>,
+    ) -> std::result::Result<StackWalk, NoStack> {
         self.info.walk(thread, 0, visit)
     }
 }
@@ -91,6 +195,7 @@ unsafe extern "system" fn frame(
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
     let Some(function) = FunctionId(function).non_null() else { return S_OK };
+    walk.frames += 1;
     let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER_IN_CONTEXT + 8;
     // SAFETY: the runtime says that so many bytes are there.
     let frame_pointer =

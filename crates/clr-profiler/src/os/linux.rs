@@ -29,3 +29,18 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     // SAFETY: asks about two pages at most, which need not be mapped: that is the answer.
     unsafe { libc::mincore(std::ptr::without_provenance_mut(page), length, resident.as_mut_ptr()) == 0 }
 }
+
+/// Runs `body` with all signals blocked on this thread; threads that `body` starts have them blocked for good.
+pub(crate) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: both sets are initialised by the calls.
+    let before = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    };
+    let result = body();
+    // SAFETY: the mask that was in force before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    result
+}

@@ -6,4 +6,4 @@
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{is_mapped, stack_bounds};
+pub(crate) use linux::{is_mapped, stack_bounds, without_signals};

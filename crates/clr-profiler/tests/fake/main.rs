@@ -2,6 +2,7 @@
 
 mod call_stacks;
 mod hooks;
+mod own_thread;
 mod per_thread;
 mod soundness;
 

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clr_profiler::internals::{CurrentStack, NativeFrame};
-use clr_profiler::{ProfilerInfo, Result, StackFrame};
+use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
 pub(crate) use code_locations::CodeLocation;
 use code_locations::CodeLocations;
@@ -232,7 +232,7 @@ impl CallStacks {
     fn asked(&self, stack: Option<CurrentStack>, frame: NativeFrame) -> Result<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);
         let (mut frames, mut cut) = (Vec::new(), false);
-        self.info.stack_here(|frame| self.visit(frame, &mut frames, &mut cut))?;
+        has_frames(self.info.stack_here(|frame| self.visit(frame, &mut frames, &mut cut))?)?;
         if let Some(stack) = stack {
             let names = self.functions.names();
             let walk = RuntimeWalk { frames: &frames, cut };
@@ -243,7 +243,7 @@ impl CallStacks {
 
     fn with_frame_pointers(&self, visit: impl FnOnce(&[WalkedFrame])) -> Result<u32> {
         let (mut frames, mut cut) = (Vec::new(), false);
-        self.info.stack_here_with_frame_pointers(|frame| self.visit(frame, &mut frames, &mut cut))?;
+        has_frames(self.info.stack_here_with_frame_pointers(|frame| self.visit(frame, &mut frames, &mut cut))?)?;
         let kept = frames.iter().take(self.options.frames);
         let walked: Vec<_> =
             kept.map(|&(frame, location)| WalkedFrame { location, frame_pointer: frame.frame_pointer }).collect();
@@ -316,5 +316,12 @@ impl Comparison {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (asked, same, differ) = (count(&self.asked), count(&self.same), count(&self.differ));
         format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot")
+    }
+}
+/// Where stacks are asked for, managed code runs: a walk that finds none of it has failed.
+fn has_frames(walk: StackWalk) -> Result<()> {
+    match walk {
+        StackWalk::NoManagedFrames => Err(Error::new(HResult::FAIL, "DoStackSnapshot")),
+        _ => Ok(()),
     }
 }

@@ -1,0 +1,94 @@
+//! A thread of the profiler's own: what the runtime answers it from its first moment, what it sees of other threads, and when
+//! it ends. A line per check goes to the file named by `OWN_THREAD_OUTPUT`: the first ones when the thread has begun, then
+//! the last at the program's end.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clr_profiler::{
+    Callbacks, Error, Events, NoStack, OwnThread, Profiler, ProfilerInfo, ProviderConfig, Result, Setup, StackWalk,
+};
+
+clr_profiler::export_profiler!(Own, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
+
+struct Own(Arc<State>);
+
+struct State {
+    info: ProfilerInfo,
+    lines: Mutex<String>,
+    has_ended: AtomicBool,
+}
+
+impl Profiler for Own {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let state = Arc::new(State { info: info.clone(), lines: Mutex::default(), has_ended: AtomicBool::new(false) });
+        let early = info.suspend().map(drop).map_err(|error| error.name());
+        state.line(format_args!("suspended in initialize: {early:?}"));
+        let own = state.clone();
+        OwnThread::start(info, "own", move |thread| {
+            own.first_look();
+            own.write();
+            while thread.sleep(Duration::from_millis(1)) {}
+            own.has_ended.store(true, Ordering::Release);
+        })?;
+        let wants = std::env::var_os("OWN_THREAD_NO_STACKS").map_or(Events::ENABLE_STACK_SNAPSHOT, |_| Events::NONE);
+        Ok((Self(state), Setup::new(wants | Events::EVENT_PIPE)))
+    }
+}
+
+impl Callbacks for Own {
+    fn shutdown(&self) {
+        self.0.line(format_args!("ended before shutdown: {}", self.0.has_ended.load(Ordering::Acquire)));
+        let late = OwnThread::start(&self.0.info, "late", |_| ());
+        self.0.line(format_args!("{}", late.err().as_ref().and_then(Error::reason).unwrap_or_default()));
+        self.0.write();
+    }
+}
+
+impl State {
+    fn line(&self, line: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.lines.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+    }
+
+    /// A file that others find when it is whole.
+    fn write(&self) {
+        let path = std::env::var("OWN_THREAD_OUTPUT").unwrap_or_default();
+        let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = format!("{path}.part");
+        let _ = std::fs::write(&part, &*text).and_then(|()| std::fs::rename(part, path));
+    }
+
+    fn first_look(&self) {
+        // SAFETY: an out-parameter, initialised by the call.
+        let blocked = unsafe {
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
+            libc::sigismember(&mask, libc::SIGUSR1) == 1 && libc::sigismember(&mask, libc::SIGTERM) == 1
+        };
+        self.line(format_args!("signals are blocked: {blocked}"));
+        self.line(format_args!("modules: {}", self.info.modules().is_ok_and(|modules| !modules.is_empty())));
+        self.line(format_args!("stack here: {:?}", self.info.stack_here(|_| ControlFlow::Continue(()))));
+        match self.stacks() {
+            Ok(walks) => self.line(format_args!("stacks: {walks:?}")),
+            Err(error) => self.line(format_args!("stacks: {error}")),
+        }
+        let provider =
+            ProviderConfig { name: "Microsoft-Windows-DotNETRuntime".into(), keywords: 1, level: 4, filter: None };
+        let session = self.info.event_pipe_start_session(&[provider], false);
+        let stopped = session.and_then(|session| self.info.event_pipe_stop_session(session));
+        self.line(format_args!("session: {stopped:?}"));
+    }
+
+    /// The ways in which the walks of all threads ended.
+    fn stacks(&self) -> Result<BTreeSet<String>> {
+        let suspended = self.info.suspend_within(Duration::from_secs(10))?;
+        let walk = |thread| suspended.stack_of(thread, |_| ControlFlow::Continue(()));
+        let walks: Vec<std::result::Result<StackWalk, NoStack>> = self.info.threads()?.into_iter().map(walk).collect();
+        drop(suspended);
+        Ok(walks.iter().map(|walk| format!("{walk:?}")).collect())
+    }
+}

@@ -1,0 +1,56 @@
+//! A thread of a profiler's own, on every runtime at hand.
+
+mod common;
+
+use std::process::Stdio;
+
+use clrscope_testkit as testkit;
+
+/// What the thread saw when it began, and what was added at the program's end.
+fn lines(runtime: &testkit::Runtime, with_stacks: bool) -> (Vec<String>, Vec<String>) {
+    let folder = testkit::scratch();
+    let output = folder.path().join("lines");
+    let mut command = common::profiled(runtime, "Counter", "own_thread", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
+    command.args(["-", "1"]).env("OWN_THREAD_OUTPUT", &output).stdin(Stdio::piped()).stdout(Stdio::null());
+    if !with_stacks {
+        command.env("OWN_THREAD_NO_STACKS", "1");
+    }
+    let mut program = command.spawn().expect("the program starts");
+    let input = program.stdin.take();
+    testkit::wait_until("the thread has begun", || output.exists());
+    let read = || std::fs::read_to_string(&output).expect("it is there").lines().map(str::to_owned).collect::<Vec<_>>();
+    let first = read();
+    drop(input);
+    assert!(program.wait().expect("it ends").success());
+    let last = read().split_off(first.len());
+    (first, last)
+}
+
+#[test]
+fn an_own_thread_begins_when_the_runtime_is_up_and_ends_before_shutdown() {
+    testkit::each_runtime(|runtime| {
+        let (first, last) = lines(runtime, true);
+        let expected = [
+            "suspended in initialize: Err(Some(\"CORPROF_E_RUNTIME_UNINITIALIZED\"))",
+            "signals are blocked: true",
+            "modules: true",
+            "stack here: Ok(NoManagedFrames)",
+        ];
+        assert_eq!(first[..4], expected, "on .NET {}", runtime.version);
+        // Threads without managed frames are no failures. What else there may be has its reason.
+        let stacks = &first[4];
+        assert!(stacks.contains("Ok(NoManagedFrames)"), "on .NET {}: {stacks}", runtime.version);
+        assert!(!stacks.contains("CutShort") && !stacks.contains("Other"), "on .NET {}: {stacks}", runtime.version);
+        assert_eq!(first[5], "session: Ok(())", "on .NET {}", runtime.version);
+        let expected = ["ended before shutdown: true", "the profiler is about to go, and threads of its own with it"];
+        assert_eq!(last, expected, "on .NET {}", runtime.version);
+    });
+}
+
+#[test]
+fn stacks_without_their_event_are_refused_with_the_reason() {
+    testkit::each_runtime(|runtime| {
+        let (first, _) = lines(runtime, false);
+        assert_eq!(first[3..5], ["stack here: Err(NotEnabled)", "stacks: {\"Err(NotEnabled)\"}"], "{first:?}");
+    });
+}
