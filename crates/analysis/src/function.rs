@@ -1,9 +1,12 @@
 //! A function of a process as rows name it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use clrscope_recording::model::{Function, FunctionKind, Module, Process};
+
+use crate::closures;
 
 static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
     name: "(unknown)".to_owned(),
@@ -43,6 +46,29 @@ impl<'a> FunctionRef<'a> {
     #[must_use]
     pub fn signature(&self) -> &'a str {
         if self.function.signature.is_empty() { &self.function.name } else { &self.function.signature }
+    }
+
+    /// The signature without what says which code of its method a function is.
+    #[must_use]
+    pub fn plain_signature(&self) -> &'a str {
+        let plain = closures::split(self.function).0;
+        if plain.is_empty() { &self.function.name } else { plain }
+    }
+
+    /// Which code of the method that names it a function is, where that is not the method's own: `async`,
+    /// `lambda, Program.cs:17`.
+    #[must_use]
+    pub fn marker(&self) -> Option<&'a str> {
+        closures::split(self.function).1
+    }
+
+    /// The name, and the marker behind it: `Shop.Program::Main (lambda, Program.cs:17)`.
+    #[must_use]
+    pub fn label(&self) -> Cow<'a, str> {
+        match self.marker() {
+            Some(marker) => Cow::Owned(format!("{} ({marker})", self.name())),
+            None => Cow::Borrowed(self.name()),
+        }
     }
 
     /// The assembly's or library's name, or empty.

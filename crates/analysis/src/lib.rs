@@ -48,6 +48,7 @@
 //! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
 
 mod catalog;
+mod closures;
 mod columns;
 mod cost;
 mod edges;
@@ -69,6 +70,7 @@ mod sums;
 mod times;
 mod views;
 
+pub use closures::{FindLine, tell_closures_apart};
 pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,

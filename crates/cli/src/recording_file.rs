@@ -3,9 +3,10 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use clrscope_analysis::QueryProblem;
+use clrscope_analysis::{QueryProblem, tell_closures_apart};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
+use clrscope_symbols::Lines;
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
@@ -43,12 +44,18 @@ fn late_words(recording: &Recording) -> Vec<String> {
     lines
 }
 
-/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists.
+/// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` where only the directory exists. Closures of one method are told apart
+/// by the lines of their source, where this machine has them.
 ///
 /// # Errors
 /// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said at the end.
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
-    clrscope_recording::open(path).map(Opened).map_err(|error| open_failure(path, error))
+    let mut recording = clrscope_recording::open(path).map_err(|error| open_failure(path, error))?;
+    let mut lines = Lines::default();
+    tell_closures_apart(&mut recording, &mut |module, method| {
+        lines.first(module, method).map(|line| (line.file, line.line))
+    });
+    Ok(Opened(recording))
 }
 
 /// Why `path` could not be opened, as three lines.

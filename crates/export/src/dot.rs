@@ -111,7 +111,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
         let conditions = &self.graph.conditions;
         let (own, all) = (conditions.share(row.amount.own), conditions.share(row.amount.total));
         let in_all = if conditions.metric.exclusive { String::new() } else { format!(", {:.1} % in all", all * 100.0) };
-        let label = format!("{}\n{:.1} % own{in_all}", one_line(row.function.name()), own * 100.0);
+        let label = format!("{}\n{:.1} % own{in_all}", one_line(row.function.label()), own * 100.0);
         let hue = match row.function.kind() {
             FunctionKind::Managed => 0.33,
             FunctionKind::Native => 0.1,

@@ -56,7 +56,7 @@ pub(crate) fn stacks(
             push_place(&mut text, at, several);
         }
         let name_at = text.len();
-        push_frame(&mut text, at.function.name());
+        push_frame(&mut text, &at.function.label());
         node(at, text[name_at..].trim_start_matches(';'));
         path.push(Open { depth: at.depth, text_before, left: weight });
         Ok(())

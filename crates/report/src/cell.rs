@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use clrscope_analysis::FunctionRef;
-use clrscope_recording::model::{SourceKind, Thread};
+use clrscope_analysis::{FunctionRef, one_line};
+use clrscope_recording::model::Thread;
 use serde_json::{Value, json};
 
 /// What the values of a column are, and so their unit and alignment.
@@ -91,7 +91,7 @@ pub struct Named<'a> {
     pub before: String,
     /// `Namespace.Type::Method`.
     pub name: &'a str,
-    /// As C# would write it.
+    /// As C# would write it, without what stands in `after`.
     pub signature: &'a str,
     /// Words behind the name in text.
     pub after: String,
@@ -106,7 +106,12 @@ impl<'a> Cell<'a> {
     /// A function under its name.
     pub(crate) fn function(function: &FunctionRef<'a>) -> Self {
         let after = code_of(function);
-        Self::Function(Named { before: String::new(), name: function.name(), signature: function.signature(), after })
+        Self::Function(Named {
+            before: String::new(),
+            name: function.name(),
+            signature: function.plain_signature(),
+            after,
+        })
     }
 
     /// A time; [`Absent`](Self::Absent) where it was not measured.
@@ -144,18 +149,7 @@ impl<'a> Cell<'a> {
 
 /// Which code of the method that names it a function is, where that is not the method's own: ` (async)`, ` (lambda)`.
 pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
-    made_from(function.function.source).map_or_else(String::new, |source| format!(" ({source})"))
-}
-
-/// What the compiler made of the source method that names a function.
-fn made_from(source: SourceKind) -> Option<&'static str> {
-    match source {
-        SourceKind::Plain => None,
-        SourceKind::Async => Some("async"),
-        SourceKind::Iterator => Some("iterator"),
-        SourceKind::Lambda => Some("lambda"),
-        SourceKind::LocalFunction => Some("local function"),
-    }
+    function.marker().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)))
 }
 
 /// The keys of a thread in JSON.

@@ -23,6 +23,9 @@ use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
 /// Largest module and largest PDB that are read, bytes.
 pub const MOST_BYTES: u64 = 256 << 20;
 
+/// Bytes of code before the first line of a method that are passed over.
+const MOST_BEFORE: u32 = 256;
+
 /// A place in a source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
@@ -40,6 +43,13 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// The first line of the method with the metadata token `method`, in the module at the path `module`, otherwise as
+    /// [`find`](Self::find). Code that the compiler put before the first line, as in state machines, is passed over.
+    pub fn first(&mut self, module: impl AsRef<Path>, method: u32) -> Option<SourceLine> {
+        let module = module.as_ref();
+        (0..MOST_BEFORE).find_map(|at| self.find(module, method, at))
+    }
+
     /// The line of the instruction at `il_offset` of the method with the metadata token `method`, in the module at the path
     /// `module`. `None` where there is no PDB, or the PDB has no line for the instruction; an empty path and a token of row 0
     /// (dynamic methods have them) have none.

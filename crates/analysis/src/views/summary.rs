@@ -82,7 +82,7 @@ fn own_code<'r, 'a>(functions: &'r Functions<'a>) -> impl Iterator<Item = &'r Fu
 fn hottest(functions: &Functions<'_>) -> Option<Finding> {
     let row = own_code(functions).next()?;
     let share = functions.conditions.totals.share(row.times.exclusive_ns);
-    let text = format!("{} has {} of the time to itself", row.function.name(), percent(share));
+    let text = format!("{} has {} of the time to itself", row.function.label(), percent(share));
     (row.times.exclusive_ns > 0).then_some(Finding { text, share })
 }
 
@@ -92,7 +92,7 @@ fn busiest(functions: &Functions<'_>) -> Option<Finding> {
     let own = row.times.exclusive_cpu_ns.filter(|&ns| ns > 0)?;
     let all = functions.conditions.totals.cpu_ns.unwrap_or(0);
     let share = if all == 0 { 0.0 } else { own as f64 / all as f64 };
-    let text = format!("{} used {} of the processor time itself", row.function.name(), percent(share));
+    let text = format!("{} used {} of the processor time itself", row.function.label(), percent(share));
     let hottest = own_code(functions).next()?;
     (!std::ptr::eq(hottest, row)).then_some(Finding { text, share })
 }
@@ -104,7 +104,7 @@ fn broadest(functions: &Functions<'_>) -> Option<Finding> {
     rows.sort_by(|a, b| a.compare(b, Sort::Inclusive));
     let row = rows.into_iter().find(|r| r.times.callee_ns > r.times.exclusive_ns)?;
     let share = totals.share(row.times.inclusive_ns);
-    let text = format!("{} and what it calls take {}", row.function.name(), percent(share));
+    let text = format!("{} and what it calls take {}", row.function.label(), percent(share));
     (share >= 0.1).then_some(Finding { text, share })
 }
 
@@ -125,7 +125,8 @@ fn most_called(functions: &Functions<'_>) -> Option<Finding> {
     let row = own_code(functions).reduce(|a, b| if b.compare(a, Sort::Calls).is_lt() { b } else { a })?;
     let all = functions.conditions.totals.calls;
     let share = if all == 0 { 0.0 } else { row.times.calls as f64 / all as f64 };
-    let text = format!("{} was called {} times, {} of all calls", row.function.name(), row.times.calls, percent(share));
+    let text =
+        format!("{} was called {} times, {} of all calls", row.function.label(), row.times.calls, percent(share));
     (row.times.calls > 1).then_some(Finding { text, share })
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::csharp::{Context, method_name};
 use super::source::{self, Closure, SourceKind, StateMachine};
 use super::types::{ModuleNames, TypeName, write_arguments};
+use super::visual_basic;
 use super::{FunctionName, NameCache};
 use crate::metadata::signature::{self, MethodSignature, Type};
 use crate::metadata::{MethodAttributes, MethodDef};
-use crate::{ClassId, FunctionId, FunctionInfo, ProfilerInfo, Result, Token};
+use crate::{ClassId, FunctionId, FunctionInfo, ModuleId, ProfilerInfo, Result, Token};
 
 /// A function in its module, before its source is known.
 struct Found<'n> {
@@ -46,7 +47,7 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
     let class_arguments = class_arguments(cache, info, &place, &module, &class);
     let own_arguments = place.type_arguments.iter().map(|class| cache.class(info, *class)).collect();
     let found = Found { module: &module, class: &class, method, name, class_arguments, own_arguments };
-    let source = found.source();
+    let source = found.source(info, place.module);
     Ok(FunctionName {
         name: found.plain_name(&source),
         signature: found.signature(&source, place.token),
@@ -101,7 +102,19 @@ fn dynamic(cache: &NameCache, info: &ProfilerInfo, function: FunctionId) -> Resu
 
 impl Found<'_> {
     /// Where the function came from, if the compiler made it of a part of a method.
-    fn source(&self) -> Option<Source> {
+    fn source(&self, info: &ProfilerInfo, id: ModuleId) -> Option<Source> {
+        let mut source = self.named_source()?;
+        if visual_basic::is_lambda(&source.method)
+            && let Some(owner) = self.class.token(source.depth)
+            && let Some(method) = visual_basic::source_method(info, (id, self.module), owner, &source.method)
+        {
+            source.method = method;
+        }
+        Some(source)
+    }
+
+    /// Where the function came from as far as names tell.
+    fn named_source(&self) -> Option<Source> {
         let helper = self.class.helper.as_ref();
         if let Some(helper) = helper
             && let Some((method, closure, state_machine)) = &helper.machine

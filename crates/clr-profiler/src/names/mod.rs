@@ -18,6 +18,7 @@ mod function;
 mod source;
 mod table;
 mod types;
+mod visual_basic;
 
 use std::collections::HashMap;
 use std::hash::Hash;

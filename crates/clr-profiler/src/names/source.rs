@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::visual_basic;
+
 /// Which code of a source method a function is: the method itself, or something the compiler made of a part of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourceKind {
@@ -77,10 +79,15 @@ pub(super) struct Origin {
 }
 
 /// Reads names like `<Pay>b__0_1` (a lambda in `Pay`), `<Pay>g__Local|0_0` (a local function), `<Pay>d__5` (a state machine)
-/// and `<<Pay>b__0_1>d` (an async lambda). `None` for all others, generated or not.
+/// and `<<Pay>b__0_1>d` (an async lambda), and Visual Basic's `VB$StateMachine_5_Pay` and `_Lambda$__0-1`, whose method is not
+/// in the name. `None` for all others, generated or not.
 pub(super) fn origin(name: &str) -> Option<Origin> {
     if let Some(method) = visual_basic_state_machine(name) {
-        return Some(Origin { method: method.to_owned(), closure: Closure::None, is_state_machine: true });
+        let closure = if visual_basic::is_lambda(method) { Closure::Lambda } else { Closure::None };
+        return Some(Origin { method: method.to_owned(), closure, is_state_machine: true });
+    }
+    if visual_basic::is_lambda(name) {
+        return Some(Origin { method: name.to_owned(), closure: Closure::Lambda, is_state_machine: false });
     }
     let (inner, kind) = split_generated(name)?;
     if inner.is_empty() {
@@ -103,7 +110,9 @@ pub(super) fn origin(name: &str) -> Option<Origin> {
 
 /// Whether a type's own name is one that the compiler made to hold closures or a state machine.
 pub(super) fn is_helper_type(name: &str) -> bool {
-    name.starts_with("<>c") || origin(name).is_some_and(|origin| origin.is_state_machine)
+    name.starts_with("<>c")
+        || visual_basic::is_closure_type(name)
+        || origin(name).is_some_and(|origin| origin.is_state_machine)
 }
 
 /// The type's name holds the method's, which may be one of a lambda or local function; dots became dashes.
@@ -132,8 +141,8 @@ fn split_generated(name: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// `VB$StateMachine_5_Pay`.
-fn visual_basic_state_machine(name: &str) -> Option<&str> {
+/// `VB$StateMachine_5_Pay`; `VB$StateMachine___Lambda$__0-1` is of a lambda.
+pub(super) fn visual_basic_state_machine(name: &str) -> Option<&str> {
     let (number, method) = name.strip_prefix("VB$StateMachine_")?.split_once('_')?;
     (number.bytes().all(|digit| digit.is_ascii_digit()) && !method.is_empty()).then_some(method)
 }
@@ -164,6 +173,8 @@ mod tests {
             Some(("System.Collections.Generic.IEnumerable<T>.GetEnumerator".into(), Closure::None, true))
         );
         assert_eq!(read("VB$StateMachine_12_Pay"), Some(("Pay".into(), Closure::None, true)));
+        assert_eq!(read("_Lambda$__0-1"), Some(("_Lambda$__0-1".into(), Closure::Lambda, false)));
+        assert_eq!(read("VB$StateMachine___Lambda$__0-1"), Some(("_Lambda$__0-1".into(), Closure::Lambda, true)));
     }
 
     #[test]
@@ -177,7 +188,9 @@ mod tests {
 
     #[test]
     fn helper_types_are_recognised() {
-        for name in ["<>c", "<>c__DisplayClass1_0", "<>c__0`1", "<Pay>d__5", "<<Pay>b__0>d"] {
+        for name in
+            ["<>c", "<>c__DisplayClass1_0", "<>c__0`1", "<Pay>d__5", "<<Pay>b__0>d", "_Closure$__", "_Closure$__0-0"]
+        {
             assert!(is_helper_type(name), "{name}");
         }
         for name in ["Checkout", "<PrivateImplementationDetails>", "<>f__AnonymousType0`2", "<Module>"] {

@@ -209,14 +209,14 @@ fn write_list(out: &mut String, items: &[Arc<str>]) {
     }
 }
 
-/// Takes the arity mark off: ``List`1``.
+/// Takes the arity mark off: ``List`1``. Visual Basic's state machines have the names of their methods, of which only the
+/// numbers before them are the compiler's.
 fn segment(name: &str) -> Segment {
-    if let Some((plain, arity)) = name.rsplit_once('`')
-        && let Ok(arity) = arity.parse()
-    {
-        return Segment { name: plain.to_owned(), arity };
-    }
-    Segment { name: name.to_owned(), arity: 0 }
+    let (plain, arity) = match name.rsplit_once('`') {
+        Some((plain, arity)) if arity.parse::<usize>().is_ok() => (plain, arity.parse().unwrap_or(0)),
+        _ => (name, 0),
+    };
+    Segment { name: source::visual_basic_state_machine(plain).unwrap_or(plain).to_owned(), arity }
 }
 
 /// C#'s word for a type of the base library. `System.__Canon` stands for all reference types that share code.

@@ -74,7 +74,7 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
             Cell::or_null(row.message, Cell::text)
         }),
         Column::new("name", "name", Kind::Text, |row: &ExceptionGroup<'_>| {
-            Cell::or_null(row.place, |place| Cell::text(place.name()))
+            Cell::or_null(row.place, |place| Cell::text(place.name()).said(place.label()))
         }),
         Column::new("signature", "thrown by", Kind::Text, |row: &ExceptionGroup<'_>| match row.place {
             Some(place) => Cell::text(place.signature()),
@@ -209,7 +209,7 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
             Cell::or_null(row.exception.message, Cell::text)
         }),
         Column::new("name", "thrown by", Kind::Text, |row: &StoryEntry<'_>| {
-            Cell::or_null(row.exception.place(), |place| Cell::text(place.name()))
+            Cell::or_null(row.exception.place(), |place| Cell::text(place.name()).said(place.label()))
         }),
         Column::new("thread", "thread", Kind::Thread, |row: &StoryEntry<'_>| {
             Cell::or_null(row.exception.thread, Cell::Thread)

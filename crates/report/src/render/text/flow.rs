@@ -34,7 +34,7 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     let name = one_line(row.function.name());
     let code = code_of(&row.function);
     let values = match (row.kind, &captured) {
-        (FlowKind::Enter, None) => parameters(row.function.signature(), &code).to_owned() + &code,
+        (FlowKind::Enter, None) => parameters(row.function.plain_signature()).to_owned() + &code,
         (FlowKind::Enter, Some(captured)) => arguments(captured) + &code,
         (_, None) => code,
         (_, Some(captured)) => code + &results(captured),
@@ -42,9 +42,8 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     format!("{} {indent}{mark} {name}{}{note}\n", styled(FAINT, &time), one_line(values))
 }
 
-/// The types of the parameters as they stand in a signature before its `end`: `(int, string)`.
-fn parameters<'s>(signature: &'s str, end: &str) -> &'s str {
-    let signature = signature.strip_suffix(end).unwrap_or(signature);
+/// The types of the parameters as they stand at the end of a signature: `(int, string)`.
+fn parameters(signature: &str) -> &str {
     let mut open = 0_u32;
     for (at, byte) in signature.bytes().enumerate().rev() {
         match byte {
@@ -69,11 +68,11 @@ mod tests {
 
     #[test]
     fn parameters_are_the_end_of_a_signature() {
-        assert_eq!(parameters("Shop.Order.Id.get()", ""), "()");
-        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)", ""), "((int, long), string)");
-        assert_eq!(parameters("Shop.Program.Main(string[]) (async)", " (async)"), "(string[])");
-        assert_eq!(parameters("Shop.Cart.Pay(...) (lambda)", " (lambda)"), "(...)");
-        assert_eq!(parameters("libc!qsort", ""), "");
-        assert_eq!(parameters(")", ""), "");
+        assert_eq!(parameters("Shop.Order.Id.get()"), "()");
+        assert_eq!(parameters("Shop.Cart<(int, long)>.Add((int, long), string)"), "((int, long), string)");
+        assert_eq!(parameters("Shop.Program.Main(string[])"), "(string[])");
+        assert_eq!(parameters("Shop.Cart.Pay(...)"), "(...)");
+        assert_eq!(parameters("libc!qsort"), "");
+        assert_eq!(parameters(")"), "");
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn bullet(text: &str, width: usize) -> String {
 /// A short table of the first functions, for the end of a run.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
-    let names = Names::of(view.top.iter().map(|row| (row.function.name(), row.function.signature())));
+    let names = Names::of(view.top.iter().map(|row| (row.function.name(), row.function.plain_signature())));
     let mut table = Table::new(vec![
         Column::number("own time", 0),
         Column::number("share", 0),

@@ -1,0 +1,223 @@
+//! Which code of its source method a function is, in words, and how the closures of one method are told apart.
+//!
+//! A lambda has no name: the compiler numbers it, and the recording names the method that it was written in, with `(lambda)`
+//! at the end of the signature. Several lambdas of one method would be one name; lines of the source tell them apart, or
+//! their numbers where no line is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use clrscope_recording::model::{Function, Process, Recording, SourceKind};
+
+/// Looks a source line up: path of the module and metadata token to path of the file and line.
+pub type FindLine<'l> = dyn FnMut(&str, u32) -> Option<(String, u32)> + 'l;
+
+/// What a marker begins with.
+const BEGINNINGS: [&str; 4] = [" (async", " (iterator", " (lambda", " (local function"];
+
+/// The signature without the marker at its end, and the marker without its parentheses: `async lambda`. No marker where the
+/// function is the source method itself.
+pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
+    let word = match function.source {
+        SourceKind::Plain => return (&function.signature, None),
+        SourceKind::Async => "async",
+        SourceKind::Iterator => "iterator",
+        SourceKind::Lambda => "lambda",
+        SourceKind::LocalFunction => "local function",
+    };
+    let begin = BEGINNINGS.iter().filter_map(|beginning| function.signature.rfind(beginning)).max();
+    match begin.and_then(|at| Some((&function.signature[..at], function.signature[at..].strip_suffix(')')?.get(2..)?)))
+    {
+        Some((plain, marker)) => (plain, Some(marker)),
+        None => (&function.signature, Some(word)),
+    }
+}
+
+/// Puts into the signatures of lambdas and local functions what tells them from others of their method: `(lambda)` becomes
+/// `(lambda, Program.cs:17)` in modules that are not of the framework, where the line is known; those that are still equal
+/// are numbered, `(lambda 2)`, by their place in the method.
+pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
+    for process in &mut recording.processes {
+        let closures: Vec<usize> =
+            (0..process.functions.len()).filter(|&at| is_closure(&process.functions[at])).collect();
+        let (lambdas, named): (Vec<usize>, Vec<usize>) =
+            closures.iter().partition(|&&at| is_lambda(&process.functions[at]));
+        lambdas.into_iter().for_each(|at| add_line(process, at, line));
+        shared(process, &named).into_iter().flatten().for_each(|at| add_line(process, at, line));
+        for group in shared(process, &closures) {
+            number(process, &group);
+        }
+    }
+}
+
+fn marker(function: &Function) -> &str {
+    split(function).1.unwrap_or_default()
+}
+
+fn is_lambda(function: &Function) -> bool {
+    marker(function).ends_with("lambda")
+}
+
+fn is_closure(function: &Function) -> bool {
+    is_lambda(function) || marker(function).contains("local function ")
+}
+
+/// The functions among `closures` that have the same names as others that are other methods.
+fn shared(process: &Process, closures: &[usize]) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for &at in closures {
+        let function = &process.functions[at];
+        groups.entry((function.module, &function.name, &function.signature)).or_default().push(at);
+    }
+    let differ = |group: &Vec<usize>| {
+        let all: BTreeSet<_> = group.iter().map(|&at| identity(&process.functions[at])).collect();
+        all.len() > 1
+    };
+    groups.into_values().filter(differ).collect()
+}
+
+/// What is the same for every instantiation of a method and for no other.
+fn identity(function: &Function) -> (u32, &str) {
+    (function.token, &function.raw_name)
+}
+
+fn add_line(process: &mut Process, at: usize, line: &mut FindLine<'_>) {
+    let function = &process.functions[at];
+    let Some(module) = process.modules.get(function.module as usize).filter(|module| !module.framework) else { return };
+    let Some((file, number)) = line(&module.path, function.token) else { return };
+    // Compilers on Windows write backslashes.
+    let name = Path::new(&file).file_name().map_or(file.as_str().into(), |name| name.to_string_lossy());
+    let name = name.rsplit('\\').next().unwrap_or_default();
+    change(&mut process.functions[at], |marker| format!("{marker}, {name}:{number}"));
+}
+
+fn number(process: &mut Process, group: &[usize]) {
+    let ordinals: BTreeMap<_, _> = group
+        .iter()
+        .map(|&at| {
+            let (token, raw) = identity(&process.functions[at]);
+            ((token, raw.to_owned()), ordinal(raw))
+        })
+        .collect();
+    let distinct: BTreeSet<_> = ordinals.values().flatten().collect();
+    let is_known = distinct.len() == ordinals.len();
+    for &at in group {
+        let (token, raw) = identity(&process.functions[at]);
+        let identity = (token, raw.to_owned());
+        let rank = || ordinals.keys().position(|known| *known == identity).unwrap_or(0) as u64;
+        let number = ordinals[&identity].filter(|_| is_known).unwrap_or_else(rank) + 1;
+        change(&mut process.functions[at], |marker| match marker.split_once(", ") {
+            Some((words, place)) => format!("{words} {number}, {place}"),
+            None => format!("{marker} {number}"),
+        });
+    }
+}
+
+/// The place of a closure among those of its method, from 0, as the compiler put it into the name: 3 of `<Main>$>b__0_3`, of
+/// `<Main>g__Round|0_3` and of Visual Basic's `_Lambda$__0-3`.
+fn ordinal(raw_name: &str) -> Option<u64> {
+    let behind = |mark: &str| raw_name.rfind(mark).map(|at| at + mark.len());
+    let from = ["b__", "|", "_Lambda$__"].into_iter().filter_map(behind).max()?;
+    let numbers = raw_name[from..].split(|c: char| !c.is_ascii_digit() && !"_-R".contains(c)).next()?;
+    numbers.rsplit(['_', '-', 'R']).next()?.parse().ok()
+}
+
+fn change(function: &mut Function, to: impl FnOnce(&str) -> String) {
+    let (plain, marker) = split(function);
+    let changed = format!("{plain} ({})", to(marker.unwrap_or_default()));
+    function.signature = changed;
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::model::Module;
+
+    use super::*;
+
+    fn closure(raw: &str, token: u32, signature: &str, module: u32) -> Function {
+        Function {
+            name: "App.Program::Main".into(),
+            signature: signature.into(),
+            raw_name: raw.into(),
+            module,
+            token,
+            source: if signature.contains("async") { SourceKind::Async } else { SourceKind::Lambda },
+            ..Function::default()
+        }
+    }
+
+    fn told_apart(functions: Vec<Function>) -> Vec<String> {
+        let own = Module { path: "/app/App.dll".into(), ..Module::default() };
+        let framework = Module { framework: true, ..own.clone() };
+        let process = Process { functions, modules: vec![Module::default(), own, framework], ..Process::default() };
+        let mut recording = Recording { processes: vec![process], ..Recording::default() };
+        // Tokens below 100 have a line, two of them the same.
+        tell_closures_apart(&mut recording, &mut |path, token| {
+            assert_eq!(path, "/app/App.dll");
+            (token < 100).then(|| ("C:\\src\\Program.cs".to_owned(), token / 10))
+        });
+        recording.processes[0].functions.iter().map(|function| function.signature.clone()).collect()
+    }
+
+    #[test]
+    fn lambdas_of_one_method_have_lines_else_numbers() {
+        let signatures = told_apart(vec![
+            closure("App.Program+<>c::<Main>b__0_0", 10, "App.Program.Main(string[]) (lambda)", 1),
+            closure("App.Program+<>c::<Main>b__0_1", 20, "App.Program.Main(string[]) (lambda)", 1),
+            closure("App.Program+<>c::<Main>b__0_2", 21, "App.Program.Main(string[]) (lambda)", 1),
+            closure("App.Program+<>c+<<Main>b__0_3>d::MoveNext", 40, "App.Program.Main(string[]) (async lambda)", 1),
+            closure("App.Program+<>c::<Main>b__0_4", 100, "App.Program.Main(string[]) (lambda)", 1),
+            closure("App.Program+<>c::<Main>b__0_6", 101, "App.Program.Main(string[]) (lambda)", 1),
+        ]);
+        assert_eq!(
+            signatures,
+            [
+                "App.Program.Main(string[]) (lambda, Program.cs:1)",
+                "App.Program.Main(string[]) (lambda 2, Program.cs:2)",
+                "App.Program.Main(string[]) (lambda 3, Program.cs:2)",
+                "App.Program.Main(string[]) (async lambda, Program.cs:4)",
+                "App.Program.Main(string[]) (lambda 5)",
+                "App.Program.Main(string[]) (lambda 7)",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_lambda_of_the_framework_needs_no_number_and_instantiations_are_one() {
+        let raw = "App.Program+<>c::<Main>b__0_4";
+        let signatures = told_apart(vec![
+            closure(raw, 10, "App.Program.Main<int>() (lambda)", 2),
+            closure(raw, 10, "App.Program.Main<string>() (lambda)", 2),
+            closure(raw, 10, "App.Program.Main<string>() (lambda)", 2),
+        ]);
+        let expected = ["int", "string", "string"].map(|of| format!("App.Program.Main<{of}>() (lambda)"));
+        assert_eq!(signatures, expected);
+    }
+
+    #[test]
+    fn compilers_number_closures() {
+        assert_eq!(ordinal("P+<>c::<<Main>$>b__0_13"), Some(13));
+        assert_eq!(ordinal("P+<>c__DisplayClass0_0::<Main>b__2"), Some(2));
+        assert_eq!(ordinal("P::<Main>g__Round|0_3"), Some(3));
+        assert_eq!(ordinal("P+_Closure$__::_Lambda$__R5-1"), Some(1));
+        assert_eq!(ordinal("P+<>c+<<Main>b__0_3>d::MoveNext"), Some(3));
+        assert_eq!(ordinal("P::Main"), None);
+    }
+
+    #[test]
+    fn a_signature_loses_its_marker_and_nothing_else() {
+        let of = |source, signature: &str| Function { source, signature: signature.into(), ..Function::default() };
+        let split = |source, signature: &str| {
+            let function = of(source, signature);
+            let (plain, marker) = super::split(&function);
+            (plain.to_owned(), marker.map(str::to_owned))
+        };
+        let pay = || "Shop.Pay((int, int) (x))".to_owned();
+        assert_eq!(split(SourceKind::Plain, &pay()), (pay(), None));
+        assert_eq!(
+            split(SourceKind::Async, &format!("{} (async lambda)", pay())),
+            (pay(), Some("async lambda".into()))
+        );
+        assert_eq!(split(SourceKind::Iterator, &pay()), (pay(), Some("iterator".into())));
+    }
+}
