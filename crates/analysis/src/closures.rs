@@ -33,17 +33,14 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     }
 }
 
-/// Puts into the signatures of lambdas and local functions what tells them from others of their method: `(lambda)` becomes
-/// `(lambda, Program.cs:17)` in modules that are not of the framework, where the line is known; those that are still equal
-/// are numbered, `(lambda 2)`, by their place in the method.
+/// Puts into the signatures of lambdas and local functions what tells them from others of their method, where there are others
+/// in the process: `(lambda)` becomes `(lambda, Program.cs:17)` in modules that are not of the framework, where the line is
+/// known; those that are still equal are numbered, `(lambda 2)`, by their place in the method.
 pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {
     for process in &mut recording.processes {
         let closures: Vec<usize> =
             (0..process.functions.len()).filter(|&at| is_closure(&process.functions[at])).collect();
-        let (lambdas, named): (Vec<usize>, Vec<usize>) =
-            closures.iter().partition(|&&at| is_lambda(&process.functions[at]));
-        lambdas.into_iter().for_each(|at| add_line(process, at, line));
-        shared(process, &named).into_iter().flatten().for_each(|at| add_line(process, at, line));
+        shared(process, &closures).into_iter().flatten().for_each(|at| add_line(process, at, line));
         for group in shared(process, &closures) {
             number(process, &group);
         }
@@ -175,7 +172,7 @@ mod tests {
                 "App.Program.Main(string[]) (lambda, Program.cs:1)",
                 "App.Program.Main(string[]) (lambda 2, Program.cs:2)",
                 "App.Program.Main(string[]) (lambda 3, Program.cs:2)",
-                "App.Program.Main(string[]) (async lambda, Program.cs:4)",
+                "App.Program.Main(string[]) (async lambda)",
                 "App.Program.Main(string[]) (lambda 5)",
                 "App.Program.Main(string[]) (lambda 7)",
             ]
