@@ -2,7 +2,7 @@
 
 mod support;
 
-use clrscope_analysis::{Argument, FlowKind, FlowLog, Passing, Query, Value as Taken};
+use clrscope_analysis::{Argument, Field, FlowKind, FlowLog, Passing, Query, Value as Taken};
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, run};
 use serde_json::{Map, Value, json};
@@ -67,8 +67,8 @@ fn argument(argument: &Argument<'_>) -> (String, Value) {
 
 /// A value as the fixture writes it: without types and addresses.
 fn plain(taken: &Taken<'_>) -> Value {
-    let fields = |fields: &[(&str, Taken<'_>)]| {
-        fields.iter().map(|(name, v)| ((*name).to_owned(), plain(v))).collect::<Map<_, _>>()
+    let fields = |fields: &[Field<'_>]| {
+        fields.iter().map(|field| (field.name.to_owned(), plain(&field.value))).collect::<Map<_, _>>()
     };
     match taken {
         Taken::Null => Value::Null,
@@ -80,6 +80,7 @@ fn plain(taken: &Taken<'_>) -> Value {
         Taken::Double(value) => json!(value),
         Taken::String { text, is_cut, .. } => json!(if *is_cut { format!("{text}\u{2026}") } else { text.clone() }),
         Taken::Enum { name, .. } => json!(name.as_deref().expect("a constant's name")),
+        Taken::Boxed { value, .. } => plain(value),
         Taken::Object { fields: all, .. } | Taken::Struct { fields: all, .. } => json!({ "fields": fields(all) }),
         Taken::Array { length, items, .. } => {
             json!({ "length": length, "items": items.iter().map(plain).collect::<Vec<_>>() })
@@ -246,9 +247,7 @@ fn types_alone_hold_no_values() {
 /// Whether a value tells its type at most.
 fn is_bare(value: &Taken<'_>) -> bool {
     match value {
-        Taken::Null | Taken::Hidden => true,
-        Taken::Object { address: 0, fields, .. } | Taken::Struct { fields, .. } => fields.is_empty(),
-        Taken::Array { length: 0, items, .. } => items.is_empty(),
+        Taken::Null | Taken::Hidden | Taken::OfType { .. } => true,
         _ => false,
     }
 }
@@ -272,7 +271,7 @@ fn redacted_values_are_nowhere_in_the_recording() {
 fn depth_of(value: &Taken<'_>) -> u32 {
     match value {
         Taken::Object { fields, .. } if !fields.is_empty() => {
-            1 + fields.iter().map(|(_, field)| depth_of(field)).max().unwrap_or(0)
+            1 + fields.iter().map(|field| depth_of(&field.value)).max().unwrap_or(0)
         }
         Taken::Array { items, .. } => items.iter().map(depth_of).max().unwrap_or(0),
         _ => 0,

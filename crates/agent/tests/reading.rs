@@ -2,7 +2,7 @@
 
 mod support;
 
-use clrscope_analysis::{Argument, FlowKind, FlowLog, FlowRow, Passing, Query, Value};
+use clrscope_analysis::{Argument, Field, FlowKind, FlowLog, FlowRow, Passing, Query, Value};
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{Runtime, each_runtime, fixture, run};
 use support::{Run, record_with};
@@ -108,7 +108,9 @@ fn a_value_that_is_being_constructed_is_shown_when_it_is_there() {
                 else {
                     panic!("{captured:?}")
                 };
-                let [(_, Value::Int(x)), (_, Value::String { text, .. })] = fields.as_slice() else {
+                let [Field { value: Value::Int(x), .. }, Field { value: Value::String { text, .. }, .. }] =
+                    fields.as_slice()
+                else {
                     panic!("{fields:?}")
                 };
                 points.push((*x, text.clone()));

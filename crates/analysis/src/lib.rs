@@ -75,7 +75,7 @@ pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
 pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,
 };
-pub use flow::{Argument, Captured, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
+pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, Source, StackEvent, StackEvents, Unit, WALL};

@@ -236,11 +236,21 @@ pub mod value {
     pub const STRUCT: u8 = 14;
     /// `u32` class, `u64` address, `u32` elements there are, `u16` elements that follow as values.
     pub const ARRAY: u8 = 15;
+    /// A number, character or truth value in a box: `u32` class, then the value.
+    pub const BOXED: u8 = 16;
+    /// `u32` class, where only types were asked for.
+    pub const OF_CLASS: u8 = 17;
+    /// An array of several dimensions: `u32` class, `u64` address, `u32` elements there are, `u8` dimensions and a `u32`
+    /// of elements for each, `u16` elements that follow as values.
+    pub const MATRIX: u8 = 18;
+    /// An object that stands for a type: `u32` class, `u64` address, `u32` class it stands for.
+    pub const TYPE: u8 = 19;
     /// Kinds of records in the dictionary of types (the instrument `flow-types`): `u32` length of what
     /// follows, then `u32` kind.
     ///
     /// A class: `u32` number, text name, `u32` 1 for a value type, list of texts field names, list of
-    /// texts field types, `u32` count of constants, each a text and a `u64`.
+    /// texts field types, `u32` count of constants, each a text and a `u64`, `u32` bytes of an object (0 where nobody
+    /// knows). It may stand behind values that name its number: objects are met before their class is looked into.
     pub const CLASS: u32 = 1;
     /// A function: `u32` index, then `u32` count and as many parameters (`this` first where there is
     /// one): text name, text type, `u32` passing (0 by value, 1 `ref`, 2 `in`, 3 `out`); at last the

@@ -17,7 +17,7 @@ use clrscope_recording::model::{Process, Recording, Thread};
 
 use crate::events::EventNames;
 use crate::flow::Captured;
-use crate::flow::values::Types;
+use crate::flow::dictionary::Types;
 use crate::function::FunctionRef;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;

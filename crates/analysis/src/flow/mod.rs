@@ -3,8 +3,10 @@
 //! Rows are made while the events are walked, one at a time: a recording may hold a hundred million.
 
 mod decode;
+pub(crate) mod dictionary;
+mod meaning;
 mod replay;
-pub(crate) mod values;
+mod values;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventChunk, Process, Recording, Thread};
@@ -16,8 +18,9 @@ use crate::query::{Query, QueryProblem};
 use crate::select::{self, Selected};
 
 use decode::{Raw, RawEvents, What};
+pub use meaning::Elements;
 use replay::{End, Replay, Step};
-pub use values::{Argument, Captured, Passing, Value};
+pub use values::{Argument, Captured, Field, Passing, Value};
 
 /// Kind of a row of `flow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,7 +74,7 @@ pub struct FlowRow<'a> {
 /// The values of a row, not yet decoded.
 #[derive(Debug, Clone, Copy)]
 struct Taken<'a> {
-    types: &'a values::Types,
+    types: &'a dictionary::Types,
     function: u32,
     bytes: &'a [u8],
     registers: &'a [u8],
@@ -217,7 +220,7 @@ struct ProcessWalk<'l, 'a> {
     process: &'a Process,
     catalog: Catalog<'a>,
     wanted: Vec<bool>,
-    types: values::Types,
+    types: dictionary::Types,
     /// The chunks of each thread, by its id, in their order.
     chunks: FxHashMap<u32, Vec<&'a EventChunk>>,
 }
@@ -232,7 +235,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
                 chunks.entry(thread.id).or_default().push(chunk);
             }
         }
-        Self { log, process, catalog, wanted, types: values::Types::read(process), chunks }
+        Self { log, process, catalog, wanted, types: dictionary::Types::read(process), chunks }
     }
 
     /// Takes the events of a thread one by one, a chunk in memory at a time, until `take` has enough.

@@ -1,12 +1,4 @@
-//! Arguments and results, from bytes to values.
-
-use clrscope_recording::layout::{instrument, u32_at, u64_at, value};
-use clrscope_recording::model::Process;
-use clrscope_recording::payload::PayloadReader;
-use rustc_hash::FxHashMap;
-
-/// Values inside values deeper than this are damage.
-const DEPTH: u32 = 16;
+//! Arguments and results as values. What people know of some of them by another form is in [`meaning`](super::meaning).
 
 /// A value of the program.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,23 +43,44 @@ pub enum Value<'a> {
         /// The number behind it.
         number: i64,
     },
+    /// A number, a character or a truth value in a box.
+    Boxed {
+        /// Type of the value.
+        type_name: &'a str,
+        /// The value.
+        value: Box<Value<'a>>,
+    },
+    /// Only types were asked for: the class of what is there, which may be another than the declared one.
+    OfType {
+        /// The class.
+        type_name: &'a str,
+    },
     /// An object.
     Object {
         /// Class of the object.
         type_name: &'a str,
         /// Where it was at that moment.
         address: u64,
-        /// Bytes it takes.
+        /// Bytes it takes; 0 where nobody knows.
         size_bytes: u32,
         /// Fields of the object, inherited ones first.
-        fields: Vec<(&'a str, Value<'a>)>,
+        fields: Vec<Field<'a>>,
+    },
+    /// An object that stands for a type, as `typeof` gives it.
+    Type {
+        /// Class of the object.
+        type_name: &'a str,
+        /// Where it was at that moment.
+        address: u64,
+        /// Name of the type that it stands for.
+        of: &'a str,
     },
     /// A value type.
     Struct {
         /// The type.
         type_name: &'a str,
         /// Fields of the value.
-        fields: Vec<(&'a str, Value<'a>)>,
+        fields: Vec<Field<'a>>,
     },
     /// An array or span.
     Array {
@@ -75,9 +88,22 @@ pub enum Value<'a> {
         type_name: &'a str,
         /// Elements it has.
         length: u32,
-        /// The first of them.
+        /// Elements in each dimension, where there are several.
+        dimensions: Vec<u32>,
+        /// The first elements, those of the last dimension side by side.
         items: Vec<Value<'a>>,
     },
+}
+
+/// A field of an object or of a value type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field<'a> {
+    /// Name of the field.
+    pub name: &'a str,
+    /// Declared type, as C# writes it; empty where the recording does not say.
+    pub type_name: &'a str,
+    /// Value of the field.
+    pub value: Value<'a>,
 }
 
 /// How an argument is passed.
@@ -128,265 +154,4 @@ pub struct Captured<'a> {
     pub arguments: Vec<Argument<'a>>,
     /// Type and value of the result, at the end of what returns something.
     pub returns: Option<(&'a str, Value<'a>)>,
-}
-
-/// A class as the recording describes it.
-#[derive(Debug, Default, Clone)]
-struct ClassTypes {
-    name: String,
-    fields: Vec<String>,
-    constants: Vec<(String, u64)>,
-}
-
-/// A function's parameters and result.
-#[derive(Debug, Default, Clone)]
-struct FunctionTypes {
-    parameters: Vec<(String, String, Passing)>,
-    returns: String,
-    /// Where registers stand behind the events: what is in them, the result last; else empty.
-    codes: Vec<u32>,
-}
-
-/// The types that values of a process refer to.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Types {
-    classes: FxHashMap<u32, ClassTypes>,
-    functions: FxHashMap<u32, FunctionTypes>,
-}
-
-impl Types {
-    /// Reads the dictionary of a process; empty where none was recorded.
-    pub(crate) fn read(process: &Process) -> Self {
-        let mut types = Self::default();
-        for chunk in process.arenas(instrument::FLOW_TYPES).flat_map(|arena| &arena.chunks) {
-            let bytes = chunk.bytes.load();
-            let mut rest: &[u8] = &bytes;
-            while let Some((head, after)) = rest.split_at_checked(4) {
-                let length = u32_at(head, 0) as usize;
-                let Some(record) = after.get(..length).filter(|record| !record.is_empty()) else { break };
-                types.take(PayloadReader::new(record));
-                rest = after.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-            }
-        }
-        types
-    }
-
-    fn take(&mut self, mut p: PayloadReader<'_>) {
-        match p.u32() {
-            value::CLASS => {
-                let (index, name, _is_value) = (p.u32(), p.text(), p.u32());
-                let (fields, _types) = (p.texts(), p.texts());
-                let count = p.u32().min(4096);
-                let constants = (0..count).map(|_| (p.text(), p.u64())).collect();
-                self.classes.insert(index, ClassTypes { name, fields, constants });
-            }
-            value::FUNCTION => {
-                let (index, count) = (p.u32(), p.u32().min(1024));
-                let parameters: Vec<_> = (0..count).map(|_| (p.text(), p.text(), passing(p.u32()))).collect();
-                let returns = p.text();
-                let codes = if p.u32() == 1 { (0..=parameters.len()).map(|_| p.u32()).collect() } else { Vec::new() };
-                self.functions.insert(index, FunctionTypes { parameters, returns, codes });
-            }
-            _ => {}
-        }
-    }
-
-    /// The values at the begin of a call of `function`, where it is one whose values are taken.
-    pub(crate) fn at_enter(&self, function: u32, bytes: &[u8], registers: &[u8]) -> Option<Captured<'_>> {
-        let types = self.functions.get(&function)?;
-        let mut reader = Reader { bytes, types: self };
-        let mut found = Captured::default();
-        for (at, (name, type_name, passing)) in types.parameters.iter().enumerate() {
-            let value = match types.codes.get(at) {
-                Some(code) if !registers.is_empty() => Some(in_register(*code, registers, general_bytes(&types.codes))),
-                _ => (*passing != Passing::Out).then(|| reader.value(DEPTH)),
-            };
-            let argument = Argument { name, type_name, passing: *passing, value };
-            if name == "this" && found.this.is_none() && found.arguments.is_empty() {
-                found.this = Some(argument);
-            } else {
-                found.arguments.push(argument);
-            }
-        }
-        Some(found)
-    }
-
-    /// Decodes what was taken of a call at its end.
-    pub(super) fn at_leave(
-        &self,
-        function: u32,
-        bytes: &[u8],
-        registers: &[u8],
-        result: &[u8],
-    ) -> Option<Captured<'_>> {
-        let types = self.functions.get(&function)?;
-        let mut reader = Reader { bytes, types: self };
-        let mut found = Captured::default();
-        let again = types.parameters.iter().filter(|p| matches!(p.2, Passing::Ref | Passing::Out));
-        for (name, type_name, passing) in again {
-            let value = Some(reader.value(DEPTH));
-            found.arguments.push(Argument { name, type_name, passing: *passing, value });
-        }
-        let mut returned = || match types.codes.last() {
-            Some(code) if !registers.is_empty() => in_register(*code, registers, 8),
-            _ => match reader.value(DEPTH) {
-                Value::Unknown if !result.is_empty() => Reader { bytes: result, types: self }.value(DEPTH),
-                value => value,
-            },
-        };
-        found.returns = (!types.returns.is_empty()).then(|| (types.returns.as_str(), returned()));
-        Some(found)
-    }
-
-    fn class(&self, index: u32) -> Option<&ClassTypes> {
-        self.classes.get(&index)
-    }
-}
-
-/// Bytes of the general registers that stand before the vector registers at enter.
-fn general_bytes(codes: &[u32]) -> usize {
-    let arguments = &codes[..codes.len().saturating_sub(1)];
-    let general = arguments.iter().filter(|code| *code >> 24 == 0).map(|code| (code >> 16 & 0xFF) as usize + 1).max();
-    general.unwrap_or(0).next_multiple_of(2) * 8
-}
-
-/// A number in one of the registers that stand behind an event.
-fn in_register<'t>(code: u32, registers: &[u8], general_bytes: usize) -> Value<'t> {
-    let from = if code >> 24 == 0 { 0 } else { general_bytes };
-    let Some(raw) = registers.get(from + (code >> 16 & 0xFF) as usize * 8..).filter(|rest| rest.len() >= 8) else {
-        return Value::Unknown;
-    };
-    let unused = 64 - (code >> 8 & 0xFF).clamp(1, 8) * 8;
-    let unsigned = u64_at(raw, 0) << unused >> unused;
-    match code as u8 {
-        value::BOOL => Value::Bool(unsigned != 0),
-        value::CHAR => Value::Char(unsigned as u16),
-        value::INT => Value::Int((unsigned << unused) as i64 >> unused),
-        value::UINT => Value::UInt(unsigned),
-        value::FLOAT => Value::Float(f32::from_bits(unsigned as u32)),
-        value::DOUBLE => Value::Double(f64::from_bits(unsigned)),
-        value::POINTER => Value::Pointer(unsigned),
-        _ => Value::Unknown,
-    }
-}
-
-fn passing(number: u32) -> Passing {
-    match number {
-        1 => Passing::Ref,
-        2 => Passing::In,
-        3 => Passing::Out,
-        _ => Passing::Value,
-    }
-}
-
-/// Reads values one after another; what is missing is unknown.
-struct Reader<'b, 't> {
-    bytes: &'b [u8],
-    types: &'t Types,
-}
-
-impl<'t> Reader<'_, 't> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (head, rest) = self.bytes.split_at(N.min(self.bytes.len()));
-        self.bytes = rest;
-        let mut found = [0; N];
-        found[..head.len()].copy_from_slice(head);
-        found
-    }
-
-    fn u16(&mut self) -> u16 {
-        u16::from_le_bytes(self.take())
-    }
-
-    fn u32(&mut self) -> u32 {
-        u32_at(&self.take::<4>(), 0)
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64_at(&self.take::<8>(), 0)
-    }
-
-    fn class(&mut self) -> Option<&'t ClassTypes> {
-        let index = self.u32();
-        self.types.class(index)
-    }
-
-    fn value(&mut self, depth: u32) -> Value<'t> {
-        let Some(depth) = depth.checked_sub(1).filter(|_| !self.bytes.is_empty()) else { return Value::Unknown };
-        match self.take::<1>()[0] {
-            value::NULL => Value::Null,
-            value::HIDDEN => Value::Hidden,
-            value::REDACTED => Value::Redacted,
-            value::BOOL => Value::Bool(self.take::<1>()[0] != 0),
-            value::CHAR => Value::Char(self.u16()),
-            value::INT => Value::Int(self.u64() as i64),
-            value::UINT => Value::UInt(self.u64()),
-            value::FLOAT => Value::Float(f32::from_bits(self.u32())),
-            value::DOUBLE => Value::Double(f64::from_bits(self.u64())),
-            value::POINTER => Value::Pointer(self.u64()),
-            value::STRING => self.string(),
-            value::ENUM => {
-                let (class, number) = (self.class(), self.u64() as i64);
-                let name = class.and_then(|class| constant_name(&class.constants, number));
-                Value::Enum { type_name: name_of(class), name, number }
-            }
-            value::OBJECT => {
-                let class = self.class();
-                let (address, size_bytes) = (self.u64(), self.u32());
-                Value::Object { type_name: name_of(class), address, size_bytes, fields: self.fields(class, depth) }
-            }
-            value::STRUCT => {
-                let class = self.class();
-                Value::Struct { type_name: name_of(class), fields: self.fields(class, depth) }
-            }
-            value::ARRAY => {
-                let (class, _address, length) = (self.class(), self.u64(), self.u32());
-                let kept = self.u16();
-                let items = (0..kept).map_while(|_| self.more().then(|| self.value(depth))).collect();
-                Value::Array { type_name: name_of(class), length, items }
-            }
-            _ => Value::Unknown,
-        }
-    }
-
-    fn more(&self) -> bool {
-        !self.bytes.is_empty()
-    }
-
-    fn fields(&mut self, class: Option<&'t ClassTypes>, depth: u32) -> Vec<(&'t str, Value<'t>)> {
-        let count = usize::from(self.u16());
-        let names = class.map_or(&[][..], |class| &class.fields);
-        let name = |at: usize| names.get(at).map_or("?", String::as_str);
-        (0..count).map_while(|at| self.more().then(|| (name(at), self.value(depth)))).collect()
-    }
-
-    fn string(&mut self) -> Value<'t> {
-        let (length, kept) = (self.u32(), usize::from(self.u16()));
-        let (text, rest) = self.bytes.split_at((kept * 2).min(self.bytes.len()));
-        self.bytes = rest;
-        let units: Vec<u16> = text.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        Value::String { text: String::from_utf16_lossy(&units), length, is_cut: (units.len() as u32) < length }
-    }
-}
-
-fn name_of(class: Option<&ClassTypes>) -> &str {
-    class.map_or("?", |class| &class.name)
-}
-
-/// The constant with this number, or the flags that make it up.
-fn constant_name(constants: &[(String, u64)], number: i64) -> Option<String> {
-    let number = number as u64;
-    if let Some((name, _)) = constants.iter().find(|(_, constant)| *constant == number) {
-        return Some(name.clone());
-    }
-    let mut left = number;
-    let mut names = Vec::new();
-    for (name, constant) in constants.iter().rev() {
-        if *constant != 0 && left & constant == *constant {
-            left &= !constant;
-            names.push(name.as_str());
-        }
-    }
-    names.reverse();
-    (left == 0 && !names.is_empty()).then(|| names.join("|"))
 }

@@ -1,6 +1,6 @@
 //! Values of the program as JSON.
 
-use clrscope_analysis::{Argument, Captured, Value as Taken};
+use clrscope_analysis::{Argument, Captured, Elements, Field, Value as Taken};
 use serde_json::{Value, json};
 
 use super::Object;
@@ -46,6 +46,9 @@ fn add_value(all: &mut Object, taken: &Taken<'_>) {
         Taken::Unknown => _ = all.insert("unknown".to_owned(), json!(true)),
         taken => _ = all.insert("value".to_owned(), value(taken)),
     }
+    if let Taken::Boxed { type_name, .. } = taken {
+        all.insert("boxed".to_owned(), json!(type_name));
+    }
 }
 
 fn value(taken: &Taken<'_>) -> Value {
@@ -68,16 +71,46 @@ fn value(taken: &Taken<'_>) -> Value {
         Taken::Pointer(address) => json!(address),
         Taken::String { text, is_cut, .. } => json!(if *is_cut { format!("{text}\u{2026}") } else { text.clone() }),
         Taken::Enum { name, number, .. } => name.as_ref().map_or(json!(number), |name| json!(name)),
-        Taken::Object { type_name, address, size_bytes, fields } => json!({
-            "type": type_name, "address": address, "size_bytes": size_bytes, "fields": fields_of(fields),
-        }),
-        Taken::Struct { type_name, fields } => json!({ "type": type_name, "fields": fields_of(fields) }),
-        Taken::Array { type_name, length, items } => json!({
-            "type": type_name, "length": length, "items": items.iter().map(value).collect::<Vec<_>>(),
-        }),
+        Taken::Boxed { value: inner, .. } => value(inner),
+        Taken::OfType { type_name } => json!({ "type": type_name }),
+        Taken::Type { type_name, address, .. } => {
+            with_meaning(json!({ "type": type_name, "address": address, "fields": {} }), taken)
+        }
+        Taken::Object { type_name, address, size_bytes, fields } => {
+            let fields = fields_of(fields);
+            let object = json!({ "type": type_name, "address": address, "size_bytes": size_bytes, "fields": fields });
+            with_meaning(object, taken)
+        }
+        Taken::Struct { type_name, fields } => {
+            with_meaning(json!({ "type": type_name, "fields": fields_of(fields) }), taken)
+        }
+        Taken::Array { type_name, length, dimensions, items } => {
+            let items: Vec<Value> = items.iter().map(value).collect();
+            let mut array = json!({ "type": type_name, "length": length, "items": items });
+            if !dimensions.is_empty() {
+                array["dimensions"] = json!(dimensions);
+            }
+            array
+        }
     }
 }
 
-fn fields_of(fields: &[(&str, Taken<'_>)]) -> Object {
-    fields.iter().map(|(name, taken)| ((*name).to_owned(), value(taken))).collect()
+/// Adds what people know a value by: its text, or its elements.
+fn with_meaning(mut object: Value, taken: &Taken<'_>) -> Value {
+    if let Some(text) = taken.text() {
+        object["text"] = json!(text);
+    }
+    if let Some(Elements { count, items }) = taken.elements() {
+        let item = |(key, item): &(Option<&Taken<'_>>, &Taken<'_>)| match key {
+            Some(key) => json!({ "key": value(key), "value": value(item) }),
+            None => value(item),
+        };
+        object["length"] = json!(count);
+        object["items"] = items.iter().map(item).collect();
+    }
+    object
+}
+
+fn fields_of(fields: &[Field<'_>]) -> Object {
+    fields.iter().map(|field| (field.name.to_owned(), value(&field.value))).collect()
 }
