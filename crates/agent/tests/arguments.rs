@@ -104,7 +104,7 @@ fn same(a: &Value, b: &Value) -> bool {
 fn check(request: &str, environment: &[(&str, &str)]) {
     each_runtime(|runtime| {
         let bare = run(runtime.command(&clrscope_testkit::fixture("Arguments"))).expect_success();
-        let request = format!("{request};include=[Arguments]*;redact=pass*");
+        let request = format!("{request};include=[Arguments]*;redact=passw*");
         let run = record_in(runtime, "Arguments", &request, environment);
         let place = format!("{} with {request} {environment:?}", runtime.version);
         assert_eq!(run.finished.stdout_text(), bare.stdout_text(), "{place}: stdout");

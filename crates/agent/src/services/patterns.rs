@@ -63,22 +63,24 @@ impl WatchedFilter {
     }
 }
 
-/// Names whose values are never read, watched.
+/// Names whose values are never read, watched. Upper and lower case are the same: a property and its parameter differ by
+/// nothing else.
 pub(crate) struct Redaction {
+    /// In lower case.
     globs: Vec<Glob>,
     marks: Marks,
 }
 
 impl Redaction {
     pub(crate) fn new(globs: &[String], writer: &'static ProcessWriter) -> Self {
-        let globs: Vec<Glob> = globs.iter().map(|text| Glob::new(text)).collect();
-        let marks = Marks::new("redact", globs.iter().map(Glob::as_str), writer);
-        Self { globs, marks }
+        let marks = Marks::new("redact", globs.iter().map(String::as_str), writer);
+        Self { globs: globs.iter().map(|text| Glob::new(&text.to_lowercase())).collect(), marks }
     }
 
     /// Whether values of this name are not to be read.
     pub(crate) fn hides(&self, name: &str) -> bool {
-        self.marks.test(|at| self.globs[at].matches(name));
-        self.globs.iter().any(|glob| glob.matches(name))
+        let name = name.to_lowercase();
+        self.marks.test(|at| self.globs[at].matches(&name));
+        self.globs.iter().any(|glob| glob.matches(&name))
     }
 }

@@ -37,8 +37,11 @@ impl<'a> Value<'a> {
     pub fn elements(&self) -> Option<Elements<'_, 'a>> {
         let Self::Object { fields, .. } = self else { return None };
         let fields = Fields(fields);
-        if let Some(entries) = fields.items("_entries") {
-            return table(fields, entries);
+        match fields.get("_entries") {
+            // None was ever put in.
+            Some(Value::Null) if fields.unsigned("_count") == Some(0) => return table(fields, (0, &[])),
+            Some(Value::Array { length, items, .. }) => return table(fields, (u64::from(*length), items)),
+            _ => {}
         }
         if let Some(items) = fields.items("_items").filter(|_| fields.get("_version").is_some()) {
             return sequence(items, 0, fields.unsigned("_size")?, false);

@@ -26,7 +26,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
-    /// With flow:args: parameters and fields whose values are not recorded, such as '*password*'; can be repeated
+    /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters, fields, properties and results of methods with such a name, in any case; can be repeated
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 

@@ -154,6 +154,7 @@ fn take_results(writer: &mut Writer<'_>, plan: &Plan, again: Option<Recalled>, r
             return writer.value(kind, at, depth());
         }
         Returned::Behind(offset, kind) => return take_again(writer, kind, again, 0, offset as usize),
+        Returned::Redacted => return writer.word(value::REDACTED),
         Returned::Awaited => return take_state(writer, plan, again),
         Returned::At(ArgumentLocation::Pair(first, second), kind) => {
             both[..8].copy_from_slice(&half(first));

@@ -24,6 +24,11 @@ impl Callbacks for Types {
         self.module_unloaded(module);
     }
 
+    /// Values that name classes that were met last are readable to the end.
+    fn shutdown(&self) {
+        self.look_into_pending();
+    }
+
     fn jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool) {
         self.look_into_pending();
     }

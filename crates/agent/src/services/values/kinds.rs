@@ -20,7 +20,8 @@ pub(crate) enum Kind {
     Reference(Option<&'static Class>),
     /// A value type: its fields lie right here.
     Struct(&'static Class),
-    /// Not to be read, because its name is one of those that hide secrets.
+    /// An argument or result that is not to be read, because its name is one of those that hide secrets. A field has its
+    /// own kind all the same, which says how the value around it is passed ([`Shown`]).
     Redacted,
     /// Something that can't be read yet; its size is known.
     Opaque(u32),
@@ -70,7 +71,7 @@ impl Shape {
     /// How often a single field is there: fixed buffers and inline arrays declare it once.
     pub(crate) fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
-            [Field { offset: 0, kind }]
+            [Field { offset: 0, kind, .. }]
                 if self.is_value && kind.size() > 0 && self.size.is_multiple_of(kind.size()) =>
             {
                 self.size / kind.size()
@@ -114,6 +115,11 @@ pub(crate) enum Form {
         status: &'static Class,
         /// The result.
         result: Option<Field>,
+    },
+    /// An object that stands for a type.
+    Type {
+        /// Where the type's own class is.
+        handle: u32,
     },
     /// `Nullable<T>`: two fields, has a value and the value.
     Nullable,
@@ -163,9 +169,36 @@ pub(crate) struct Field {
     /// From the object's or value's beginning.
     pub(crate) offset: u32,
     pub(crate) kind: Kind,
+    pub(crate) shown: Shown,
+}
+
+/// How a field is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// One deeper than what it is a field of.
+    Deeper,
+    /// As deep: the elements of a collection lie there.
+    Content,
+    /// Not at all, and never read: its name is one of those that hide secrets.
+    Redacted,
+}
+
+impl Field {
+    /// Whether the field is never to be read.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.shown == Shown::Redacted
+    }
 }
 
 impl Class {
+    /// Bytes of an object of the class with its header; 0 where nobody knows.
+    pub(crate) fn object_bytes(&self) -> u32 {
+        match self.shape.get() {
+            Some(shape) if !shape.is_value && !matches!(shape.form, Form::Array { .. }) => shape.size,
+            _ => 0,
+        }
+    }
+
     /// Shape of the class; empty until it is resolved.
     pub(crate) fn shape(&self) -> &Shape {
         static UNKNOWN: Shape =

@@ -15,6 +15,7 @@
 //! | [`read`] | reading them, in a hook |
 //! | [`memory`] | what is known of memory before it is read |
 //! | [`proof`] | whether a plan has turned out to be right |
+//! | [`source_names`] | names as the source has them |
 //! | [`unread`] | reports of values that were left unread |
 //!
 //! Queries of the runtime are made when a function is compiled or a class loaded. Hooks follow
@@ -32,6 +33,7 @@ pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod proof;
 pub(crate) mod read;
+mod source_names;
 mod state_machine;
 pub(crate) mod types;
 pub(crate) mod unread;

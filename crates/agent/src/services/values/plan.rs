@@ -12,6 +12,7 @@ use super::arch::Walk;
 use super::completion::{Awaited, Completion};
 use super::kinds::Kind;
 use super::proof::Proof;
+use super::source_names;
 use super::state_machine::StateMachine;
 use super::types::{Scope, Types};
 
@@ -58,6 +59,8 @@ pub(crate) enum Returned {
     Memory(Kind),
     /// So many bytes behind what `this` pointed to at enter.
     Behind(u32, Kind),
+    /// Never to be read.
+    Redacted,
     /// EmptyChunk for sure: what the builder of the `async` method is given tells it.
     Awaited,
 }
@@ -135,15 +138,19 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     }
     let tokens = metadata.params(function.token).unwrap_or_default();
     let params: Vec<_> = tokens.into_iter().filter_map(|token| metadata.param(token).ok()).collect();
+    let hides_property = source_names::property(&method.name).is_some_and(|property| types.hides(property));
     for (number, ty) in signature.parameters.iter().enumerate() {
         let param = params.iter().find(|param| param.sequence as usize == number + 1);
         let name = param.map_or_else(|| format!("arg{number}"), |param| param.name.clone());
-        making.parameter(&name, ty, param.map_or(0, |param| param.attributes));
+        // The value that a property is given comes last.
+        let is_hidden = types.hides(&name) || hides_property && number + 1 == signature.parameters.len();
+        making.parameter(&name, ty, param.map_or(0, |param| param.attributes), is_hidden);
     }
     let text = returned_kind.map_or_else(String::new, |_| types.type_text(&signature.return_type, &scope));
     making.described.text(&text);
     let by_exception = types.completes(function.module, function.token);
     let returned = returned_kind.map_or(Returned::Nothing, |kind| match types.convention().result(kind) {
+        _ if gives_hidden(types, &method.name) => Returned::Redacted,
         None => Returned::Memory(kind),
         Some(location) => Returned::At(location, kind),
     });
@@ -155,6 +162,11 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
 /// have no `this`, values no class, and a class that implements an interface twice does not say for which.
 fn has_hidden_argument(is_generic: bool, is_shared: bool, this_tells: bool) -> bool {
     is_shared && (is_generic || !this_tells)
+}
+
+/// Whether what a method gives is not to be read: by its own name, or by that of its property.
+fn gives_hidden(types: &Types, method: &str) -> bool {
+    types.hides(source_names::method(method)) || source_names::property(method).is_some_and(|name| types.hides(name))
 }
 
 /// A plan while the arguments are gone through.
@@ -206,13 +218,13 @@ impl<'m> Making<'m> {
         Some(kind)
     }
 
-    fn parameter(&mut self, name: &str, ty: &Type, attributes: u32) {
+    fn parameter(&mut self, name: &str, ty: &Type, attributes: u32, is_hidden: bool) {
         let (ty, passing) = match ty {
             Type::ByRef(inner) => (&**inner, passing_of(attributes)),
             ty => (ty, Passing::Value),
         };
         let real = self.types.kind(ty, self.scope);
-        let kind = if self.types.hides(name) { Kind::Redacted } else { real };
+        let kind = if is_hidden { Kind::Redacted } else { real };
         let location = self.walk.locate(if passing == Passing::Value { real } else { Kind::Pointer });
         self.described.text(name).text(&self.types.type_text(ty, self.scope)).u32(passing as u32);
         self.arguments.push(Argument { location, kind, passing });
@@ -246,19 +258,24 @@ fn of_state_machine(types: &Types, index: u32, machine: StateMachine, return_typ
     let mut arguments = Vec::new();
     for member in machine.arguments {
         described.text(&member.name).text(&member.type_name).u32(Passing::Value as u32);
-        let kind = if types.hides(&member.name) { Kind::Redacted } else { member.kind };
+        let kind = if member.is_hidden || types.hides(&member.name) { Kind::Redacted } else { member.kind };
         arguments.push(Argument {
             location: ArgumentLocation::Behind(0, member.offset),
             kind,
             passing: Passing::Value,
         });
     }
-    let awaited = machine.awaited;
+    let is_hidden = gives_hidden(types, &machine.source);
+    let awaited = machine.awaited.filter(|_| !is_hidden);
     let by_reference = machine.task.is_some() || awaited.is_some();
-    let returned = match (machine.task, awaited, return_type) {
+    let returned = match (machine.task, machine.awaited, return_type) {
         (Some(task), ..) => {
             described.text(&task.type_name);
-            Returned::Behind(task.offset, task.kind)
+            Returned::Behind(task.offset, if is_hidden { Kind::Redacted } else { task.kind })
+        }
+        (None, Some(awaited), _) if is_hidden => {
+            described.text(awaited.name);
+            Returned::Redacted
         }
         (None, Some(awaited), _) => {
             described.text(awaited.name);
@@ -283,7 +300,7 @@ fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     let is_plain = match returned {
         Returned::Nothing => true,
         Returned::At(location, kind) => code(kind, location) != 0,
-        Returned::Memory(_) | Returned::Behind(..) | Returned::Awaited => false,
+        Returned::Memory(_) | Returned::Behind(..) | Returned::Redacted | Returned::Awaited => false,
     };
     let mut used = (0_u8, 0_u8);
     for argument in arguments {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::kinds::Kind;
 use super::memory::{At, Memory};
-use super::types::{class_of, is_told, remember_unknown};
+use super::types::table::{class_of, is_told, number_of};
 
 /// Calls whose values were not read because their plan is not believed.
 static UNREAD: AtomicU64 = AtomicU64::new(0);
@@ -82,7 +82,7 @@ fn judge_nested(memory: &mut Memory, kind: Kind, at: At, nested: u32) -> Verdict
     match kind {
         Kind::String | Kind::Reference(_) => judge_reference(memory, at),
         Kind::Struct(class) if nested > 0 => {
-            let fields = class.shape().fields.iter();
+            let fields = class.shape().fields.iter().filter(|field| !field.is_hidden());
             let verdicts = fields.map(|f| judge_nested(memory, f.kind, at.behind(f.offset as usize), nested - 1));
             verdicts.fold(Verdict::Open, |all, one| match (all, one) {
                 (Verdict::Wrong, _) | (_, Verdict::Wrong) => Verdict::Wrong,
@@ -105,7 +105,7 @@ fn judge_reference(memory: &mut Memory, at: At) -> Verdict {
         return Verdict::Right;
     }
     if is_told(id) {
-        remember_unknown(id);
+        number_of(id);
         return Verdict::Right;
     }
     // The runtime may be about to tell. But a class is an aligned structure in memory.

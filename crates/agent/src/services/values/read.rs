@@ -3,10 +3,10 @@
 use clrscope_recording::layout::value;
 
 use super::completion::Awaited;
-use super::kinds::{Class, Form, Kind, Task};
+use super::kinds::{Class, Field, Form, Kind, Shown, Task};
 use super::memory::{At, Ground, Memory};
 use super::proof::{Proof, Verdict, judge};
-use super::types::{class_of, is_told, remember_unknown};
+use super::types::table::{class_of, is_told, number_of};
 
 /// Characters of a string that are kept.
 const CHARACTERS: usize = 256;
@@ -58,6 +58,19 @@ impl<'b> Writer<'b> {
             Some(place) if !self.full => {
                 place[0] = tag;
                 place[1..].copy_from_slice(&bytes);
+                self.used = end;
+            }
+            _ => self.full = true,
+        }
+    }
+
+    /// Bytes that belong to what was written last.
+    #[inline]
+    fn append<const N: usize>(&mut self, bytes: [u8; N]) {
+        let end = self.used + N;
+        match self.buffer.get_mut(self.used..end) {
+            Some(place) if !self.full => {
+                place.copy_from_slice(&bytes);
                 self.used = end;
             }
             _ => self.full = true,
@@ -139,13 +152,13 @@ impl<'b> Writer<'b> {
         let Some(object) = self.followed(at) else { return };
         let Some(id) = self.memory.word(object) else { return self.word(value::UNKNOWN) };
         match class_of(id) {
-            Some(class) => self.object_of(class, object, depth),
+            Some(class) => self.object_of(Seen { class, index: class.index }, object, depth),
             None if object.ground() == Ground::Alive || is_told(id) => {
-                remember_unknown(id);
+                let index = number_of(id);
                 match declared {
-                    // It may be of another class, by whatever trick: its fields may not be what they seem.
-                    Some(class) => self.object_of(class, At::unknown(object.address()), depth),
-                    None => self.object_head(0, object, 8, 0),
+                    // What it inherits from that class comes first in its own, and it may be of another by whatever trick.
+                    Some(class) => self.object_of(Seen { class, index }, At::unknown(object.address()), depth),
+                    None => self.object_head(index, object, 0, 0),
                 }
             }
             // Nobody has told of such a class: this may be anything.
@@ -153,59 +166,88 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// An object of a known class.
-    fn object_of(&mut self, class: &'static Class, object: At, depth: u32) {
-        let shape = class.shape();
+    /// An object.
+    fn object_of(&mut self, seen: Seen, object: At, depth: u32) {
+        let shape = seen.class.shape();
         let content = object.behind(8);
         match shape.form {
+            Form::String | Form::Enum { .. } if self.types_only => self.of_class(seen.index),
             Form::String => self.string(object),
-            Form::Primitive(kind) => self.value(kind, content, depth),
-            Form::Enum { bytes, signed } => self.enumeration(class, content, bytes, signed),
-            Form::Array { element, rank } => self.array(class, object, element, rank, depth),
-            Form::Task(task) => self.task(class, object, task, depth),
-            _ if shape.is_value => self.structure(class, content, depth, NESTED),
+            Form::Primitive(kind) => {
+                self.tagged(value::BOXED, seen.index.to_le_bytes());
+                self.value(kind, content, depth);
+            }
+            Form::Enum { bytes, signed } => self.enumeration(seen.class, content, bytes, signed),
+            Form::Array { element, rank } => self.array(seen, object, element, rank, depth),
+            Form::Task(task) => self.task(seen, object, task, depth),
+            Form::Type { handle } => self.type_of(seen, object, handle),
+            _ if shape.is_value => self.structure(seen.class, content, depth, NESTED),
             Form::Fields | Form::Nullable | Form::Span { .. } | Form::ValueTask { .. } => {
-                self.object(class, object, depth);
+                self.object(seen, object, depth);
             }
         }
     }
 
+    /// An object that stands for a type, whose class lies behind it.
+    fn type_of(&mut self, seen: Seen, object: At, handle: u32) {
+        if self.types_only {
+            return self.of_class(seen.index);
+        }
+        let of = self.memory.word(object.behind(handle as usize)).filter(|id| is_told(*id)).map_or(0, number_of);
+        if of == 0 {
+            return self.object_head(seen.index, object, seen.bytes(), 0);
+        }
+        let mut head = [0; 16];
+        head[..4].copy_from_slice(&seen.index.to_le_bytes());
+        head[4..12].copy_from_slice(&(object.address() as u64).to_le_bytes());
+        head[12..].copy_from_slice(&of.to_le_bytes());
+        self.tagged(value::TYPE, head);
+    }
+
+    /// Only the class of what is there.
+    fn of_class(&mut self, index: u32) {
+        self.tagged(value::OF_CLASS, index.to_le_bytes());
+    }
+
     fn object_head(&mut self, class: u32, object: At, size: u32, fields: u16) {
-        let address = if self.types_only { 0 } else { object.address() as u64 };
+        if self.types_only {
+            return self.of_class(class);
+        }
         let mut head = [0; 18];
         head[..4].copy_from_slice(&class.to_le_bytes());
-        head[4..12].copy_from_slice(&address.to_le_bytes());
+        head[4..12].copy_from_slice(&(object.address() as u64).to_le_bytes());
         head[12..16].copy_from_slice(&size.to_le_bytes());
         head[16..].copy_from_slice(&fields.to_le_bytes());
         self.tagged(value::OBJECT, head);
     }
 
-    fn object(&mut self, class: &'static Class, object: At, depth: u32) {
-        let shape = class.shape();
+    fn object(&mut self, seen: Seen, object: At, depth: u32) {
+        let shape = seen.class.shape();
         if depth == 0 || self.types_only {
-            return self.object_head(class.index, object, shape.size, 0);
+            return self.object_head(seen.index, object, seen.bytes(), 0);
         }
         // Each field takes at least a byte: what can't fit is not begun.
         let fields = shape.fields.len().min(self.room().saturating_sub(24));
-        self.object_head(class.index, object, shape.size, fields as u16);
+        self.object_head(seen.index, object, seen.bytes(), fields as u16);
         for field in &shape.fields[..fields] {
-            self.value(field.kind, object.behind(field.offset as usize), depth - 1);
+            let depth = if field.shown == Shown::Content { depth } else { depth - 1 };
+            self.field(field, object, depth);
         }
     }
 
-    fn task(&mut self, class: &'static Class, object: At, task: Task, depth: u32) {
-        let size = class.shape().size;
+    fn task(&mut self, seen: Seen, object: At, task: Task, depth: u32) {
+        let size = seen.bytes();
         let is_closed = depth == 0 || self.types_only || self.tasks == NESTED_TASKS;
         let Some(status) = (!is_closed).then(|| self.status_of(object, task)).flatten() else {
-            return self.object_head(class.index, object, size, 0);
+            return self.object_head(seen.index, object, size, 0);
         };
         let result = task.result.filter(|_| status == Task::COMPLETED);
-        self.object_head(class.index, object, size, 1 + u16::from(result.is_some()));
+        self.object_head(seen.index, object, size, 1 + u16::from(result.is_some()));
         self.constant(task.status, status);
         if let Some(result) = result {
             // A task is only a wrapper; but one may be its own result.
             self.tasks += 1;
-            self.value(result.kind, object.behind(result.offset as usize), depth);
+            self.field(&result, object, depth);
             self.tasks -= 1;
         }
     }
@@ -223,7 +265,7 @@ impl<'b> Writer<'b> {
             self.structure_head(class, 1 + u16::from(result.is_some()));
             self.constant(status, Task::COMPLETED);
             if let Some(result) = result {
-                self.value(result.kind, at.behind(result.offset as usize), depth);
+                self.field(&result, at, depth);
             }
             return;
         }
@@ -236,7 +278,7 @@ impl<'b> Writer<'b> {
         self.constant(status, state);
         if let Some(result) = result {
             self.tasks += 1;
-            self.value(result.kind, inner.behind(result.offset as usize), depth);
+            self.field(&result, inner, depth);
             self.tasks -= 1;
         }
     }
@@ -260,6 +302,9 @@ impl<'b> Writer<'b> {
     }
 
     fn structure_head(&mut self, class: &'static Class, fields: u16) {
+        if self.types_only {
+            return self.of_class(class.index);
+        }
         let mut head = [0; 6];
         head[..4].copy_from_slice(&class.index.to_le_bytes());
         head[4..].copy_from_slice(&fields.to_le_bytes());
@@ -271,6 +316,12 @@ impl<'b> Writer<'b> {
         content[..4].copy_from_slice(&class.index.to_le_bytes());
         content[4..].copy_from_slice(&number.to_le_bytes());
         self.tagged(value::ENUM, content);
+    }
+
+    /// A field of what lies there, unless its name hides it.
+    fn field(&mut self, field: &Field, of: At, depth: u32) {
+        let kind = if field.is_hidden() { Kind::Redacted } else { field.kind };
+        self.value(kind, of.behind(field.offset as usize), depth);
     }
 
     fn structure(&mut self, class: &'static Class, at: At, depth: u32, nested: u32) {
@@ -286,21 +337,22 @@ impl<'b> Writer<'b> {
         let fields = if nested == 0 || self.types_only { 0 } else { shape.fields.len().min(self.room() / 2) };
         self.structure_head(class, fields as u16);
         for field in &shape.fields[..fields] {
-            let at = at.behind(field.offset as usize);
             match field.kind {
-                Kind::Struct(class) => self.structure(class, at, depth, nested - 1),
-                kind => self.value(kind, at, depth),
+                Kind::Struct(class) if !field.is_hidden() => {
+                    self.structure(class, at.behind(field.offset as usize), depth, nested - 1);
+                }
+                _ => self.field(field, at, depth),
             }
         }
     }
 
     /// A nullable value with these two fields.
-    fn nullable(&mut self, fields: &[super::kinds::Field], at: At, depth: u32) {
+    fn nullable(&mut self, fields: &[Field], at: At, depth: u32) {
         let [has, inner] = fields else { return self.word(value::UNKNOWN) };
         match self.memory.read(at.behind(has.offset as usize)) {
             None => self.word(value::UNKNOWN),
             Some([0]) => self.word(if self.types_only { value::HIDDEN } else { value::NULL }),
-            Some([_]) => self.value(inner.kind, at.behind(inner.offset as usize), depth),
+            Some([_]) => self.field(inner, at, depth),
         }
     }
 
@@ -349,11 +401,24 @@ impl<'b> Writer<'b> {
 
     /// An array: its class, its length, for other arrays than vectors sizes and lower bounds of each dimension, and its
     /// elements.
-    fn array(&mut self, class: &'static Class, object: At, element: Kind, rank: u32, depth: u32) {
+    fn array(&mut self, seen: Seen, object: At, element: Kind, rank: u32, depth: u32) {
+        if self.types_only {
+            return self.of_class(seen.index);
+        }
         let Some(length) = self.memory.read(object.behind(8)) else { return self.word(value::UNKNOWN) };
-        let bounds = if rank > 1 { rank as usize * 8 } else { 0 };
-        let items = object.behind(16 + bounds);
-        self.items(class, object.address() as u64, items, u32::from_ne_bytes(length), element, depth);
+        let length = u32::from_ne_bytes(length);
+        let bounds = object.behind(16);
+        if rank <= 1 {
+            self.array_head(value::ARRAY, seen.index, object.address() as u64, length);
+            return self.items(bounds, length, element, depth);
+        }
+        self.array_head(value::MATRIX, seen.index, object.address() as u64, length);
+        self.append([rank as u8]);
+        for dimension in 0..rank as usize {
+            let size = self.memory.read::<4>(bounds.behind(dimension * 4)).unwrap_or_default();
+            self.append(size);
+        }
+        self.items(bounds.behind(rank as usize * 8), length, element, depth);
     }
 
     /// A span: the address of its elements, their number. They may lie anywhere, and be gone.
@@ -363,22 +428,41 @@ impl<'b> Writer<'b> {
         };
         let length = u32::from_ne_bytes(length);
         let bytes = length.min(ELEMENTS) as usize * element.size() as usize;
-        self.items(class, 0, At::somewhere(data, bytes), length, element, depth);
+        self.array_head(value::ARRAY, class.index, 0, length);
+        self.items(At::somewhere(data, bytes), length, element, depth);
     }
 
-    /// So many elements at `data`.
-    fn items(&mut self, class: &'static Class, address: u64, data: At, length: u32, element: Kind, depth: u32) {
-        let kept = if depth == 0 || self.types_only { 0 } else { length.min(ELEMENTS) };
-        let kept = (kept as usize).min(self.room().saturating_sub(24) / 2) as u16;
-        let mut head = [0; 18];
-        head[..4].copy_from_slice(&class.index.to_le_bytes());
-        let (address, length) = if self.types_only { (0, 0) } else { (address, length) };
+    fn array_head(&mut self, tag: u8, class: u32, address: u64, length: u32) {
+        let mut head = [0; 16];
+        head[..4].copy_from_slice(&class.to_le_bytes());
         head[4..12].copy_from_slice(&address.to_le_bytes());
-        head[12..16].copy_from_slice(&length.to_le_bytes());
-        head[16..].copy_from_slice(&kept.to_le_bytes());
-        self.tagged(value::ARRAY, head);
+        head[12..].copy_from_slice(&length.to_le_bytes());
+        self.tagged(tag, head);
+    }
+
+    /// So many elements at `data`, behind how many of them there are.
+    fn items(&mut self, data: At, length: u32, element: Kind, depth: u32) {
+        let kept = if depth == 0 { 0 } else { length.min(ELEMENTS) };
+        let kept = (kept as usize).min(self.room().saturating_sub(24) / 2) as u16;
+        self.append(kept.to_le_bytes());
         for index in 0..usize::from(kept) {
             self.value(element, data.behind(index * element.size() as usize), depth.saturating_sub(1));
         }
+    }
+}
+
+/// An object's class, as far as it is known.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The class, or one that it is derived from.
+    class: &'static Class,
+    /// Number of the class in the recording.
+    index: u32,
+}
+
+impl Seen {
+    /// Bytes of the object; 0 where only a class is known that it is derived from.
+    fn bytes(self) -> u32 {
+        if self.index == self.class.index { self.class.object_bytes() } else { 0 }
     }
 }

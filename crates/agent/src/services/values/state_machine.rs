@@ -6,6 +6,7 @@ use clr_profiler::{ClassId, Token};
 
 use super::completion::Awaited;
 use super::kinds::Kind;
+use super::source_names;
 use super::types::{Member, Types};
 
 /// The type that the compiler made of a method.
@@ -16,6 +17,8 @@ pub(super) struct StateMachine {
     pub(super) task: Option<Member>,
     /// Task that the code completes.
     pub(super) awaited: Option<Awaited>,
+    /// Name of the method in the source, where the type says it.
+    pub(super) source: String,
 }
 
 impl StateMachine {
@@ -35,7 +38,8 @@ impl StateMachine {
             "this" => 0,
             name => 1 + order.iter().position(|other| other == name).unwrap_or(order.len()),
         });
-        Some(Self { arguments, task, awaited })
+        let source = source_names::method(&declared).to_owned();
+        Some(Self { arguments, task, awaited, source })
     }
 }
 
@@ -97,7 +101,13 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Option<String> {
-        let member = Member { name: name.to_owned(), type_name: "int".to_owned(), offset: 8, kind: Kind::Int(4) };
+        let member = Member {
+            name: name.to_owned(),
+            type_name: "int".to_owned(),
+            offset: 8,
+            kind: Kind::Int(4),
+            is_hidden: false,
+        };
         argument(member).map(|argument| argument.name)
     }
 

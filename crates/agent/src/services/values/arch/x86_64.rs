@@ -235,7 +235,7 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::kinds::{Class, Field};
+    use super::super::super::kinds::{Class, Field, Shown};
     use super::*;
 
     const NEW: Convention = Convention { empty_in_registers: true };
@@ -253,12 +253,13 @@ mod tests {
     }
 
     fn sized(size: u32, fields: &[(u32, Kind)]) -> Kind {
-        let fields = fields.iter().map(|(offset, kind)| Field { offset: *offset, kind: *kind }).collect();
+        let fields =
+            fields.iter().map(|(offset, kind)| Field { offset: *offset, kind: *kind, shown: Shown::Deeper }).collect();
         class(Shape { size, is_value: true, fields, ..Shape::default() })
     }
 
     fn vector(size: u32) -> Kind {
-        let fields = vec![Field { offset: 0, kind: LONG }];
+        let fields = vec![Field { offset: 0, kind: LONG, shown: Shown::Deeper }];
         class(Shape { size, is_value: true, is_vector: true, fields, ..Shape::default() })
     }
 

@@ -1,5 +1,5 @@
 //! From the runtime's types to kinds. Everything here runs where a function is compiled or a class has
-//! been loaded; only [`class_of`] is for hooks.
+//! been loaded; only the [`table`] is for hooks.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -9,17 +9,19 @@
 //! | [`shared`] | the classes of code that instantiations share |
 //! | [`tasks`] | tasks, which are shown as what they come to |
 //! | [`builders`] | what builds the tasks of `async` methods |
+//! | [`table`] | the classes as hooks find them |
 
 mod builders;
 pub(crate) mod primitives;
 mod shape;
 mod shared;
 mod signatures;
+pub(crate) mod table;
 mod tasks;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{self, Primitive, Type};
@@ -28,92 +30,22 @@ use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
-use crate::os::memory::copy_if_there;
 use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
-use super::kinds::{Class, Field, Form, Kind, Shape};
+use super::kinds::{Class, Field, Form, Kind, Shape, Shown};
+use super::source_names;
 use builders::Completions;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
-use shape::{enumeration, repeat, source_name, value_end};
+use shape::{enumeration, repeat, value_end};
+use table::Inserted;
 
-/// Classes whose objects were met before the runtime announced the class; resolved where queries are allowed.
-const MOST_PENDING: usize = 256;
 /// Fields of a class at most.
 const MOST_FIELDS: usize = 64;
 /// Constants of an enumeration at most.
 const MOST_CONSTANTS: usize = 1024;
 const CORE: &str = "System.Private.CoreLib";
-
-/// The classes that hooks find by the first word of an object.
-static TABLE: RwLock<Option<HashMap<usize, Known>>> = RwLock::new(None);
-static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// Classes that were asked for a moment ago, each where its first word leads to.
-static RECENT: [AtomicPtr<Class>; 1024] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 1024];
-
-struct Known {
-    class: &'static Class,
-    /// With any of these it goes.
-    modules: Vec<ModuleId>,
-}
-
-/// First words of objects whose classes the runtime announced as loaded, with the modules they unload with.
-static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(None);
-/// The class that all arrays are derived from: nobody tells of theirs. 0 while it is not known where a class says
-/// what it is derived from.
-static ARRAYS: AtomicUsize = AtomicUsize::new(0);
-/// Where a class says what it is derived from, on all runtimes seen; looked at before it is relied on.
-const PARENT: usize = 16;
-
-/// Whether the runtime announced a class whose objects begin with this word. For hooks: the word may be anything.
-pub(crate) fn is_told(id: usize) -> bool {
-    ANNOUNCED
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .is_some_and(|announced| announced.contains_key(&id))
-        || is_array(id)
-}
-
-fn is_array(id: usize) -> bool {
-    let arrays = ARRAYS.load(Ordering::Relaxed);
-    arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
-}
-
-/// Parent of a class, by the field of its method table. `id` may be no class.
-fn parent_of(id: usize) -> Option<usize> {
-    let mut word = [0; 8];
-    copy_if_there(id.checked_add(PARENT)?, &mut word).then(|| usize::from_ne_bytes(word))
-}
-
-/// The class of an object by its first word, if it is known. For hooks: the lock is only ever held for
-/// a look or an insertion.
-pub(crate) fn class_of(id: usize) -> Option<&'static Class> {
-    // The first words are addresses of aligned structures.
-    let slot = &RECENT[(id >> 3 ^ id >> 13) % RECENT.len()];
-    // SAFETY: null, or a class, which is never freed.
-    let recent: Option<&'static Class> = unsafe { slot.load(Ordering::Acquire).as_ref() };
-    if let Some(class) = recent.filter(|class| class.id == id) {
-        return Some(class);
-    }
-    let found = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class);
-    if let Some(class) = found {
-        slot.store(std::ptr::from_ref(class).cast_mut(), Ordering::Release);
-    }
-    found
-}
-
-/// Queues a class to be resolved where queries are allowed. `class` must be one: the first word of a live object, or announced.
-pub(crate) fn remember_unknown(id: usize) {
-    if let Ok(mut pending) = PENDING.try_lock()
-        && pending.len() < MOST_PENDING
-        && !pending.contains(&id)
-    {
-        // The memory was reserved when the types were made.
-        pending.push(id);
-    }
-}
 
 /// A type's declaration and its arguments: what signatures in it refer to.
 pub(crate) struct Scope<'s> {
@@ -133,7 +65,6 @@ pub(crate) struct Types {
     names: NameCache,
     store: EventStore,
     chunk: Mutex<Option<Chunk>>,
-    next: AtomicU32,
     /// Each with whether it belongs to the framework.
     modules: Mutex<Vec<(ModuleId, bool)>>,
     core: OnceLock<ModuleId>,
@@ -156,15 +87,12 @@ impl Types {
         redact: Arc<Redaction>,
         takes_values: bool,
     ) -> &'static Self {
-        *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
-        *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
-        PENDING.lock().unwrap_or_else(PoisonError::into_inner).reserve(MOST_PENDING);
+        table::prepare();
         Box::leak(Box::new(Self {
             info: info.clone(),
             names: NameCache::new(),
             store,
             chunk: Mutex::new(None),
-            next: AtomicU32::new(1),
             modules: Mutex::default(),
             core: OnceLock::new(),
             redact,
@@ -224,9 +152,9 @@ impl Types {
         self.takes_values
     }
 
-    /// Whether values of this name are not to be read.
+    /// Whether values of this name are not to be read, by whatever name the source has for it.
     pub(crate) fn hides(&self, name: &str) -> bool {
-        self.redact.hides(name)
+        source_names::all(name).any(|name| self.redact.hides(name))
     }
 
     fn modules(&self) -> MutexGuard<'_, Vec<(ModuleId, bool)>> {
@@ -252,10 +180,8 @@ impl Types {
         let mut from = self.note_instantiation(class, &about);
         from.push(about.module);
         let is_own = from.iter().any(|module| self.modules().contains(&(*module, false)));
-        if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            announced.insert(class.as_raw(), from);
-        }
-        if is_own {
+        table::announce(class.as_raw(), from);
+        if is_own || self.declared_name(&about).is_some_and(|name| is_known_by_another_form(&name)) {
             self.class(class);
         }
     }
@@ -277,22 +203,14 @@ impl Types {
         let id = |name| self.core_id(name).map(|id| id.as_raw());
         if let (Some(arrays), Some(string), Some(object)) =
             (id("System.Array"), id("System.String"), id("System.Object"))
-            && parent_of(string) == Some(object)
-            && parent_of(arrays) == Some(object)
         {
-            ARRAYS.store(arrays, Ordering::Relaxed);
+            table::know_arrays(arrays, string, object);
         }
     }
 
     /// A module is about to go: no object of its classes is left, so none of them is looked into any more.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
-        if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            announced.retain(|_, from| !from.contains(&module));
-        }
-        if let Some(table) = TABLE.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            table.retain(|_, known| !known.modules.contains(&module));
-        }
-        PENDING.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        table::forget(module);
     }
 
     /// A module is gone, and its ids may be used again.
@@ -300,20 +218,17 @@ impl Types {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
         self.module_unloads(module);
-        RECENT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Release));
+        table::forget_recent();
         self.declared_arrays().retain(|(of, _), _| *of != module);
         self.instantiations.module_unloaded(module);
     }
 
-    /// Looks into the classes that hooks have met and did not know.
+    /// Looks into the classes that hooks have met and did not know: values that were written name them by number.
     pub(crate) fn look_into_pending(&self) {
-        let pending: Vec<usize> = match PENDING.try_lock() {
-            Ok(mut pending) if !pending.is_empty() => pending.drain(..).collect(),
-            _ => return,
-        };
-        for id in pending {
+        for id in table::pending() {
             // SAFETY: hooks have read it as the class of a live object; classes of modules that may be unloaded are not looked into.
             self.class(unsafe { ClassId::from_raw(id) });
+            table::no_longer_pending(id);
         }
     }
 
@@ -338,8 +253,8 @@ impl Types {
 
     /// The class with this id; looked into when it is new.
     pub(crate) fn class(&self, id: ClassId) -> Option<&'static Class> {
-        if let Some(known) = TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id.as_raw()) {
-            return Some(known.class);
+        if let Some(known) = table::known(id.as_raw()) {
+            return Some(known);
         }
         let array = self.info.array_class(id).ok()?;
         let about = match array {
@@ -348,16 +263,9 @@ impl Types {
         };
         let mut modules = Vec::new();
         self.modules_of(id, &mut modules, shared::NESTED);
-        let class = {
-            let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-            let table = table.as_mut()?;
-            if let Some(known) = table.get(&id.as_raw()) {
-                return Some(known.class);
-            }
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let class: &'static Class = Box::leak(Box::new(Class { index, id: id.as_raw(), shape: OnceLock::new() }));
-            table.insert(id.as_raw(), Known { class, modules });
-            class
+        let class = match table::insert(id.as_raw(), modules)? {
+            Inserted::New(class) => class,
+            Inserted::Known(class) => return Some(class),
         };
         let mut names = Names::default();
         let shape = match (array, about) {
@@ -380,6 +288,7 @@ impl Types {
         for (name, number) in &names.constants {
             payload.text(name).u64(*number);
         }
+        payload.u32(class.object_bytes());
         self.describe(&payload);
         Some(class)
     }
@@ -404,7 +313,7 @@ impl Types {
 
     /// A class that no object is asked for: its name and those of its fields.
     pub(super) fn declared_class(&self, name: String, names: Names) -> &'static Class {
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let index = table::new_number();
         let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
         let mut payload = PayloadWriter::default();
         payload.u32(value::CLASS).u32(index).text(&name);
@@ -425,8 +334,13 @@ impl Types {
         let mut fields = Vec::new();
         self.fields(id, &about, &metadata, &mut fields, &mut names, 0);
         let all = fields.into_iter().zip(names.fields.into_iter().zip(names.types));
-        let member =
-            |(field, (name, type_name)): (Field, _)| Member { name, type_name, offset: field.offset, kind: field.kind };
+        let member = |(field, (name, type_name)): (Field, _)| Member {
+            name,
+            type_name,
+            offset: field.offset,
+            kind: field.kind,
+            is_hidden: field.is_hidden(),
+        };
         Some(all.map(member).collect())
     }
 
@@ -511,6 +425,11 @@ impl Types {
         match (names.is_value, is_core) {
             (true, true) => self.special(&name, about, &mut shape, names),
             (true, false) => {}
+            (false, true) if name == "System.RuntimeType" => {
+                if let Some((_, handle)) = names.field("m_handle", &shape) {
+                    shape.form = Form::Type { handle: handle.offset };
+                }
+            }
             (false, _) => self.as_task(id, about, &mut shape, names),
         }
         shape
@@ -557,21 +476,56 @@ impl Types {
             type_parameters: &parameters,
             method_parameters: &[],
         };
+        let declared = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
         for (token, offset) in layout.fields {
             let Ok(field) = metadata.field(token) else { continue };
             if field.is_static() || field.is_literal() || fields.len() >= MOST_FIELDS {
                 continue;
             }
             let Ok(ty) = signature::field(field.signature) else { continue };
-            let name = source_name(&field.name);
-            let kind = if self.hides(name) { Kind::Redacted } else { self.kind(&ty, &scope) };
-            names.fields.push(name.to_owned());
+            let shown = match () {
+                () if self.hides(&field.name) => Shown::Redacted,
+                () if is_content(&declared, &field.name) => Shown::Content,
+                () => Shown::Deeper,
+            };
+            names.fields.push(source_names::shown(&field.name).to_owned());
             names.types.push(self.type_text(&ty, &scope));
-            fields.push(Field { offset, kind });
+            fields.push(Field { offset, kind: self.kind(&ty, &scope), shown });
         }
         // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
         if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
+}
+
+/// Whether people know a type's values by another form than its fields, so that these are wanted of the first one too.
+fn is_known_by_another_form(name: &str) -> bool {
+    const TYPES: [&str; 16] = [
+        "DateOnly",
+        "DateTime",
+        "DateTimeOffset",
+        "DayOfWeek",
+        "Decimal",
+        "Guid",
+        "Half",
+        "Int128",
+        "Numerics.BigInteger",
+        "RuntimeType",
+        "TimeOnly",
+        "TimeSpan",
+        "UInt128",
+        "Uri",
+        "Version",
+        "ValueTuple",
+    ];
+    let Some(name) = name.strip_prefix("System.") else { return false };
+    let plain = name.split('`').next().unwrap_or(name);
+    TYPES.contains(&plain) || plain.strip_prefix("Collections.Generic.").is_some_and(|name| !name.contains("Comparer"))
+}
+
+/// Whether the elements of a collection of the framework lie in a field, or the digits of a number.
+fn is_content(declared: &str, field: &str) -> bool {
+    declared.starts_with("System.Collections.") && matches!(field, "_items" | "_array" | "_entries")
+        || declared == "System.Numerics.BigInteger" && field == "_bits"
 }
 
 fn is_inline_array(metadata: &MetadataImport, declared: Token) -> bool {

@@ -40,11 +40,8 @@ pub(in crate::services::values) struct Member {
     /// From the object's or value's beginning.
     pub(in crate::services::values) offset: u32,
     pub(in crate::services::values) kind: Kind,
-}
-
-/// An auto-property's field goes by the property's name.
-pub(super) fn source_name(name: &str) -> &str {
-    name.strip_prefix('<').and_then(|rest| rest.strip_suffix(">k__BackingField")).unwrap_or(name)
+    /// Whether the value is never to be read.
+    pub(in crate::services::values) is_hidden: bool,
 }
 
 pub(super) fn value_end(fields: &[Field]) -> u32 {
