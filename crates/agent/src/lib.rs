@@ -17,6 +17,8 @@ mod hooks;
 mod instrument;
 mod instruments;
 mod os;
+#[cfg(feature = "panic-on-demand")]
+mod panic_on_demand;
 mod process;
 mod services;
 mod startup;

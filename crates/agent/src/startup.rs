@@ -65,6 +65,11 @@ struct End {
 }
 
 impl Callbacks for End {
+    #[cfg(feature = "panic-on-demand")]
+    fn module_attached_to_assembly(&self, _module: clr_profiler::ModuleId, _assembly: clr_profiler::AssemblyId) {
+        crate::panic_on_demand::panic_if_asked("callback");
+    }
+
     fn shutdown(&self) {
         log(Level::Info, || "Shutdown".to_owned());
         self.helper.wait_for_round(LAST_ROUND);
@@ -227,6 +232,8 @@ fn start_instruments(
     }
     let mut tasks = instruments.tasks();
     tasks.push(Box::new(SystemNames::new(writer)));
+    #[cfg(feature = "panic-on-demand")]
+    tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {

@@ -6,7 +6,8 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_recording::model::{LossReason, Problem, Process};
+use clrscope_analysis::{ExceptionQuery, exceptions};
+use clrscope_recording::model::{LossReason, Problem, Process, Recording};
 use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, run_within,
     runtimes, scratch, wait_for, wait_for_work,
@@ -296,6 +297,47 @@ fn kill_at_any_moment_loses_nothing() {
             assert!(process.complete || !finished.status.success(), "{place}");
             assert!(!process.complete || said.to_string() == steps, "{place}");
         }
+    });
+}
+
+/// Number of recorded exceptions of `Throws COUNT`, each of which must have its whole stack.
+fn exceptions_with_whole_stacks(recording: &Recording, place: &str) -> usize {
+    let found = exceptions(recording, &ExceptionQuery::default()).expect("exceptions");
+    for exception in &found.each {
+        let stack: Vec<_> = exception.stack.iter().map(|frame| frame.function.name()).collect();
+        let expected = ["Throw", "Middle", "Catch", "Main"].map(|name| format!("Throws.Program::{name}"));
+        assert_eq!(stack, expected, "{place}");
+        assert_eq!(exception.type_name, "System.InvalidOperationException", "{place}");
+    }
+    found.each.len()
+}
+
+#[test]
+fn kill_at_any_moment_loses_no_exception_and_no_stack() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut command = runtime.command(&fixture("Throws"));
+        // More than it can throw before it is killed.
+        command.arg("1000000000");
+        under_agent(&mut command, "exceptions", &out);
+        let service = Service::start_silent(command);
+        let place = format!("killed on {}", runtime.version);
+        let so_far = || {
+            let recording = clrscope_recording::open(&out).ok()?;
+            Some(exceptions(&recording, &ExceptionQuery::default()).ok()?.each.len())
+        };
+        wait_for("the first exceptions", || so_far().filter(|&count| count > 0));
+        pause(random_pause(Duration::from_millis(100)));
+        let before = so_far().expect("it was there already");
+        let finished = service.stop("KILL");
+        assert_eq!((finished.stdout_text(), finished.stderr_text()), (String::new(), String::new()), "{place}");
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        assert_eq!(recording.problems, [], "{place}");
+        assert_nothing_lost(&recording.processes[0], &place);
+        assert!(!recording.processes[0].complete, "{place}");
+        let after = exceptions_with_whole_stacks(&recording, &place);
+        assert!(after >= before && before > 0, "{before} seen before and {after} after it was {place}");
     });
 }
 

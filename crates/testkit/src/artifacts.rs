@@ -17,6 +17,20 @@ pub fn agent() -> &'static Path {
     AGENT.get_or_init(|| build("clrscope-agent").join("libclrscope_agent.so"))
 }
 
+/// The agent as a debug build that panics where the environment variable `CLRSCOPE_TEST_PANIC` says: in a `callback`, in a
+/// `hook`, on the `helper` thread.
+///
+/// # Panics
+/// With cargo's messages, when it does not build.
+pub fn panicking_agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        // In another profile than `agent`, so that neither takes the other's place.
+        let arguments = ["--package", "clrscope-agent", "--features", "panic-on-demand"];
+        cargo_build(&arguments).join("debug/libclrscope_agent.so")
+    })
+}
+
 /// The tool as a release build: `clrscope`, the agent inside.
 ///
 /// # Panics
@@ -39,9 +53,14 @@ pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);
 }
 
-/// Builds in a target folder of its own (cargo holds a lock on the usual one while it runs tests) and returns where
-/// results lie.
+/// Builds a package in release, and returns where results lie.
 fn build(package: &str) -> PathBuf {
+    cargo_build(&["--release", "--package", package]).join("release")
+}
+
+/// Builds in a target folder of its own, as cargo holds a lock on the usual one while it runs tests, and returns the
+/// folder.
+fn cargo_build(arguments: &[&str]) -> PathBuf {
     let target = target_folder().join("testkit");
     fs::create_dir_all(&target).unwrap_or_else(|error| panic!("{}: {error}", target.display()));
     // Test binaries run at the same time; cargo would wait too, but says so on stderr.
@@ -49,9 +68,9 @@ fn build(package: &str) -> PathBuf {
     lock.lock().expect("a file can be locked");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(workspace_root()).args(["build", "--release", "--quiet", "--package", package]);
+    command.current_dir(workspace_root()).args(["build", "--quiet"]).args(arguments);
     command.arg("--target-dir").arg(&target);
     let output = command.output().expect("cargo starts");
-    assert!(output.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&output.stderr));
-    target.join("release")
+    assert!(output.status.success(), "cargo build {arguments:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    target
 }

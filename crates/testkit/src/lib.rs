@@ -13,7 +13,8 @@
 //! - [`runtimes`], [`fixture`], [`run`] start programs; [`Expectations`] reads what they say about themselves,
 //!   [`last_count`] what one said before it was killed.
 //! - [`Service`] is a program that serves; [`get`] and [`load`] ask it something.
-//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once.
+//! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
+//!   [`panicking_agent`] an agent with a fault.
 //! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
@@ -39,7 +40,7 @@ mod wait;
 mod web;
 mod workspace;
 
-pub use artifacts::{agent, cli, example, load_profiler};
+pub use artifacts::{agent, cli, example, load_profiler, panicking_agent};
 pub use azmcp::{azmcp, azmcp_command};
 pub use chance::random_pause;
 pub use counter::last_count;

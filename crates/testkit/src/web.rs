@@ -28,17 +28,25 @@ impl Service {
     ///
     /// # Panics
     /// When it does not start or says nothing.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        let mut service = Self::start_silent(command);
+        service.output.as_mut().expect("taken at its end").read_line(&mut service.first).expect("text");
+        assert!(!service.first.is_empty(), "the program ended without a word");
+        service
+    }
+
+    /// Starts a program that may say nothing.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start_silent(mut command: Command) -> Self {
         let began = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         signals::let_children_hear();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let errors = drain(child.stderr.take());
-        let mut output = BufReader::new(child.stdout.take().expect("the pipe was asked for"));
-        let mut first = String::new();
-        output.read_line(&mut first).expect("text");
-        assert!(!first.is_empty(), "{command:?} ended without a word");
-        Self { child, output: Some(output), errors: Some(errors), first, began }
+        let output = BufReader::new(child.stdout.take().expect("the pipe was asked for"));
+        Self { child, output: Some(output), errors: Some(errors), first: String::new(), began }
     }
 
     /// Process id: that of the command, which may be a launcher.

@@ -36,6 +36,8 @@ pub(crate) extern "C" fn enter(function: u32, sp: usize) {
         charge(shared, record, &stack);
         stack.drop_below(sp + 1);
         push(shared, record, &mut stack, function, sp, true);
+        #[cfg(feature = "panic-on-demand")]
+        crate::panic_on_demand::panic_if_asked("hook");
     });
 }
 

@@ -1,0 +1,26 @@
+//! Panics where a test asks for one, which shows that a panic of the agent stays in the agent. Compiled with the feature
+//! `panic-on-demand` only, which no agent that is handed out has.
+
+use std::sync::OnceLock;
+
+use crate::services::helper::Task;
+
+/// The environment variable that names the place: `callback`, `hook` or `helper`.
+const VARIABLE: &str = "CLRSCOPE_TEST_PANIC";
+
+/// Panics if the variable names this place.
+#[track_caller]
+pub(crate) fn panic_if_asked(place: &str) {
+    static ASKED: OnceLock<Option<String>> = OnceLock::new();
+    let asked = ASKED.get_or_init(|| std::env::var(VARIABLE).ok());
+    assert!(asked.as_deref() != Some(place), "a test asked for a panic in the {place}");
+}
+
+/// Panics on the helper thread.
+pub(crate) struct PanickingTask;
+
+impl Task for PanickingTask {
+    fn slow_tick(&mut self, _now_ns: u64) {
+        panic_if_asked("helper");
+    }
+}
