@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{QueryProblem, Sort};
+use clrscope_analysis::{Metric, Query, QueryProblem, Sort};
 use clrscope_contract::instruments;
 use clrscope_recording::model::Recording;
 
@@ -85,7 +85,10 @@ impl View {
     /// # Errors
     /// When nothing of the recording is meant, or what the view shows was not recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
-        Ok(Report { view: self, recording, answer: (self.open)(recording, request)? })
+        let answer = (self.open)(recording, request)?;
+        let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
+        let metric = request.query.metric.filter(|asked| !is_default(asked));
+        Ok(Report { view: self, recording, metric, answer })
     }
 }
 
@@ -107,6 +110,7 @@ pub(crate) trait Answer {
 pub struct Report<'a> {
     view: &'static View,
     recording: &'a Recording,
+    metric: Option<&'static Metric>,
     answer: Box<dyn Answer + 'a>,
 }
 
@@ -117,7 +121,8 @@ impl Report<'_> {
     /// Errors of the renderer.
     pub fn render(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = || self.answer.conditions();
-        renderer.begin(&About { view: self.view.name, recording: self.recording, conditions: &conditions })?;
+        let (view, recording, metric) = (self.view.name, self.recording, self.metric);
+        renderer.begin(&About { view, recording, metric, conditions: &conditions })?;
         self.answer.sections(renderer)?;
         renderer.end()
     }

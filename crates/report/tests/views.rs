@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clrscope_analysis::{CPU, EXCEPTIONS, Query, QueryProblem, Sort, ThreadSelector, WALL};
+use clrscope_analysis::{CPU, EXCEPTIONS, METRICS, Query, QueryProblem, Sort, ThreadSelector, WALL};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
@@ -304,6 +304,26 @@ fn rows_of_a_long_log_have_the_columns_of_its_header() {
     let head = columns(csv.lines().next().expect("a header"));
     assert!(csv.lines().count() > 20_000);
     assert!(csv.lines().all(|line| columns(line) == head), "a row has other columns than the header");
+}
+
+#[test]
+fn json_names_a_metric_that_is_not_the_default() {
+    let recording = everything();
+    let named = |view: &'static View, metric| {
+        let mut request = plain(view);
+        request.query.metric = metric;
+        let text = json(view, &recording, &request).expect("rows");
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON").get("metric").cloned()
+    };
+    let views: Vec<_> = VIEWS.iter().filter(|view| view.why_not(Flag::Metric).is_none()).collect();
+    assert!(["functions", "tree", "callers"].iter().all(|name| views.iter().any(|view| view.name == *name)));
+    for view in views {
+        for metric in METRICS {
+            let expected = (metric != METRICS[0]).then(|| serde_json::json!(metric.name));
+            assert_eq!(named(view, Some(metric)), expected, "{} by {metric}", view.name);
+        }
+        assert_eq!(named(view, None), None, "{} unasked", view.name);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub(crate) mod text;
 
 use std::io;
 
-use clrscope_analysis::Conditions;
+use clrscope_analysis::{Conditions, Metric};
 use clrscope_recording::model::Recording;
 
 use crate::cell::{Cell, ColumnInfo};
@@ -49,6 +49,8 @@ pub struct About<'r> {
     pub view: &'static str,
     /// The recording.
     pub recording: &'r Recording,
+    /// Metric that was asked for, unless rows are measured by it unasked as well.
+    pub metric: Option<&'static Metric>,
     /// How the rows came about; computed when asked for. `None` where text has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
 }

@@ -108,7 +108,11 @@ impl Renderer for Json<'_> {
         self.key("schema")?;
         write!(self.out, "\"clrscope.{}/1\",", about.view)?;
         self.key("recording")?;
-        self.member(&Value::Object(recording::recording(about.recording)))
+        self.member(&Value::Object(recording::recording(about.recording)))?;
+        let Some(metric) = about.metric else { return Ok(()) };
+        write!(self.out, ",")?;
+        self.key("metric")?;
+        self.member(&json!(metric.name))
     }
 
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
