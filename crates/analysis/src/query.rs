@@ -131,12 +131,14 @@ impl Sort {
         Self::ALL.iter().find(|(_, sort)| *sort == self).map_or("", |(name, _)| name)
     }
 
-    /// The key with this name. Column names of the JSON (`exclusive_ns`) are understood too.
+    /// The key with this name. Column names of the JSON (`exclusive_ns`) and of text (`cpu`, `cpu-total`) are understood too.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let dashed = text.trim().replace('_', "-");
         let name = match dashed.as_str() {
             "max-recursion" => "recursion",
+            "cpu" => "exclusive-cpu",
+            "cpu-total" => "inclusive-cpu",
             other => other.strip_suffix("-ns").unwrap_or(other),
         };
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, sort)| *sort)

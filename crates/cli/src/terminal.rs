@@ -4,14 +4,15 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-use clrscope_report::Guard;
+use clrscope_report::{Guard, UNLIMITED};
 
-/// Columns when nobody says how many there are.
+/// Columns of a terminal that does not say how many it has.
 const DEFAULT_WIDTH: usize = 100;
 /// Narrower than this no table can be.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns for results: `COLUMNS`, else those of the terminal at stdout, else 100.
+/// Columns for results: `COLUMNS`, else those of the terminal at stdout; no limit where stdout is none, so that nothing is
+/// missing in files and for the next program.
 pub(crate) fn width() -> usize {
     width_at(&io::stdout())
 }
@@ -23,13 +24,14 @@ pub(crate) fn message_width() -> usize {
 
 fn width_at(output: &(impl IsTerminal + AsFd)) -> usize {
     let given = env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&columns| columns > 0);
-    given.or_else(|| terminal_width(output)).unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
+    let found = given.or_else(|| match output.is_terminal() {
+        true => terminal_width(output).or(Some(DEFAULT_WIDTH)),
+        false => None,
+    });
+    found.map_or(UNLIMITED, |columns| columns.max(LEAST_WIDTH))
 }
 
-fn terminal_width(output: &(impl IsTerminal + AsFd)) -> Option<usize> {
-    if !output.is_terminal() {
-        return None;
-    }
+fn terminal_width(output: impl AsFd) -> Option<usize> {
     rustix::termios::tcgetwinsize(output).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 

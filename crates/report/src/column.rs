@@ -1,5 +1,7 @@
 //! Columns: what a view can show of a row.
 
+use clrscope_analysis::Sort;
+
 use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::render::{Entry, LogEntry, Section, Style, TextColumn, Title};
 use crate::request::Request;
@@ -127,6 +129,7 @@ impl<'c, K: RowKind> Sheet<'c, K> {
         text: &[(&'static str, u8)],
     ) -> Section {
         let mut section = Section { is_main: true, ..self.section(key, style, text) };
+        show_sorted(&mut section, request);
         if let Some(picked) = &request.columns {
             let at = |key: &String| section.columns.iter().position(|column| column.key == key);
             let picked: Vec<usize> = picked.iter().filter_map(at).collect();
@@ -134,6 +137,40 @@ impl<'c, K: RowKind> Sheet<'c, K> {
             (section.json, section.csv, section.is_picked) = (picked.clone(), picked, true);
         }
         section
+    }
+}
+
+/// Lets text show, at every width, the column by which a request sorts the rows.
+fn show_sorted(section: &mut Section, request: &Request) {
+    let of_metric = request.query.metric.map(|_| if section.style == Style::Tree { Sort::Total } else { Sort::Own });
+    let Some(sort) = request.query.sort.or(of_metric) else { return };
+    let metric = request.query.metric.map_or("", |metric| metric.name);
+    let Some(column) = section.columns.iter().position(|column| is_sorted_by(column.key, sort, metric)) else { return };
+    match section.text.iter_mut().find(|shown| shown.column == column) {
+        Some(shown) => shown.dispensable = 0,
+        None => section.text.insert(0, TextColumn { column, dispensable: 0 }),
+    }
+}
+
+/// Whether rows are ordered by the column of this key.
+fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
+    match (sort, metric) {
+        (Sort::Own, "cpu") => is_sorted_by(key, Sort::ExclusiveCpu, ""),
+        (Sort::Total, "cpu") => is_sorted_by(key, Sort::InclusiveCpu, ""),
+        (Sort::Own | Sort::Total, "calls") => key == "calls",
+        (Sort::Own, _) => matches!(key, "exclusive_ns" | "running_ns") || key.starts_with("self_"),
+        (Sort::Total, _) => matches!(key, "inclusive_ns" | "running_ns") || key.starts_with("total_"),
+        (Sort::Exclusive, _) => matches!(key, "exclusive_ns" | "running_ns"),
+        (Sort::Inclusive, _) => matches!(key, "inclusive_ns" | "running_ns" | "throw_to_catch_ns"),
+        (Sort::Callee, _) => matches!(key, "callee_ns" | "running_ns"),
+        (Sort::Suspended, _) => key == "suspended_ns",
+        (Sort::Profiler, _) => key == "profiler_ns",
+        (Sort::ExclusiveCpu, _) => matches!(key, "exclusive_cpu_ns" | "cpu_ns"),
+        (Sort::InclusiveCpu, _) => matches!(key, "inclusive_cpu_ns" | "cpu_ns"),
+        (Sort::Calls, _) => matches!(key, "calls" | "count"),
+        (Sort::Recursion, _) => matches!(key, "max_recursion" | "max_depth"),
+        (Sort::Name, _) => matches!(key, "name" | "type"),
+        (Sort::Module, _) => key == "module",
     }
 }
 

@@ -33,7 +33,7 @@ pub use cell::{Cell, ColumnInfo, Kind, Named};
 pub use check::Refusal;
 pub use clrscope_analysis::one_line;
 pub use export::exporters;
-pub use render::text::{FollowState, first_functions};
+pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,
 };

@@ -277,6 +277,36 @@ fn picked_columns_stand_in_the_order_in_which_they_were_named() {
     assert_eq!(refused(&["name", "name"]).why, "it is named twice");
 }
 
+/// Columns that narrow terminals leave out, and some that no width showed, once decided the order unseen.
+#[test]
+fn the_column_that_rows_are_sorted_by_is_shown_at_every_width() {
+    let recording = everything();
+    let mut seen = 0;
+    for view in VIEWS {
+        for sort in view.sorts {
+            let mut request = plain(view);
+            request.query.sort = Some(*sort);
+            let key = match sort {
+                Sort::Recursion => "max_recursion".to_owned(),
+                Sort::Calls | Sort::Name | Sort::Module => sort.name().to_owned(),
+                _ => format!("{}_ns", sort.name().replace('-', "_")),
+            };
+            let columns = view.columns(&request);
+            let Some(column) = columns.iter().find(|column| column.key == key) else { continue };
+            for width in [40, 60, 100, 160] {
+                let mut text = Vec::new();
+                let report = view.open(&recording, &view.for_people(&request)).expect("rows");
+                report.write(Format::Text, width, &mut text).expect("memory takes all");
+                let text = String::from_utf8(text).expect("UTF-8");
+                let is_head = |line: &str| line.contains('\u{1b}') && line.contains(column.title);
+                assert!(text.lines().any(is_head), "{} by {} at {width}:\n{text}", view.name, sort.name());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
+
 /// The header of the first ten thousand rows once stood above rows with other columns.
 #[test]
 fn rows_of_a_long_log_have_the_columns_of_its_header() {

@@ -45,8 +45,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
-    /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, exclusive-cpu,
-    /// inclusive-cpu, calls, recursion, name or module
+    /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, cpu
+    /// (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module
     #[arg(long, value_name = "KEY", value_parser = sort)]
     sort: Option<Sort>,
 

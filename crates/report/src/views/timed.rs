@@ -118,7 +118,7 @@ where
         time("profiler_ns", "profiler", |times| times.profiler_ns),
         time("profiler_low_ns", "at least", |times| times.profiler_low_ns),
         time("profiler_high_ns", "at most", |times| times.profiler_high_ns),
-        measured("inclusive_cpu_ns", "inclusive cpu", |times| times.inclusive_cpu_ns),
+        measured("inclusive_cpu_ns", "cpu total", |times| times.inclusive_cpu_ns),
         measured("exclusive_cpu_ns", "cpu", |times| times.exclusive_cpu_ns),
         share("inclusive_share", |times| times.inclusive_ns, |amount| amount.total),
         share("exclusive_share", |times| times.exclusive_ns, |amount| amount.own),

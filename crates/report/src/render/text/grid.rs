@@ -11,6 +11,8 @@ use crate::render::{Entry, Section};
 const STEP: usize = 2;
 /// Indentation takes at most this part of the width.
 const MOST_INDENT: usize = 4;
+/// Indentation in columns at most, however wide a table may be.
+const WIDEST_INDENT: usize = 60;
 
 /// Rows of a section, until all that are laid out together are known.
 pub(super) struct Grid {
@@ -46,9 +48,10 @@ impl Grid {
     pub(super) fn new(section: &Section, width: usize) -> Self {
         let column = |shown: &crate::render::TextColumn| {
             let info = &section.columns[shown.column];
-            let column = match info.kind.is_left() {
-                true => Column::words(info.title, shown.dispensable),
-                false => Column::number(info.title, shown.dispensable),
+            let column = match (info.kind, info.kind.is_left()) {
+                (Kind::Function, _) => Column::names(info.title, shown.dispensable),
+                (_, true) => Column::words(info.title, shown.dispensable),
+                (_, false) => Column::number(info.title, shown.dispensable),
             };
             (shown.column, column)
         };
@@ -113,13 +116,16 @@ impl Grid {
             let (mut cells, mut prefix) = (Vec::new(), String::new());
             for (at, cell) in row.iter().enumerate() {
                 let (indentation, words) = match cell {
-                    Text::Words { indentation, words } => (indentation, words.clone()),
+                    Text::Words { indentation, words } => (indentation.clone(), words.clone()),
                     Text::Function { indentation, before, name, signature, after } => {
-                        (indentation, format!("{before}{}{after}", one_line(names.shown(name, signature))))
+                        let name = one_line(names.shown(name, signature));
+                        // Signatures say it themselves.
+                        let after = if name.ends_with(after.as_str()) { "" } else { after.as_str() };
+                        (format!("{indentation}{before}"), format!("{name}{after}"))
                     }
                 };
                 if at + 1 == row.len() {
-                    prefix.clone_from(indentation);
+                    prefix = indentation;
                     cells.push(words);
                 } else {
                     cells.push(format!("{indentation}{words}"));
@@ -156,7 +162,7 @@ pub(super) fn words(cell: &Cell<'_>) -> String {
 
 /// Spaces, as long as they leave room for names; further down a number says the depth.
 fn indentation(depth: usize, width: usize) -> String {
-    let most = width / MOST_INDENT;
+    let most = (width / MOST_INDENT).min(WIDEST_INDENT);
     match depth * STEP {
         spaces if spaces <= most => " ".repeat(spaces),
         _ => format!("{:>most$} ", format!("({depth})")),

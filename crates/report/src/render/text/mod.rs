@@ -31,6 +31,10 @@ const TITLE: Ansi = Ansi::new().bold();
 const FAINT: Ansi = Ansi::new().dimmed();
 /// What must not be overlooked.
 const WARNING: Ansi = AnsiColor::Yellow.on_default();
+/// The width of tables that nobody limits.
+pub const UNLIMITED: usize = usize::MAX;
+/// Columns of sentences where nobody limits the width.
+const PROSE: usize = 100;
 /// Rows of a log as a table that are laid out together: a log may be longer than memory.
 const TOGETHER: usize = 10_000;
 
@@ -38,6 +42,8 @@ const TOGETHER: usize = 10_000;
 pub(crate) struct Text<'o> {
     out: Guard<&'o mut dyn Write>,
     width: usize,
+    /// Columns of sentences.
+    prose: usize,
     /// Whether the section that the view is about had no rows at all.
     is_empty: bool,
 }
@@ -45,7 +51,8 @@ pub(crate) struct Text<'o> {
 impl<'o> Text<'o> {
     /// Text in at most `width` columns.
     pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
-        Self { out: Guard::new(out), width, is_empty: false }
+        let prose = if width == UNLIMITED { PROSE } else { width };
+        Self { out: Guard::new(out), width, prose, is_empty: false }
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -68,7 +75,7 @@ impl<'o> Text<'o> {
         let text = match (&section.title, section.style) {
             (Title::Faint(_), _) => styled(FAINT, &section.nothing),
             (_, Style::Log | Style::Stories) => section.nothing.clone(),
-            _ => head::wrapped(&section.nothing, self.width).join("\n"),
+            _ => head::wrapped(&section.nothing, self.prose).join("\n"),
         };
         self.write(&(text + "\n"))
     }
@@ -105,9 +112,9 @@ impl<'o> Text<'o> {
     }
 
     fn tail(&mut self, section: &Section, tail: &Tail) -> io::Result<()> {
-        self.write(&more(tail.left_out, section.what, self.width))?;
+        self.write(&more(tail.left_out, section.what, self.prose))?;
         match &tail.note {
-            Some(note) => self.write(&footnote(note, self.width)),
+            Some(note) => self.write(&footnote(note, self.prose)),
             None => Ok(()),
         }
     }
@@ -162,7 +169,7 @@ impl<'o> Text<'o> {
             return Ok(());
         }
         self.title(&section.title)?;
-        texts.iter().try_for_each(|text| self.write(&notes::bullet(text, self.width)))?;
+        texts.iter().try_for_each(|text| self.write(&notes::bullet(text, self.prose)))?;
         self.write("\n")
     }
 }
@@ -170,7 +177,7 @@ impl<'o> Text<'o> {
 impl Renderer for Text<'_> {
     fn begin(&mut self, about: &About<'_>) -> io::Result<()> {
         match (about.conditions)() {
-            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.width)),
+            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.prose)),
             None => Ok(()),
         }
     }

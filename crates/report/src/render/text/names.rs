@@ -23,6 +23,146 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     format!("{head}{dots}{tail}")
 }
 
+/// Shortens the name or the signature of a function, so that the method's own name stays: namespaces of parameters go first,
+/// then those of the method, then the parameters, then type arguments, at last the type.
+pub(super) fn shortened_function(text: &str, room: usize) -> String {
+    let text = one_line(text);
+    if columns(&text) <= room {
+        return text;
+    }
+    let parts = Parts::of(&text);
+    parts.forms().find(|form| columns(form) <= room).unwrap_or_else(|| {
+        let method = room.saturating_sub(columns(parts.after));
+        shortened(parts.method, if method < LEAST_METHOD { room } else { method })
+            + if method < LEAST_METHOD { "" } else { parts.after }
+    })
+}
+
+/// A method's name is not made shorter than this for what is said behind it.
+const LEAST_METHOD: usize = 12;
+
+/// The parts of a function's name or signature.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'t> {
+    /// Namespace and type with what separates them from the method.
+    qualifier: &'t str,
+    method: &'t str,
+    /// With their parentheses.
+    parameters: &'t str,
+    /// What is said behind: ` (lambda)`.
+    after: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    fn of(text: &'t str) -> Self {
+        let (mut rest, mut parameters) = (text, "");
+        while let Some(at) = last_group(rest) {
+            if !rest[..at].ends_with(' ') {
+                (rest, parameters) = rest.split_at(at);
+                break;
+            }
+            rest = &rest[..at - 1];
+        }
+        let after = &text[rest.len() + parameters.len()..];
+        let (qualifier, method) = rest.split_at(method_start(rest));
+        Self { qualifier, method, parameters, after }
+    }
+
+    /// Ever shorter forms.
+    fn forms(&self) -> impl Iterator<Item = String> {
+        let Self { qualifier, method, parameters, after } = self;
+        let short = without_namespaces(parameters);
+        let dots = if parameters.is_empty() { "" } else { "(...)" };
+        // Where the qualifier can be cut, the type's own name kept.
+        let inner = qualifier.trim_end_matches([':', '.']).len();
+        let cuts = cuts(&qualifier[..inner]);
+        let from = |cut: usize| if cut == 0 { (*qualifier).to_owned() } else { format!("...{}", &qualifier[cut..]) };
+        let kept: Vec<String> = std::iter::once(0).chain(cuts).map(from).collect();
+        let last = kept.last().cloned().unwrap_or_default();
+        let mut forms: Vec<String> = kept.iter().map(|kept| format!("{kept}{method}{short}{after}")).collect();
+        forms.extend(kept.iter().map(|kept| format!("{kept}{method}{dots}{after}")));
+        let bare = without_type_arguments(method);
+        let plain = without_type_arguments(&last) + &bare;
+        let separator = &qualifier[inner..];
+        forms.extend([format!("{plain}{dots}{after}"), format!("...{separator}{bare}{dots}{after}")]);
+        forms.push(format!("...{separator}{bare}{after}"));
+        forms.into_iter()
+    }
+}
+
+/// Where the group in parentheses begins with which a text ends.
+fn last_group(text: &str) -> Option<usize> {
+    if !text.ends_with(')') {
+        return None;
+    }
+    let mut open = 0_u32;
+    for (at, byte) in text.bytes().enumerate().rev() {
+        match byte {
+            b')' => open += 1,
+            b'(' if open == 1 => return Some(at),
+            b'(' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the method begins in `Namespace.Type::Method`, or in `Namespace.Type.Method<T>`.
+fn method_start(name: &str) -> usize {
+    if let Some(at) = name.rfind("::") {
+        return at + 2;
+    }
+    let mut open = 0_u32;
+    for (at, byte) in name.bytes().enumerate().rev() {
+        match byte {
+            b'>' => open += 1,
+            b'<' => open = open.saturating_sub(1),
+            b'.' if open == 0 => return at + 1,
+            _ => {}
+        }
+    }
+    0
+}
+
+/// Where namespaces and outer types end, outside type arguments.
+fn cuts(qualifier: &str) -> Vec<usize> {
+    let mut open = 0_u32;
+    let mut found = Vec::new();
+    for (at, byte) in qualifier.bytes().enumerate() {
+        match byte {
+            b'<' => open += 1,
+            b'>' => open = open.saturating_sub(1),
+            b'.' | b'+' if open == 0 => found.push(at + 1),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `(System.String, int)` as `(String, int)`.
+fn without_namespaces(parameters: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`');
+    let mut text = String::with_capacity(parameters.len());
+    let mut rest = parameters;
+    while let Some(start) = rest.find(is_name) {
+        let end = rest[start..].find(|c| !is_name(c)).map_or(rest.len(), |length| start + length);
+        let name = &rest[start..end];
+        text.push_str(&rest[..start]);
+        text.push_str(name.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(name));
+        rest = &rest[end..];
+    }
+    text + rest
+}
+
+/// `List<int>` as `List<...>`.
+fn without_type_arguments(name: &str) -> String {
+    let Some((before, rest)) = name.split_once('<') else { return name.to_owned() };
+    match rest.rsplit_once('>') {
+        Some((_, after)) if !before.is_empty() => format!("{before}<...>{after}"),
+        _ => name.to_owned(),
+    }
+}
+
 fn taken(chars: impl Iterator<Item = char>, room: usize) -> String {
     let mut used = 0;
     chars
@@ -80,6 +220,36 @@ mod tests {
         assert!(short.starts_with("Microsoft.Ex...") && short.ends_with("::GetService"), "{short}");
         assert_eq!(shortened(name, 2), "..");
         assert_eq!(shortened("\u{540d}\u{524d}\u{540d}\u{524d}", 6).as_str(), "...\u{524d}");
+    }
+
+    #[test]
+    fn names_of_functions_keep_the_method_as_long_as_there_is_room() {
+        let name = "System.Text.RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)";
+        for (room, short) in [
+            (90, name),
+            (75, "...RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)"),
+            (60, "...RegexInterpreter::TryMatchAtCurrentPosition (lambda)"),
+            (45, "...::TryMatchAtCurrentPosition (lambda)"),
+            (30, "TryMat...rrentPosition (lambda)"),
+        ] {
+            assert_eq!(shortened_function(name, room + usize::from(room == 30)), short, "{room}");
+        }
+        let signature = "System.Runtime.Foo<System.Int32>.Bar<T>(System.ObjectHandleOnStack, int) (async)";
+        for (room, short) in [
+            (68, "System.Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
+            (66, "...Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
+            (60, "...Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
+            (50, "System.Runtime.Foo<System.Int32>.Bar<T>(...) (async)"),
+            (36, "...Foo<System.Int32>.Bar<T>(...) (async)"),
+            (28, "...Foo<...>.Bar<T>(...) (async)"),
+            (20, "...Bar<...>(...) (async)"),
+        ] {
+            assert_eq!(shortened_function(signature, room + 5), short, "{}", room + 5);
+        }
+        for room in 0..90 {
+            assert!(columns(&shortened_function(name, room)) <= room);
+            assert!(columns(&shortened_function(signature, room)) <= room);
+        }
     }
 
     #[test]

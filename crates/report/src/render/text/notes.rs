@@ -23,7 +23,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
         Column::number("own time", 0),
         Column::number("share", 0),
         Column::number("calls", 1),
-        Column::words("function", 0),
+        Column::names("function", 0),
     ]);
     for row in &view.top {
         let own = row.times.exclusive_ns;

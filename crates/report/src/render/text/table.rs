@@ -1,12 +1,19 @@
-//! Tables: aligned columns, the last one as wide as there is room.
+//! Tables: aligned columns; names and the last column are as wide as there is room.
 
-use super::names::{columns, shortened};
+use super::names::{columns, shortened, shortened_function};
 use super::{TITLE, styled};
 
 /// Between two columns.
 const GAP: &str = "  ";
-/// The last column is not narrower than this as long as others can be left out.
-const LEAST_LAST: usize = 30;
+/// Names and the last column together are not narrower than this as long as others can be left out.
+const LEAST_NAMES: usize = 30;
+/// Names are never made narrower.
+const LEAST_NAME: usize = 8;
+/// The narrowest of the widths that are compared with one another, and the distance of one to the next: at each of them
+/// names have at least as much room as at the one before.
+const STEP: usize = 40;
+/// Wider tables are not compared with narrower ones: everything has room there.
+const MOST_STEPS: usize = 400;
 
 /// How a column is laid out.
 #[derive(Debug, Clone, Copy)]
@@ -17,21 +24,28 @@ pub(super) struct Column {
     dispensable: u8,
     /// Text rather than numbers.
     left: bool,
+    /// Names of functions, which are shortened where there is no room.
+    names: bool,
 }
 
 impl Column {
     /// A column of numbers.
     pub(super) const fn number(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: false }
+        Self { title, dispensable, left: false, names: false }
     }
 
     /// A column of words.
     pub(super) const fn words(title: &'static str, dispensable: u8) -> Self {
-        Self { title, dispensable, left: true }
+        Self { title, dispensable, left: true, names: false }
+    }
+
+    /// A column of names of functions.
+    pub(super) const fn names(title: &'static str, dispensable: u8) -> Self {
+        Self { title, dispensable, left: true, names: true }
     }
 }
 
-/// A table. The last column holds names and takes what room is left.
+/// A table. Columns of names, and the last one, take what room is left.
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
@@ -64,11 +78,12 @@ impl Table {
         let mut widths = self.widths();
         widths.iter_mut().zip(above.into_iter().flatten()).for_each(|(width, above)| *width = above.max(*width));
         let shown = self.shown(&widths, width);
+        let fitted = self.fitted(&shown, &widths, width);
         let titles = |i: usize| self.columns[i].title;
-        let mut text = styled(TITLE, self.line(&shown, &widths, width, "", titles).trim_end());
+        let mut text = styled(TITLE, self.line(&shown, &fitted, "", titles).trim_end());
         text.push('\n');
         for row in &self.rows {
-            text.push_str(self.line(&shown, &widths, width, &row.prefix, |i| &row.cells[i]).trim_end());
+            text.push_str(self.line(&shown, &fitted, &row.prefix, |i| &row.cells[i]).trim_end());
             text.push('\n');
         }
         (text, widths)
@@ -83,49 +98,68 @@ impl Table {
         (0..=last).map(width).collect()
     }
 
+    /// Whether a column is shortened where there is no room.
+    fn is_flexible(&self, column: usize) -> bool {
+        self.columns[column].names || (self.columns[column].left && column + 1 == self.columns.len())
+    }
+
     /// The columns there is room for.
     fn shown(&self, widths: &[usize], width: usize) -> Vec<usize> {
-        let last = self.columns.len() - 1;
-        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
-        while room(&shown, widths, width) < LEAST_LAST.min(widths[last]) {
-            let most = shown.iter().map(|&i| self.columns[i].dispensable).max().unwrap_or(0);
-            if most == 0 {
-                break;
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let wanted = |shown: &[usize]| shown.iter().filter(|&&i| self.is_flexible(i)).map(|&i| widths[i]).sum();
+        // The narrowest first: what names have there they have in wider tables as well.
+        let (mut least, mut shown) = (LEAST_NAMES, all.clone());
+        for width in (1..).map(|step| step * STEP).take_while(|&step| step < width.min(MOST_STEPS)).chain([width]) {
+            shown.clone_from(&all);
+            while self.room(&shown, widths, width) < least.min(wanted(&shown)) {
+                let most = shown.iter().map(|&i| self.columns[i].dispensable).max().unwrap_or(0);
+                if most == 0 {
+                    break;
+                }
+                shown.retain(|&i| self.columns[i].dispensable < most);
             }
-            shown.retain(|&i| self.columns[i].dispensable < most);
+            least = least.max(self.room(&shown, widths, width));
         }
         shown
     }
 
-    fn line<'t>(
-        &self,
-        shown: &[usize],
-        widths: &[usize],
-        width: usize,
-        prefix: &str,
-        cell: impl Fn(usize) -> &'t str,
-    ) -> String {
+    /// The widths of the columns that are shown, names as wide as there is room.
+    fn fitted(&self, shown: &[usize], widths: &[usize], width: usize) -> Vec<usize> {
+        let mut fitted = widths.to_vec();
+        let mut room = self.room(shown, widths, width);
+        let mut flexible: Vec<usize> = shown.iter().copied().filter(|&i| self.is_flexible(i)).collect();
+        flexible.sort_by_key(|&i| widths[i]);
+        // The narrow ones get what they need, and leave the rest to the others.
+        for (done, &i) in flexible.iter().enumerate() {
+            fitted[i] = widths[i].min((room / (flexible.len() - done)).max(LEAST_NAME));
+            room = room.saturating_sub(fitted[i]);
+        }
+        fitted
+    }
+
+    fn line<'t>(&self, shown: &[usize], widths: &[usize], prefix: &str, cell: impl Fn(usize) -> &'t str) -> String {
         let last = self.columns.len() - 1;
         let mut line = String::new();
         for &i in shown {
-            if i == last && self.columns[i].left {
-                let room = room(shown, widths, width).saturating_sub(columns(prefix));
-                line.extend([prefix, &shortened(cell(i), room.max(8))]);
-                continue;
-            }
-            let padding = " ".repeat(widths[i].saturating_sub(columns(cell(i))));
+            let prefix = if i == last && self.columns[i].left { prefix } else { "" };
+            let room = widths[i].saturating_sub(columns(prefix)).max(LEAST_NAME);
+            let words = match self.columns[i].names {
+                true => shortened_function(cell(i), room),
+                false if self.is_flexible(i) => shortened(cell(i), room),
+                false => cell(i).to_owned(),
+            };
+            let padding = " ".repeat(widths[i].saturating_sub(columns(&words) + columns(prefix)));
             let (before, after) = if self.columns[i].left { ("", &*padding) } else { (&*padding, "") };
-            line.extend([before, cell(i), after, GAP]);
+            line.extend([before, prefix, &words, after, GAP]);
         }
         line
     }
-}
 
-/// What the columns before it leave to the last one.
-fn room(shown: &[usize], widths: &[usize], width: usize) -> usize {
-    let last = widths.len() - 1;
-    let used: usize = shown.iter().filter(|&&i| i != last).map(|&i| widths[i] + GAP.len()).sum();
-    width.saturating_sub(used)
+    /// What the other columns leave to names.
+    fn room(&self, shown: &[usize], widths: &[usize], width: usize) -> usize {
+        let fixed: usize = shown.iter().filter(|&&i| !self.is_flexible(i)).map(|&i| widths[i]).sum();
+        width.saturating_sub(fixed + GAP.len() * shown.len().saturating_sub(1))
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +171,7 @@ mod tests {
             Column::number("time", 0),
             Column::number("calls", 1),
             Column::words("module", 2),
-            Column::words("function", 0),
+            Column::names("function", 0),
         ]);
         table.row_with_prefix(
             vec!["1.00 s ".into(), "1,000".into(), "App".into(), "App.Program::Main".into()],
@@ -173,5 +207,31 @@ mod tests {
                 assert!(columns(line) <= width, "{width}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn names_are_never_shorter_at_a_wider_step_and_whole_where_nobody_limits_the_width() {
+        let mut table = Table::new(vec![
+            Column::number("time", 0),
+            Column::number("calls", 1),
+            Column::number("cpu", 3),
+            Column::words("module", 5),
+            Column::number("at most", 9),
+            Column::names("function", 0),
+        ]);
+        let name = "System.Text.RegularExpressions.RegularExpressionInterpreter::TryMatchAtCurrentPosition";
+        for words in [name, "A::B"] {
+            let module = "System.Text.RegularExpressions";
+            let cells = ["1.00 s ", "12,345,678", "1.00 s ", module, "999 ms"].map(String::from);
+            table.row_with_prefix(cells.into_iter().chain([words.to_owned()]).collect(), String::new());
+        }
+        let longest = |width: usize| {
+            let text = plain(&table.render_below(width, None).0);
+            text.lines().nth(1).and_then(|line| line.split(' ').next_back()).map_or(0, str::len)
+        };
+        let lengths: Vec<usize> = [80, 120, 160, 200, 240].into_iter().map(longest).collect();
+        assert!(lengths.is_sorted() && lengths[0] >= LEAST_NAMES, "{lengths:?}");
+        let all = plain(&table.render_below(usize::MAX, None).0);
+        assert!(all.contains(name) && all.contains("at most"), "{all}");
     }
 }
