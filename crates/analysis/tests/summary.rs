@@ -1,7 +1,7 @@
 //! `summary` and the conditions of a recording.
 
 use clrscope_analysis::{Query, conditions, summary};
-use clrscope_recording::model::{Exit, HookCost, Loss, LossReason, Recording};
+use clrscope_recording::model::{Exit, HookCost, Loss, LossReason, Module, Recording};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
 fn sentences(recording: &Recording, query: &Query) -> Vec<(String, u64)> {
@@ -15,16 +15,15 @@ fn it_says_what_stands_out() {
         "thread 1\n  Main 1 10 10\n    Load 1 10 10\n      Parse 900 500 400\n      libc!read 3 100 1\n    [JIT] 50 250 250\n    [suspended: GC] 2 130\n    (truncated) 46\n",
     );
     let expected = [
-        ("Parse has 50.0 % of the time to itself", 500),
-        ("Load and what it calls take 61.0 %", 610),
-        ("52.0 % of the time is in functions of Shop", 520),
+        ("Parse and the framework code that it calls used 59.6 % of the CPU time", 596),
         ("Parse was called 900 times, 94.6 % of all calls", 946),
-        ("in 19.9 % of the time threads waited or slept rather than ran", 199),
-        ("25.0 % of the time the runtime compiled, part of it only because of the profiler", 250),
-        ("13.0 % of the time threads stood suspended, mostly for garbage collection", 130),
         ("4.8 % of the calls ended in (truncated): the memory limit was reached", 48),
     ];
     assert_eq!(sentences(&r, &Query::default()), expected.map(|(text, share)| (text.to_owned(), share)));
+    let view = summary(&r, &Query::default()).expect("a summary");
+    let found: Vec<_> = view.elsewhere.iter().map(|row| (row.kind.name(), row.time_ns, row.count)).collect();
+    let expected = [("other", Some(199), None), ("compilation", Some(250), Some(50)), ("suspension", Some(130), None)];
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -33,17 +32,46 @@ fn it_says_what_the_profiler_took() {
     let r = recording_with("thread 1\n  Main 1 1000 1000\n    A 100 200 200\n", cost);
     let last = |query: &Query| sentences(&r, query).last().cloned();
     let taken = last(&Query::default());
-    assert_eq!(taken, Some(("25.1 % of the measured time was the profiler's own and has been taken out".into(), 251)));
+    let what = "25.1 % of the measured thread time was the profiler's own and";
+    assert_eq!(taken, Some((format!("{what} has been taken out"), 251)));
     let left = last(&Query { raw: true, ..Query::default() });
-    assert_eq!(left, Some(("25.1 % of the measured time was the profiler's own and is left in".into(), 251)));
+    assert_eq!(left, Some((format!("{what} is left in"), 251)));
 }
 
+/// A recording whose functions called `System.` are of the framework.
+fn with_framework(trees: &str) -> Recording {
+    let mut r = recording(trees);
+    let process = &mut r.processes[0];
+    process.modules.push(Module { name: "System.Private.CoreLib".into(), framework: true, ..Module::default() });
+    let module = process.modules.len() as u32 - 1;
+    process.functions.iter_mut().filter(|f| f.name.starts_with("System.")).for_each(|f| f.module = module);
+    r
+}
+
+/// Where a program loses its time: its own code, with the framework code it calls, and its locks; not the threads of the
+/// pool that wait for work, which once came first.
 #[test]
-fn it_names_who_works_while_others_wait() {
-    let r = recording("thread 1\n  Main 1 10 10\n    Sleep 1 900 1\n    Work 1 90 89\n");
+fn own_code_comes_first_and_idle_threads_are_no_finding() {
+    let r = with_framework(
+        "thread 1\n  Main 1 10 10\n    Work 1 50 50\n      System.Sort 9 300 300\n        Compare 90 40 40\n    Pay 1 5 5\n      \
+         System.Threading.Monitor::Enter 1 1 1\n        System.Threading.Monitor::Enter_Slowpath 1 600 0\n\
+         thread 2\n  System.Threading.PortableThreadPool+WorkerThread::WorkerThreadStart 1 1 1\n    \
+         System.Threading.LowLevelLifoSemaphore::Wait 1 9000 0\n      System.Threading.LowLevelLifoSemaphore::WaitNative 1 9000 0\n",
+    );
+    let view = summary(&r, &Query::default()).expect("a summary");
+    let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns, own.waited_ns)).collect();
+    assert_eq!(own, [("Work", 350, 0), ("Compare", 40, 0), ("Main", 10, 0), ("Pay", 6, 600)]);
+    assert_eq!(view.framework[0].function.name(), "System.Sort");
+    let waits: Vec<_> = view
+        .elsewhere
+        .iter()
+        .map(|row| (row.kind.name(), row.time_ns, row.most.map(|(f, ns)| (f.name(), ns))))
+        .collect();
+    assert_eq!(waits, [("lock", Some(600), Some(("Pay", 600))), ("idle", Some(18_000), None)]);
     let found = sentences(&r, &Query::default());
-    assert_eq!(found[0], ("Sleep has 90.0 % of the time to itself".into(), 900));
-    assert_eq!(found[1], ("Work used 89.0 % of the processor time itself".into(), 890));
+    assert_eq!(found[0].0, "Work and the framework code that it calls used 86.0 % of the CPU time");
+    assert_eq!(found[1].0, "below Pay threads spent 0 ms waiting for locks");
+    assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     say_unmatched(&recording);
     say_advice(&recording);
-    if !view.top.is_empty() {
+    if !view.top.is_empty() && view.conditions.totals.functions_ns > 0 {
         say(first_functions(&view, message_width()).trim_end());
     }
     let mut next = shell_word(&path.to_string_lossy());

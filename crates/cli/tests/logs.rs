@@ -180,7 +180,7 @@ fn rows_have_the_documented_keys() {
     let groups = rows(&place, "report logs.clrs --view exceptions");
     assert_keys(
         &groups[0],
-        "type message name signature module count unhandled caught_by_runtime rethrown throw_to_catch_ns longest_ns first_ns \
+        "type message name signature module own_place caught_by count unhandled caught_by_runtime rethrown throw_to_catch_ns longest_ns first_ns \
          last_ns",
     );
     let each = rows(&place, "report logs.clrs --view exceptions --each");

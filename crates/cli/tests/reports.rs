@@ -9,7 +9,7 @@ use common::{TestFolder, sample, write_packed};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-const VIEWS: [&str; 6] = ["summary", "functions", "tree", "threads", "modules", "losses"];
+const VIEWS: [&str; 7] = ["summary", "functions", "tree", "threads", "modules", "losses", "conditions"];
 
 fn text(place: &TestFolder, line: &str, width: &str) -> String {
     let mut command = place.clrscope(line.split_whitespace());
@@ -80,9 +80,12 @@ fn documents_have_the_documented_keys() {
 
     let summary = json(&place, "report sample.clrs");
     assert_eq!(summary["schema"], "clrscope.summary/1");
-    assert_keys(&summary, "schema recording findings top");
+    assert_keys(&summary, "schema recording findings top own framework elsewhere");
     assert_keys(&summary["findings"][0], "text share");
     assert_keys(&summary["top"][0], &format!("{FUNCTION} max_recursion threads"));
+    assert_keys(&summary["own"][0], &format!("{FUNCTION} max_recursion threads work_ns work_share waited_ns"));
+    assert_keys(&summary["framework"][0], &format!("{FUNCTION} max_recursion threads work_share"));
+    assert_keys(&summary["elsewhere"][0], "kind time_ns count text most_ns most_below");
 
     let tree = json(&place, "report sample.clrs --view tree");
     assert_keys(&tree, "schema recording roots");
@@ -189,7 +192,13 @@ fn several_processes_are_listed_and_told_apart() {
     recording.processes.push(second);
     write_packed(&recording, &place.file("two.clrs"));
     let report = text(&place, "report two.clrs", "100");
-    assert!(report.contains("50.0 % of 4711") && report.contains("50.0 % of 4800"), "{report}");
+    assert!(report.contains("processes  2 on .NET 8.0.33; most in "), "{report}");
+    let conditions = text(&place, "report two.clrs --view conditions", "100");
+    let part = "50.0 % of the thread time";
+    assert!(
+        conditions.contains(&format!("4711, {part}")) && conditions.contains(&format!("4800, {part}")),
+        "{conditions}"
+    );
     let document = json(&place, "report two.clrs --view functions");
     assert_keys(&document["rows"][0], &format!("{FUNCTION} max_recursion threads pid"));
     assert_eq!(document["recording"]["processes"][1]["complete"], false);

@@ -248,7 +248,7 @@ fn taken_as_it_is(runtime: &Runtime, name: &str) {
     assert_eq!((with.stdout_text(), with.code()), (bare.stdout_text(), bare.code()), "{name:?}");
     let said = with.stderr_text();
     let ours = said.strip_prefix(&bare.stderr_text()).unwrap_or_else(|| panic!("{name:?}: {said}"));
-    assert!(ours.starts_with("own time ") && ours.contains("\nclrscope: recorded "), "{name:?}: {said}");
+    assert!(ours.trim_start().starts_with("cpu ") && ours.contains("\nclrscope: recorded "), "{name:?}: {said}");
     assert_eq!(calls(&outer, recording.as_os_str(), "Echo.Program::Grüße_世界"), 1, "{name:?}");
     // The command it proposes is one that a shell understands.
     let next = said.split("; next: clrscope ").nth(1).unwrap_or_else(|| panic!("{said}"));

@@ -25,6 +25,8 @@ pub struct Request {
     pub follow: bool,
     /// A file per thread is wanted.
     pub files: bool,
+    /// The head of text with everything that is known of how the numbers came about.
+    pub verbose: bool,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
 }
@@ -72,11 +74,13 @@ pub enum Flag {
     Interleave,
     /// `--output`
     Output,
+    /// `--verbose`
+    Verbose,
 }
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 21] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -97,6 +101,7 @@ impl Flag {
         ("--each", Self::Each),
         ("--interleave", Self::Interleave),
         ("--output", Self::Output),
+        ("--verbose", Self::Verbose),
     ];
 
     /// The name on the command line.
@@ -108,8 +113,19 @@ impl Flag {
     /// Whether a request has the option.
     #[must_use]
     pub fn is_in(self, request: &Request) -> bool {
-        let Request { query, columns, max_depth, groups, names, each, interleave, follow, files, min_share: _ } =
-            request;
+        let Request {
+            query,
+            columns,
+            max_depth,
+            groups,
+            names,
+            each,
+            interleave,
+            follow,
+            files,
+            verbose,
+            min_share: _,
+        } = request;
         match self {
             Self::Pid => query.pid.is_some(),
             Self::Process => query.process.is_some(),
@@ -131,6 +147,7 @@ impl Flag {
             Self::Each => *each,
             Self::Interleave => *interleave,
             Self::Output => *files,
+            Self::Verbose => *verbose,
         }
     }
 }

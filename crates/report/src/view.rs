@@ -88,7 +88,7 @@ impl View {
         let answer = (self.open)(recording, request)?;
         let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
         let metric = request.query.metric.filter(|asked| !is_default(asked));
-        Ok(Report { view: self, recording, metric, answer })
+        Ok(Report { view: self, recording, metric, answer, verbose: request.verbose })
     }
 }
 
@@ -112,6 +112,7 @@ pub struct Report<'a> {
     recording: &'a Recording,
     metric: Option<&'static Metric>,
     answer: Box<dyn Answer + 'a>,
+    verbose: bool,
 }
 
 impl Report<'_> {
@@ -121,8 +122,8 @@ impl Report<'_> {
     /// Errors of the renderer.
     pub fn render(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = || self.answer.conditions();
-        let (view, recording, metric) = (self.view.name, self.recording, self.metric);
-        renderer.begin(&About { view, recording, metric, conditions: &conditions })?;
+        let Self { view, recording, metric, verbose, .. } = *self;
+        renderer.begin(&About { view: view.name, recording, metric, conditions: &conditions, verbose })?;
         self.answer.sections(renderer)?;
         renderer.end()
     }

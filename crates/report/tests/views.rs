@@ -156,6 +156,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Each => request.each = true,
         Flag::Interleave => request.interleave = true,
         Flag::Output => request.files = true,
+        Flag::Verbose => request.verbose = true,
     }
     vec![request]
 }
@@ -187,6 +188,16 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     (Flag::Since | Flag::Until, Err(QueryProblem::NotAvailable { .. })) => true,
                     // Whoever writes files keeps threads apart, and looks again for what is new: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
+                    // Only text has a head.
+                    (Flag::Verbose, Ok(_)) => {
+                        let text = |request: &Request| {
+                            let mut out = Vec::new();
+                            let report = view.open(&recording, request).expect("an answer");
+                            report.write(Format::Text, 100, &mut out).expect("memory takes all");
+                            out
+                        };
+                        text(request).len() > text(&plain(view)).len()
+                    }
                     (_, answer) => answer.unwrap_or_else(|problem| panic!("{case}: {problem}")) != all,
                 }
             };
@@ -288,17 +299,20 @@ fn the_column_that_rows_are_sorted_by_is_shown_at_every_width() {
             request.query.sort = Some(*sort);
             let key = match sort {
                 Sort::Recursion => "max_recursion".to_owned(),
+                Sort::Name if view.name == "exceptions" => "type".to_owned(),
                 Sort::Calls | Sort::Name | Sort::Module => sort.name().to_owned(),
                 _ => format!("{}_ns", sort.name().replace('-', "_")),
             };
             let columns = view.columns(&request);
             let Some(column) = columns.iter().find(|column| column.key == key) else { continue };
+            // A tree of threads has another title for its names.
+            let titles = if *sort == Sort::Name { [column.title, "function"] } else { [column.title; 2] };
             for width in [40, 60, 100, 160] {
                 let mut text = Vec::new();
                 let report = view.open(&recording, &view.for_people(&request)).expect("rows");
                 report.write(Format::Text, width, &mut text).expect("memory takes all");
                 let text = String::from_utf8(text).expect("UTF-8");
-                let is_head = |line: &str| line.contains('\u{1b}') && line.contains(column.title);
+                let is_head = |line: &str| line.contains('\u{1b}') && titles.iter().any(|title| line.contains(title));
                 assert!(text.lines().any(is_head), "{} by {} at {width}:\n{text}", view.name, sort.name());
                 seen += 1;
             }

@@ -19,6 +19,7 @@ use crate::events::EventNames;
 use crate::flow::Captured;
 use crate::flow::dictionary::Types;
 use crate::function::FunctionRef;
+use crate::owners::is_own;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::select;
 
@@ -114,7 +115,7 @@ pub struct Exception<'a> {
     pub throw_to_catch_ns: Option<u64>,
 }
 
-/// Throws of one type at one place.
+/// Throws of one type at one place with one catcher.
 #[derive(Debug, Clone)]
 pub struct ExceptionGroup<'a> {
     /// The process.
@@ -125,6 +126,10 @@ pub struct ExceptionGroup<'a> {
     pub message: Option<&'a str>,
     /// The thrower; `None` where no stack is known.
     pub place: Option<FunctionRef<'a>>,
+    /// The innermost own function on the stack; `None` where there is none.
+    pub own_place: Option<FunctionRef<'a>>,
+    /// Who caught it; `None` where no function did.
+    pub catcher: Option<FunctionRef<'a>>,
     /// How many.
     pub count: u64,
     /// How many of them nobody caught.
@@ -185,6 +190,14 @@ impl<'a> Exception<'a> {
     }
 }
 
+impl<'a> Exception<'a> {
+    /// Innermost function on the stack that is the program's own rather than the framework's.
+    #[must_use]
+    pub fn own_place(&self) -> Option<FunctionRef<'a>> {
+        self.stack.iter().map(|frame| frame.function).find(is_own)
+    }
+}
+
 /// The exceptions of the selected processes and threads.
 ///
 /// # Errors
@@ -240,20 +253,22 @@ fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     here_and_now && of_type && of_function
 }
 
-/// Process, type, and module and signature of the thrower.
-type Key<'a> = (u32, &'a str, Option<(&'a str, &'a str)>);
+/// Process, type, and module and signature of the thrower, of the innermost own function and of the catcher.
+type Key<'a> = (u32, &'a str, [Option<(&'a str, &'a str)>; 3]);
 
 fn groups<'a>(each: &[Exception<'a>]) -> Vec<ExceptionGroup<'a>> {
     let mut places: BTreeMap<Key<'a>, ExceptionGroup<'a>> = BTreeMap::new();
     for exception in each {
-        let place = exception.place();
-        let named = place.map(|place| (place.module(), place.signature()));
-        let key = (exception.process.pid, exception.type_name, named);
+        let (place, own_place, catcher) = (exception.place(), exception.own_place(), exception.catcher);
+        let named = |function: Option<FunctionRef<'a>>| function.map(|named| (named.module(), named.signature()));
+        let key = (exception.process.pid, exception.type_name, [place, own_place, catcher].map(named));
         let group = places.entry(key).or_insert_with(|| ExceptionGroup {
             process: exception.process,
             type_name: exception.type_name,
             message: exception.message,
             place,
+            own_place,
+            catcher,
             count: 0,
             unhandled: 0,
             caught_by_runtime: 0,

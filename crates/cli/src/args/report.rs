@@ -51,6 +51,10 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
+    /// Above the report, everything that is known of how its numbers came about, as --view conditions has it
+    #[arg(short, long)]
+    verbose: bool,
+
     #[command(flatten)]
     logs: LogFlags,
 
@@ -122,6 +126,7 @@ impl Report {
             interleave,
             follow,
             files: output.is_some(),
+            verbose: self.verbose,
             ..Request::default()
         };
         // clap lets no other names through.

@@ -53,6 +53,8 @@ pub struct About<'r> {
     pub metric: Option<&'static Metric>,
     /// How the rows came about; computed when asked for. `None` where text has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
+    /// Whether the head of text has everything that is known of how the rows came about.
+    pub verbose: bool,
 }
 
 /// How a section is laid out.
@@ -72,6 +74,8 @@ pub enum Style {
     Stories,
     /// Sentences.
     Notes,
+    /// A label and a sentence each.
+    Facts,
 }
 
 /// Heading of a section in text.

@@ -19,6 +19,7 @@ pub(super) static VIEW: View = View {
     name: "events",
     about: "Callbacks of the runtime, as a log",
     refuses: &[
+        (&[Flag::Verbose], "it has no head; see --view conditions"),
         ORDERED,
         RAW,
         NO_METRIC,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{NO_METRIC, RAW};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
 use crate::render::text::exceptions::details;
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey};
@@ -23,7 +23,7 @@ use crate::view::{Answer, View};
 /// The view `exceptions`.
 pub(super) static VIEW: View = View {
     name: "exceptions",
-    about: "Exceptions by type and throwing method; with --each every one in detail",
+    about: "Exceptions by type, place in own code and catcher; with --each every one in detail",
     refuses: &[
         RAW,
         NO_METRIC,
@@ -83,6 +83,20 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
         Column::new("module", "module", Kind::Text, |row: &ExceptionGroup<'_>| {
             Cell::or_null(row.place, |place| Cell::text(place.module()))
         }),
+        // Where no own code is on the stack people see who threw.
+        Column::new("own_place", "in own code", Kind::Function, |row: &ExceptionGroup<'_>| {
+            match (row.own_place, row.place) {
+                (Some(own), _) => Cell::function(&own),
+                (None, Some(place)) => Cell::Null.said(format!("({})", place.label())),
+                (None, None) => Cell::Null.said("(no stack)"),
+            }
+        }),
+        Column::new("caught_by", "caught by", Kind::Function, |row: &ExceptionGroup<'_>| match row.catcher {
+            Some(catcher) => Cell::function(&catcher),
+            None if row.caught_by_runtime > 0 => Cell::Null.said("(the runtime)"),
+            None if row.unhandled > 0 => Cell::Null.said("(nobody)"),
+            None => Cell::Null,
+        }),
         number("count", "count", |row| row.count),
         number("unhandled", "unhandled", |row| row.unhandled),
         number("caught_by_runtime", "caught by runtime", |row| row.caught_by_runtime),
@@ -96,16 +110,21 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
     ])
 }
 
-const TEXT: &[(&str, u8)] = &[
-    ("count", 0),
-    ("throw_to_catch_ns", 1),
-    ("longest_ns", 3),
-    ("rethrown", 5),
-    ("unhandled", 0),
-    ("type", 0),
-    ("signature", 0),
-    ("message", 2),
-];
+/// What text shows of exceptions by type and place.
+fn text(groups: &[ExceptionGroup<'_>]) -> Vec<(&'static str, u8)> {
+    shown(&[
+        ("count", 0, true),
+        ("throw_to_catch_ns", 1, true),
+        ("longest_ns", 5, true),
+        ("rethrown", 5, groups.iter().any(|group| group.rethrown > 0)),
+        ("unhandled", 0, groups.iter().any(|group| group.unhandled > 0)),
+        ("type", 0, true),
+        ("own_place", 0, true),
+        ("caught_by", 0, true),
+        ("signature", 4, true),
+        ("message", 2, true),
+    ])
+}
 
 /// Each exception.
 struct Stories;
@@ -276,7 +295,7 @@ impl Answer for Opened<'_> {
             return self.stories(nothing, renderer);
         }
         let sheet = groups(self.recording.processes.len() > 1);
-        let main = sheet.main(&self.request, "rows", Style::Table, TEXT);
+        let main = sheet.main(&self.request, "rows", Style::Table, &text(&self.found.groups));
         let section = Section { nothing, ..main };
         renderer.section(&section, &mut |visit| {
             self.found.groups.iter().try_for_each(|group| visit(&sheet.entry(group)))?;

@@ -25,6 +25,7 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         (&[Flag::PerThread, Flag::Interleave], "it shows calls thread after thread"),
         (&[Flag::Group, Flag::Output], "it shows calls, not events"),
+        (&[Flag::Verbose], "it has no head; see --view conditions"),
         (&[Flag::Name], "its calls are chosen by --function"),
         (&[Flag::Each], "it shows each call anyway"),
     ],

@@ -4,6 +4,8 @@ use std::io;
 
 use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
 
+use clrscope_recording::model::Recording;
+
 use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, no_functions};
 use crate::cell::{Cell, Kind};
@@ -24,7 +26,7 @@ pub(super) static VIEW: View = View {
     columns: |request| sheet(Present::all(request.query.metric)).infos(),
     open: |recording, request| {
         let view = functions(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+        Ok(Box::new(Opened { view, request: request.clone(), recording }))
     },
 };
 
@@ -79,24 +81,34 @@ pub(super) fn share(conditions: &Conditions<'_>, amount: u64) -> f64 {
 
 /// The columns of functions.
 pub(super) fn sheet<'c>(present: Present) -> Sheet<'c, FunctionRows> {
-    let pid = Column::new("pid", "process", Kind::Number, |row: &FunctionEntry<'_>| {
-        Cell::Number(row.row.function.pid.into())
-    });
+    Sheet::new(function_columns(present, |entry: &FunctionEntry<'_>| entry.row))
+}
+
+/// The columns of rows that are about a row of functions each.
+pub(super) fn function_columns<'c, K: RowKind + 'c>(
+    present: Present,
+    of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
+) -> Vec<Column<'c, K>>
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    let pid =
+        Column::new("pid", "process", Kind::Number, move |row: &K::Row<'_>| Cell::Number(of(row).function.pid.into()));
     let recursion =
-        Column::new("max_recursion", "recursion", Kind::Count, |row: &FunctionEntry<'_>| match row.row.max_recursion {
+        Column::new("max_recursion", "recursion", Kind::Count, move |row: &K::Row<'_>| match of(row).max_recursion {
             depth @ 0..=1 => Cell::Count(depth.into()).said(""),
             depth => Cell::Count(depth.into()),
         });
     let threads =
-        Column::new("threads", "threads", Kind::Count, |row: &FunctionEntry<'_>| Cell::Count(row.row.threads.into()));
-    let thread = Column::new("thread", "thread", Kind::Thread, |row: &FunctionEntry<'_>| {
-        row.row.thread.map_or(Cell::Absent, Cell::Thread)
+        Column::new("threads", "threads", Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row).threads.into()));
+    let thread = Column::new("thread", "thread", Kind::Thread, move |row: &K::Row<'_>| {
+        of(row).thread.map_or(Cell::Absent, Cell::Thread)
     });
     let mut columns = name_columns("function");
     columns.push(pid.only_if(present.processes));
     columns.extend(metric_columns(present));
     columns.extend([recursion, threads, thread.only_if(present.threads)]);
-    Sheet::new(columns)
+    columns
 }
 
 /// What text shows of functions.
@@ -131,7 +143,7 @@ pub(super) fn text<'a>(
 struct Opened<'a> {
     view: Functions<'a>,
     request: Request,
-    processes: bool,
+    recording: &'a Recording,
 }
 
 impl Answer for Opened<'_> {
@@ -143,7 +155,8 @@ impl Answer for Opened<'_> {
         let Functions { rows, left_out, conditions } = &self.view;
         let threads = self.request.query.per_thread;
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
-        let sheet = sheet(Present { processes: self.processes, threads, cpu, metric });
+        let processes = self.recording.processes.len() > 1;
+        let sheet = sheet(Present { processes, threads, cpu, metric });
         let section = Section {
             nothing: no_functions(conditions),
             what: "functions",
@@ -151,7 +164,7 @@ impl Answer for Opened<'_> {
         };
         renderer.section(&section, &mut |visit| {
             rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
-            Ok(Tail { left_out: *left_out as u64, note: None })
+            Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
         })
     }
 }

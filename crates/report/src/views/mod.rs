@@ -1,5 +1,6 @@
 //! The views, a module each.
 
+mod conditions;
 mod events;
 mod exceptions;
 mod flow;
@@ -14,7 +15,9 @@ mod tree;
 
 use clrscope_analysis::Conditions;
 use clrscope_contract::instruments::first_view;
+use clrscope_recording::model::Recording;
 
+use crate::render::text::units::time;
 use crate::request::Flag;
 use crate::view::View;
 
@@ -28,6 +31,7 @@ pub static VIEWS: &[&View] = &[
     &threads::VIEW,
     &modules::VIEW,
     &losses::VIEW,
+    &conditions::VIEW,
     &flow::VIEW,
     &events::VIEW,
     &exceptions::VIEW,
@@ -55,6 +59,14 @@ const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
 /// Another order, where rows have one.
 const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows are in order of time");
 
+/// What text says below times that may be longer than the run, because they are those of all threads.
+fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<String> {
+    let (all, run) = (conditions.totals.functions_ns, recording.run.duration_ns);
+    let is_longer = conditions.metric.is_of_calls() && all > run && run > 0;
+    let [all, run] = [all, run].map(time);
+    is_longer.then(|| format!("Times are thread time, all threads added up: {all} in a run of {run}."))
+}
+
 /// What text says where a view has no rows.
 fn nothing(what: &str) -> String {
     format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
@@ -80,7 +92,7 @@ mod tests {
             assert!(spec.views.iter().all(|name| view(name).is_some()), "{}: {:?}", spec.name, spec.views);
         }
         let fed = VIEWS.iter().filter(|view| !view.instruments().is_empty());
-        // What was lost is known of every recording.
-        assert_eq!(fed.count(), VIEWS.len() - 1);
+        // What was lost and how it was recorded is known of every recording.
+        assert_eq!(fed.count(), VIEWS.len() - 2);
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 
 use clrscope_analysis::{Conditions, ModuleRow, Modules, Sort, Totals, modules};
 
+use clrscope_recording::model::Recording;
+
 use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -23,7 +25,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true, true).infos(),
     open: |recording, request| {
         let view = modules(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+        Ok(Box::new(Opened { view, request: request.clone(), recording }))
     },
 };
 
@@ -88,7 +90,7 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
 struct Opened<'a> {
     view: Modules<'a>,
     request: Request,
-    processes: bool,
+    recording: &'a Recording,
 }
 
 impl Answer for Opened<'_> {
@@ -99,7 +101,7 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let Modules { rows, left_out, conditions } = &self.view;
         let cpu = rows.iter().any(|row| row.exclusive_cpu_ns.is_some());
-        let sheet = sheet(self.processes, cpu);
+        let sheet = sheet(self.recording.processes.len() > 1, cpu);
         let text = text(conditions.processes.len() > 1, cpu);
         let section = Section {
             nothing: nothing("module"),
@@ -109,7 +111,7 @@ impl Answer for Opened<'_> {
         renderer.section(&section, &mut |visit| {
             let totals = &conditions.totals;
             rows.iter().try_for_each(|row| visit(&sheet.entry(&ModuleEntry { row, totals })))?;
-            Ok(Tail { left_out: *left_out as u64, note: None })
+            Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
         })
     }
 }

@@ -1,15 +1,18 @@
-//! The view `summary`: what stands out, and the first functions.
+//! The view `summary`: what stands out, own code and framework by work, and where the other time went.
 
 use std::io;
 
-use clrscope_analysis::{Conditions, Finding, Sort, Summary, Totals, summary};
+use clrscope_analysis::{
+    Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Sort, Summary, Times, summary,
+};
+use clrscope_recording::model::Recording;
 
-use super::functions::{self, FunctionEntry, SORTS};
-use super::timed::Present;
+use super::functions::{self, FunctionEntry, SORTS, function_columns};
+use super::timed::{Present, Timed};
 use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, no_functions};
 use crate::cell::{Cell, Kind};
-use crate::column::{Column, Row, RowKind, Sheet};
-use crate::render::text::units::count;
+use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::text::units::{count, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::Request;
 use crate::view::{Answer, View};
@@ -17,7 +20,7 @@ use crate::view::{Answer, View};
 /// The view `summary`.
 pub(super) static VIEW: View = View {
     name: "summary",
-    about: "What stands out, and the first functions",
+    about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
     refuses: &[LOG_FLAGS, NO_METRIC, TIMES, THREADS_APART],
     sorts: &SORTS,
     text_rows: |_| None,
@@ -26,7 +29,7 @@ pub(super) static VIEW: View = View {
     columns: |_| functions::sheet(Present::all(None)).infos(),
     open: |recording, request| {
         let view = summary(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+        Ok(Box::new(Opened { view, request: request.clone(), recording }))
     },
 };
 
@@ -46,26 +49,244 @@ fn findings<'c>() -> Sheet<'c, Findings> {
     ])
 }
 
+/// Rows of own functions.
+struct OwnRows;
+
+impl RowKind for OwnRows {
+    type Row<'a> = OwnEntry<'a>;
+}
+
+/// An own function, and the sums that its times are parts of.
+struct OwnEntry<'a> {
+    own: &'a OwnRow<'a>,
+    conditions: &'a Conditions<'a>,
+}
+
+impl Row for OwnEntry<'_> {}
+
+impl Timed for OwnEntry<'_> {
+    fn function(&self) -> Option<FunctionRef<'_>> {
+        Some(self.own.row.function)
+    }
+
+    fn times(&self) -> &Times {
+        &self.own.row.times
+    }
+
+    fn amount(&self) -> Amount {
+        self.own.row.amount
+    }
+
+    fn share(&self, amount: u64) -> f64 {
+        functions::share(self.conditions, amount)
+    }
+}
+
+/// The part of all work that so much is.
+fn work_share(conditions: &Conditions<'_>, ns: u64) -> f64 {
+    let totals = &conditions.totals;
+    let all = totals.cpu_ns.unwrap_or(totals.functions_ns);
+    if all == 0 { 0.0 } else { (ns as f64 / all as f64).min(1.0) }
+}
+
+fn own_sheet<'c>(present: Present) -> Sheet<'c, OwnRows> {
+    let mut columns = function_columns(present, |entry: &OwnEntry<'_>| &entry.own.row);
+    columns.extend([
+        Column::new("work_ns", "with framework", Kind::Time, |entry: &OwnEntry<'_>| Cell::Time(entry.own.work_ns)),
+        Column::new("work_share", "share", Kind::Share, |entry: &OwnEntry<'_>| {
+            Cell::Share(work_share(entry.conditions, entry.own.work_ns))
+        }),
+        Column::new("waited_ns", "waited", Kind::Time, |entry: &OwnEntry<'_>| match entry.own.waited_ns {
+            0 => Cell::Time(0).said(""),
+            ns => Cell::Time(ns),
+        }),
+    ]);
+    Sheet::new(columns)
+}
+
+fn framework_sheet<'c>(present: Present) -> Sheet<'c, functions::FunctionRows> {
+    let mut columns = function_columns(present, |entry: &FunctionEntry<'_>| entry.row);
+    columns.push(Column::new("work_share", "share", Kind::Share, |entry: &FunctionEntry<'_>| {
+        let times = &entry.row.times;
+        Cell::Share(work_share(entry.conditions, times.exclusive_cpu_ns.unwrap_or(times.exclusive_ns)))
+    }));
+    Sheet::new(columns)
+}
+
+/// Where the other time went.
+struct Others;
+
+impl RowKind for Others {
+    type Row<'a> = Elsewhere<'a>;
+}
+
+impl Row for Elsewhere<'_> {}
+
+fn elsewhere<'c>() -> Sheet<'c, Others> {
+    Sheet::new([
+        Column::new("kind", "kind", Kind::Text, |row: &Elsewhere<'_>| Cell::text(row.kind.name())),
+        Column::new("time_ns", "thread time", Kind::Time, |row: &Elsewhere<'_>| Cell::or_null(row.time_ns, Cell::Time)),
+        Column::new("count", "count", Kind::Count, |row: &Elsewhere<'_>| Cell::or_null(row.count, Cell::Count)),
+        Column::new("text", "what", Kind::Text, |row: &Elsewhere<'_>| Cell::text(row.kind.title())),
+        Column::new("cpu_ns", "cpu", Kind::Time, |row: &Elsewhere<'_>| Cell::measured(row.cpu_ns)),
+        Column::new("most_ns", "of it", Kind::Time, |row: &Elsewhere<'_>| Cell::measured(row.most.map(|(_, ns)| ns))),
+        Column::new("most_below", "below", Kind::Function, |row: &Elsewhere<'_>| match row.most {
+            Some((function, _)) => Cell::function(&function),
+            None => Cell::Absent,
+        }),
+        Column::new("detail", "detail", Kind::Text, |row: &Elsewhere<'_>| match detail(row) {
+            detail if detail.is_empty() => Cell::Absent,
+            detail => Cell::Text(detail.into()),
+        }),
+    ])
+}
+
+/// What is known of a row beyond its times and count.
+fn detail(row: &Elsewhere<'_>) -> String {
+    match row.kind {
+        ElsewhereKind::Collections => {
+            let [low, middle, high] = row.generations.map(count);
+            format!("{low} of generation 0, {middle} of 1, {high} of 2")
+        }
+        ElsewhereKind::Exceptions => row.exceptions.map_or_else(String::new, |most| {
+            let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
+            format!("{} {}{place}", count(most.count), most.type_name)
+        }),
+        _ => String::new(),
+    }
+}
+
 struct Opened<'a> {
     view: Summary<'a>,
     request: Request,
-    processes: bool,
+    recording: &'a Recording,
 }
 
 impl Opened<'_> {
-    fn title(&self) -> String {
-        let (first, all) = (self.view.top.len(), count(self.view.functions as u64));
-        format!("The first {first} of {all} functions by {}", order(self.sort()))
+    /// Whether one table was asked for, in an order or with columns of its own.
+    fn is_one_table(&self) -> bool {
+        self.request.query.sort.is_some() || self.request.columns.is_some()
     }
 
-    fn sort(&self) -> Sort {
-        self.request.query.sort.unwrap_or(Sort::Exclusive)
+    /// `text` where several tables are shown.
+    fn in_parts(&self, text: Vec<(&'static str, u8)>) -> Vec<(&'static str, u8)> {
+        if self.is_one_table() { Vec::new() } else { text }
     }
 
-    fn note(&self) -> Option<String> {
-        let is_waiting = self.sort() == Sort::Exclusive && mostly_waiting(&self.view.conditions.totals);
-        let note = "Most of this time threads waited; --sort exclusive-cpu shows where they worked.";
-        is_waiting.then(|| note.to_owned())
+    fn present(&self) -> Present {
+        let conditions = &self.view.conditions;
+        let (processes, cpu) = (self.recording.processes.len() > 1, conditions.totals.cpu_ns.is_some());
+        Present { processes, threads: false, cpu, metric: conditions.metric }
+    }
+
+    /// What work is, and how much there was of it.
+    fn work(&self) -> (&'static str, String) {
+        let totals = &self.view.conditions.totals;
+        match totals.cpu_ns {
+            Some(cpu) => ("CPU time", format!("{} in all", time(cpu))),
+            None => ("time", format!("{} of thread time in all", time(totals.functions_ns))),
+        }
+    }
+
+    fn findings(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = findings();
+        let title = Title::Bold("What stands out".to_owned());
+        let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
+        renderer.section(&section, &mut |visit| {
+            self.view.findings.iter().try_for_each(|finding| visit(&sheet.entry(finding)))?;
+            Ok(Tail::default())
+        })
+    }
+
+    /// The first functions: what text shows where one table was asked for, and what CSV has.
+    fn top(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (top, conditions) = (&self.view.top, &self.view.conditions);
+        let sheet = functions::sheet(self.present());
+        let text = functions::text(top.iter(), conditions);
+        let (first, all) = (top.len(), count(self.view.functions as u64));
+        let order = order(self.request.query.sort.unwrap_or(Sort::Exclusive));
+        let is_shown = self.is_one_table() || top.is_empty();
+        let section = Section {
+            title: Title::Bold(format!("The first {first} of {all} functions by {order}")),
+            nothing: no_functions(conditions),
+            what: "functions",
+            ..sheet.main(&self.request, "top", Style::Table, if is_shown { &text } else { &[] })
+        };
+        renderer.section(&section, &mut |visit| {
+            top.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            Ok(Tail::default())
+        })
+    }
+
+    fn own(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (own, conditions) = (&self.view.own, &self.view.conditions);
+        let cpu = conditions.totals.cpu_ns.is_some();
+        let sheet = own_sheet(self.present());
+        let text = self.in_parts(shown(&[
+            ("work_ns", 0, true),
+            ("work_share", 0, true),
+            ("exclusive_cpu_ns", 2, cpu),
+            ("exclusive_ns", 2, !cpu),
+            ("inclusive_cpu_ns", 4, cpu),
+            ("inclusive_ns", 4, !cpu),
+            ("waited_ns", 1, own.iter().any(|row| row.waited_ns > 0)),
+            ("calls", 1, true),
+            ("pid", 2, conditions.processes.len() > 1),
+            ("module", 6, true),
+            ("name", 0, true),
+        ]));
+        let (what, all) = self.work();
+        let (first, of) = (own.len(), count(self.view.own_functions as u64));
+        let title = format!("Own code by {what} ({first} of {of} functions; {all})");
+        let section = Section { title: Title::Bold(title), ..sheet.section("own", Style::Table, &text) };
+        renderer.section(&section, &mut |visit| {
+            own.iter().try_for_each(|own| visit(&sheet.entry(&OwnEntry { own, conditions })))?;
+            Ok(Tail::default())
+        })
+    }
+
+    fn framework(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (rows, conditions) = (&self.view.framework, &self.view.conditions);
+        let cpu = conditions.totals.cpu_ns.is_some();
+        let sheet = framework_sheet(self.present());
+        let text = self.in_parts(shown(&[
+            ("exclusive_cpu_ns", 0, cpu),
+            ("exclusive_ns", 0, !cpu),
+            ("work_share", 0, true),
+            ("inclusive_cpu_ns", 3, cpu),
+            ("inclusive_ns", 3, !cpu),
+            ("calls", 1, true),
+            ("pid", 2, conditions.processes.len() > 1),
+            ("module", 6, true),
+            ("name", 0, true),
+        ]));
+        let (first, of) = (rows.len(), count(self.view.framework_functions as u64));
+        let title = format!("Framework by {} ({first} of {of} functions)", self.work().0);
+        let section = Section { title: Title::Bold(title), ..sheet.section("framework", Style::Table, &text) };
+        renderer.section(&section, &mut |visit| {
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            Ok(Tail::default())
+        })
+    }
+
+    fn elsewhere(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let rows = &self.view.elsewhere;
+        let sheet = elsewhere();
+        let text = self.in_parts(shown(&[
+            ("time_ns", 0, rows.iter().any(|row| row.time_ns.is_some())),
+            ("count", 0, rows.iter().any(|row| row.count.is_some())),
+            ("text", 0, true),
+            ("cpu_ns", 3, rows.iter().any(|row| row.cpu_ns.is_some())),
+            ("most_ns", 2, rows.iter().any(|row| row.most.is_some())),
+            ("most_below", 2, rows.iter().any(|row| row.most.is_some())),
+            ("detail", 1, rows.iter().any(|row| !detail(row).is_empty())),
+        ]));
+        let title = Title::Bold("Where the other time went".to_owned());
+        let section = Section { title, ..sheet.section("elsewhere", Style::Table, &text) };
+        renderer.section(&section, &mut |visit| {
+            rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            Ok(Tail { left_out: 0, note: super::thread_time(self.recording, &self.view.conditions) })
+        })
     }
 }
 
@@ -75,26 +296,11 @@ impl Answer for Opened<'_> {
     }
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let sheet = findings();
-        let title = Title::Bold("What stands out".to_owned());
-        let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
-        renderer.section(&section, &mut |visit| {
-            self.view.findings.iter().try_for_each(|finding| visit(&sheet.entry(finding)))?;
-            Ok(Tail::default())
-        })?;
-        let (top, conditions) = (&self.view.top, &self.view.conditions);
-        let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
-        let sheet = functions::sheet(Present { processes: self.processes, threads: false, cpu, metric });
-        let section = Section {
-            title: Title::Bold(self.title()),
-            nothing: no_functions(conditions),
-            what: "functions",
-            ..sheet.main(&self.request, "top", Style::Table, &functions::text(top.iter(), conditions))
-        };
-        renderer.section(&section, &mut |visit| {
-            top.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
-            Ok(Tail { left_out: 0, note: self.note() })
-        })
+        self.findings(renderer)?;
+        self.top(renderer)?;
+        self.own(renderer)?;
+        self.framework(renderer)?;
+        self.elsewhere(renderer)
     }
 }
 
@@ -113,9 +319,4 @@ fn order(sort: Sort) -> &'static str {
         Sort::Name => "name",
         Sort::Module => "module",
     }
-}
-
-/// Whether threads stood still for most of the time, so that wall time says little about work.
-fn mostly_waiting(totals: &Totals) -> bool {
-    totals.cpu_ns.is_some_and(|cpu| cpu < totals.functions_ns.saturating_sub(totals.suspended_ns) / 2)
 }

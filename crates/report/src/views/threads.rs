@@ -4,6 +4,8 @@ use std::io;
 
 use clrscope_analysis::{Conditions, Sort, ThreadRow, Threads, Totals, threads};
 
+use clrscope_recording::model::Recording;
+
 use super::{LOG_FLAGS, NO_METRIC, TIMES, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -41,7 +43,7 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true, true).infos(),
     open: |recording, request| {
         let view = threads(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), processes: recording.processes.len() > 1 }))
+        Ok(Box::new(Opened { view, request: request.clone(), recording }))
     },
 };
 
@@ -116,7 +118,7 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
 struct Opened<'a> {
     view: Threads<'a>,
     request: Request,
-    processes: bool,
+    recording: &'a Recording,
 }
 
 impl Answer for Opened<'_> {
@@ -127,7 +129,7 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let Threads { rows, left_out, conditions } = &self.view;
         let cpu = rows.iter().any(|row| row.cpu_ns.is_some());
-        let sheet = sheet(self.processes, cpu);
+        let sheet = sheet(self.recording.processes.len() > 1, cpu);
         let text = text(conditions.processes.len() > 1, cpu);
         let section = Section {
             nothing: nothing("thread"),
@@ -137,7 +139,7 @@ impl Answer for Opened<'_> {
         renderer.section(&section, &mut |visit| {
             let totals = &conditions.totals;
             rows.iter().try_for_each(|row| visit(&sheet.entry(&ThreadEntry { row, totals })))?;
-            Ok(Tail { left_out: *left_out as u64, note: None })
+            Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
         })
     }
 }

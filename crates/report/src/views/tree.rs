@@ -5,6 +5,8 @@ use std::io;
 
 use clrscope_analysis::{Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit};
 
+use clrscope_recording::model::Recording;
+
 use super::functions::share as share_of;
 use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, nothing};
@@ -27,7 +29,7 @@ pub(super) static VIEW: View = View {
     columns: |request| sheet(Present::all(request.query.metric)).infos(),
     open: |recording, request| {
         let forest = Forest::open(recording, &request.query)?;
-        Ok(Box::new(Opened { forest, request: request.clone() }))
+        Ok(Box::new(Opened { forest, request: request.clone(), recording }))
     },
 };
 
@@ -106,6 +108,7 @@ fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
 struct Opened<'a> {
     forest: Forest<'a>,
     request: Request,
+    recording: &'a Recording,
 }
 
 impl Answer for Opened<'_> {
@@ -126,7 +129,9 @@ impl Answer for Opened<'_> {
                 shown.set(true);
                 visit(&sheet.entry(&NodeEntry { node, conditions }))
             })?;
-            Ok(Tail { left_out: 0, note: smaller(&pruned, conditions).filter(|_| shown.get()) })
+            let notes = [smaller(&pruned, conditions), super::thread_time(self.recording, conditions)];
+            let notes: Vec<String> = notes.into_iter().flatten().filter(|_| shown.get()).collect();
+            Ok(Tail { left_out: 0, note: (!notes.is_empty()).then(|| notes.join(" ")) })
         })
     }
 }
@@ -139,6 +144,6 @@ fn smaller(pruned: &Pruned, conditions: &Conditions<'_>) -> Option<String> {
         Unit::Count => format!("{} {}", count(pruned.total), metric.title),
     };
     let part = share(share_of(conditions, pruned.total));
-    let note = format!("... and {paths} smaller paths with {total} ({part}) in all; --format json has them");
+    let note = format!("... and {paths} smaller paths with {total} ({part}) in all; --format json has them.");
     (pruned.subtrees > 0).then_some(note)
 }

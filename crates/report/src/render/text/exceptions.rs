@@ -35,15 +35,17 @@ fn write_details(
         let number = inner.number.map_or_else(String::new, |number| format!(" (#{number})"));
         line(&format!("inner exception {}{number}", one_line(inner.type_name)));
     }
+    let mut frames: Vec<String> = Vec::new();
     for frame in exception.stack.iter() {
         let of = &frame.function;
         let found = frame.il_offset.and_then(|at| lines.find(&of.module.path, of.token(), at));
         let place = found.map_or_else(String::new, |found| format!(" in {}:{}", one_line(found.file), found.line));
-        line(&format!("  at {}{}{place}", name(of), module(of)));
+        frames.push(format!("  at {}{}{place}", name(of), module(of)));
         if let Some(captured) = view.captured(exception, &frame) {
-            line(&format!("       called with {}", one_line(arguments(&captured))));
+            frames.push(format!("       called with {}", one_line(arguments(&captured))));
         }
     }
+    folded(frames).iter().for_each(|frame| line(frame));
     if exception.stack_cut {
         line("  ... and further frames");
     }
@@ -54,7 +56,7 @@ fn write_details(
 
 /// Search, filters, unwind and finally blocks.
 fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
-    let list = |functions: &[FunctionRef<'_>]| functions.iter().map(name).collect::<Vec<_>>().join(", ");
+    let list = |functions: &[FunctionRef<'_>]| folded(functions.iter().map(name).collect()).join(", ");
     if !exception.search.is_empty() {
         line(&format!("searched for a handler: {}", list(&exception.search)));
     }
@@ -74,6 +76,19 @@ fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
     }
 }
 
+/// Texts of which those that follow each other and are equal, as the frames of a recursion, are one: `at Deep (x 31)`.
+fn folded(texts: Vec<String>) -> Vec<String> {
+    let mut folded: Vec<(String, usize)> = Vec::new();
+    for text in texts {
+        match folded.last_mut() {
+            Some((last, times)) if *last == text => *times += 1,
+            _ => folded.push((text, 1)),
+        }
+    }
+    let shown = |(text, times)| if times == 1 { text } else { format!("{text} (x {times})") };
+    folded.into_iter().map(shown).collect()
+}
+
 fn end(exception: &Exception<'_>) -> String {
     let took = exception.throw_to_catch_ns.map_or_else(String::new, |ns| format!(" after {}", time(ns)));
     match (&exception.catcher, exception.replaced_by) {
@@ -91,4 +106,16 @@ fn name(function: &FunctionRef<'_>) -> String {
 
 fn module(function: &FunctionRef<'_>) -> String {
     if function.module().is_empty() { String::new() } else { format!(" [{}]", one_line(function.module())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_a_recursion_are_one() {
+        let texts = ["at A", "at B", "at B", "at B", "at A"].map(str::to_owned).to_vec();
+        assert_eq!(folded(texts), ["at A", "at B (x 3)", "at A"]);
+        assert!(folded(Vec::new()).is_empty());
+    }
 }

@@ -119,8 +119,6 @@ impl Grid {
                     Text::Words { indentation, words } => (indentation.clone(), words.clone()),
                     Text::Function { indentation, before, name, signature, after } => {
                         let name = one_line(names.shown(name, signature));
-                        // Signatures say it themselves.
-                        let after = if name.ends_with(after.as_str()) { "" } else { after.as_str() };
                         (format!("{indentation}{before}"), format!("{name}{after}"))
                     }
                 };

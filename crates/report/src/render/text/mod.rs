@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod exceptions;
+pub(crate) mod facts;
 pub(crate) mod flow;
 mod follow;
 mod grid;
@@ -46,13 +47,15 @@ pub(crate) struct Text<'o> {
     prose: usize,
     /// Whether the section that the view is about had no rows at all.
     is_empty: bool,
+    /// Whether a table stands above.
+    is_below_table: bool,
 }
 
 impl<'o> Text<'o> {
     /// Text in at most `width` columns.
     pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
         let prose = if width == UNLIMITED { PROSE } else { width };
-        Self { out: Guard::new(out), width, prose, is_empty: false }
+        Self { out: Guard::new(out), width, prose, is_empty: false, is_below_table: false }
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
@@ -104,15 +107,18 @@ impl<'o> Text<'o> {
             return self.nothing(section);
         }
         if !in_parts && count > 0 {
+            if matches!(section.title, Title::Bold(_)) && std::mem::replace(&mut self.is_below_table, true) {
+                self.write("\n")?;
+            }
             self.title(&section.title)?;
         }
         let rest = grid.take();
         self.write(&rest)?;
-        self.tail(section, &tail)
+        self.tail(section, &tail, count)
     }
 
-    fn tail(&mut self, section: &Section, tail: &Tail) -> io::Result<()> {
-        self.write(&more(tail.left_out, section.what, self.prose))?;
+    fn tail(&mut self, section: &Section, tail: &Tail, shown: usize) -> io::Result<()> {
+        self.write(&more(shown, tail.left_out, section.what, self.prose))?;
         match &tail.note {
             Some(note) => self.write(&footnote(note, self.prose)),
             None => Ok(()),
@@ -155,7 +161,20 @@ impl<'o> Text<'o> {
         if count == 0 && tail.left_out == 0 {
             return self.nothing(section);
         }
-        self.tail(section, &Tail { left_out: tail.left_out + (count - shown) as u64, note: tail.note })
+        self.tail(section, &Tail { left_out: tail.left_out + (count - shown) as u64, note: tail.note }, shown)
+    }
+
+    fn facts(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut before = String::new();
+        rows(&mut |entry: &dyn Entry| {
+            let mut cells = section.text.iter().map(|shown| grid::words(&entry.cell(shown.column)));
+            let (label, text) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+            let shown = if label == before { "" } else { &label };
+            let fact = head::fact(shown, &text, self.prose);
+            before = label;
+            self.write(&fact)
+        })?;
+        Ok(())
     }
 
     fn notes(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
@@ -177,7 +196,7 @@ impl<'o> Text<'o> {
 impl Renderer for Text<'_> {
     fn begin(&mut self, about: &About<'_>) -> io::Result<()> {
         match (about.conditions)() {
-            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.prose)),
+            Some(conditions) => self.write(&head::head(about.recording, &conditions, self.prose, about.verbose)),
             None => Ok(()),
         }
     }
@@ -185,6 +204,8 @@ impl Renderer for Text<'_> {
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
         match section.style {
             _ if section.is_picked => self.table(section, rows),
+            // What JSON and CSV have of it text says otherwise.
+            Style::Table if section.text.is_empty() => Ok(()),
             Style::Table | Style::Single | Style::Tree => self.table(section, rows),
             Style::Log => self.log(section, rows),
             Style::Lines if self.is_empty => Ok(()),
@@ -195,6 +216,7 @@ impl Renderer for Text<'_> {
             }
             Style::Stories => self.lines(section, rows),
             Style::Notes => self.notes(section, rows),
+            Style::Facts => self.facts(section, rows),
         }
     }
 
@@ -209,10 +231,11 @@ fn styled(style: Ansi, text: &str) -> String {
 }
 
 /// A line below a table that says how many rows are not shown.
-fn more(left_out: u64, what: &str, width: usize) -> String {
+fn more(shown: usize, left_out: u64, what: &str, width: usize) -> String {
+    let [shown, all] = [shown as u64, (shown as u64).saturating_add(left_out)].map(units::count);
     match left_out {
         0 => String::new(),
-        n => footnote(&format!("... and {} more {what} (--limit shows more)", units::count(n)), width),
+        _ => footnote(&format!("{shown} of {all} {what} (--limit shows more)"), width),
     }
 }
 

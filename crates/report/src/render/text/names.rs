@@ -83,9 +83,10 @@ impl<'t> Parts<'t> {
         forms.extend(kept.iter().map(|kept| format!("{kept}{method}{dots}{after}")));
         let bare = without_type_arguments(method);
         let plain = without_type_arguments(&last) + &bare;
-        let separator = &qualifier[inner..];
+        let separator = if qualifier.ends_with("::") { "::" } else { "" };
         forms.extend([format!("{plain}{dots}{after}"), format!("...{separator}{bare}{dots}{after}")]);
         forms.push(format!("...{separator}{bare}{after}"));
+        forms.push(format!("...{separator}{bare}"));
         forms.into_iter()
     }
 }
@@ -224,31 +225,41 @@ mod tests {
 
     #[test]
     fn names_of_functions_keep_the_method_as_long_as_there_is_room() {
-        let name = "System.Text.RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)";
-        for (room, short) in [
-            (90, name),
-            (75, "...RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)"),
-            (60, "...RegexInterpreter::TryMatchAtCurrentPosition (lambda)"),
-            (45, "...::TryMatchAtCurrentPosition (lambda)"),
-            (30, "TryMat...rrentPosition (lambda)"),
-        ] {
-            assert_eq!(shortened_function(name, room + usize::from(room == 30)), short, "{room}");
-        }
-        let signature = "System.Runtime.Foo<System.Int32>.Bar<T>(System.ObjectHandleOnStack, int) (async)";
-        for (room, short) in [
-            (68, "System.Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
-            (66, "...Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
-            (60, "...Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)"),
-            (50, "System.Runtime.Foo<System.Int32>.Bar<T>(...) (async)"),
-            (36, "...Foo<System.Int32>.Bar<T>(...) (async)"),
-            (28, "...Foo<...>.Bar<T>(...) (async)"),
-            (20, "...Bar<...>(...) (async)"),
-        ] {
-            assert_eq!(shortened_function(signature, room + 5), short, "{}", room + 5);
-        }
+        let forms = |name: &str, least: usize| {
+            let mut forms: Vec<String> = (least..100).rev().map(|room| shortened_function(name, room)).collect();
+            forms.dedup();
+            forms
+        };
+        assert_eq!(
+            forms("System.Text.RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)", 31),
+            [
+                "System.Text.RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)",
+                "...Text.RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)",
+                "...RegularExpressions.RegexInterpreter::TryMatchAtCurrentPosition (lambda)",
+                "...RegexInterpreter::TryMatchAtCurrentPosition (lambda)",
+                "...::TryMatchAtCurrentPosition (lambda)",
+                "...::TryMatchAtCurrentPosition",
+            ]
+        );
+        assert_eq!(
+            forms("System.Runtime.Foo<System.Int32>.Bar<T>(System.ObjectHandleOnStack, int) (async)", 19),
+            [
+                "System.Runtime.Foo<System.Int32>.Bar<T>(System.ObjectHandleOnStack, int) (async)",
+                "System.Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)",
+                "...Runtime.Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)",
+                "...Foo<System.Int32>.Bar<T>(ObjectHandleOnStack, int) (async)",
+                "System.Runtime.Foo<System.Int32>.Bar<T>(...) (async)",
+                "...Runtime.Foo<System.Int32>.Bar<T>(...) (async)",
+                "...Foo<System.Int32>.Bar<T>(...) (async)",
+                "...Foo<...>.Bar<...>(...) (async)",
+                "...Bar<...>(...) (async)",
+                "...Bar<...> (async)",
+            ]
+        );
         for room in 0..90 {
-            assert!(columns(&shortened_function(name, room)) <= room);
-            assert!(columns(&shortened_function(signature, room)) <= room);
+            for name in ["A.B.C::D", "Program::<Main>$ (lambda, Program.cs:17)", "[libc]qsort", "A.op_Implicit(A.B)"] {
+                assert!(columns(&shortened_function(name, room)) <= room);
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Sentences, and the short table at the end of a run.
 
-use clrscope_analysis::Summary;
+use clrscope_analysis::{Elsewhere, ElsewhereKind, FunctionRow, Summary, WaitKind};
 
+use super::PROSE;
 use super::head::wrapped;
 use super::names::Names;
 use super::one_line;
 use super::table::{Column, Table};
-use super::units::{count, share, time_cell};
+use super::units::{count, share, time, time_cell};
 use crate::cell::Cell;
 
 /// A sentence of a list.
@@ -15,28 +16,45 @@ pub(super) fn bullet(text: &str, width: usize) -> String {
     format!("- {}\n", lines.join("\n  "))
 }
 
-/// A short table of the first functions, for the end of a run.
+/// A short table of the first functions by work, for the end of a run: of own code with the framework code below it, or of
+/// the framework where no own code worked. Below it a line says where threads waited and what the runtime did.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
-    let names = Names::of(view.top.iter().map(|row| (row.function.name(), row.function.plain_signature())));
-    let mut table = Table::new(vec![
-        Column::number("own time", 0),
-        Column::number("share", 0),
-        Column::number("calls", 1),
-        Column::names("function", 0),
-    ]);
-    for row in &view.top {
-        let own = row.times.exclusive_ns;
-        let Cell::Function(named) = Cell::function(&row.function) else { continue };
-        table.row_with_prefix(
-            vec![
-                time_cell(own),
-                share(view.conditions.totals.share(own)),
-                count(row.times.calls),
-                format!("{}{}", names.shown(named.name, named.signature), named.after),
-            ],
-            String::new(),
-        );
+    let totals = &view.conditions.totals;
+    let own = view.own.iter().filter(|own| own.work_ns > 0).map(|own| (own.work_ns, &own.row));
+    let mut rows: Vec<(u64, &FunctionRow<'_>)> = own.collect();
+    let is_own = !rows.is_empty();
+    if !is_own {
+        let work = |row: &FunctionRow<'_>| row.times.exclusive_cpu_ns.unwrap_or(row.times.exclusive_ns);
+        rows.extend(view.framework.iter().map(|row| (work(row), row)));
     }
-    table.render_below(width, None).0
+    let names = Names::of(rows.iter().map(|(_, row)| (row.function.name(), row.function.plain_signature())));
+    let all = totals.cpu_ns.unwrap_or(totals.functions_ns).max(1);
+    let what = if totals.cpu_ns.is_some() { "cpu" } else { "time" };
+    let function = if is_own { "own function, with the framework code it calls" } else { "function" };
+    let columns = [Column::number(what, 0), Column::number("share", 0), Column::number("calls", 1)];
+    let mut table = Table::new(columns.into_iter().chain([Column::names(function, 0)]).collect());
+    for (work, row) in rows {
+        let Cell::Function(named) = Cell::function(&row.function) else { continue };
+        let name = one_line(names.shown(named.name, named.signature));
+        let part = share((work as f64 / all as f64).min(1.0));
+        let cells = vec![time_cell(work), part, count(row.times.calls), format!("{name}{}", named.after)];
+        table.row_with_prefix(cells, String::new());
+    }
+    let text = table.render_below(width, None).0;
+    match elsewhere(view) {
+        rest if rest.is_empty() => text,
+        rest => text + &wrapped(&format!("besides: {rest}"), width.min(PROSE)).join("\n") + "\n",
+    }
+}
+
+/// Where threads waited and what the runtime did, in one sentence; waits of idle threads are left out.
+fn elsewhere(view: &Summary<'_>) -> String {
+    let is_idle = |kind| matches!(kind, ElsewhereKind::Wait(WaitKind::Idle | WaitKind::Other));
+    let rows = view.elsewhere.iter().filter(|row| !is_idle(row.kind));
+    let part = |row: &Elsewhere<'_>| match (row.time_ns, row.count) {
+        (Some(ns), _) => format!("{} {}", row.kind.title(), time(ns)),
+        (None, number) => format!("{} {}", count(number.unwrap_or(0)), row.kind.title()),
+    };
+    rows.map(part).collect::<Vec<_>>().join(", ")
 }

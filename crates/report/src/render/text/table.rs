@@ -5,7 +5,7 @@ use super::{TITLE, styled};
 
 /// Between two columns.
 const GAP: &str = "  ";
-/// Names and the last column together are not narrower than this as long as others can be left out.
+/// Names and the last column are not narrower than this, each, as long as others can be left out.
 const LEAST_NAMES: usize = 30;
 /// Names are never made narrower.
 const LEAST_NAME: usize = 8;
@@ -106,12 +106,17 @@ impl Table {
     /// The columns there is room for.
     fn shown(&self, widths: &[usize], width: usize) -> Vec<usize> {
         let all: Vec<usize> = (0..self.columns.len()).collect();
-        let wanted = |shown: &[usize]| shown.iter().filter(|&&i| self.is_flexible(i)).map(|&i| widths[i]).sum();
+        let names = |shown: &[usize], most: usize| {
+            let flexible = shown.iter().filter(|&&i| self.is_flexible(i));
+            flexible.map(|&i| widths[i].min(most)).sum::<usize>()
+        };
         // The narrowest first: what names have there they have in wider tables as well.
-        let (mut least, mut shown) = (LEAST_NAMES, all.clone());
+        let (mut least, mut shown) = (0, all.clone());
         for width in (1..).map(|step| step * STEP).take_while(|&step| step < width.min(MOST_STEPS)).chain([width]) {
             shown.clone_from(&all);
-            while self.room(&shown, widths, width) < least.min(wanted(&shown)) {
+            while self.room(&shown, widths, width)
+                < least.min(names(&shown, usize::MAX)).max(names(&shown, LEAST_NAMES))
+            {
                 let most = shown.iter().map(|&i| self.columns[i].dispensable).max().unwrap_or(0);
                 if most == 0 {
                     break;

@@ -1,0 +1,120 @@
+//! To whom framework code belongs: the nearest own function above it on the path.
+//!
+//! Own is what is not of the framework. A function of the program that sorts a list works in the framework, and a time
+//! profile that names the sorting alone does not say who asked for it: here work and waits of the framework are charged to
+//! the own code that led to them.
+
+use clrscope_recording::model::{CallTree, FunctionKind};
+use rustc_hash::FxHashMap;
+
+use crate::catalog::{Catalog, Role, Slot};
+use crate::function::FunctionRef;
+use crate::parallel::fold;
+use crate::paths::Paths;
+use crate::waits::{WaitKind, wait_kind};
+
+/// Whether a function is the program's own: managed code that is not of the framework.
+pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
+    function.kind() == FunctionKind::Managed && !function.module().is_empty() && !function.module.framework
+}
+
+/// Times of one process as measured, by the own function above; [`Catalog::root`] where there is none.
+#[derive(Default)]
+pub(crate) struct Owners {
+    /// Work of a function below its owner, nanoseconds of CPU time where it was measured, else of wall time.
+    work: FxHashMap<(Slot, Slot), u64>,
+    /// Waits below an owner.
+    waits: FxHashMap<(Slot, WaitKind), u64>,
+}
+
+/// What is known of each function before the trees are walked.
+struct Known {
+    is_own: Vec<bool>,
+    waits: Vec<Option<WaitKind>>,
+    cpu: bool,
+}
+
+/// The owner of a node and what its thread waits for, handed on to the nodes below.
+#[derive(Clone, Copy)]
+struct Above {
+    owner: Slot,
+    waits: Option<WaitKind>,
+}
+
+impl Owners {
+    /// Charges the times of all selected threads of a process.
+    pub(crate) fn of(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
+        let functions = || (0..catalog.len() as Slot).map(|slot| catalog.function(slot));
+        let known = Known {
+            is_own: functions().map(|function| is_own(&function)).collect(),
+            waits: functions().map(|function| wait_kind(&function)).collect(),
+            cpu: paths.process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
+        };
+        let parts = fold(paths.threads.len(), Self::default, |part, at| {
+            part.take(&paths.threads[at].load().in_preorder(), catalog, &known);
+        });
+        let mut all = Self::default();
+        for part in parts {
+            part.work.into_iter().for_each(|(key, ns)| add(&mut all.work, key, ns));
+            part.waits.into_iter().for_each(|(key, ns)| add(&mut all.waits, key, ns));
+        }
+        all
+    }
+
+    fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
+        let root = Above { owner: catalog.root(), waits: None };
+        let mut above = vec![root; tree.len()];
+        let mut times = tree.times().iter().peekable();
+        for (node, (&parent, &function)) in tree.parents().iter().zip(tree.functions()).enumerate().skip(1) {
+            let slot = catalog.slot(function);
+            let mut here = above.get(parent as usize).copied().unwrap_or(root);
+            if known.is_own.get(slot as usize) == Some(&true) {
+                here = Above { owner: slot, waits: None };
+            } else if here.waits.is_none() {
+                here.waits = known.waits.get(slot as usize).copied().flatten();
+            }
+            above[node] = here;
+            while times.next_if(|time| (time.0 as usize) < node).is_some() {}
+            let Some((_, time)) = times.next_if(|time| time.0 as usize == node) else { continue };
+            if matches!(catalog.role(slot), Role::Jit | Role::Suspended) {
+                continue;
+            }
+            let (work, waited) = match (known.cpu, here.waits) {
+                (true, waits) => (time.cpu_ns, Some(waits.unwrap_or(WaitKind::Other))),
+                (false, Some(waits)) => (0, Some(waits)),
+                (false, None) => (time.wall_ns, None),
+            };
+            add(&mut self.work, (here.owner, slot), work);
+            if let Some(waits) = waited {
+                add(&mut self.waits, (here.owner, waits), time.wall_ns.saturating_sub(work));
+            }
+        }
+    }
+
+    /// Work by owner, of which each function keeps a part: `keeps` gives it, from what was measured of the function in all, so
+    /// that the profiler's share is taken out.
+    pub(crate) fn work_by_owner(&self, keeps: impl Fn(Slot, u64) -> f64) -> FxHashMap<Slot, u64> {
+        let mut measured: FxHashMap<Slot, u64> = FxHashMap::default();
+        self.work.iter().for_each(|(&(_, slot), &ns)| add(&mut measured, slot, ns));
+        let parts: FxHashMap<Slot, f64> = measured.into_iter().map(|(slot, ns)| (slot, keeps(slot, ns))).collect();
+        // Rounded once for each pair, so that the order in which a map is walked does not matter.
+        let mut work = FxHashMap::default();
+        for (&(owner, slot), &ns) in &self.work {
+            let part = parts.get(&slot).copied().unwrap_or(1.0);
+            add(&mut work, owner, (ns as f64 * part).round() as u64);
+        }
+        work
+    }
+
+    /// Waits below each owner, in no order.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = (Slot, WaitKind, u64)> {
+        self.waits.iter().map(|(&(owner, kind), &ns)| (owner, kind, ns))
+    }
+}
+
+fn add<K: Eq + std::hash::Hash>(sums: &mut FxHashMap<K, u64>, key: K, ns: u64) {
+    if ns > 0 {
+        let sum = sums.entry(key).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+}

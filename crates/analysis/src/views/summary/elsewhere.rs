@@ -1,0 +1,168 @@
+//! Where time went that was no work of functions.
+
+use std::cmp::Reverse;
+
+use clrscope_recording::events::{Kind, Records, Tag};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{FunctionKind, JIT_NAME, Recording};
+
+use super::OwnWait;
+use crate::exceptions::{ExceptionQuery, exceptions};
+use crate::function::FunctionRef;
+use crate::query::Query;
+use crate::select;
+use crate::views::conditions::Conditions;
+use crate::views::rows::FunctionRow;
+use crate::waits::WaitKind;
+
+/// Kind of a row of [`Elsewhere`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElsewhereKind {
+    /// Threads waited.
+    Wait(WaitKind),
+    /// The runtime compiled methods.
+    Compilation,
+    /// The runtime had stopped threads, mostly to collect.
+    Suspension,
+    /// Garbage collections, where `events` recorded them.
+    Collections,
+    /// Exceptions, where `exceptions` recorded them.
+    Exceptions,
+}
+
+impl ElsewhereKind {
+    /// The name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wait(kind) => kind.name(),
+            Self::Compilation => "compilation",
+            Self::Suspension => "suspension",
+            Self::Collections => "collections",
+            Self::Exceptions => "exceptions",
+        }
+    }
+
+    /// What text says.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Wait(kind) => kind.title(),
+            Self::Compilation => "compiling methods",
+            Self::Suspension => "stopped, mostly for collections",
+            Self::Collections => "garbage collections",
+            Self::Exceptions => "exceptions",
+        }
+    }
+}
+
+/// Exceptions of the most frequent type and place.
+#[derive(Debug, Clone, Copy)]
+pub struct ExceptionsSeen<'a> {
+    /// Type of the exception.
+    pub type_name: &'a str,
+    /// How many of that type were thrown there.
+    pub count: u64,
+    /// The innermost own function on the stacks, or the thrower where there is none.
+    pub place: Option<FunctionRef<'a>>,
+}
+
+/// Time that was no work of functions.
+#[derive(Debug, Clone, Copy)]
+pub struct Elsewhere<'a> {
+    /// What it was.
+    pub kind: ElsewhereKind,
+    /// Thread time: the times of all threads added up; nothing where none was measured.
+    pub time_ns: Option<u64>,
+    /// CPU time; nothing where none was measured.
+    pub cpu_ns: Option<u64>,
+    /// How often; nothing where that was not counted.
+    pub count: Option<u64>,
+    /// The own function with most of it, and its part of the time.
+    pub most: Option<(FunctionRef<'a>, u64)>,
+    /// Collections by the highest generation that was collected: 0, 1, 2 and above.
+    pub generations: [u64; 3],
+    /// The most frequent exceptions.
+    pub exceptions: Option<ExceptionsSeen<'a>>,
+}
+
+impl Elsewhere<'_> {
+    const fn new(kind: ElsewhereKind) -> Self {
+        Self { kind, time_ns: None, cpu_ns: None, count: None, most: None, generations: [0; 3], exceptions: None }
+    }
+}
+
+pub(super) fn elsewhere<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    rows: &[FunctionRow<'a>],
+    waits: &[OwnWait<'a>],
+    conditions: &Conditions<'a>,
+) -> Vec<Elsewhere<'a>> {
+    let mut found = Vec::new();
+    if !query.filters_functions() {
+        found.extend(WaitKind::ALL.into_iter().filter_map(|(kind, ..)| waited(kind, waits)));
+        found.extend(compilation(rows, conditions));
+        let suspended_ns = conditions.totals.suspended_ns;
+        let suspension = Elsewhere { time_ns: Some(suspended_ns), ..Elsewhere::new(ElsewhereKind::Suspension) };
+        found.extend((suspended_ns > 0).then_some(suspension));
+        found.extend(collections(recording, query));
+    }
+    found.extend(thrown(recording, query));
+    found
+}
+
+/// Waits of a kind, in one row.
+fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
+    let all = || waits.iter().filter(|wait| wait.kind == kind);
+    let ns = all().fold(0_u64, |sum, wait| sum.saturating_add(wait.ns));
+    // Nobody's code makes idle threads wait.
+    let named = all().filter(|_| kind != WaitKind::Idle);
+    let most = named.filter_map(|wait| Some((wait.function?, wait.ns)));
+    let most = most.min_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.compare(&b.0)));
+    let row = Elsewhere { time_ns: Some(ns), most, ..Elsewhere::new(ElsewhereKind::Wait(kind)) };
+    (ns > 0).then_some(row)
+}
+
+fn compilation<'a>(rows: &[FunctionRow<'a>], conditions: &Conditions<'a>) -> Option<Elsewhere<'a>> {
+    let is_jit =
+        |row: &&FunctionRow<'_>| row.function.kind() == FunctionKind::Runtime && row.function.name() == JIT_NAME;
+    let count = rows.iter().filter(is_jit).fold(0_u64, |sum, row| sum.saturating_add(row.times.calls));
+    let cpu_ns = rows.iter().filter(is_jit).filter_map(|row| row.times.exclusive_cpu_ns).reduce(u64::saturating_add);
+    let time_ns = Some(conditions.totals.jit_ns);
+    let row = Elsewhere { time_ns, cpu_ns, count: Some(count), ..Elsewhere::new(ElsewhereKind::Compilation) };
+    (count > 0).then_some(row)
+}
+
+/// Collections among the callbacks that `events` recorded.
+fn collections<'a>(recording: &Recording, query: &Query) -> Option<Elsewhere<'a>> {
+    let mut generations = [0_u64; 3];
+    for selected in select::threads(recording, query).ok()? {
+        for chunk in selected.process.arenas(instrument::EVENTS).flat_map(|arena| &arena.chunks) {
+            let bytes = chunk.bytes.load();
+            let records = Records::new(&bytes);
+            for record in records.filter(|record| record.kind == Kind::GARBAGE_COLLECTION_STARTED) {
+                let collected = record.number(Tag::GENERATIONS).unwrap_or(1);
+                let highest = (63 - (collected | 1).leading_zeros()).min(2);
+                generations[highest as usize] += 1;
+            }
+        }
+    }
+    let count: u64 = generations.iter().sum();
+    let row = Elsewhere { count: Some(count), generations, ..Elsewhere::new(ElsewhereKind::Collections) };
+    (count > 0).then_some(row)
+}
+
+/// The exceptions, where they were recorded.
+fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> {
+    let query = Query { limit: None, sort: None, raw: false, ..query.clone() };
+    let found = exceptions(recording, &ExceptionQuery { query, types: Vec::new() }).ok()?;
+    let count = found.groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.count));
+    let most = found.groups.first().map(|group| ExceptionsSeen {
+        type_name: group.type_name,
+        count: group.count,
+        place: group.own_place.or(group.place),
+    });
+    let row = Elsewhere { count: Some(count), exceptions: most, ..Elsewhere::new(ElsewhereKind::Exceptions) };
+    (count > 0).then_some(row)
+}

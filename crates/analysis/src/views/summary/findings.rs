@@ -1,0 +1,140 @@
+//! Sentences of the summary.
+
+use super::elsewhere::ElsewhereKind;
+use super::{OwnWait, Summary, is_code};
+use crate::owners::is_own;
+use crate::query::Sort;
+use crate::views::rows::FunctionRow;
+use crate::waits::WaitKind;
+
+/// One sentence of the summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The sentence.
+    pub text: String,
+    /// The share it speaks of, 0 to 1.
+    pub share: f64,
+}
+
+/// Shares of CPU time, and of calls, that are worth a sentence.
+const MUCH: f64 = 0.05;
+/// Shares of the thread time that are worth a sentence where threads wait for each other.
+const MUCH_WAITING: f64 = 0.01;
+
+/// The sentences, those about the program first. Waits of idle threads are none.
+pub(super) fn findings(
+    view: &Summary<'_>,
+    rows: &[FunctionRow<'_>],
+    waits: &[OwnWait<'_>],
+    filtered: bool,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(busiest_own(view).or_else(|| busiest(view)));
+    found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(view, waits, kind)));
+    found.extend(most_thrown(view));
+    found.extend(most_called(view, rows));
+    if !filtered {
+        found.extend(runtime(view));
+    }
+    found
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number with its thousands apart.
+fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn part(of: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
+}
+
+/// What shares of work are shares of, and what it is called.
+fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
+    let totals = &view.conditions.totals;
+    totals.cpu_ns.map_or((totals.functions_ns, "time"), |cpu| (cpu, "CPU time"))
+}
+
+/// The own function with the most work below it in the framework.
+fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
+    let own = view.own.first()?;
+    let (all, what) = all_work(view);
+    let share = part(own.work_ns, all);
+    let name = own.row.function.label();
+    let text = format!("{name} and the framework code that it calls used {} of the {what}", percent(share));
+    (share >= MUCH).then_some(Finding { text, share })
+}
+
+/// The function of the framework with the most work, where own code does little.
+fn busiest(view: &Summary<'_>) -> Option<Finding> {
+    let row = view.framework.first()?;
+    let (all, what) = all_work(view);
+    let share = part(row.times.exclusive_cpu_ns.unwrap_or(row.times.exclusive_ns), all);
+    let text = format!("{} used {} of the {what} itself", row.function.label(), percent(share));
+    (share >= MUCH).then_some(Finding { text, share })
+}
+
+/// The own function below which threads waited longest for this.
+fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind) -> Option<Finding> {
+    let of_kind = waits.iter().filter(|wait| wait.kind == kind);
+    let named = of_kind.filter_map(|wait| Some((wait.function?, wait.ns)));
+    let (function, ns) = named.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0)))?;
+    let share = view.conditions.totals.share(ns);
+    let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
+    let text = format!("below {} threads spent {} ms {what}", function.label(), number(ns / 1_000_000));
+    (share >= MUCH_WAITING).then_some(Finding { text, share })
+}
+
+fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
+    let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::Exceptions)?;
+    let (all, most) = (row.count?, row.exceptions?);
+    let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
+    let [all_text, count] = [all, most.count].map(number);
+    let text = match all {
+        1 => format!("one exception was thrown: {}{place}", most.type_name),
+        _ => format!("{all_text} exceptions were thrown, {count} of them {}{place}", most.type_name),
+    };
+    Some(Finding { text, share: part(most.count, all) })
+}
+
+/// The own function that was called most.
+fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
+    let own = rows.iter().filter(|row| is_code(row) && is_own(&row.function));
+    let row = own.min_by(|a, b| a.compare(b, Sort::Calls))?;
+    let share = part(row.times.calls, view.conditions.totals.calls);
+    let calls = number(row.times.calls);
+    let text = format!("{} was called {calls} times, {} of all calls", row.function.label(), percent(share));
+    (row.times.calls > 1 && share >= MUCH).then_some(Finding { text, share })
+}
+
+/// The profiler's own time, and what is missing.
+fn runtime(view: &Summary<'_>) -> Vec<Finding> {
+    let (totals, raw) = (&view.conditions.totals, view.conditions.raw);
+    let measured = totals.functions_ns.saturating_add(if raw { 0 } else { totals.profiler_ns });
+    let ours = if raw { "is left in" } else { "has been taken out" };
+    let candidates = [
+        (
+            part(totals.profiler_ns, measured),
+            MUCH,
+            format!("of the measured thread time was the profiler's own and {ours}"),
+        ),
+        (
+            part(totals.truncated_calls, totals.calls),
+            0.0,
+            "of the calls ended in (truncated): the memory limit was reached".to_owned(),
+        ),
+    ];
+    let said = candidates.into_iter().filter(|(share, least, _)| share > least);
+    said.map(|(share, _, text)| Finding { text: format!("{} {text}", percent(share)), share }).collect()
+}

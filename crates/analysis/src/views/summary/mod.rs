@@ -1,0 +1,159 @@
+//! The view `summary`: what stands out, own code and framework by work, and where the other time went.
+
+mod elsewhere;
+mod findings;
+
+use std::cmp::{Ordering, Reverse};
+
+use clrscope_recording::model::{FunctionKind, Recording};
+use rustc_hash::FxHashMap;
+
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
+use super::rows::FunctionRow;
+use crate::catalog::Slot;
+use crate::function::FunctionRef;
+use crate::metric::WALL;
+use crate::owners::{Owners, is_own};
+use crate::paths;
+use crate::query::{Query, QueryProblem, Sort};
+use crate::times::Times;
+use crate::waits::WaitKind;
+
+pub use elsewhere::{Elsewhere, ElsewhereKind, ExceptionsSeen};
+pub use findings::Finding;
+
+/// A function of the program itself, with the framework code that it calls.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnRow<'a> {
+    /// The function alone.
+    pub row: FunctionRow<'a>,
+    /// Work of the function and of all framework code below it up to the next own function: CPU time, or wall time
+    /// where CPU time was not measured.
+    pub work_ns: u64,
+    /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
+    pub waited_ns: u64,
+}
+
+/// Time that threads waited for something, below one own function.
+#[derive(Debug, Clone, Copy)]
+struct OwnWait<'a> {
+    function: Option<FunctionRef<'a>>,
+    kind: WaitKind,
+    ns: u64,
+}
+
+/// The view `summary`.
+#[derive(Debug, Clone, Default)]
+pub struct Summary<'a> {
+    /// Findings, the most important first.
+    pub findings: Vec<Finding>,
+    /// The ten first functions by exclusive time, or in the order that the query asks for.
+    pub top: Vec<FunctionRow<'a>>,
+    /// Functions that were called in all.
+    pub functions: usize,
+    /// The first own functions by work.
+    pub own: Vec<OwnRow<'a>>,
+    /// Own functions that were called in all.
+    pub own_functions: usize,
+    /// The first functions of the framework by work.
+    pub framework: Vec<FunctionRow<'a>>,
+    /// Functions of the framework that were called in all.
+    pub framework_functions: usize,
+    /// Where time went that was no work of functions: waits by kind, compilation, suspensions, collections, exceptions.
+    pub elsewhere: Vec<Elsewhere<'a>>,
+    /// How the selected part came about, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// Rows in [`Summary::top`] and [`Summary::own`] unless the query has a limit.
+const TOP: usize = 10;
+/// Rows in [`Summary::framework`] unless the query has a limit.
+const TOP_FRAMEWORK: usize = 5;
+
+/// The summary of the selected part of a recording.
+///
+/// # Errors
+/// When no process or thread is meant, or the query asks for a part of the time or for
+/// threads apart.
+pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a>, QueryProblem> {
+    query.whole_run("summary")?;
+    query.without_metric("summary")?;
+    query.merged_threads("summary")?;
+    let (mut rows, mut own, mut waits, mut totals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for paths in paths::select(recording, query, &WALL)? {
+        let sums = ProcessSums::new(&paths, query);
+        totals.push((paths.process, sums.totals));
+        let owners = Owners::of(&paths, &sums.catalog);
+        let wanted = sums.catalog.wanted(query);
+        let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
+        own.extend(own_rows(&sums, &owners, &wanted));
+        waits.extend(own_waits(&sums, &owners));
+        rows.extend(all);
+    }
+    let conditions = conditions_of(recording, query, &WALL, &totals);
+    rows.sort_by(|a, b| a.compare(b, Sort::Exclusive));
+    own.sort_by(compare_own);
+    let mut framework: Vec<_> = rows.iter().filter(|row| is_code(row) && !is_own(&row.function)).copied().collect();
+    let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Exclusive };
+    framework.sort_by(|a, b| a.compare(b, by_work));
+    let mut view = Summary {
+        functions: rows.len(),
+        own_functions: own.len(),
+        framework_functions: framework.len(),
+        elsewhere: elsewhere::elsewhere(recording, query, &rows, &waits, &conditions),
+        own,
+        framework,
+        conditions,
+        ..Summary::default()
+    };
+    view.findings = findings::findings(&view, &rows, &waits, query.filters_functions());
+    if let Some(sort) = query.sort {
+        rows.sort_by(|a, b| a.compare(b, sort));
+    }
+    rows.truncate(query.limit.unwrap_or(TOP));
+    view.top = rows;
+    view.own.truncate(query.limit.unwrap_or(TOP));
+    view.framework.truncate(query.limit.unwrap_or(TOP_FRAMEWORK));
+    Ok(view)
+}
+
+/// Whether a row is one of functions rather than of the runtime.
+fn is_code(row: &FunctionRow<'_>) -> bool {
+    matches!(row.function.kind(), FunctionKind::Managed | FunctionKind::Native)
+}
+
+/// Own functions with the framework code below them.
+fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool]) -> Vec<OwnRow<'a>> {
+    let alone = |times: &Times| times.exclusive_cpu_ns.unwrap_or(times.exclusive_ns);
+    let keeps = |slot: Slot, measured: u64| match sums.row_of(slot) {
+        Some(row) if measured > 0 => (alone(&row.times) as f64 / measured as f64).min(1.0),
+        _ => 1.0,
+    };
+    let work = owners.work_by_owner(keeps);
+    let mut waited: FxHashMap<Slot, u64> = FxHashMap::default();
+    let is_wait = |kind| !matches!(kind, WaitKind::Idle | WaitKind::Other);
+    owners.waits().filter(|(_, kind, _)| is_wait(*kind)).for_each(|(owner, _, ns)| {
+        let sum = waited.entry(owner).or_default();
+        *sum = sum.saturating_add(ns);
+    });
+    let slots = (0..sums.catalog.len() as Slot).filter(|&slot| wanted.get(slot as usize) == Some(&true));
+    let row = |slot: Slot| {
+        let row = sums.row_of(slot).filter(|row| is_own(&row.function))?;
+        let of = |sums: &FxHashMap<Slot, u64>| sums.get(&slot).copied().unwrap_or(0);
+        Some(OwnRow { row, work_ns: of(&work), waited_ns: of(&waited) })
+    };
+    slots.filter_map(row).collect()
+}
+
+/// Most work first, then what waited longest.
+fn compare_own(a: &OwnRow<'_>, b: &OwnRow<'_>) -> Ordering {
+    (Reverse(a.work_ns), Reverse(a.waited_ns))
+        .cmp(&(Reverse(b.work_ns), Reverse(b.waited_ns)))
+        .then_with(|| a.row.compare(&b.row, Sort::Name))
+}
+
+fn own_waits<'a>(sums: &ProcessSums<'a>, owners: &Owners) -> Vec<OwnWait<'a>> {
+    let function = |owner| (owner != sums.catalog.root()).then(|| sums.catalog.function(owner));
+    owners.waits().map(|(owner, kind, ns)| OwnWait { function: function(owner), kind, ns }).collect()
+}

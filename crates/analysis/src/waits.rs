@@ -1,0 +1,151 @@
+//! Kinds of waits, known by the functions of the framework in which threads stand.
+
+use clrscope_recording::model::FunctionKind;
+
+use crate::function::FunctionRef;
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// A lock that another thread holds.
+    Lock,
+    /// A time that has to pass.
+    Sleep,
+    /// Files, sockets, pipes and the terminal.
+    Io,
+    /// Tasks, events, conditions and the ends of threads and processes.
+    Signal,
+    /// Work: threads of the pool, timers and the like, which nobody waits for.
+    Idle,
+    /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
+    Other,
+}
+
+impl WaitKind {
+    /// Every kind with its name in JSON and what text says, those first that slow a program down.
+    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Lock, "lock", "waiting for locks"),
+        (Self::Sleep, "sleep", "sleeping"),
+        (Self::Io, "io", "waiting for files and sockets"),
+        (Self::Signal, "signal", "waiting for tasks, events, threads"),
+        (Self::Other, "other", "not running otherwise"),
+        (Self::Idle, "idle", "idle threads of pool and timers"),
+    ];
+
+    /// The name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// What text says of threads that wait so.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., title)| title)
+    }
+}
+
+/// Functions of the framework that wait, as beginnings of their names. All they call waits for the same.
+const WAITING: &[(WaitKind, &[&str])] = &[
+    (
+        WaitKind::Idle,
+        &[
+            "System.Threading.LowLevelLifoSemaphore",
+            "System.Threading.LowLevelSpinWaiter::",
+            "System.Threading.PortableThreadPool+GateThread::",
+            "System.Threading.PortableThreadPool+WaitThread::",
+            "System.Threading.TimerQueue::TimerThread",
+        ],
+    ),
+    (
+        WaitKind::Lock,
+        &[
+            "System.Threading.Monitor::Enter",
+            "System.Threading.Monitor::Exit",
+            "System.Threading.Monitor::ReliableEnter",
+            "System.Threading.Monitor::TryEnter",
+            "System.Threading.Lock::",
+            "System.Threading.Mutex::",
+            "System.Threading.ReaderWriterLockSlim::",
+            "System.Threading.SpinLock::",
+        ],
+    ),
+    (
+        WaitKind::Sleep,
+        &[
+            "System.Threading.Thread::Sleep",
+            "System.Threading.Thread::UninterruptibleSleep",
+            "System.Threading.Thread::Yield",
+        ],
+    ),
+    (
+        WaitKind::Io,
+        &[
+            "Interop+Sys::Accept",
+            "Interop+Sys::Connect",
+            "Interop+Sys::FSync",
+            "Interop+Sys::Open",
+            "Interop+Sys::PRead",
+            "Interop+Sys::PWrite",
+            "Interop+Sys::Poll",
+            "Interop+Sys::Read",
+            "Interop+Sys::Receive",
+            "Interop+Sys::Send",
+            "Interop+Sys::WaitForSocketEvents",
+            "Interop+Sys::Write",
+            "Microsoft.Win32.SafeHandles.SafeFileHandle::",
+            "System.ConsolePal::",
+            "System.IO.RandomAccess::",
+            "System.Net.NameResolutionPal::",
+            "System.Net.Sockets.SocketAsyncEngine::EventLoop",
+            "System.Net.Sockets.SocketPal::",
+        ],
+    ),
+    (
+        WaitKind::Signal,
+        &[
+            "System.Diagnostics.Process::WaitForExit",
+            "System.Threading.Barrier::",
+            "System.Threading.CountdownEvent::Wait",
+            "System.Threading.LowLevelMonitor::Wait",
+            "System.Threading.ManualResetEventSlim::Wait",
+            "System.Threading.Monitor::ObjWait",
+            "System.Threading.Monitor::Wait",
+            "System.Threading.SemaphoreSlim::Wait",
+            "System.Threading.Tasks.Task::InternalWait",
+            "System.Threading.Tasks.Task::SpinThenBlockingWait",
+            "System.Threading.Tasks.Task::Wait",
+            "System.Threading.Thread::Join",
+            "System.Threading.WaitHandle::",
+            "System.Threading.WaitSubsystem",
+        ],
+    ),
+];
+
+/// What a thread waits for that stands in a function; nothing for functions that do not wait.
+pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
+    let is_of_framework = function.kind() == FunctionKind::Managed && function.module.framework;
+    let begins = |names: &&[&str]| names.iter().any(|name| function.name().starts_with(name));
+    let found = || WAITING.iter().find(|(_, names)| begins(names)).map(|(kind, _)| *kind);
+    is_of_framework.then(found).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_name_and_functions_have_one_kind() {
+        for (kind, name, title) in WaitKind::ALL {
+            assert_eq!((kind.name(), kind.title()), (name, title));
+            assert_eq!(WAITING.iter().any(|(known, _)| *known == kind), kind != WaitKind::Other);
+        }
+        let all: Vec<(WaitKind, &str)> =
+            WAITING.iter().flat_map(|(kind, names)| names.iter().map(|name| (*kind, *name))).collect();
+        for (kind, name) in &all {
+            let same = all.iter().filter(|(_, other)| name.starts_with(other));
+            assert!(same.clone().all(|(other, _)| other == kind), "{name}");
+            assert_eq!(same.count(), 1, "{name} is named by another already");
+        }
+    }
+}

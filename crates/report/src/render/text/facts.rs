@@ -1,0 +1,237 @@
+//! Everything that is known of how the numbers of a recording came about, a fact each.
+
+use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs, unmatched_patterns};
+use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Process, Recording, RemarkKind};
+
+use super::units::{count, share, time};
+use crate::recorded::is_complete;
+
+/// Processes, remarks and problems listed before the rest is only counted.
+const MOST_LISTED: usize = 8;
+
+/// One fact.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fact {
+    /// What it is about, in a word or two.
+    pub(crate) key: &'static str,
+    /// The fact, as a sentence or a part of one.
+    pub(crate) text: String,
+    /// Whether something is missing, wrong or to be done, so that every report has to say it.
+    pub(crate) is_warning: bool,
+    /// The time it speaks of.
+    pub(crate) time_ns: Option<u64>,
+    /// The least and the most that the time is believed to be.
+    pub(crate) bounds_ns: Option<[u64; 2]>,
+    /// The part that the time is of the thread time, 0 to 1.
+    pub(crate) share: Option<f64>,
+}
+
+impl Fact {
+    fn new(key: &'static str, text: impl Into<String>) -> Self {
+        Self { key, text: text.into(), ..Self::default() }
+    }
+
+    fn warning(key: &'static str, text: impl Into<String>) -> Self {
+        Self { is_warning: true, ..Self::new(key, text) }
+    }
+}
+
+/// The facts about a recording, in the order in which text has them.
+pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
+    let mut facts = vec![Fact::new("ran", ran(recording))];
+    processes(&mut facts, recording, &conditions.processes);
+    if !conditions.recorded.is_empty() {
+        // With blanks it can be wrapped.
+        facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
+    }
+    if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
+        facts.push(Fact::new("clock", clock(calls)));
+        let includes = recording.run.filled.text().contains("include=");
+        facts.push(Fact::new("inlining", inlining(calls, includes)));
+        facts.push(Fact::new("not shown", not_shown(calls)));
+        runtime_and_profiler(&mut facts, &conditions.totals, conditions.raw);
+    }
+    facts
+        .extend(unmatched_patterns(recording).iter().map(|unmatched| Fact::warning("patterns", unmatched.to_string())));
+    remarks(&mut facts, &conditions.processes);
+    losses(&mut facts, recording, conditions);
+    facts
+}
+
+fn processes(facts: &mut Vec<Fact>, recording: &Recording, processes: &[ProcessConditions<'_>]) {
+    if let [only] = processes {
+        let text = format!("{}, process {}{}", runtime(only), only.process.pid, open_end(only));
+        return facts.push(Fact::new("runtime", text));
+    }
+    for one in processes {
+        let (pid, part) = (one.process.pid, share(one.share));
+        let text = format!(
+            "{pid}, {part} of the thread time, {}{}: {}",
+            runtime(one),
+            open_end(one),
+            without_folders(one.process)
+        );
+        facts.push(Fact { share: Some(one.share), ..Fact::new("process", text) });
+    }
+    let own = own_programs(recording);
+    let is_own = |one: &ProcessConditions<'_>| own.iter().any(|own| std::ptr::eq(*own, one.process));
+    if processes.iter().all(is_own) {
+        return;
+    }
+    // Among the processes of a build or a test run the user's own is easily overlooked.
+    for process in own.iter().take(MOST_LISTED) {
+        let name = Program::of(process).name();
+        let text = format!("process {} is {name}, not a tool of the SDK: --process {name} shows it alone", process.pid);
+        facts.push(Fact::new("yours", text));
+    }
+}
+
+fn runtime_and_profiler(facts: &mut Vec<Fact>, totals: &Totals, raw: bool) {
+    let mut of = |key, ns: u64, why: &str| {
+        let (part, all) = (totals.share(ns), time(totals.functions_ns));
+        let text = format!("{} of {all} of thread time ({}){why}", time(ns), share(part));
+        let fact = Fact { time_ns: Some(ns), share: Some(part), ..Fact::new(key, text) };
+        facts.extend((ns > 0).then_some(fact));
+    };
+    of("compiling", totals.jit_ns, ", part of it only because instrumented methods are recompiled");
+    of("suspended", totals.suspended_ns, "");
+    if totals.profiler_high_ns > 0 {
+        let bounds_ns = [totals.profiler_low_ns, totals.profiler_high_ns];
+        let ours = if raw { "is included in the times below" } else { "has been subtracted from the times below" };
+        let [low, high] = bounds_ns.map(time);
+        let text = format!("{} (between {low} and {high}) {ours}", time(totals.profiler_ns));
+        let fact = Fact::new("profiler", text);
+        facts.push(Fact { time_ns: Some(totals.profiler_ns), bounds_ns: Some(bounds_ns), ..fact });
+    }
+}
+
+fn remarks(facts: &mut Vec<Fact>, processes: &[ProcessConditions<'_>]) {
+    let all = || processes.iter().flat_map(|process| process.remarks);
+    for remark in all().take(MOST_LISTED) {
+        let is_warning = remark.kind != RemarkKind::Note;
+        facts.push(Fact { is_warning, ..Fact::new("remarks", remark.to_string()) });
+    }
+    more(facts, "remarks", all().count());
+}
+
+fn more(facts: &mut Vec<Fact>, key: &'static str, all: usize) {
+    facts.extend((all > MOST_LISTED).then(|| Fact::new(key, format!("and {} more", all - MOST_LISTED))));
+}
+
+/// Losses, one sentence per reason: nothing is lost silently.
+fn losses(facts: &mut Vec<Fact>, recording: &Recording, conditions: &Conditions<'_>) {
+    for problem in recording.problems.iter().take(MOST_LISTED) {
+        facts.push(Fact::warning("unreadable", format!("{}: {}", problem.place, problem.what)));
+    }
+    more(facts, "unreadable", recording.problems.len());
+    let mut none = recording.problems.is_empty();
+    for reason in LossReason::ALL {
+        let losses = conditions.processes.iter().flat_map(|p| &p.process.losses);
+        let lost = losses.filter(|l| l.reason == reason).fold(0_u64, |sum, l| sum.saturating_add(l.count));
+        if lost == 0 {
+            continue;
+        }
+        none = false;
+        facts.push(match reason.is_benign() {
+            true => Fact::new("note", reason.sentence()),
+            false => Fact::warning("lost", format!("{}: {}", times(lost), reason.sentence())),
+        });
+    }
+    facts.extend(none.then(|| Fact::new("lost", "nothing")));
+}
+
+/// How often: `once`, `2 times`.
+fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
+}
+
+/// How long it ran, since when, and how it ended.
+pub(super) fn ran(recording: &Recording) -> String {
+    let run = &recording.run;
+    let started = jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns)).unwrap_or_default();
+    let end = match run.exit {
+        Some(Exit::Code(code)) => format!("exit code {code}"),
+        Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
+        None if is_complete(recording) => "ended by itself".to_owned(),
+        None => "its end was not seen".to_owned(),
+    };
+    match run.started_unix_ns {
+        0 => end,
+        _ => format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC")),
+    }
+}
+
+/// The runtime of a process.
+pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
+    if one.process.runtime.is_empty() { "unknown runtime" } else { &one.process.runtime }
+}
+
+/// Processes that outlived the recording, or whose end nobody saw.
+fn open_end(one: &ProcessConditions<'_>) -> &'static str {
+    if one.process.complete { "" } else { ", end not seen" }
+}
+
+/// The program and its arguments without the folders in front: what is left says which program it is.
+fn without_folders(process: &Process) -> String {
+    let program = Program::of(process);
+    let short = |word: &String| match word.rsplit_once('/') {
+        Some((folder, file)) if folder.starts_with('/') && !file.is_empty() => file.to_owned(),
+        _ => word.clone(),
+    };
+    let arguments = program.arguments.iter().map(short);
+    std::iter::once(program.file_name().to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn clock(calls: &CallsInfo) -> String {
+    match calls.clock {
+        Clock::Sampled => format!(
+            "calls that are made are counted exactly; times are sampled every {} (a function shown without time may have \
+             had a little)",
+            time(calls.interval_ns)
+        ),
+        Clock::Tsc => {
+            "calls that are made are counted exactly; the time stamp counter is read at every call and return"
+                .to_owned()
+        }
+    }
+}
+
+fn inlining(calls: &CallsInfo, includes: bool) -> &'static str {
+    match (calls.noinline, includes) {
+        (true, _) => "disabled: every call is counted",
+        (false, true) => {
+            "calls to functions that --include names are never inlined and all counted; calls to others are not counted \
+             where they were inlined, their time is the caller's"
+        }
+        (false, false) => {
+            "as without the profiler: calls to inlined methods are not counted, their time is the caller's"
+        }
+    }
+}
+
+fn not_shown(calls: &CallsInfo) -> String {
+    let all = [
+        (calls.native, "unmanaged calls"),
+        (calls.helpers, "runtime helpers"),
+        (calls.trivial, "trivial leaf methods"),
+        (false, "dynamic methods (what they call is)"),
+    ];
+    all.iter().filter(|(shown, _)| !shown).map(|(_, what)| *what).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_lose_their_folders() {
+        let command = ["/usr/lib/dotnet/dotnet", "/opt/a b/VBCSCompiler.dll", "-x/y", "/"].map(str::to_owned).to_vec();
+        let process = Process { command, ..Process::default() };
+        assert_eq!(without_folders(&process), "VBCSCompiler.dll -x/y /");
+    }
+
+    #[test]
+    fn one_loss_happened_once() {
+        assert_eq!([1, 2, 12_345].map(times), ["once", "2 times", "12,345 times"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! The view `conditions`: how the numbers of the other views came about, a fact in each row.
+
+use std::io;
+
+use clrscope_analysis::{Conditions, conditions};
+use clrscope_recording::model::Recording;
+
+use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet};
+use crate::render::text::facts::{Fact, facts};
+use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `conditions`.
+pub(super) static VIEW: View = View {
+    name: "conditions",
+    about: "How the numbers came about: settings, clock, inlining, overhead, losses",
+    refuses: &[
+        LOG_FLAGS,
+        NO_METRIC,
+        TIMES,
+        THREADS_APART,
+        (&[Flag::Function, Flag::Module], "it is about whole threads"),
+        (&[Flag::Sort, Flag::Limit], "its rows are few and have an order"),
+        (&[Flag::Verbose], "it has everything anyway"),
+    ],
+    sorts: &[],
+    text_rows: |_| None,
+    has_head: true,
+    layout: Layout::Pretty,
+    columns: |_| sheet().infos(),
+    open: |recording, request| {
+        let conditions = conditions(recording, &request.query)?;
+        Ok(Box::new(Opened { conditions, request: request.clone(), recording }))
+    },
+};
+
+struct Facts;
+
+impl RowKind for Facts {
+    type Row<'a> = Fact;
+}
+
+impl Row for Fact {}
+
+fn sheet<'c>() -> Sheet<'c, Facts> {
+    let bound = |key, title, at: usize| {
+        Column::new(key, title, Kind::Time, move |fact: &Fact| {
+            Cell::measured(fact.bounds_ns.map(|bounds_ns| bounds_ns[at]))
+        })
+    };
+    Sheet::new([
+        Column::new("condition", "condition", Kind::Text, |fact: &Fact| Cell::text(fact.key)),
+        Column::new("text", "fact", Kind::Text, |fact: &Fact| Cell::text(&fact.text)),
+        Column::new("warning", "warning", Kind::Flag, |fact: &Fact| Cell::Flag(fact.is_warning)),
+        Column::new("time_ns", "time", Kind::Time, |fact: &Fact| Cell::measured(fact.time_ns)),
+        bound("low_ns", "at least", 0),
+        bound("high_ns", "at most", 1),
+        Column::new("share", "share", Kind::Share, |fact: &Fact| fact.share.map_or(Cell::Absent, Cell::Share)),
+    ])
+}
+
+struct Opened<'a> {
+    conditions: Conditions<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl Answer for Opened<'_> {
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet();
+        let section: Section = sheet.main(&self.request, "rows", Style::Facts, &[("condition", 0), ("text", 0)]);
+        renderer.section(&section, &mut |visit| {
+            let facts = facts(self.recording, &self.conditions);
+            facts.iter().try_for_each(|fact| visit(&sheet.entry(fact)))?;
+            Ok(Tail::default())
+        })
+    }
+}
