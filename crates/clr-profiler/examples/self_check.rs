@@ -119,7 +119,7 @@ impl SelfCheck {
         let metadata = info.module_metadata(place.module)?;
         let method = metadata.method(place.token)?;
         self.check("name", (method.name.as_str(), method.attributes.is_static()), ("References", true));
-        let parsed = signature::method(method.signature).map(|s| (s.has_this, s.return_type, s.parameters.len()));
+        let parsed = signature::method(&method.signature).map(|s| (s.has_this, s.return_type, s.parameters.len()));
         self.check("signature", parsed, Ok((false, Type::Primitive(Primitive::Void), 3)));
         let params =
             metadata.params(place.token)?.into_iter().map(|param| metadata.param(param)).collect::<Result<Vec<_>>>()?;
@@ -149,7 +149,7 @@ impl SelfCheck {
         let money = find("Names.Shapes.Money")?.unwrap_or_default();
         let fields = metadata.fields(money)?;
         let cents = fields.first().map(|field| metadata.field(*field)).transpose()?;
-        let known = cents.map(|field| (field.name.clone(), field.is_static(), signature::field(field.signature)));
+        let known = cents.map(|field| (field.name.clone(), field.is_static(), signature::field(&field.signature)));
         self.check("field", known, Some(("Cents".to_owned(), false, Ok(Type::Primitive(Primitive::Long)))));
         self.check("field by name", metadata.fields_named(money, "Cents")?, fields);
         let class = info.class_from_token(module, money)?;
@@ -187,13 +187,13 @@ impl SelfCheck {
         self.check("member reference", metadata.member_ref(first(Token::MEMBER_REF))?.name.is_empty(), false);
         self.check(
             "type specification",
-            signature::type_spec(metadata.type_spec(first(Token::TYPE_SPEC))?).is_ok(),
+            signature::type_spec(&metadata.type_spec(first(Token::TYPE_SPEC))?).is_ok(),
             true,
         );
         let spec = metadata.method_spec(first(Token::METHOD_SPEC))?;
         self.check(
             "method specification",
-            signature::method_instantiation(spec.instantiation).is_ok_and(|a| !a.is_empty()),
+            signature::method_instantiation(&spec.instantiation).is_ok_and(|a| !a.is_empty()),
             true,
         );
         self.check("no such row", metadata.type_def(Token::new(0x02ff_ffff)).is_err(), true);

@@ -1,27 +1,33 @@
 //! Context of a call between runtime and profiler: in which kind of callback the thread is, so that queries which are not allowed
-//! there are refused with a sentence instead of hanging or crashing the program. Debug builds only: release hooks pay nothing.
+//! there are refused with a sentence instead of hanging or crashing the program.
+//!
+//! Callbacks that lend objects are known in release builds too: a query that lets a collection run would leave the profiler
+//! with addresses of what has moved. Hooks are known in debug builds only, since release hooks pay nothing.
+
+use std::cell::Cell;
 
 use crate::{Error, HResult, Result};
 
 /// Kind of code of the profiler that the thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum CallContext {
-    /// In an ordinary callback, or in code of the profiler's own.
+    /// In a callback that lends no objects, or in code of the profiler's own.
     #[default]
     Elsewhere,
     /// In an enter, leave or tail-call hook.
     Hook,
+    /// In a callback that lends objects, which stay where they are until it returns unless a query lets a collection run.
+    Objects,
     /// In a callback about objects while a collection runs.
     Collection,
 }
 
-#[cfg(debug_assertions)]
 thread_local! {
-    static CURRENT: std::cell::Cell<CallContext> = const { std::cell::Cell::new(CallContext::Elsewhere) };
+    static CURRENT: Cell<CallContext> = const { Cell::new(CallContext::Elsewhere) };
 }
 
 /// Runs `body` in `context` and restores the context before, also after a panic.
-#[cfg(debug_assertions)]
+#[inline]
 pub(crate) fn during<R>(context: CallContext, body: impl FnOnce() -> R) -> R {
     struct Back(CallContext);
     impl Drop for Back {
@@ -33,37 +39,49 @@ pub(crate) fn during<R>(context: CallContext, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-#[cfg(not(debug_assertions))]
-pub(crate) fn during<R>(_context: CallContext, body: impl FnOnce() -> R) -> R {
-    body()
-}
-
-#[cfg(debug_assertions)]
-fn here() -> CallContext {
-    CURRENT.get()
-}
-
-#[cfg(not(debug_assertions))]
-fn here() -> CallContext {
-    CallContext::Elsewhere
+/// Runs the body of a hook: as [`during`] with [`CallContext::Hook`], in debug builds.
+#[inline]
+pub(crate) fn during_hook<R>(body: impl FnOnce() -> R) -> R {
+    if cfg!(debug_assertions) { during(CallContext::Hook, body) } else { body() }
 }
 
 /// Guard of queries that may wait, load types or take locks: allowed everywhere but in hooks.
 pub(crate) fn outside_hooks(method: &'static str) -> Result<()> {
-    match here() {
+    match CURRENT.get() {
         CallContext::Hook => {
             refuse(method, "an enter, leave or tail-call hook: a collection waits for the hook to return")
         }
-        CallContext::Elsewhere | CallContext::Collection => Ok(()),
+        CallContext::Elsewhere | CallContext::Objects | CallContext::Collection => Ok(()),
     }
 }
 
 /// Guard of queries about objects, types or metadata: allowed neither in hooks nor in callbacks about objects during a collection.
 pub(crate) fn outside_collections(method: &'static str) -> Result<()> {
-    outside_hooks(method)?;
-    match here() {
+    match CURRENT.get() {
         CallContext::Collection => refuse(method, "a callback about objects during a collection: they are being moved"),
-        CallContext::Elsewhere | CallContext::Hook => Ok(()),
+        CallContext::Elsewhere | CallContext::Objects | CallContext::Hook => outside_hooks(method),
+    }
+}
+
+/// Guard of queries that may let a collection run: allowed only where no objects are lent.
+pub(crate) fn where_objects_may_move(method: &'static str) -> Result<()> {
+    match CURRENT.get() {
+        CallContext::Objects => {
+            refuse(method, "a callback that lends objects: a collection could move them before the callback returns")
+        }
+        CallContext::Elsewhere | CallContext::Hook | CallContext::Collection => outside_collections(method),
+    }
+}
+
+/// Guard of what makes objects known: allowed where they stay where they are, in a callback that lends objects.
+pub(crate) fn where_objects_stay(method: &'static str) -> Result<()> {
+    match CURRENT.get() {
+        CallContext::Objects => Ok(()),
+        CallContext::Elsewhere | CallContext::Hook | CallContext::Collection => Err(Error::refused(
+            method,
+            "can be asked in a callback that lends objects only: elsewhere a collection may move the object at any moment",
+        )
+        .with_hresult(HResult::UNSUPPORTED_CALL_SEQUENCE)),
     }
 }
 
@@ -71,7 +89,7 @@ fn refuse(method: &'static str, context: &str) -> Result<()> {
     Err(Error::refused(method, format!("can't be asked in {context}")).with_hresult(HResult::UNSUPPORTED_CALL_SEQUENCE))
 }
 
-#[cfg(all(test, debug_assertions))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -89,6 +107,12 @@ mod tests {
             assert!(outside_hooks("A").is_err());
         });
         assert_eq!(outside_hooks("A"), Ok(()));
+        during(CallContext::Objects, || {
+            assert_eq!((outside_collections("A"), where_objects_stay("A")), (Ok(()), Ok(())));
+            assert!(reason(where_objects_may_move("A")).is_some_and(|reason| reason.contains("lends objects")));
+        });
+        assert_eq!(where_objects_may_move("A"), Ok(()));
+        assert!(reason(where_objects_stay("A")).is_some_and(|reason| reason.contains("may move the object")));
         let panicked =
             std::panic::catch_unwind(|| during(CallContext::Hook, || std::panic::resume_unwind(Box::new(()))));
         assert!(panicked.is_err());

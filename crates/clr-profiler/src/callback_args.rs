@@ -12,7 +12,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::check;
-use crate::{ClassId, EventPipeProviderId, GcHandleId, HResult, ObjectId, Result, ThreadId};
+use crate::il;
+use crate::{ClassId, EventPipeProviderId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
 /// Answer to whether the compiler may inline a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -335,12 +336,16 @@ impl FunctionControl<'_> {
     /// New IL, header and body; the runtime copies it.
     ///
     /// # Errors
-    /// The runtime's error; `E_INVALIDARG` where the body is over 4 GiB.
-    pub fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
-        let size =
-            u32::try_from(body.len()).map_err(|_| crate::Error::new(HResult::INVALID_ARGUMENT, "SetILFunctionBody"))?;
-        // SAFETY: the interface is alive during the callback, `body` during the call.
-        check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, "SetILFunctionBody")
+    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error.
+    ///
+    /// # Safety
+    /// As for [`ProfilerInfo::set_il_function_body`](crate::ProfilerInfo::set_il_function_body): the runtime does not verify
+    /// the code.
+    pub unsafe fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
+        let method = "SetILFunctionBody";
+        let size = il::body_size(method, body)?;
+        // SAFETY: the interface is alive during the callback, `body` during the call; the caller vouches for what it says.
+        check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, method)
     }
 }
 
@@ -358,9 +363,9 @@ pub struct EventPipeEvent<'cb> {
     /// Fields, packed.
     pub data: &'cb [u8],
     /// The activity it belongs to.
-    pub activity: Option<&'cb windows_core::GUID>,
+    pub activity: Option<&'cb Guid>,
     /// The activity that one came from.
-    pub related_activity: Option<&'cb windows_core::GUID>,
+    pub related_activity: Option<&'cb Guid>,
     /// The managed thread; null where there is none.
     pub thread: ThreadId,
     /// Instruction pointers of the stack, innermost first.

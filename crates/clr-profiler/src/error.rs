@@ -41,6 +41,8 @@ impl HResult {
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137d_u32 as i32);
     /// The profiler is being detached, or was.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
+    /// The method has no IL.
+    pub const FUNCTION_NOT_IL: Self = Self(0x8013_1354_u32 as i32);
     /// Profiling of a kind that an attached profiler may not do.
     pub const UNSUPPORTED_FOR_ATTACH: Self = Self(0x8013_136f_u32 as i32);
 

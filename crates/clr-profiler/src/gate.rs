@@ -70,6 +70,19 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
     }
 }
 
+impl Gate<1> {
+    /// Goes in without a borrow; whether that was possible. [`leave`](Self::leave) must follow.
+    pub(crate) fn enter_owned(&self) -> bool {
+        self.enter().map(std::mem::forget).is_some()
+    }
+
+    /// Goes out after [`enter_owned`](Self::enter_owned).
+    pub(crate) fn leave(&self) {
+        let [counter] = &self.inside;
+        drop(Inside(&counter.0));
+    }
+}
+
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {

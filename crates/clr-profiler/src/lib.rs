@@ -115,19 +115,28 @@
 //!
 //! # What safe code can still break
 //!
-//! Identifiers can't be forged, objects can't be kept beyond their callback, and the framework checks what it can. The
-//! runtime checks nothing, and some of its rules can't be told in types. Against these even a profiler without `unsafe`
-//! can crash the program:
+//! The runtime checks next to nothing that a profiler asks; the framework checks what it can, in release builds too:
 //!
-//! - **What is gone**: an identifier, a [`MetadataImport`] or the bytes of a function's IL that are used after the module
-//!   was unloaded. Forget them in [`Callbacks::module_unload_started`]; only collectible assemblies are unloaded.
-//! - **After detaching**: a [`ProfilerInfo`] that another thread uses after
-//!   [`Callbacks::profiler_detach_succeeded`]. Stop such threads before asking to be detached.
-//! - **Wrong code**: IL handed to the runtime is not verified by it. What it does, it does in the program.
-//! - **Collections in a callback**: [`ProfilerInfo::suspend`], and what compiles or loads, may let a collection run. Don't
-//!   use an [`ObjectId`] or a text read from it after such a call in the same callback.
-//! - **Handles on threads of one's own**: [`ObjectHandle`] is for callbacks on managed threads; elsewhere a collection may
-//!   run at any moment.
+//! | what | why it can't crash the program |
+//! |---|---|
+//! | identifiers | come from the runtime; `from_raw`, the way from a number, is unsafe |
+//! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
+//! | modules, and their metadata and IL, after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
+//! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
+//! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
+//! | changed IL | [`ProfilerInfo::set_il_function_body`] is unsafe: nobody verifies the code |
+//!
+//! What is left, against which even a profiler without `unsafe` can crash its program:
+//!
+//! - **Classes, functions, assemblies and threads that are gone.** These identifiers are addresses of the runtime's own structures, and
+//!   say nothing of the module or thread they belong to. Forget them in [`Callbacks::module_unload_started`] (only collectible assemblies are
+//!   unloaded; type arguments may come from one, too), in [`Callbacks::dynamic_method_unloaded`] and in
+//!   [`Callbacks::thread_destroyed`].
+//! - **Queries in hooks.** A collection waits for a hook to return, and what waits for a collection waits for ever. Debug
+//!   builds refuse; release hooks don't pay for a check.
+//! - **A suspended program.** While [`Suspended`] lives, code that takes a lock of a suspended thread waits for ever: the C
+//!   library's allocator and standard streams have such locks, too.
+//! - **The raw interface**: [`ProfilerInfo::as_raw`] and [`sys`] check nothing; each call of theirs is unsafe.
 //!
 //! # When nothing happens
 //!
@@ -166,8 +175,10 @@ mod exception_reader;
 #[cfg(feature = "testing")]
 pub mod fake;
 mod gate;
+mod guid;
 pub mod hooks;
 mod ids;
+mod il;
 mod info;
 mod load_log;
 pub mod log;
@@ -183,6 +194,7 @@ pub mod shadow_stack;
 mod stop;
 mod text;
 mod tracker;
+mod unloads;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
@@ -192,6 +204,7 @@ pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;
 pub use exception_reader::{ExceptionContent, ExceptionReader};
+pub use guid::Guid;
 pub use hooks::{CallHooks, FunctionMapper, HookedCall, Hooks, InfoHooks, Mapped, RawHooks};
 pub use ids::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClientId, EventPipeEventId, EventPipeProviderId, EventPipeSessionId,
@@ -226,7 +239,7 @@ pub mod internals {
 /// Expansion of [`export_profiler!`]; not for direct use.
 #[doc(hidden)]
 pub mod __export {
-    pub use crate::com::{get_class_object, parse_guid};
+    pub use crate::com::get_class_object;
     pub use crate::profiler::Loader;
 }
 

@@ -177,7 +177,7 @@ impl Functions {
     }
 
     fn is_trivial(&self, name: &FunctionName) -> bool {
-        self.info.il_function_body(name.module_id, name.token).is_ok_and(il::is_trivial)
+        self.info.il_function_body(name.module_id, name.token).is_ok_and(|body| il::is_trivial(&body))
     }
 
     fn module(&self, id: ModuleId, name: &str) -> Module {

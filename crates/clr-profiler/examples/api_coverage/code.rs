@@ -9,8 +9,22 @@ use crate::State;
 /// Gives a method its own IL again, as new IL.
 pub(crate) fn same_il(state: &State, function: FunctionId) -> Result<()> {
     let place = state.info.function_info(function)?;
-    let body = state.info.il_function_body(place.module, place.token)?.to_vec();
-    state.info.set_il_function_body(place.module, place.token, &body)?;
+    let (info, checks) = (&state.info, &state.checks);
+    let body = info.il_function_body(place.module, place.token)?;
+    checks.same("IL in the image", info.original_il_function_body(place.module, place.token)?, body.clone());
+    // With a `nop` in front, behind a tiny header.
+    checks.same("a tiny header", body[0] & 3, 2);
+    let code = &body[1..];
+    let longer: Vec<u8> = [(code.len() as u8 + 1) << 2 | 2, 0].into_iter().chain(code.iter().copied()).collect();
+    // SAFETY: the method's own code, one instruction later, and then its own.
+    unsafe {
+        info.set_il_function_body(place.module, place.token, &longer)?;
+        checks.same("IL that was set", info.il_function_body(place.module, place.token)?, longer);
+        checks.same("IL in the image still", info.original_il_function_body(place.module, place.token)?, body.clone());
+        let empty = info.set_il_function_body(place.module, place.token, &[]);
+        checks.same("no empty IL", empty.map_err(|error| error.name().unwrap_or_default()), Err("E_INVALIDARG"));
+        info.set_il_function_body(place.module, place.token, &body)?;
+    }
     state.info.set_il_map(function, &[IlMove { old: 0, new: 0, is_exact: true }])
 }
 

@@ -7,8 +7,8 @@ mod code;
 mod objects;
 mod own_thread;
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, MovedRanges, SurvivingRanges};
 use clr_profiler::{
@@ -30,6 +30,9 @@ struct State {
     names: NameCache,
     checks: Checks,
     tracked: OnceLock<ClassId>,
+    /// Class of the exception that is looked at, and whether its static fields were.
+    look: OnceLock<ClassId>,
+    statics: Once,
     /// The fixture's objects of class `Tracked`, and how many of them have died.
     objects: ObjectTracker<()>,
     died: AtomicU64,
@@ -45,6 +48,8 @@ impl Profiler for Questions {
             names: NameCache::new(),
             checks: Checks::default(),
             tracked: OnceLock::new(),
+            look: OnceLock::new(),
+            statics: Once::new(),
             objects: ObjectTracker::new(),
             died: AtomicU64::new(0),
             collections: AtomicU64::new(0),
@@ -121,8 +126,18 @@ impl Callbacks for Questions {
         if class.is_ok_and(|class| &*state.names.class(&state.info, class) == "Objects.Look") {
             objects::write_tracked(state);
             state.checks.outcome("objects", objects::ask(state, exception));
-            let started = OwnThread::start(&state.info, "questions", |_| own_thread::run(state));
-            state.checks.outcome("own thread starts", started.map(drop));
+        }
+    }
+
+    fn exception_search_function_enter(&self, _function: FunctionId) {
+        let state = self.state;
+        if let Some(class) = state.look.get() {
+            state.statics.call_once(|| {
+                state.checks.outcome("statics", objects::statics(state, *class));
+                // Only then: the thread writes what was found.
+                let started = OwnThread::start(&state.info, "questions", |_| own_thread::run(state));
+                state.checks.outcome("own thread starts", started.map(drop));
+            });
         }
     }
 

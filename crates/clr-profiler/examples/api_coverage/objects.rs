@@ -44,7 +44,32 @@ pub(crate) fn ask(state: &State, look: ObjectId<'_>) -> Result<()> {
     checks.holds("objects that stay", (), info.non_gc_objects()?.contains(&literal.address()));
     let heap = info.non_gc_heap_bounds()?;
     checks.holds("their heap", &heap, heap.iter().any(|range| range.contains(literal.address())));
-    statics(state, class)
+    nothing_moves(state, class)?;
+    let _ = state.look.set(class);
+    Ok(())
+}
+
+/// What could let a collection run is refused while the object is lent.
+fn nothing_moves(state: &State, look: ClassId) -> Result<()> {
+    let info = &state.info;
+    let module = info.class_info(look)?.module;
+    let method = Token::new(u32::from(Token::METHOD_DEF) << 24 | 1);
+    let refused = [
+        info.suspend().err(),
+        info.force_gc().err(),
+        info.apply_metadata(module).err(),
+        info.request_rejit(&[(module, method)]).err(),
+        info.request_rejit_with_inliners(&[(module, method)]).err(),
+        info.request_revert(&[(module, method)]).err(),
+        info.class_from_token(module, info.class_info(look)?.token).err(),
+        info.function_from_token(module, method).err(),
+        info.modules().err(),
+    ];
+    for error in refused {
+        let reason = error.as_ref().and_then(|error| error.reason()).unwrap_or_default();
+        state.checks.holds("refused where an object is lent", &error, reason.contains("lends objects"));
+    }
+    Ok(())
 }
 
 /// What a field of the object refers to.
@@ -66,7 +91,8 @@ fn handles(state: &State, object: ObjectId<'_>) -> Result<()> {
     Ok(())
 }
 
-fn statics(state: &State, look: ClassId) -> Result<()> {
+/// Static fields, where no objects are lent: types are loaded.
+pub(crate) fn statics(state: &State, look: ClassId) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let module = info.class_info(look)?.module;
     let metadata = info.module_metadata(module)?;

@@ -54,7 +54,7 @@ fn suspended(state: &State) -> Result<()> {
             });
         }
         // No callback may allocate managed memory or wait for a managed thread here; counting does neither.
-        enumerated = info.heap_objects(|object| {
+        enumerated = stopped.heap_objects(|object| {
             heap.0 += u64::from(state.tracked.get().is_some_and(|class| info.class_of_object(object) == Ok(*class)));
             let _ = info.references_of(object, |_| {
                 heap.1 += 1;
@@ -92,7 +92,7 @@ fn recompile(state: &State) -> Result<()> {
     let throw = metadata.methods_named(program, "Throw")?[0];
     let function = info.function_from_token(module, throw)?;
     info.request_rejit(&[(module, throw)])?;
-    info.request_rejit_with_inliners(&[(module, throw)], true)?;
+    info.request_rejit_with_inliners(&[(module, throw)])?;
     checks.holds("versions after a request", (), !info.rejit_ids(function)?.is_empty());
     let reverted = info.request_revert(&[(module, throw)])?;
     checks.same("reverted", reverted, vec![Ok(())]);

@@ -1,13 +1,11 @@
 //! Arguments of callbacks as text.
 
-use clr_profiler_sys::GUID;
-
 use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, JitCache, MovedRanges, ObjectsOfClass, Roots,
     SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
 use crate::{
-    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, NameCache, ObjectId,
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ModuleId, NameCache, ObjectId,
     ProfilerInfo, ReJitId, Result, ThreadId, Token,
 };
 
@@ -135,7 +133,7 @@ said! {
     bool: |it| it.to_string();
     u32: |it| it.to_string();
     usize: |it| format!("{it:#x}");
-    &GUID: |it| format!("{{{it:?}}}");
+    &Guid: |it| format!("{{{it:?}}}");
     &str: |it| (*it).to_owned();
     Token: |it| format!("{:#010x}", it.0);
     ThreadId: |it| format!("{:#x}", it.0);

@@ -71,16 +71,14 @@ pub use compose::Answer;
 #[doc(hidden)]
 pub use compose::together;
 
-use windows_core::GUID;
-
 use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass,
     Roots, SurvivingRanges, SuspendReason, TransitionReason, WeakTableElements,
 };
 use crate::current_stack::NativeFrame;
 use crate::{
-    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
-    ThreadId, Token,
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ModuleId, ObjectId, ReJitId,
+    Result, ThreadId, Token,
 };
 
 /// Callbacks of the runtime to a profiler, with the profiler's answers: all notifications, each with a default that does nothing.
@@ -315,26 +313,26 @@ pub trait Callbacks: Send + Sync {
     fn exception_clr_catcher_execute(&self) {}
 
     /// Interfaces of a class were laid out for COM. On Windows only; the flag is [`Events::COM_WRAPPERS`](crate::Events::COM_WRAPPERS).
-    fn com_classic_vtable_created(&self, class: ClassId, interface: &GUID, vtable: usize, slots: u32) {}
+    fn com_classic_vtable_created(&self, class: ClassId, interface: &Guid, vtable: usize, slots: u32) {}
     /// Interfaces of a class laid out for COM are gone.
-    fn com_classic_vtable_destroyed(&self, class: ClassId, interface: &GUID, vtable: usize) {}
+    fn com_classic_vtable_destroyed(&self, class: ClassId, interface: &Guid, vtable: usize) {}
 
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn remoting_client_invocation_started(&self) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
-    fn remoting_client_sending_message(&self, cookie: &GUID, is_async: bool) {}
+    fn remoting_client_sending_message(&self, cookie: &Guid, is_async: bool) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
-    fn remoting_client_receiving_reply(&self, cookie: &GUID, is_async: bool) {}
+    fn remoting_client_receiving_reply(&self, cookie: &Guid, is_async: bool) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn remoting_client_invocation_finished(&self) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
-    fn remoting_server_receiving_message(&self, cookie: &GUID, is_async: bool) {}
+    fn remoting_server_receiving_message(&self, cookie: &Guid, is_async: bool) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn remoting_server_invocation_started(&self) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
     fn remoting_server_invocation_returned(&self) {}
     /// Declared by the interface; no runtime that this crate knows calls it.
-    fn remoting_server_sending_reply(&self, cookie: &GUID, is_async: bool) {}
+    fn remoting_server_sending_reply(&self, cookie: &Guid, is_async: bool) {}
 
     /// The runtime asks which assemblies changed IL of this one will refer to. Every profiler is asked, whatever its events;
     /// .NET 8 to 10 do not use an answer, so none can be given.

@@ -40,10 +40,15 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     forward! {
         AppDomainCreationStarted AppDomainCreationFinished AppDomainShutdownStarted AppDomainShutdownFinished
         AssemblyLoadStarted AssemblyLoadFinished AssemblyUnloadStarted AssemblyUnloadFinished ModuleLoadStarted
-        ModuleLoadFinished
+    }
+
+    unsafe fn ModuleLoadFinished(&self, module_id: usize, hr_status: HRESULT) -> HRESULT {
+        self.info.get().inspect(|info| info.module_loaded(ModuleId(module_id)));
+        self.notify(|p| p.module_load_finished(ModuleId(module_id), check(hr_status, "module load")))
     }
 
     unsafe fn ModuleUnloadStarted(&self, module_id: usize) -> HRESULT {
+        self.info.get().inspect(|info| info.module_unloading(ModuleId(module_id)));
         self.forget(|mapper| mapper.module_unloaded(ModuleId(module_id)));
         self.notify(|p| p.module_unload_started(ModuleId(module_id)))
     }
@@ -95,7 +100,9 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
         S_OK
     }
 
-    forward! { ObjectAllocated }
+    unsafe fn ObjectAllocated(&self, object_id: usize, class_id: usize) -> HRESULT {
+        self.notify_with_objects(|p| p.object_allocated(ObjectId::new(object_id), ClassId(class_id)))
+    }
 
     unsafe fn ObjectsAllocatedByClass(
         &self,
@@ -129,7 +136,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     unsafe fn ExceptionThrown(&self, thrown_object_id: usize) -> HRESULT {
         // First of all, as long as the register is the caller's.
         let frame = NativeFrame::of_caller();
-        self.notify(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
+        self.notify_with_objects(|p| p.exception_thrown_in(ObjectId::new(thrown_object_id), frame))
     }
 
     forward! { ExceptionSearchFunctionEnter ExceptionSearchFunctionLeave }
@@ -165,7 +172,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
 
     unsafe fn ExceptionCatcherEnter(&self, function_id: usize, object_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.block_enter(Block::Catch));
-        self.notify(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
+        self.notify_with_objects(|p| p.exception_catcher_enter(FunctionId(function_id), ObjectId::new(object_id)))
     }
 
     forward! {

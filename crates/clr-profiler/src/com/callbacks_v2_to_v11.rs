@@ -16,7 +16,7 @@ use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
     WeakTableElements,
 };
-use crate::{Error, EventPipeProviderId, FunctionId, HResult, ModuleId, ObjectId, ThreadId, Token};
+use crate::{Error, EventPipeProviderId, FunctionId, GcHandleId, Guid, HResult, ModuleId, ObjectId, ThreadId, Token};
 
 impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     unsafe fn ThreadNameChanged(&self, thread_id: usize, cch_name: u32, name: *const u16) -> HRESULT {
@@ -48,7 +48,7 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
     forward! { GarbageCollectionFinished }
 
     unsafe fn FinalizeableObjectQueued(&self, finalizer_flags: u32, object_id: usize) -> HRESULT {
-        self.notify(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
+        self.notify_with_objects(|p| p.finalizable_object_queued(ObjectId::new(object_id), finalizer_flags & 1 != 0))
     }
 
     unsafe fn RootReferences2(
@@ -71,7 +71,11 @@ impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
         self.notify_in_collection(|p| p.root_references2(roots))
     }
 
-    forward! { HandleCreated HandleDestroyed }
+    unsafe fn HandleCreated(&self, handle_id: usize, object_id: usize) -> HRESULT {
+        self.notify_with_objects(|p| p.handle_created(GcHandleId(handle_id), ObjectId::new(object_id)))
+    }
+
+    forward! { HandleDestroyed }
 }
 
 impl ICorProfilerCallback3_Impl for CallbackObject_Impl {
@@ -221,8 +225,8 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
                 event_version,
                 metadata: slice(metadata_blob, cb_metadata_blob),
                 data: slice(event_data, cb_event_data),
-                activity: activity_id.as_ref(),
-                related_activity: related_activity_id.as_ref(),
+                activity: Guid::from_ptr(activity_id),
+                related_activity: Guid::from_ptr(related_activity_id),
                 thread: ThreadId(event_thread),
                 stack: slice(stack_frames, num_stack_frames),
             }

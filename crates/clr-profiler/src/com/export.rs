@@ -10,9 +10,9 @@ use clr_profiler_sys::class_factory::{IClassFactory, IClassFactory_Impl};
 use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 
 use super::object::CallbackObject;
-use crate::HResult;
 use crate::boundary::{guard, silence_panics};
 use crate::profiler::Loader;
+use crate::{Guid, HResult};
 
 /// Gives the loader of a profiler, once or at each call; `None` where there is none left.
 type Load = Box<dyn Fn() -> Option<Loader>>;
@@ -61,14 +61,14 @@ impl IClassFactory_Impl for Factory_Impl {
 /// `class` and `iid` must be null or valid for reads, `object` null or valid for a write: the COM contract.
 #[doc(hidden)]
 pub unsafe fn get_class_object(
-    ours: GUID,
+    ours: Guid,
     load: fn() -> Loader,
-    class: *const GUID,
-    iid: *const GUID,
+    class: *const Guid,
+    iid: *const Guid,
     object: *mut *mut c_void,
-) -> HRESULT {
+) -> HResult {
     if class.is_null() || iid.is_null() || object.is_null() {
-        return HRESULT(HResult::POINTER.0);
+        return HResult::POINTER;
     }
     silence_panics();
     super::pin::pin_library();
@@ -78,11 +78,11 @@ pub unsafe fn get_class_object(
     let asked = unsafe { *class };
     if asked != ours {
         crate::load_log::write(format_args!("class {{{asked:?}}} {{{ours:?}}}"));
-        return HRESULT(HResult::CLASS_NOT_AVAILABLE.0);
+        return HResult::CLASS_NOT_AVAILABLE;
     }
     let factory: IClassFactory = Factory { load: Box::new(move || Some(load())) }.into();
-    // SAFETY: both pointers were checked.
-    unsafe { factory.query(iid, object) }
+    // SAFETY: both pointers were checked, and a GUID is laid out as COM does.
+    HResult(unsafe { factory.query(iid.cast(), object) }.0)
 }
 
 /// A factory that hands out this one profiler, once.
@@ -90,41 +90,6 @@ pub unsafe fn get_class_object(
 pub(crate) fn factory(loader: Loader) -> IClassFactory {
     let loader = Cell::new(Some(loader));
     Factory { load: Box::new(move || loader.take()) }.into()
-}
-
-/// Reads `{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}`, with or without braces, at compile time.
-///
-/// # Panics
-/// When `text` is anything else; in a constant that is a compile error.
-#[doc(hidden)]
-pub const fn parse_guid(text: &str) -> GUID {
-    let bytes = text.as_bytes();
-    let mut digits = [0_u8; 32];
-    let (mut at, mut found) = (0, 0);
-    while at < bytes.len() {
-        let digit = match bytes[at] {
-            digit @ b'0'..=b'9' => digit - b'0',
-            digit @ b'a'..=b'f' => digit - b'a' + 10,
-            digit @ b'A'..=b'F' => digit - b'A' + 10,
-            b'{' | b'}' | b'-' => {
-                at += 1;
-                continue;
-            }
-            _ => panic!("a GUID has hexadecimal digits, dashes and braces only"),
-        };
-        assert!(found < 32, "a GUID has 32 hexadecimal digits, this one has more");
-        digits[found] = digit;
-        found += 1;
-        at += 1;
-    }
-    assert!(found == 32, "a GUID has 32 hexadecimal digits, this one has fewer");
-    let mut value = 0_u128;
-    at = 0;
-    while at < 32 {
-        value = value << 4 | digits[at] as u128;
-        at += 1;
-    }
-    GUID::from_u128(value)
 }
 
 /// Makes a library a profiler: exports the entry point the runtime looks for.
@@ -166,11 +131,11 @@ macro_rules! export_profiler {
         /// The pointers must be null or valid, as COM asks.
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn DllGetClassObject(
-            class: *const $crate::sys::GUID,
-            iid: *const $crate::sys::GUID,
+            class: *const $crate::Guid,
+            iid: *const $crate::Guid,
             object: *mut *mut ::core::ffi::c_void,
-        ) -> $crate::sys::HRESULT {
-            const OURS: $crate::sys::GUID = $crate::__export::parse_guid($guid);
+        ) -> $crate::HResult {
+            const OURS: $crate::Guid = $crate::Guid::parse($guid);
             // SAFETY: the pointers are those of the caller, who keeps the COM contract.
             unsafe { $crate::__export::get_class_object(OURS, $load, class, iid, object) }
         }
@@ -191,9 +156,13 @@ mod tests {
 
     impl Callbacks for Idle {}
 
-    const OURS: GUID = parse_guid("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
+    const OURS: Guid = Guid::parse("{0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9}");
 
-    fn class_object(class: &GUID, iid: &GUID) -> (HRESULT, *mut c_void) {
+    fn factory_iid() -> Guid {
+        Guid::from_u128(IClassFactory::IID.to_u128())
+    }
+
+    fn class_object(class: &Guid, iid: &Guid) -> (HResult, *mut c_void) {
         let mut object = std::ptr::null_mut();
         // SAFETY: three valid references.
         let answer = unsafe { get_class_object(OURS, Loader::of::<Idle>, class, iid, &mut object) };
@@ -203,8 +172,8 @@ mod tests {
     #[test]
     fn the_runtime_finds_every_callback_level_up_to_11() {
         use clr_profiler_sys::callback::*;
-        let (answer, factory) = class_object(&OURS, &IClassFactory::IID);
-        assert_eq!(answer, HRESULT(0));
+        let (answer, factory) = class_object(&OURS, &factory_iid());
+        assert_eq!(answer, HResult::OK);
         // SAFETY: a fresh owned reference.
         let factory = unsafe { IClassFactory::from_raw(factory) };
         for iid in [
@@ -232,9 +201,9 @@ mod tests {
 
     #[test]
     fn another_class_and_unknown_interfaces_are_refused() {
-        let other = parse_guid("0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F8");
-        assert_eq!(class_object(&other, &IClassFactory::IID).0, HRESULT(HResult::CLASS_NOT_AVAILABLE.0));
+        let other = Guid::parse("0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F8");
+        assert_eq!(class_object(&other, &factory_iid()).0, HResult::CLASS_NOT_AVAILABLE);
         let (answer, object) = class_object(&OURS, &other);
-        assert_eq!((answer, object.is_null()), (HRESULT(HResult::NO_INTERFACE.0), true));
+        assert_eq!((answer, object.is_null()), (HResult::NO_INTERFACE, true));
     }
 }

@@ -14,4 +14,4 @@ mod start;
 
 #[cfg(feature = "testing")]
 pub(crate) use export::factory;
-pub use export::{get_class_object, parse_guid};
+pub use export::get_class_object;

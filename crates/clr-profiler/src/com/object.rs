@@ -55,6 +55,12 @@ impl CallbackObject {
         }
     }
 
+    /// Notification that lends objects.
+    #[inline]
+    pub(super) fn notify_with_objects(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
+        during(CallContext::Objects, || self.notify(notify))
+    }
+
     /// Notification about objects while a collection runs.
     pub(super) fn notify_in_collection(&self, notify: impl FnOnce(&dyn Callbacks)) -> HRESULT {
         during(CallContext::Collection, || self.notify(notify))

@@ -9,8 +9,8 @@ use windows_core::{BOOL, GUID, HRESULT};
 use crate::callback_args::{JitCache, SuspendReason, TransitionReason};
 use crate::error::check;
 use crate::{
-    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, Result,
-    ThreadId, Token,
+    AppDomainId, AssemblyId, ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ModuleId, ObjectId, ReJitId,
+    Result, ThreadId, Token,
 };
 
 /// An argument of a callback that the runtime passes as one value.
@@ -87,14 +87,14 @@ impl Wire for Result<()> {
     }
 }
 
-impl Wire for &GUID {
+impl Wire for &Guid {
     type Raw = *const GUID;
 
     #[inline]
     unsafe fn read(raw: *const GUID, _callback: &'static str) -> Self {
-        const NONE: &GUID = &GUID::zeroed();
+        const NONE: &Guid = &Guid::from_u128(0);
         // SAFETY: the caller vouches for null or a valid pointer that outlives the callback.
-        unsafe { raw.as_ref() }.unwrap_or(NONE)
+        unsafe { Guid::from_ptr(raw) }.unwrap_or(NONE)
     }
 }
 

@@ -76,7 +76,7 @@ use windows_core::BOOL;
 pub use with_info::{HookedCall, InfoHooks};
 
 use crate::boundary::guard;
-use crate::call_context::{CallContext, during};
+use crate::call_context::during_hook;
 use crate::{CallerSp, ClientId, Error, Events, FunctionId, ModuleId, ProfilerInfo, Result};
 
 /// Hooks in safe Rust, called through the framework's stubs. A panic in one is caught and counted.
@@ -269,11 +269,11 @@ unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void
 fn dispatch(id: usize, sp: usize, call: impl FnOnce(&dyn CallHooks, ClientId, CallerSp)) {
     #[cfg(feature = "testing")]
     if let (Some(hooks), Some(id)) = (testing::here(), ClientId::new(id)) {
-        during(CallContext::Hook, || guard((), || call(&*hooks, id, CallerSp(sp))));
+        during_hook(|| guard((), || call(&*hooks, id, CallerSp(sp))));
         return;
     }
     // The runtime replaces a client identifier of 0 by the function's own, which is not 0 either.
     if let (Some(hooks), Some(id)) = (SAFE_HOOKS.get(), ClientId::new(id)) {
-        during(CallContext::Hook, || guard((), || call(&**hooks, id, CallerSp(sp))));
+        during_hook(|| guard((), || call(&**hooks, id, CallerSp(sp))));
     }
 }

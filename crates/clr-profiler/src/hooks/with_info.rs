@@ -11,7 +11,7 @@ use clr_profiler_sys::types::FunctionIDOrClientID;
 
 use super::{FunctionMapper, Mapped};
 use crate::boundary::guard;
-use crate::call_context::{CallContext, during};
+use crate::call_context::during_hook;
 use crate::error::check;
 use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
@@ -242,5 +242,5 @@ unsafe fn dispatch(
     // SAFETY: the caller's promise; records are never freed.
     let record: &'static Record = unsafe { &*std::ptr::with_exposed_provenance::<c_void>(id.clientID).cast() };
     let hooked = HookedCall { record, kind, handle, hook: PhantomData };
-    during(CallContext::Hook, || guard((), || call(&*record.installed.hooks, record.id, &hooked)));
+    during_hook(|| guard((), || call(&*record.installed.hooks, record.id, &hooked)));
 }

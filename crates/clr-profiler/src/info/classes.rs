@@ -4,7 +4,7 @@ use clr_profiler_sys::cor::CorElementType;
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
 use super::{ProfilerInfo, ask_array, ask_word};
-use crate::call_context::{outside_collections, outside_hooks};
+use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
 
@@ -91,8 +91,9 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn class_from_token(&self, module: ModuleId, token: Token) -> Result<ClassId> {
-        outside_collections("GetClassFromToken")?;
+        where_objects_may_move("GetClassFromToken")?;
         let runtime = self.base("GetClassFromToken")?;
+        let _inside = self.in_module(module, "GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
         ask_word("GetClassFromToken", |out| unsafe { runtime.GetClassFromToken(module.0, token.0, out) }).map(ClassId)
     }
@@ -107,8 +108,9 @@ impl ProfilerInfo {
         token: Token,
         type_arguments: &[ClassId],
     ) -> Result<ClassId> {
-        outside_collections("GetClassFromTokenAndTypeArgs")?;
+        where_objects_may_move("GetClassFromTokenAndTypeArgs")?;
         let runtime = self.base("GetClassFromTokenAndTypeArgs")?;
+        let _inside = self.in_module(module, "GetClassFromTokenAndTypeArgs")?;
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetClassFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid array with its length, and a valid out-parameter.

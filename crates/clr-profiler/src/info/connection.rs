@@ -9,6 +9,7 @@ use windows_core::Interface;
 
 use crate::gate::{Gate, Inside};
 use crate::stop::Stops;
+use crate::unloads::CollectibleModules;
 use crate::{Error, HResult, Result};
 
 /// The interface of one runtime. After a detach the runtime frees it, whatever references there are.
@@ -17,6 +18,7 @@ pub(super) struct Connection {
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
+    pub(super) modules: CollectibleModules,
     /// How many suspensions there are, or [`DETACHING`].
     suspensions: AtomicUsize,
     /// Threads of the profiler's own, which end before the runtime takes the interface away.
@@ -54,6 +56,7 @@ impl Connection {
             gate: Gate::default(),
             suspensions: AtomicUsize::new(0),
             own_threads: Stops::default(),
+            modules: CollectibleModules::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use clr_profiler_sys::structs::{
 
 use super::ProfilerInfo;
 use crate::boundary::guard;
-use crate::call_context::outside_hooks;
+use crate::call_context::{outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::text::{read_text, wide};
 use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
@@ -69,7 +69,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn event_pipe_start_session(&self, providers: &[ProviderConfig], rundown: bool) -> Result<EventPipeSessionId> {
         let method = "EventPipeStartSession";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let texts: Vec<_> = providers.iter().map(texts).collect();
         let configs: Vec<_> = providers.iter().zip(&texts).map(|(provider, texts)| config(provider, texts)).collect();
@@ -89,7 +89,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn event_pipe_add_provider(&self, session: EventPipeSessionId, provider: &ProviderConfig) -> Result<()> {
         let method = "EventPipeAddProviderToSession";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let texts = texts(provider);
         // SAFETY: the texts live through the call.
@@ -103,7 +103,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn event_pipe_stop_session(&self, session: EventPipeSessionId) -> Result<()> {
         let method = "EventPipeStopSession";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         // SAFETY: a plain number.
         let answer = unsafe { self.at_level::<ICorProfilerInfo12>(method)?.EventPipeStopSession(session.0 as u64) };
         check(answer, method)
@@ -129,7 +129,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn event_pipe_create_provider(&self, name: &str) -> Result<EventPipeProviderId> {
         let method = "EventPipeCreateProvider";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let (name, mut provider) = (wide(name), 0);
         // SAFETY: a zero-terminated name and a valid out-parameter.
@@ -148,7 +148,7 @@ impl ProfilerInfo {
         changed: impl Fn(ProviderState) + Send + Sync + 'static,
     ) -> Result<EventPipeProviderId> {
         let method = "EventPipeCreateProvider2";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo14>(method)?;
         let callback = listeners::keep(Box::new(changed)).ok_or_else(|| {
             crate::Error::refused(method, "eight providers with a function of their own are there already")
@@ -169,7 +169,7 @@ impl ProfilerInfo {
         event: &EventDefinition,
     ) -> Result<EventPipeEventId> {
         let method = "EventPipeDefineEvent";
-        outside_hooks(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo12>(method)?;
         let name = wide(&event.name);
         let names: Vec<_> = event.fields.iter().map(|(name, _)| wide(name)).collect();

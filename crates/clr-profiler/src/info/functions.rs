@@ -4,7 +4,7 @@ use clr_profiler_sys::info::ICorProfilerInfo8;
 use windows_core::BOOL;
 
 use super::{ProfilerInfo, ask_array, ask_word};
-use crate::call_context::{outside_collections, outside_hooks};
+use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::text::read_text;
 use crate::{ClassId, FunctionId, ModuleId, Result, Token};
@@ -131,8 +131,9 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn function_from_token(&self, module: ModuleId, method: Token) -> Result<FunctionId> {
-        outside_collections("GetFunctionFromToken")?;
+        where_objects_may_move("GetFunctionFromToken")?;
         let runtime = self.base("GetFunctionFromToken")?;
+        let _inside = self.in_module(module, "GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
         let ask = |out| unsafe { runtime.GetFunctionFromToken(module.0, method.0, out) };
         ask_word("GetFunctionFromToken", ask).map(FunctionId)
@@ -149,8 +150,9 @@ impl ProfilerInfo {
         class: Option<ClassId>,
         type_arguments: &[ClassId],
     ) -> Result<FunctionId> {
-        outside_collections("GetFunctionFromTokenAndTypeArgs")?;
+        where_objects_may_move("GetFunctionFromTokenAndTypeArgs")?;
         let runtime = self.base("GetFunctionFromTokenAndTypeArgs")?;
+        let _inside = self.in_module(module, "GetFunctionFromTokenAndTypeArgs")?;
         let class = class.map_or(0, |class| class.0);
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
         ask_word("GetFunctionFromTokenAndTypeArgs", |out| {

@@ -13,9 +13,9 @@ use clr_profiler_sys::types::ObjectHandleID;
 use windows_core::BOOL;
 
 use super::lists::collect;
-use super::{ProfilerInfo, ask_array};
+use super::{ProfilerInfo, Suspended, ask_array};
 use crate::boundary::guard;
-use crate::call_context::{outside_collections, outside_hooks};
+use crate::call_context::{CallContext, during, outside_collections, outside_hooks, where_objects_stay};
 use crate::callback_args::Generation;
 use crate::error::check;
 use crate::{ClassId, Error, HResult, ModuleId, ObjectId, Result};
@@ -82,14 +82,15 @@ unsafe impl Send for ObjectHandle {}
 unsafe impl Sync for ObjectHandle {}
 
 impl ObjectHandle {
-    /// Runs `look` with the object, `None` where it was collected. In callbacks on managed threads: no collection can move the
-    /// object before the callback returns, and the object can't be carried out of `look`.
+    /// Runs `look` with the object, `None` where it was collected. In callbacks that lend objects, such as
+    /// [`exception_thrown`](crate::Callbacks::exception_thrown): there no collection can move the object before the callback
+    /// returns, and the object can't be carried out of `look`.
     ///
     /// # Errors
-    /// The runtime's error.
+    /// The runtime's error; a sentence elsewhere, above all on a thread of the profiler's own.
     pub fn with<R>(&self, look: impl for<'cb> FnOnce(Option<ObjectId<'cb>>) -> R) -> Result<R> {
         let method = "GetObjectIDFromHandle";
-        outside_hooks(method)?;
+        where_objects_stay(method)?;
         let mut object = 0;
         let runtime = self.info.at_level::<ICorProfilerInfo13>(method)?;
         // SAFETY: a handle that is not freed, and a valid out-parameter.
@@ -217,7 +218,7 @@ impl ProfilerInfo {
     }
 
     /// Visits the references that an object holds, until `visit` breaks. Only where no collection can run: in callbacks during
-    /// one, or while [`suspend`](Self::suspend) holds the threads.
+    /// one, or for objects that [`Suspended::heap_objects`] visits.
     ///
     /// # Errors
     /// The runtime's error.
@@ -234,21 +235,6 @@ impl ProfilerInfo {
         // SAFETY: `data` lives through the call and is what the callback expects; the object is alive.
         let answer = unsafe { runtime.EnumerateObjectReferences(object.address(), Some(reference), data) };
         check(answer, method)
-    }
-
-    /// Visits all objects on the heap until `visit` breaks. The runtime suspends the program meanwhile, unless
-    /// [`suspend`](Self::suspend) has done so. From .NET 9 on. Not during a collection.
-    ///
-    /// # Errors
-    /// The runtime's error.
-    pub fn heap_objects(&self, mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>) -> Result<()> {
-        let method = "EnumerateGCHeapObjects";
-        outside_collections(method)?;
-        let runtime = self.at_level::<ICorProfilerInfo15>(method)?;
-        let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
-        let data = (&raw mut visit).cast::<c_void>();
-        // SAFETY: `data` lives through the call and is what the callback expects.
-        check(unsafe { runtime.EnumerateGCHeapObjects(Some(heap_object), data) }, method)
     }
 
     /// The addresses of the objects that are never collected, of all modules; they don't move. From .NET 8 on. Not in hooks.
@@ -292,6 +278,7 @@ impl ProfilerInfo {
         let method = "EnumModuleFrozenObjects";
         outside_hooks(method)?;
         let runtime = self.base(method)?;
+        let _inside = self.in_module(module, method)?;
         // SAFETY: a valid out-parameter.
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumModuleFrozenObjects(module.0, out) })
     }
@@ -317,6 +304,23 @@ impl ProfilerInfo {
             return Err(Error::new(HResult::POINTER, method));
         }
         Ok(ObjectHandle { info: self.clone(), handle })
+    }
+}
+
+impl Suspended<'_> {
+    /// Visits all objects on the heap until `visit` breaks. From .NET 9 on.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn heap_objects(&self, mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>) -> Result<()> {
+        let method = "EnumerateGCHeapObjects";
+        outside_collections(method)?;
+        let runtime = self.info.at_level::<ICorProfilerInfo15>(method)?;
+        let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
+        let data = (&raw mut visit).cast::<c_void>();
+        // SAFETY: `data` lives through the call and is what the callback expects.
+        let walk = || unsafe { runtime.EnumerateGCHeapObjects(Some(heap_object), data) };
+        check(during(CallContext::Objects, walk), method)
     }
 }
 

@@ -11,7 +11,7 @@ use clr_profiler_sys::structs::{COR_PRF_FUNCTION, COR_PRF_METHOD};
 use windows_core::{BOOL, HRESULT, Interface};
 
 use super::{ProfilerInfo, ask_array};
-use crate::call_context::outside_collections;
+use crate::call_context::{outside_collections, where_objects_may_move};
 use crate::error::check;
 use crate::{AppDomainId, Error, FunctionId, HResult, ModuleId, ReJitId, Result, ThreadId, Token};
 
@@ -89,7 +89,7 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn modules(&self) -> Result<Vec<ModuleId>> {
         let method = "EnumModules";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.base(method)?;
         // SAFETY: a valid out-parameter.
         let ids = collect::<ICorProfilerModuleEnum>(method, |out| unsafe { runtime.EnumModules(out) })?;
@@ -104,6 +104,7 @@ impl ProfilerInfo {
         let method = "GetAppDomainsContainingModule";
         outside_collections(method)?;
         let runtime = self.base(method)?;
+        let _inside = self.in_module(module, method)?;
         // SAFETY: valid out-parameters.
         let ids = ask_array(method, |capacity, needed, ids| unsafe {
             runtime.GetAppDomainsContainingModule(module.0, capacity, needed, ids)
@@ -145,8 +146,9 @@ impl ProfilerInfo {
     /// The runtime's error; a module without precompiled code gives `E_INVALIDARG` or `CORPROF_E_DATAINCOMPLETE`.
     pub fn precompiled_inliners(&self, module: ModuleId, inlinee_module: ModuleId, inlinee: Token) -> Result<Inliners> {
         let method = "EnumNgenModuleMethodsInliningThisMethod";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo6>(method)?;
+        let _inside = (self.in_module(module, method)?, self.in_module(inlinee_module, method)?);
         let mut incomplete = BOOL(0);
         // SAFETY: valid out-parameters.
         let found = collect::<ICorProfilerMethodEnum>(method, |out| unsafe {
@@ -174,6 +176,7 @@ impl ProfilerInfo {
         }
         // SAFETY: an owned reference of the interface asked for.
         let import = unsafe { clr_profiler_sys::metadata::IMetaDataImport2::from_raw(found) };
-        Ok((Token(token), crate::MetadataImport::new(import, true)))
+        let (_, module, _) = self.function_place(function)?;
+        Ok((Token(token), crate::MetadataImport::new(import, true, self.life_of(module)?)))
     }
 }

@@ -230,7 +230,8 @@ impl ProfilerInfo {
 
     /// Sets all events at once. While the program runs, only those outside [`Events::IMMUTABLE`] can change; `events() | more`
     /// and `events() - less` switch groups on and off. Callable everywhere but in hooks; the change holds for what happens
-    /// from then on.
+    /// from then on. [`Events::MODULE_LOADS`] stays on once the program has a module that can be unloaded: metadata must end
+    /// with it.
     ///
     /// # Errors
     /// A sentence where what is asked for can't be: an immutable event changes, an attached or notification-only profiler wants
@@ -240,6 +241,8 @@ impl ProfilerInfo {
         let method = "SetEventMask2";
         outside_hooks(method)?;
         events.check_alone(method)?;
+        // Whoever has seen a module that can be unloaded may have its metadata.
+        let events = if self.connection.modules.any() { events | Events::MODULE_LOADS } else { events };
         let (low, high) = events.bits();
         // SAFETY: plain numbers.
         let answer = unsafe { self.at_level::<ICorProfilerInfo5>(method)?.SetEventMask2(low, high) };

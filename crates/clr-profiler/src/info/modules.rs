@@ -8,7 +8,8 @@ use crate::call_context::{outside_collections, outside_hooks};
 use crate::error::check;
 use crate::metadata::{MetadataImport, image};
 use crate::text::read_text;
-use crate::{AppDomainId, AssemblyId, Error, HResult, ModuleId, ProcessId, Result, Token};
+use crate::unloads::{InModule, ModuleLife};
+use crate::{AppDomainId, AssemblyId, Error, Events, HResult, ModuleId, ProcessId, Result, Token};
 
 /// Description of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,6 +92,7 @@ impl ProfilerInfo {
     pub fn module_info(&self, module: ModuleId) -> Result<ModuleInfo> {
         outside_collections("GetModuleInfo2")?;
         let runtime = self.base("GetModuleInfo2")?;
+        let _inside = self.in_module(module, "GetModuleInfo2")?;
         let (mut base, mut assembly, mut flags) = (std::ptr::null(), 0, 0);
         let path = read_text("GetModuleInfo2", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -131,31 +133,41 @@ impl ProfilerInfo {
     }
 
     /// The metadata of a module as it stands in its image, for reading; where there is no image to read, as for modules
-    /// made by reflection, the [runtime's own](Self::live_metadata). Release it (drop it) when the module unloads:
-    /// afterwards it points to memory that is gone. Where as [`module_info`](Self::module_info).
+    /// made by reflection, the [runtime's own](Self::live_metadata). Where as [`module_info`](Self::module_info).
     ///
     /// Opening metadata takes 20 µs each time (.NET 8 to 10; [`NameCache::metadata`](crate::NameCache::metadata) keeps what it opened),
     /// and nothing later: unlike [`live_metadata`](Self::live_metadata).
+    ///
+    /// For a module that can be unloaded this switches [`Events::MODULE_LOADS`] on, by which the framework learns of the
+    /// unloading: from then on the metadata answers with errors.
     ///
     /// # Errors
     /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn module_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         let has_image = |about: &ModuleInfo| !about.flags.is_dynamic() && !about.flags.is_resource();
-        let about = self.module_info(module).ok().filter(has_image);
+        let about = self.module_info(module)?;
+        let life = self.life_of_kind(module, about.flags)?;
+        let _inside = life.as_ref().map(|life| life.enter("OpenScopeOnMemory")).transpose()?;
         let runtime = self.base("OpenScopeOnMemory")?;
-        let found = about.and_then(|about| image::open(&runtime, about.base_address, about.flags.is_flat()));
-        found.map_or_else(|| self.live_metadata(module), |found| Ok(MetadataImport::new(found, false)))
+        let opened =
+            has_image(&about).then(|| image::open(&runtime, about.base_address, about.flags.is_flat())).flatten();
+        match opened {
+            Some(opened) => Ok(MetadataImport::new(opened, false, life.clone())),
+            None => self.live_metadata(module),
+        }
     }
 
     /// The metadata that the runtime itself uses, with what was added while the program runs (edits, reflection). Asking
-    /// for it makes the runtime convert the module's metadata to a format that it reads more slowly, for good. Release and
-    /// where as [`module_metadata`](Self::module_metadata).
+    /// for it makes the runtime convert the module's metadata to a format that it reads more slowly, for good. After an
+    /// unloading, and where, as [`module_metadata`](Self::module_metadata).
     ///
     /// # Errors
     /// The runtime's error; `E_POINTER` for resource modules, which succeed without metadata.
     pub fn live_metadata(&self, module: ModuleId) -> Result<MetadataImport> {
         outside_collections("GetModuleMetaData")?;
         let method = "GetModuleMetaData";
+        let life = self.life_of(module)?;
+        let _inside = life.as_ref().map(|life| life.enter(method)).transpose()?;
         let runtime = self.base(method)?;
         let mut found = std::ptr::null_mut();
         // SAFETY: a valid out-parameter; 0 opens for reading.
@@ -165,16 +177,21 @@ impl ProfilerInfo {
             return Err(Error::new(HResult::POINTER, method));
         }
         // SAFETY: an owned reference of the interface asked for.
-        Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }, true))
+        Ok(MetadataImport::new(unsafe { IMetaDataImport2::from_raw(found) }, true, life.clone()))
     }
 
-    /// Header and body of a method's IL, as in the image. Where as [`module_info`](Self::module_info).
+    /// Header, code and sections of a method's IL as the runtime has them now: what
+    /// [`set_il_function_body`](Self::set_il_function_body) has given it, or the module's own. So whoever changes IL at each
+    /// compilation changes it twice, unless [`original_il_function_body`](Self::original_il_function_body) is what is
+    /// changed. Where as [`module_info`](Self::module_info).
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_FUNCTION_NOT_IL` for methods without.
-    pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<&[u8]> {
+    pub fn il_function_body(&self, module: ModuleId, method: Token) -> Result<Vec<u8>> {
         outside_collections("GetILFunctionBody")?;
         let name = "GetILFunctionBody";
+        let life = self.life_of(module)?;
+        let _inside = life.as_ref().map(|life| life.enter(name)).transpose()?;
         let runtime = self.base(name)?;
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
@@ -183,7 +200,88 @@ impl ProfilerInfo {
         if start.is_null() {
             return Err(Error::new(HResult::POINTER, name));
         }
-        // SAFETY: the runtime points into the module's image, which stays as long as the module.
-        Ok(unsafe { std::slice::from_raw_parts(start, size as usize) })
+        // SAFETY: the runtime points to that many bytes in the module's image or in a body it was given, and the module is
+        // not unloaded before `_inside` is dropped.
+        Ok(unsafe { std::slice::from_raw_parts(start, size as usize) }.to_vec())
+    }
+
+    /// Header, code and sections of a method's IL as they stand in the module's image, whatever was set since. Where as
+    /// [`module_info`](Self::module_info).
+    ///
+    /// # Errors
+    /// `CORPROF_E_FUNCTION_NOT_IL` for methods without; a sentence for modules without an image, made by reflection: there
+    /// keep what [`il_function_body`](Self::il_function_body) gives before the first change.
+    pub fn original_il_function_body(&self, module: ModuleId, method: Token) -> Result<Vec<u8>> {
+        let name = "original_il_function_body";
+        let about = self.module_info(module)?;
+        let metadata = self.module_metadata(module)?;
+        let life = self.life_of_kind(module, about.flags)?;
+        let _inside = life.as_ref().map(|life| life.enter(name)).transpose()?;
+        let address = metadata.method_props(method)?.rva;
+        if address == 0 {
+            return Err(Error::new(HResult::FUNCTION_NOT_IL, name));
+        }
+        let image = (about.base_address != 0).then_some((about.base_address, about.flags.is_flat()));
+        let body = image.and_then(|(base, is_flat)| image::il_body(base, is_flat, address));
+        body.ok_or_else(|| {
+            Error::refused(name, "the module has no image that could be read").with_hresult(HResult::DATA_INCOMPLETE)
+        })
+    }
+
+    /// A call about a module begins: the module is not unloaded before the answer is dropped.
+    ///
+    /// # Errors
+    /// A sentence for a module that is gone.
+    pub(super) fn in_module(&self, module: ModuleId, method: &'static str) -> Result<Option<InModule>> {
+        self.connection.modules.enter(module, method)
+    }
+
+    /// The life of a module that can be unloaded, `None` for others.
+    pub(super) fn life_of(&self, module: ModuleId) -> Result<Option<ModuleLife>> {
+        let flags = self.module_flags(module)?;
+        self.life_of_kind(module, flags)
+    }
+
+    fn life_of_kind(&self, module: ModuleId, flags: ModuleFlags) -> Result<Option<ModuleLife>> {
+        if !flags.is_collectible() {
+            return Ok(None);
+        }
+        let life = self.connection.modules.keep(module);
+        // The life ends by an event.
+        let events = self.events()?;
+        if !events.contains(Events::MODULE_LOADS) {
+            self.set_events(events | Events::MODULE_LOADS)?;
+        }
+        Ok(Some(life))
+    }
+
+    /// Kind of a module; a lighter [`module_info`](Self::module_info).
+    fn module_flags(&self, module: ModuleId) -> Result<ModuleFlags> {
+        let method = "GetModuleInfo2";
+        outside_collections(method)?;
+        let runtime = self.base(method)?;
+        let _inside = self.in_module(module, method)?;
+        let (mut base, mut needed, mut assembly, mut flags) = (std::ptr::null(), 0, 0, 0);
+        let no_text = std::ptr::null_mut();
+        // SAFETY: valid out-parameters, and no room for the path, which is not wanted.
+        let answer =
+            unsafe { runtime.GetModuleInfo2(module.0, &mut base, 0, &mut needed, no_text, &mut assembly, &mut flags) };
+        check(answer, method)?;
+        Ok(ModuleFlags(flags))
+    }
+
+    /// The runtime has loaded a module.
+    pub(crate) fn module_loaded(&self, module: ModuleId) {
+        // Not `module_flags`, which asks about the module that had the identifier before.
+        self.connection.modules.loaded(module, false);
+        let is_collectible = self.module_flags(module).is_ok_and(ModuleFlags::is_collectible);
+        if is_collectible {
+            self.connection.modules.loaded(module, true);
+        }
+    }
+
+    /// The runtime begins to unload a module. Waits for calls about it.
+    pub(crate) fn module_unloading(&self, module: ModuleId) {
+        self.connection.modules.unloading(module);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clr_profiler_sys::info::{ICorProfilerInfo7, ICorProfilerInfo10, ICorProfilerInfo11};
 
 use super::{Call, ProfilerInfo};
-use crate::call_context::{outside_collections, outside_hooks};
+use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::text::wide;
 use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
@@ -42,7 +42,7 @@ impl ProfilerInfo {
     /// The runtime's error: `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on managed threads and in callbacks.
     pub fn force_gc(&self) -> Result<()> {
         let method = "ForceGC";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.base(method)?;
         // SAFETY: no arguments.
         check(unsafe { runtime.ForceGC() }, method)
@@ -60,7 +60,7 @@ impl ProfilerInfo {
     /// `CORPROF_E_RUNTIME_UNINITIALIZED` while the runtime starts ([`OwnThread`](crate::OwnThread) waits for its end).
     pub fn suspend(&self) -> Result<Suspended<'_>> {
         let method = "SuspendRuntime";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
         self.connection.begin_suspension(method)?;
         // SAFETY: no arguments.
@@ -183,6 +183,7 @@ impl ProfilerInfo {
         let method = "ReadInMemorySymbols";
         outside_collections(method)?;
         let runtime = self.at_level::<ICorProfilerInfo7>(method)?;
+        let _inside = self.in_module(module, method)?;
         let mut size = 0;
         // SAFETY: a valid out-parameter.
         check(unsafe { runtime.GetInMemorySymbolsLength(module.0, &mut size) }, "GetInMemorySymbolsLength")?;

@@ -7,8 +7,10 @@ use windows_core::{BOOL, HRESULT, Interface};
 
 use super::code::{il_ranges, ranges};
 use super::{CodeRange, IlRange, ProfilerInfo, ask_array};
-use crate::call_context::outside_collections;
+use crate::call_context::{outside_collections, where_objects_may_move};
 use crate::error::check;
+use crate::il;
+use crate::unloads::InModule;
 use crate::{Error, FunctionId, HResult, ModuleId, ReJitId, Result, Token};
 
 /// An offset in a method's original IL and where it went in the changed one.
@@ -27,11 +29,18 @@ impl ProfilerInfo {
     /// `jit_compilation_started`. The framework copies it into memory of the runtime's, which is never freed.
     ///
     /// # Errors
-    /// The runtime's error; `E_OUTOFMEMORY` when it has no memory for the body.
-    pub fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
+    /// `E_INVALIDARG` with a sentence for bytes that are no whole body; the runtime's error; `E_OUTOFMEMORY` when it has no
+    /// memory for the body.
+    ///
+    /// # Safety
+    /// The runtime does not verify IL. The code must be right for the method: it must keep to types, to its stack and to what
+    /// its header says, and refer to tokens that the module has. What is wrong in it reads and writes anywhere in the program.
+    pub unsafe fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
+        let size = il::body_size(name, body)?;
         let runtime = self.base(name)?;
+        let _inside = self.in_module(module, name)?;
         let mut allocator = std::ptr::null_mut();
         // SAFETY: a valid out-parameter.
         let found = unsafe { runtime.GetILFunctionBodyAllocator(module.0, &mut allocator) };
@@ -41,13 +50,12 @@ impl ProfilerInfo {
         }
         // SAFETY: an owned reference.
         let allocator = unsafe { IMethodMalloc::from_raw(allocator) };
-        let size = u32::try_from(body.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, name))?;
         // SAFETY: no pointers.
         let memory = unsafe { allocator.Alloc(size) }.cast::<u8>();
         if memory.is_null() {
             return Err(Error::new(HResult::OUT_OF_MEMORY, name));
         }
-        // SAFETY: that many bytes were allocated, and they are never freed.
+        // SAFETY: that many bytes were allocated, and they are never freed; the caller vouches for what they say.
         let answer = unsafe {
             std::ptr::copy_nonoverlapping(body.as_ptr(), memory, body.len());
             runtime.SetILFunctionBody(module.0, method.0, memory)
@@ -86,9 +94,11 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn apply_metadata(&self, module: ModuleId) -> Result<()> {
         let method = "ApplyMetaData";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
+        let runtime = self.at_level::<ICorProfilerInfo7>(method)?;
+        let _inside = self.in_module(module, method)?;
         // SAFETY: a plain number.
-        check(unsafe { self.at_level::<ICorProfilerInfo7>(method)?.ApplyMetaData(module.0) }, method)
+        check(unsafe { runtime.ApplyMetaData(module.0) }, method)
     }
 
     /// Asks for methods to be compiled again; `get_rejit_parameters` follows for each. Suspends the program for a moment: from
@@ -99,26 +109,32 @@ impl ProfilerInfo {
     /// The runtime's error.
     pub fn request_rejit(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
         let method = "RequestReJIT";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        let _inside = self.in_modules(methods, method)?;
         let (modules, tokens) = columns(methods);
         // SAFETY: two arrays of the length said.
         check(unsafe { runtime.RequestReJIT(tokens.len() as u32, modules.as_ptr(), tokens.as_ptr()) }, method)
     }
 
-    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too.
-    /// `forbid_inlining`: the new code is not taken in either.
+    /// As [`request_rejit`](Self::request_rejit), and methods that have taken in one of these are compiled again too. From
+    /// then on none of these is inlined: the runtime has no other form.
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)], forbid_inlining: bool) -> Result<()> {
+    pub fn request_rejit_with_inliners(&self, methods: &[(ModuleId, Token)]) -> Result<()> {
+        /// `COR_PRF_REJIT_BLOCK_INLINING`.
+        const BLOCK_INLINING: u32 = 1;
         let method = "RequestReJITWithInliners";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
+        let _inside = self.in_modules(methods, method)?;
         let (modules, tokens) = columns(methods);
-        let (flags, count) = (u32::from(forbid_inlining), tokens.len() as u32);
+        let count = tokens.len() as u32;
         // SAFETY: two arrays of the length said.
-        check(unsafe { runtime.RequestReJITWithInliners(flags, count, modules.as_ptr(), tokens.as_ptr()) }, method)
+        let answer =
+            unsafe { runtime.RequestReJITWithInliners(BLOCK_INLINING, count, modules.as_ptr(), tokens.as_ptr()) };
+        check(answer, method)
     }
 
     /// Goes back to the original code of methods; gives what came of each.
@@ -127,8 +143,9 @@ impl ProfilerInfo {
     /// The runtime's error for the whole request.
     pub fn request_revert(&self, methods: &[(ModuleId, Token)]) -> Result<Vec<Result<()>>> {
         let method = "RequestRevert";
-        outside_collections(method)?;
+        where_objects_may_move(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        let _inside = self.in_modules(methods, method)?;
         let (modules, tokens) = columns(methods);
         let mut each = vec![HRESULT(0); tokens.len()];
         let count = tokens.len() as u32;
@@ -136,6 +153,11 @@ impl ProfilerInfo {
         let answer = unsafe { runtime.RequestRevert(count, modules.as_ptr(), tokens.as_ptr(), each.as_mut_ptr()) };
         check(answer, method)?;
         Ok(each.into_iter().map(|one| check(one, method)).collect())
+    }
+
+    /// A call about several modules begins.
+    fn in_modules(&self, methods: &[(ModuleId, Token)], method: &'static str) -> Result<Vec<Option<InModule>>> {
+        methods.iter().map(|(module, _)| self.in_module(*module, method)).collect()
     }
 
     /// The versions of a function that are alive. Not in hooks.

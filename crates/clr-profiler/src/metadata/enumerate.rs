@@ -17,9 +17,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn type_defs(&self) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumTypeDefs")?;
         // SAFETY: valid out-parameters.
         self.list("EnumTypeDefs", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumTypeDefs(position, tokens, capacity, count)
+            metadata.EnumTypeDefs(position, tokens, capacity, count)
         })
     }
 
@@ -28,9 +29,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn methods(&self, type_def: Token) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumMethods")?;
         // SAFETY: valid out-parameters.
         self.list("EnumMethods", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumMethods(position, type_def.0, tokens, capacity, count)
+            metadata.EnumMethods(position, type_def.0, tokens, capacity, count)
         })
     }
 
@@ -39,10 +41,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn methods_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumMethodsWithName")?;
         let name = wide(name);
         // SAFETY: valid out-parameters and a zero-terminated name.
         self.list("EnumMethodsWithName", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumMethodsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
+            metadata.EnumMethodsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
         })
     }
 
@@ -51,9 +54,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn fields(&self, type_def: Token) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumFields")?;
         // SAFETY: valid out-parameters.
         self.list("EnumFields", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumFields(position, type_def.0, tokens, capacity, count)
+            metadata.EnumFields(position, type_def.0, tokens, capacity, count)
         })
     }
 
@@ -62,10 +66,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn fields_named(&self, type_def: Token, name: &str) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumFieldsWithName")?;
         let name = wide(name);
         // SAFETY: valid out-parameters and a zero-terminated name.
         self.list("EnumFieldsWithName", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumFieldsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
+            metadata.EnumFieldsWithName(position, type_def.0, name.as_ptr(), tokens, capacity, count)
         })
     }
 
@@ -74,9 +79,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn params(&self, method: Token) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumParams")?;
         // SAFETY: valid out-parameters.
         self.list("EnumParams", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumParams(position, method.0, tokens, capacity, count)
+            metadata.EnumParams(position, method.0, tokens, capacity, count)
         })
     }
 
@@ -85,17 +91,19 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn interfaces(&self, type_def: Token) -> Result<Vec<Token>> {
+        let metadata = self.read("EnumInterfaceImpls")?;
         // SAFETY: valid out-parameters.
         let entries = self.list("EnumInterfaceImpls", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumInterfaceImpls(position, type_def.0, tokens, capacity, count)
+            metadata.EnumInterfaceImpls(position, type_def.0, tokens, capacity, count)
         })?;
         entries.into_iter().map(|entry| self.interface_of(entry)).collect()
     }
 
     fn interface_of(&self, entry: Token) -> Result<Token> {
+        let metadata = self.read("GetInterfaceImplProps")?;
         let (mut class, mut interface) = (0, 0);
         // SAFETY: valid out-parameters.
-        let answer = unsafe { self.raw().GetInterfaceImplProps(entry.0, &mut class, &mut interface) };
+        let answer = unsafe { metadata.GetInterfaceImplProps(entry.0, &mut class, &mut interface) };
         check(answer, "GetInterfaceImplProps")?;
         Ok(Token(interface))
     }
@@ -106,6 +114,7 @@ impl MetadataImport {
         method: &'static str,
         mut next: impl FnMut(*mut HCORENUM, *mut u32, u32, *mut u32) -> HRESULT,
     ) -> Result<Vec<Token>> {
+        let metadata = self.read(method)?;
         let mut position: HCORENUM = std::ptr::null_mut();
         let mut tokens = Vec::new();
         let outcome = loop {
@@ -122,7 +131,7 @@ impl MetadataImport {
         };
         if !position.is_null() {
             // SAFETY: an enumeration this interface opened.
-            unsafe { self.raw().CloseEnum(position) };
+            unsafe { metadata.CloseEnum(position) };
         }
         outcome
     }

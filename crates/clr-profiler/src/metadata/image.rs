@@ -14,6 +14,7 @@ use clr_profiler_sys::info::ICorProfilerInfo3;
 use clr_profiler_sys::metadata::{IMetaDataDispenserEx, IMetaDataImport2};
 use windows_core::{GUID, HRESULT, Interface};
 
+use crate::il;
 use crate::os::is_mapped;
 
 /// The class that `MetaDataGetDispenser` takes. Source: cor.h.
@@ -96,28 +97,26 @@ fn dispenser(runtime: &ICorProfilerInfo3) -> Option<Dispenser> {
 /// Source of the offsets: ECMA-335, II.25.
 fn find(base: usize, is_flat: bool) -> Option<(usize, u32)> {
     let image = Image { base, is_flat };
-    if base == 0 || image.word(0)? as u16 != 0x5a4d {
-        return None;
-    }
-    let header = image.word(0x3c)? as usize;
-    if image.word(header)? != 0x4550 {
-        return None;
-    }
-    let optional = header + 24;
-    let directories = match image.word(optional)? as u16 {
-        0x10b => optional + 96,
-        0x20b => optional + 112,
-        _ => return None,
-    };
-    let sections = Sections {
-        first: optional + (image.word(header + 20)? & 0xffff) as usize,
-        count: (image.word(header + 4)? >> 16) as usize,
-    };
+    let (sections, directories) = image.headers()?;
     let cli = image.place(&sections, image.word(directories + 14 * 8)?)?;
     let (metadata, bytes) = (image.word(cli + 8)?, image.word(cli + 12)?);
     let at = image.place(&sections, metadata)?;
     let last = at.checked_add(bytes as usize)?.checked_sub(4)?;
     (image.word(at)? == 0x424a_5342 && image.word(last).is_some()).then_some((base + at, bytes))
+}
+
+/// Body of the method whose IL is loaded at `address`, in the image at `base`. `is_flat` as for [`find`].
+pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8>> {
+    let image = Image { base, is_flat };
+    let (sections, _) = image.headers()?;
+    let start = image.place(&sections, address)?;
+    // The last byte of a body may be the last of its image, where there is no word any more.
+    let byte = |at: usize| {
+        let (words, within) = (start.checked_add(at)? & !3, start.checked_add(at)? & 3);
+        image.word(words).map(|word| word.to_le_bytes()[within])
+    };
+    let bytes = il::length(byte).ok()?;
+    (0..bytes).map(byte).collect()
 }
 
 /// An image in memory; places in it are distances from its start.
@@ -137,6 +136,28 @@ impl Image {
         let address = self.base.checked_add(at)?;
         // SAFETY: mapped, and images can be read.
         is_mapped(address).then(|| unsafe { std::ptr::with_exposed_provenance::<u32>(address).read_unaligned() })
+    }
+
+    /// Sections, and the place of the data directories.
+    fn headers(&self) -> Option<(Sections, usize)> {
+        if self.base == 0 || self.word(0)? as u16 != 0x5a4d {
+            return None;
+        }
+        let header = self.word(0x3c)? as usize;
+        if self.word(header)? != 0x4550 {
+            return None;
+        }
+        let optional = header + 24;
+        let directories = match self.word(optional)? as u16 {
+            0x10b => optional + 96,
+            0x20b => optional + 112,
+            _ => return None,
+        };
+        let sections = Sections {
+            first: optional + (self.word(header + 20)? & 0xffff) as usize,
+            count: (self.word(header + 4)? >> 16) as usize,
+        };
+        Some((sections, directories))
     }
 
     /// Where something lies that is loaded at `address`.

@@ -8,7 +8,7 @@ use crate::{Result, Token};
 /// A method the module declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct MethodDef<'m> {
+pub struct MethodDef {
     /// The type that declares it; nil for global functions.
     pub class: Token,
     /// Name.
@@ -16,7 +16,7 @@ pub struct MethodDef<'m> {
     /// Access, static, virtual and the like.
     pub attributes: MethodAttributes,
     /// Signature, see [`signature`](super::signature).
-    pub signature: &'m [u8],
+    pub signature: Vec<u8>,
     /// Address of its IL in the image, relative to the image's beginning; 0 where it has none.
     pub rva: u32,
     /// How it is implemented, as the metadata encodes it.
@@ -58,7 +58,7 @@ impl MethodAttributes {
 /// A field the module declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct FieldDef<'m> {
+pub struct FieldDef {
     /// The type that declares it.
     pub class: Token,
     /// Name.
@@ -66,7 +66,7 @@ pub struct FieldDef<'m> {
     /// Access, static, literal and the like, as the metadata encodes them.
     pub attributes: u32,
     /// Signature, see [`signature`](super::signature).
-    pub signature: &'m [u8],
+    pub signature: Vec<u8>,
     /// For a constant, its element type.
     pub constant_type: u32,
     /// For a constant, the address of its value; 0 otherwise.
@@ -75,7 +75,7 @@ pub struct FieldDef<'m> {
     pub constant_length: u32,
 }
 
-impl FieldDef<'_> {
+impl FieldDef {
     /// Without an object.
     pub const fn is_static(&self) -> bool {
         self.attributes & 0x10 != 0
@@ -89,23 +89,23 @@ impl FieldDef<'_> {
 /// A method or field of another type, as this module refers to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct MemberRef<'m> {
+pub struct MemberRef {
     /// The type (or module, or method) it is a member of.
     pub parent: Token,
     /// Name.
     pub name: String,
     /// Signature, see [`signature`](super::signature).
-    pub signature: &'m [u8],
+    pub signature: Vec<u8>,
 }
 
 /// A generic method with its type arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct MethodSpec<'m> {
+pub struct MethodSpec {
     /// The generic method.
     pub method: Token,
     /// Type arguments, see [`signature`](super::signature).
-    pub instantiation: &'m [u8],
+    pub instantiation: Vec<u8>,
 }
 
 /// A parameter of a method.
@@ -137,18 +137,19 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn method(&self, token: Token) -> Result<MethodDef<'_>> {
-        let (name, props) = (self.name(token)?.to_owned(), self.method_props(token)?);
+    pub fn method(&self, token: Token) -> Result<MethodDef> {
+        let (name, props) = (self.name(token)?, self.method_props(token)?);
         Ok(MethodDef { name, ..props })
     }
 
     /// A method without its name, which costs a copy.
-    pub(crate) fn method_props(&self, token: Token) -> Result<MethodDef<'_>> {
+    pub(crate) fn method_props(&self, token: Token) -> Result<MethodDef> {
+        let metadata = self.read("GetMethodProps")?;
         let (mut class, mut attributes, mut rva, mut impl_flags) = (0, 0, 0, 0);
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters; no buffer for the name.
         let answer = unsafe {
-            self.raw().GetMethodProps(
+            metadata.GetMethodProps(
                 token.0,
                 &mut class,
                 std::ptr::null_mut(),
@@ -163,7 +164,7 @@ impl MetadataImport {
         };
         check(answer, "GetMethodProps")?;
         // SAFETY: what the runtime gave.
-        let signature = unsafe { self.blob(start, size) };
+        let signature = unsafe { metadata.blob(start, size) };
         let attributes = MethodAttributes(attributes);
         Ok(MethodDef { class: Token(class), name: String::new(), attributes, signature, rva, impl_flags })
     }
@@ -172,13 +173,14 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn field(&self, token: Token) -> Result<FieldDef<'_>> {
+    pub fn field(&self, token: Token) -> Result<FieldDef> {
+        let metadata = self.read("GetFieldProps")?;
         let (mut class, mut attributes, mut constant_type, mut constant_length) = (0, 0, 0, 0);
         let (mut start, mut size, mut constant) = (std::ptr::null(), 0, std::ptr::null());
         let name = read_text("GetFieldProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
             unsafe {
-                self.raw().GetFieldProps(
+                metadata.GetFieldProps(
                     token.0,
                     &mut class,
                     buffer,
@@ -194,7 +196,7 @@ impl MetadataImport {
             }
         })?;
         // SAFETY: what the runtime gave.
-        let signature = unsafe { self.blob(start, size) };
+        let signature = unsafe { metadata.blob(start, size) };
         let (class, constant_address) = (Token(class), constant as usize);
         Ok(FieldDef { class, name, attributes, signature, constant_type, constant_address, constant_length })
     }
@@ -203,29 +205,29 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn member_ref(&self, token: Token) -> Result<MemberRef<'_>> {
+    pub fn member_ref(&self, token: Token) -> Result<MemberRef> {
+        let metadata = self.read("GetMemberRefProps")?;
         let (mut parent, mut start, mut size) = (0, std::ptr::null(), 0);
         let name = read_text("GetMemberRefProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe {
-                self.raw().GetMemberRefProps(token.0, &mut parent, buffer, capacity, needed, &mut start, &mut size)
-            }
+            unsafe { metadata.GetMemberRefProps(token.0, &mut parent, buffer, capacity, needed, &mut start, &mut size) }
         })?;
         // SAFETY: what the runtime gave.
-        Ok(MemberRef { parent: Token(parent), name, signature: unsafe { self.blob(start, size) } })
+        Ok(MemberRef { parent: Token(parent), name, signature: unsafe { metadata.blob(start, size) } })
     }
 
     /// A generic method with its type arguments.
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn method_spec(&self, token: Token) -> Result<MethodSpec<'_>> {
+    pub fn method_spec(&self, token: Token) -> Result<MethodSpec> {
+        let metadata = self.read("GetMethodSpecProps")?;
         let (mut method, mut start, mut size) = (0, std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
-        let answer = unsafe { self.raw().GetMethodSpecProps(token.0, &mut method, &mut start, &mut size) };
+        let answer = unsafe { metadata.GetMethodSpecProps(token.0, &mut method, &mut start, &mut size) };
         check(answer, "GetMethodSpecProps")?;
         // SAFETY: what the runtime gave.
-        Ok(MethodSpec { method: Token(method), instantiation: unsafe { self.blob(start, size) } })
+        Ok(MethodSpec { method: Token(method), instantiation: unsafe { metadata.blob(start, size) } })
     }
 
     /// A parameter, by an entry of [`params`](Self::params).
@@ -233,12 +235,13 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn param(&self, token: Token) -> Result<ParamDef> {
+        let metadata = self.read("GetParamProps")?;
         let (mut method, mut sequence, mut attributes, mut constant_type) = (0, 0, 0, 0);
         let (mut constant, mut constant_length) = (std::ptr::null(), 0);
         let name = read_text("GetParamProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
             unsafe {
-                self.raw().GetParamProps(
+                metadata.GetParamProps(
                     token.0,
                     &mut method,
                     &mut sequence,
@@ -257,9 +260,10 @@ impl MetadataImport {
 
     /// Attributes of a method's parameter, by its number from 1; `None` where the metadata has no entry for it.
     pub(crate) fn param_attributes(&self, method: Token, sequence: u32) -> Option<u32> {
+        let metadata = self.read("GetParamForMethodIndex").ok()?;
         let mut token = 0;
         // SAFETY: a valid out-parameter.
-        let answer = unsafe { self.raw().GetParamForMethodIndex(method.0, sequence, &mut token) };
+        let answer = unsafe { metadata.GetParamForMethodIndex(method.0, sequence, &mut token) };
         found(answer, "GetParamForMethodIndex").ok()?.then_some(())?;
         self.param(Token(token)).ok().map(|param| param.attributes)
     }
@@ -269,11 +273,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn pinvoke_map(&self, method: Token) -> Result<Option<PinvokeMap>> {
+        let metadata = self.read("GetPinvokeMap")?;
         let (mut flags, mut module, mut missing) = (0, 0, false);
         let entry_point = read_text("GetPinvokeMap", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            let answer =
-                unsafe { self.raw().GetPinvokeMap(method.0, &mut flags, buffer, capacity, needed, &mut module) };
+            let answer = unsafe { metadata.GetPinvokeMap(method.0, &mut flags, buffer, capacity, needed, &mut module) };
             missing = matches!(found(answer, ""), Ok(false)) && answer.is_err();
             answer
         });
@@ -289,9 +293,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn module_ref(&self, token: Token) -> Result<String> {
+        let metadata = self.read("GetModuleRefProps")?;
         read_text("GetModuleRefProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe { self.raw().GetModuleRefProps(token.0, buffer, capacity, needed) }
+            unsafe { metadata.GetModuleRefProps(token.0, buffer, capacity, needed) }
         })
     }
 }

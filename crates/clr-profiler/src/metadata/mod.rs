@@ -9,7 +9,7 @@
 //!     let place = info.function_info(function)?;
 //!     let metadata = info.module_metadata(place.module)?;
 //!     let method = metadata.method(place.token)?;
-//!     let parameters = signature::method(method.signature).map_or(0, |signature| signature.parameters.len());
+//!     let parameters = signature::method(&method.signature).map_or(0, |signature| signature.parameters.len());
 //!     Ok((method.name, parameters))
 //! }
 //! ```
@@ -22,6 +22,7 @@ mod types;
 pub mod signature;
 
 use std::ffi::CStr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use clr_profiler_sys::metadata::{IMetaDataAssemblyImport, IMetaDataImport2};
@@ -29,6 +30,8 @@ use clr_profiler_sys::structs::ASSEMBLYMETADATA;
 use windows_core::{HRESULT, Interface};
 
 use crate::error::check;
+use crate::gate::Inside;
+use crate::unloads::ModuleLife;
 use crate::{Error, HResult, Result, Token};
 
 pub use members::{FieldDef, MemberRef, MethodAttributes, MethodDef, MethodSpec, ParamDef, PinvokeMap};
@@ -36,9 +39,9 @@ pub use types::{GenericParam, TypeDef, TypeRef};
 
 /// A module's metadata, for reading.
 ///
-/// Names come as Rust strings, signatures as bytes (see [`signature`]). Safe to use from several threads. It must be dropped
-/// when its module unloads; the bytes it lends are part of the module's image. Where calls are allowed: as for
-/// [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
+/// Names come as Rust strings, signatures as bytes (see [`signature`]), all of them copies. Safe to use from several threads,
+/// and to keep: once the runtime begins to unload the module, every question is answered by an error. Where calls are
+/// allowed: as for [`ProfilerInfo::module_metadata`](crate::ProfilerInfo::module_metadata).
 #[derive(Clone)]
 pub struct MetadataImport {
     interface: Arc<Shared>,
@@ -47,6 +50,22 @@ pub struct MetadataImport {
 struct Shared {
     metadata: IMetaDataImport2,
     is_live: bool,
+    /// The module's, where it can be unloaded.
+    life: Option<ModuleLife>,
+}
+
+/// A call under way: the interface, whose module stays meanwhile.
+struct Reading<'m> {
+    metadata: &'m IMetaDataImport2,
+    _inside: Option<Inside<'m>>,
+}
+
+impl Deref for Reading<'_> {
+    type Target = IMetaDataImport2;
+
+    fn deref(&self) -> &IMetaDataImport2 {
+        self.metadata
+    }
 }
 
 // SAFETY: the runtime's metadata interfaces are free-threaded; they take their own lock where the metadata can change.
@@ -55,8 +74,9 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl MetadataImport {
-    pub(crate) fn new(metadata: IMetaDataImport2, is_live: bool) -> Self {
-        Self { interface: Arc::new(Shared { metadata, is_live }) }
+    /// `life`: the module's, which must be given where it can be unloaded.
+    pub(crate) fn new(metadata: IMetaDataImport2, is_live: bool, life: Option<ModuleLife>) -> Self {
+        Self { interface: Arc::new(Shared { metadata, is_live, life }) }
     }
 
     /// Whether it is what the runtime itself uses, which may grow, and not the module's image read a second time.
@@ -64,14 +84,19 @@ impl MetadataImport {
         self.interface.is_live
     }
 
-    /// Whether there is a record with this token.
+    /// Whether there is a record with this token; no, once the module is gone.
     pub fn contains(&self, token: Token) -> bool {
         // SAFETY: any number may be asked for.
-        unsafe { self.raw().IsValidToken(token.0) }.0 != 0
+        self.read("IsValidToken").is_ok_and(|metadata| unsafe { metadata.IsValidToken(token.0) }.0 != 0)
     }
 
-    fn raw(&self) -> &IMetaDataImport2 {
-        &self.interface.metadata
+    /// A call of `method` begins.
+    ///
+    /// # Errors
+    /// A sentence once the module is gone.
+    fn read(&self, method: &'static str) -> Result<Reading<'_>> {
+        let Shared { metadata, life, .. } = &*self.interface;
+        Ok(Reading { metadata, _inside: life.as_ref().map(|life| life.enter(method)).transpose()? })
     }
 
     /// The version of the assembly whose manifest this is: `8.0.0.0`.
@@ -80,8 +105,9 @@ impl MetadataImport {
     /// The runtime's error; a module without a manifest has no version.
     pub fn assembly_version(&self) -> Result<String> {
         let method = "GetAssemblyProps";
+        let metadata = self.read(method)?;
         let assembly: IMetaDataAssemblyImport =
-            self.raw().cast().map_err(|error| Error::new(HResult(error.code().0), method))?;
+            metadata.cast().map_err(|error| Error::new(HResult(error.code().0), method))?;
         let mut token = 0;
         let none = std::ptr::null_mut();
         // SAFETY: a zeroed structure asks for no culture and no processors, so nothing is written through its pointers.
@@ -111,29 +137,32 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn name(&self, token: Token) -> Result<&str> {
+    pub fn name(&self, token: Token) -> Result<String> {
         let method = "GetNameFromToken";
+        let metadata = self.read(method)?;
         let mut name = std::ptr::null();
         // SAFETY: a valid out-parameter.
-        check(unsafe { self.raw().GetNameFromToken(token.0, &mut name) }, method)?;
+        check(unsafe { metadata.GetNameFromToken(token.0, &mut name) }, method)?;
         if name.is_null() {
             return Err(Error::new(HResult::POINTER, method));
         }
-        // SAFETY: the runtime points to a zero-terminated string in the metadata.
+        // SAFETY: the runtime points to a zero-terminated string in the metadata, which stays during the call.
         let name = unsafe { CStr::from_ptr(name) };
-        name.to_str().map_err(|_| Error::new(HResult(0x8013_110e_u32 as i32), method))
+        name.to_str().map(str::to_owned).map_err(|_| Error::new(HResult(0x8013_110e_u32 as i32), method))
     }
+}
 
-    /// The bytes behind a pointer and a length that the runtime gave.
+impl Reading<'_> {
+    /// A copy of the bytes behind a pointer and a length that the runtime gave.
     ///
     /// # Safety
     /// `start` must be null or point to `len` bytes of the metadata.
-    unsafe fn blob(&self, start: *const u8, len: u32) -> &[u8] {
+    unsafe fn blob(&self, start: *const u8, len: u32) -> Vec<u8> {
         if start.is_null() || len == 0 {
-            return &[];
+            return Vec::new();
         }
-        // SAFETY: the caller vouches for it; the borrow keeps the metadata interface alive.
-        unsafe { std::slice::from_raw_parts(start, len as usize) }
+        // SAFETY: the caller vouches for it; the metadata stays during the call.
+        unsafe { std::slice::from_raw_parts(start, len as usize) }.to_vec()
     }
 }
 

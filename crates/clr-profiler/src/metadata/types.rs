@@ -57,10 +57,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn type_def(&self, token: Token) -> Result<TypeDef> {
+        let metadata = self.read("GetTypeDefProps")?;
         let (mut attributes, mut extends) = (0, 0);
         let name = read_text("GetTypeDefProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe { self.raw().GetTypeDefProps(token.0, buffer, capacity, needed, &mut attributes, &mut extends) }
+            unsafe { metadata.GetTypeDefProps(token.0, buffer, capacity, needed, &mut attributes, &mut extends) }
         })?;
         Ok(TypeDef { name, attributes, extends: Token(extends) })
     }
@@ -70,10 +71,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn type_ref(&self, token: Token) -> Result<TypeRef> {
+        let metadata = self.read("GetTypeRefProps")?;
         let mut scope = 0;
         let name = read_text("GetTypeRefProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
-            unsafe { self.raw().GetTypeRefProps(token.0, &mut scope, buffer, capacity, needed) }
+            unsafe { metadata.GetTypeRefProps(token.0, &mut scope, buffer, capacity, needed) }
         })?;
         Ok(TypeRef { name, scope: Token(scope) })
     }
@@ -82,12 +84,13 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn type_spec(&self, token: Token) -> Result<&[u8]> {
+    pub fn type_spec(&self, token: Token) -> Result<Vec<u8>> {
+        let metadata = self.read("GetTypeSpecFromToken")?;
         let (mut start, mut size) = (std::ptr::null(), 0);
         // SAFETY: valid out-parameters.
-        check(unsafe { self.raw().GetTypeSpecFromToken(token.0, &mut start, &mut size) }, "GetTypeSpecFromToken")?;
+        check(unsafe { metadata.GetTypeSpecFromToken(token.0, &mut start, &mut size) }, "GetTypeSpecFromToken")?;
         // SAFETY: what the runtime gave.
-        Ok(unsafe { self.blob(start, size) })
+        Ok(unsafe { metadata.blob(start, size) })
     }
 
     /// The type that encloses a nested type, `None` for others.
@@ -95,9 +98,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn enclosing_type(&self, nested: Token) -> Result<Option<Token>> {
+        let metadata = self.read("GetNestedClassProps")?;
         let mut enclosing = 0;
         // SAFETY: a valid out-parameter.
-        let answer = unsafe { self.raw().GetNestedClassProps(nested.0, &mut enclosing) };
+        let answer = unsafe { metadata.GetNestedClassProps(nested.0, &mut enclosing) };
         Ok(found(answer, "GetNestedClassProps")?.then_some(Token(enclosing)))
     }
 
@@ -106,10 +110,11 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn find_type_def(&self, name: &str, enclosing: Option<Token>) -> Result<Option<Token>> {
+        let metadata = self.read("FindTypeDefByName")?;
         let (name, mut token) = (wide(name), 0);
         let enclosing = enclosing.map_or(0, |token| token.0);
         // SAFETY: a zero-terminated name and a valid out-parameter.
-        let answer = unsafe { self.raw().FindTypeDefByName(name.as_ptr(), enclosing, &mut token) };
+        let answer = unsafe { metadata.FindTypeDefByName(name.as_ptr(), enclosing, &mut token) };
         Ok(found(answer, "FindTypeDefByName")?.then_some(Token(token)))
     }
 
@@ -119,9 +124,10 @@ impl MetadataImport {
     /// # Errors
     /// The runtime's error.
     pub fn generic_params(&self, owner: Token) -> Result<Vec<GenericParam>> {
+        let metadata = self.read("EnumGenericParams")?;
         // SAFETY: valid out-parameters.
         let tokens = self.list("EnumGenericParams", |position, tokens, capacity, count| unsafe {
-            self.raw().EnumGenericParams(position, owner.0, tokens, capacity, count)
+            metadata.EnumGenericParams(position, owner.0, tokens, capacity, count)
         })?;
         let mut params = tokens.into_iter().map(|token| self.generic_param(token)).collect::<Result<Vec<_>>>()?;
         params.sort_by_key(|param| param.index);
@@ -129,11 +135,12 @@ impl MetadataImport {
     }
 
     fn generic_param(&self, token: Token) -> Result<GenericParam> {
+        let metadata = self.read("GetGenericParamProps")?;
         let (mut index, mut attributes, mut owner, mut reserved) = (0, 0, 0, 0);
         let name = read_text("GetGenericParamProps", |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
             unsafe {
-                self.raw().GetGenericParamProps(
+                metadata.GetGenericParamProps(
                     token.0,
                     &mut index,
                     &mut attributes,
@@ -152,14 +159,15 @@ impl MetadataImport {
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn custom_attribute(&self, owner: Token, type_name: &str) -> Result<Option<&[u8]>> {
+    pub fn custom_attribute(&self, owner: Token, type_name: &str) -> Result<Option<Vec<u8>>> {
+        let metadata = self.read("GetCustomAttributeByName")?;
         let (name, mut start, mut size) = (wide(type_name), std::ptr::null(), 0);
         // SAFETY: a zero-terminated name and valid out-parameters.
-        let answer = unsafe { self.raw().GetCustomAttributeByName(owner.0, name.as_ptr(), &mut start, &mut size) };
+        let answer = unsafe { metadata.GetCustomAttributeByName(owner.0, name.as_ptr(), &mut start, &mut size) };
         if !found(answer, "GetCustomAttributeByName")? {
             return Ok(None);
         }
         // SAFETY: what the runtime gave.
-        Ok(Some(unsafe { self.blob(start.cast(), size) }))
+        Ok(Some(unsafe { metadata.blob(start.cast(), size) }))
     }
 }

@@ -85,7 +85,7 @@ impl Context<'_> {
     }
 
     fn write_spec(&self, out: &mut String, token: crate::Token, specs: u32) {
-        let ty = self.module.metadata.type_spec(token).ok().and_then(|blob| type_spec(blob).ok());
+        let ty = self.module.metadata.type_spec(token).ok().and_then(|blob| type_spec(&blob).ok());
         match (ty, specs.checked_sub(1)) {
             (Some(ty), Some(specs)) => self.write_within(out, &ty, specs),
             _ => out.push('?'),

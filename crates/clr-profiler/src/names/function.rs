@@ -15,7 +15,7 @@ use crate::{ClassId, FunctionId, FunctionInfo, ModuleId, ProfilerInfo, Result, T
 struct Found<'n> {
     module: &'n ModuleNames,
     class: &'n TypeName,
-    method: MethodDef<'n>,
+    method: MethodDef,
     name: &'n str,
     /// Type arguments of its class.
     class_arguments: Vec<Arc<str>>,
@@ -46,7 +46,7 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
     let name = module.metadata.name(place.token)?;
     let class_arguments = class_arguments(cache, info, &place, &module, &class);
     let own_arguments = place.type_arguments.iter().map(|class| cache.class(info, *class)).collect();
-    let found = Found { module: &module, class: &class, method, name, class_arguments, own_arguments };
+    let found = Found { module: &module, class: &class, method, name: &name, class_arguments, own_arguments };
     let source = found.source(info, place.module);
     Ok(FunctionName {
         name: found.plain_name(&source),
@@ -140,7 +140,7 @@ impl Found<'_> {
     fn signature(&self, source: &Option<Source>, token: Token) -> String {
         match source {
             None => {
-                let signature = signature::method(self.method.signature).ok();
+                let signature = signature::method(&self.method.signature).ok();
                 let attributes = self.method.attributes;
                 self.write(self.class.depth(), self.name, attributes, signature.as_ref(), token)
             }
@@ -169,7 +169,7 @@ impl Found<'_> {
         else {
             return nothing;
         };
-        (token, method.attributes, signature::method(method.signature).ok())
+        (token, method.attributes, signature::method(&method.signature).ok())
     }
 
     /// The compiler marks a method with the type of its state machine.
@@ -184,7 +184,7 @@ impl Found<'_> {
             return false;
         }
         let value = self.module.metadata.custom_attribute(method, attribute).ok().flatten();
-        value.and_then(attribute_text).is_some_and(|name| name == self.class.raw)
+        value.as_deref().and_then(attribute_text).is_some_and(|name| name == self.class.raw)
     }
 
     /// `Shop.Checkout<int>.Pay<string>(Shop.Order)`.

@@ -68,7 +68,7 @@ fn loader(
     lambda: &str,
 ) -> Option<(Token, String)> {
     let name_of = |token: Token| match token.table() {
-        Token::METHOD_DEF => module.metadata.name(token).ok().map(str::to_owned),
+        Token::METHOD_DEF => module.metadata.name(token).ok(),
         Token::MEMBER_REF => module.metadata.member_ref(token).ok().map(|found| found.name),
         _ => None,
     };

@@ -11,7 +11,7 @@ use clr_profiler::{
     AppDomainId, AssemblyId, Callbacks, ClassId, EventPipeProviderId, FunctionId, GcHandleId, ModuleId, ObjectId,
     Result, ThreadId, Token,
 };
-use clr_profiler::sys::GUID;
+use clr_profiler::Guid;
 use clrscope_recording::events::{Kind, Tag, EntityRef, Value};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::monotonic_ns;
@@ -294,11 +294,11 @@ impl Callbacks for Events {
         }
     }
 
-    fn com_classic_vtable_created(&self, class: ClassId, _interface: &GUID, _vtable: usize, slots: u32) {
+    fn com_classic_vtable_created(&self, class: ClassId, _interface: &Guid, _vtable: usize, slots: u32) {
         record!(self, COM_CLASSIC_VTABLE_CREATED, CLASS: self.bare(Tag::CLASS, class.as_raw()), COUNT: slots);
     }
 
-    fn com_classic_vtable_destroyed(&self, class: ClassId, _interface: &GUID, _vtable: usize) {
+    fn com_classic_vtable_destroyed(&self, class: ClassId, _interface: &Guid, _vtable: usize) {
         record!(self, COM_CLASSIC_VTABLE_DESTROYED, CLASS: self.bare(Tag::CLASS, class.as_raw()));
     }
 

@@ -1,6 +1,6 @@
 //! Callbacks whose record follows from the table: the kind from the runtime's name, a field from each argument.
 
-use clr_profiler::sys::GUID;
+use clr_profiler::Guid;
 use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, ThreadId};
 use clrscope_recording::events::{Kind, Tag, Value};
 
@@ -88,7 +88,7 @@ impl Logged for bool {
 }
 
 /// Identifiers of calls between processes are not recorded.
-impl Logged for &GUID {
+impl Logged for &Guid {
     fn log(self, _events: &Events, _asks: bool, _fields: &mut Fields) {}
 }
 

@@ -149,7 +149,7 @@ impl Exceptions {
         let Ok(about) = self.info.function_info(function) else { return false };
         let Ok(metadata) = self.functions.names().metadata(&self.info, about.module) else { return false };
         let is_of_object = metadata.method(about.token).is_ok_and(|method| !method.attributes.is_static());
-        is_of_object && self.info.il_function_body(about.module, about.token).is_ok_and(il::is_accessor)
+        is_of_object && self.info.il_function_body(about.module, about.token).is_ok_and(|body| il::is_accessor(&body))
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     let function = info.function_info(id).ok()?;
     let metadata = types.metadata(function.module).ok()?;
     let method = metadata.method(function.token).ok()?;
-    let signature = signature::method(method.signature).ok()?;
+    let signature = signature::method(&method.signature).ok()?;
     if signature.convention != 0 || signature.explicit_this {
         return None;
     }

@@ -23,7 +23,7 @@ pub(super) struct StateMachine {
 
 impl StateMachine {
     /// The machine whose code `method` is, if it is one's. `class` is the type of the machine.
-    pub(super) fn of(types: &Types, class: ClassId, metadata: &MetadataImport, method: &MethodDef<'_>) -> Option<Self> {
+    pub(super) fn of(types: &Types, class: ClassId, metadata: &MetadataImport, method: &MethodDef) -> Option<Self> {
         let declared = metadata.type_def(method.class).ok()?.name;
         if method.name != "MoveNext" || !is_machine(&declared) {
             return None;

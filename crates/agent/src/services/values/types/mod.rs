@@ -482,7 +482,7 @@ impl Types {
             if field.is_static() || field.is_literal() || fields.len() >= MOST_FIELDS {
                 continue;
             }
-            let Ok(ty) = signature::field(field.signature) else { continue };
+            let Ok(ty) = signature::field(&field.signature) else { continue };
             let shown = match () {
                 () if self.hides(&field.name) => Shown::Redacted,
                 () if is_content(&declared, &field.name) => Shown::Content,

@@ -67,7 +67,7 @@ pub(super) fn enumeration(metadata: &MetadataImport, token: Token, names: &mut N
     for field in metadata.fields(token).unwrap_or_default() {
         let Ok(field) = metadata.field(field) else { continue };
         if !field.is_static() {
-            let underlying = signature::field(field.signature).ok();
+            let underlying = signature::field(&field.signature).ok();
             let kind = underlying.and_then(|ty| match ty {
                 Type::Primitive(primitive) => primitive_kind(primitive),
                 _ => None,

@@ -1,0 +1,124 @@
+//! Which modules are gone: of those that can be unloaded, whether the runtime has begun to.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::gate::{Gate, Inside};
+use crate::{Error, HResult, ModuleId, Result};
+
+/// Life of a module that can be unloaded: calls about it pass, until the runtime begins to unload it.
+#[derive(Clone, Default)]
+pub(crate) struct ModuleLife(Arc<Gate<1>>);
+
+/// Collectible modules, those that are gone among them until their identifiers are used again. All others stay as long as
+/// the process.
+#[derive(Default)]
+pub(crate) struct CollectibleModules {
+    /// There has been one: otherwise nobody needs to look.
+    any: AtomicBool,
+    lives: RwLock<HashMap<ModuleId, ModuleLife>>,
+}
+
+/// A call about a module that is under way; the runtime waits for its end before it unloads the module.
+pub(crate) struct InModule(ModuleLife);
+
+impl Drop for InModule {
+    fn drop(&mut self) {
+        self.0.0.leave();
+    }
+}
+
+impl ModuleLife {
+    /// A call about the module begins.
+    ///
+    /// # Errors
+    /// A sentence where the module is gone.
+    pub(crate) fn enter(&self, method: &'static str) -> Result<Inside<'_>> {
+        self.0.enter().ok_or_else(|| gone(method))
+    }
+}
+
+impl CollectibleModules {
+    /// A module was loaded, or was met that had been loaded before: gives its life, if it can be unloaded. The identifier may
+    /// have been another module's, which is gone.
+    pub(crate) fn loaded(&self, module: ModuleId, is_collectible: bool) {
+        if !is_collectible && !self.any.load(Ordering::Acquire) {
+            return;
+        }
+        let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+        if is_collectible {
+            lives.insert(module, ModuleLife::default());
+            self.any.store(true, Ordering::Release);
+        } else {
+            lives.remove(&module);
+        }
+    }
+
+    /// The life of a module that is known to be collectible.
+    pub(crate) fn keep(&self, module: ModuleId) -> ModuleLife {
+        let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(true, Ordering::Release);
+        lives.entry(module).or_default().clone()
+    }
+
+    /// A call about a module begins; `None` for modules that stay as long as the process.
+    ///
+    /// # Errors
+    /// A sentence where the module is gone.
+    pub(crate) fn enter(&self, module: ModuleId, method: &'static str) -> Result<Option<InModule>> {
+        let Some(life) = self.life(module) else { return Ok(None) };
+        if life.0.enter_owned() { Ok(Some(InModule(life))) } else { Err(gone(method)) }
+    }
+
+    /// The life of a module, where it is known that it can be unloaded.
+    fn life(&self, module: ModuleId) -> Option<ModuleLife> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lives.read().unwrap_or_else(PoisonError::into_inner).get(&module).cloned()
+    }
+
+    /// Whether there has been a collectible module.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// The runtime begins to unload a module: calls about it are refused from now on, and those under way end before this
+    /// returns.
+    pub(crate) fn unloading(&self, module: ModuleId) {
+        if let Some(life) = self.life(module) {
+            life.0.close();
+            life.0.wait_until_empty();
+        }
+    }
+}
+
+#[cold]
+fn gone(method: &'static str) -> Error {
+    Error::refused(method, "the module was unloaded").with_hresult(HResult::DATA_INCOMPLETE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_about_a_module_are_refused_from_its_unloading_until_its_identifier_is_another_s() {
+        let modules = CollectibleModules::default();
+        let (stays, goes) = (ModuleId(8), ModuleId(16));
+        modules.loaded(stays, false);
+        assert!(modules.life(stays).is_none() && !modules.any());
+        modules.loaded(goes, true);
+        let life = modules.life(goes).unwrap();
+        assert!(life.enter("A").is_ok());
+        modules.unloading(goes);
+        assert_eq!(life.enter("A").err().unwrap().to_string(), "A: the module was unloaded");
+        assert!(modules.life(goes).unwrap().enter("A").is_err());
+        modules.loaded(goes, true);
+        assert!(modules.life(goes).unwrap().enter("A").is_ok() && life.enter("A").is_err());
+        modules.unloading(goes);
+        modules.loaded(goes, false);
+        assert!(modules.life(goes).is_none());
+    }
+}
