@@ -107,9 +107,8 @@ impl Memory {
         if into.len() > WINDOW || address % PAGE + into.len() > PAGE {
             return copy_if_there(address, into);
         }
-        let has_it =
-            |memory: &Self| address.checked_sub(memory.start).is_some_and(|offset| offset + into.len() <= memory.bytes);
-        if !has_it(self) {
+        let end_in_window = address.checked_sub(self.start).and_then(|offset| offset.checked_add(into.len()));
+        if end_in_window.is_none_or(|end| end > self.bytes) {
             self.start = address;
             self.bytes = WINDOW.min(PAGE - address % PAGE);
             if !copy_if_there(address, &mut self.window[..self.bytes]) {
@@ -175,6 +174,16 @@ mod tests {
         assert!(can_copy());
         for gone in [0, 8, PAGE, usize::MAX - 4, 0xFFFF_8000_0000_0000] {
             assert_eq!(memory.word(At::unknown(gone)), None, "{gone:x}");
+        }
+    }
+
+    #[test]
+    fn the_last_addresses_there_are_are_not_in_what_was_copied_before() {
+        let mut memory = Memory::new();
+        let there = [1_u64; 4];
+        assert_eq!(memory.word(At::unknown(std::ptr::from_ref(&there).expose_provenance())), Some(1));
+        for last in [usize::MAX - 7, usize::MAX - 15, usize::MAX] {
+            assert_eq!(memory.word(At::unknown(last)), None, "{last:x}");
         }
     }
 

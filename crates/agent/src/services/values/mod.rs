@@ -35,5 +35,7 @@ pub(crate) mod proof;
 pub(crate) mod read;
 mod source_names;
 mod state_machine;
+#[cfg(test)]
+mod tests;
 pub(crate) mod types;
 pub(crate) mod unread;

@@ -46,7 +46,7 @@ static ARRAYS: AtomicUsize = AtomicUsize::new(0);
 const PARENT: usize = 16;
 
 /// Makes the table, empty. Called before any hook.
-pub(super) fn prepare() {
+pub(in crate::services::values) fn prepare() {
     *TABLE.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
     *ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner) = Some(HashMap::new());
     lock_pending().reserve(MOST_PENDING);
@@ -58,7 +58,7 @@ pub(super) fn new_number() -> u32 {
 }
 
 /// Notes that the runtime announced a class, and with which modules it unloads.
-pub(super) fn announce(id: usize, modules: Vec<ModuleId>) {
+pub(in crate::services::values) fn announce(id: usize, modules: Vec<ModuleId>) {
     if let Some(announced) = ANNOUNCED.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
         announced.insert(id, modules);
     }
@@ -148,7 +148,7 @@ pub(super) fn no_longer_pending(id: usize) {
 }
 
 /// A class after it was put into the table.
-pub(super) enum Inserted {
+pub(in crate::services::values) enum Inserted {
     /// It is new there, and has no shape yet.
     New(&'static Class),
     /// It was there.
@@ -156,7 +156,7 @@ pub(super) enum Inserted {
 }
 
 /// Puts a class into the table, under the number that hooks have given it already if they have.
-pub(super) fn insert(id: usize, modules: Vec<ModuleId>) -> Option<Inserted> {
+pub(in crate::services::values) fn insert(id: usize, modules: Vec<ModuleId>) -> Option<Inserted> {
     let pending = lock_pending();
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.as_mut()?;
