@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clr_profiler::{Callbacks, ProfilerInfo};
 use clrscope_contract::instruments::{DEFAULT, check_all};
-use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, Request};
+use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request};
 use clrscope_recording::refusal;
-use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, monotonic_ns};
+use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
 use crate::hooks::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
@@ -178,6 +178,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     let process = describe(info);
     log(Level::Info, || format!("{}, command {:?}", process.runtime, process.command));
     let start_ns = process.mono_ns;
+    limit_size(folder, request.max_size.unwrap_or(MAX_SIZE));
     let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
     let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
     if is_over() {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use clrscope_analysis::{EventQuery, EventRow, Events, Query, events};
+use clrscope_analysis::{EventLog, EventQuery, EventRow, Query};
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Group, Kind};
 use clrscope_recording::model::Recording;
@@ -30,28 +30,29 @@ fn watched_with(runtime: &Runtime, name: &str, request: &str, arguments: &[&str]
     seen
 }
 
-fn all(recording: &Recording) -> Events<'_> {
-    events(recording, &EventQuery::default()).expect("events")
+fn all(recording: &Recording) -> EventLog<'_> {
+    EventLog::open(recording, &EventQuery::default()).expect("events")
 }
 
 /// The first name of what an event is about.
-fn about<'a>(found: &Events<'a>, row: &EventRow<'a>) -> &'a str {
-    found.subjects(row).next().and_then(|subject| subject.name).unwrap_or("")
+fn about<'a>(row: &EventRow<'a>) -> &'a str {
+    row.subjects().next().and_then(|subject| subject.name).unwrap_or("")
 }
 
 /// How many events of a kind are about functions of this name.
 fn count(recording: &Recording, kind: Kind, function: &str) -> u64 {
     let pattern = Pattern::parse(function).expect("a pattern");
     let query = Query { functions: vec![pattern], ..Query::default() };
-    let found = events(recording, &EventQuery { query, ..EventQuery::default() }).expect("events");
-    found.rows.iter().filter(|row| row.kind() == kind).count() as u64
+    let log = EventLog::open(recording, &EventQuery { query, ..EventQuery::default() }).expect("events");
+    log.rows().0.iter().filter(|row| row.kind() == kind).count() as u64
 }
 
 #[test]
 fn loads_and_compilations_are_paired_and_named() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Exceptions", "events");
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let place = &runtime.version;
         for (kind, name) in [
             (Kind::ASSEMBLY_LOAD_STARTED, "Exceptions"),
@@ -62,20 +63,20 @@ fn loads_and_compilations_are_paired_and_named() {
             (Kind::JIT_COMPILATION_STARTED, "Exceptions.Program.Main()"),
             (Kind::JIT_COMPILATION_FINISHED, "Exceptions.Program.Main()"),
         ] {
-            let named = found.rows.iter().filter(|row| row.kind() == kind && about(&found, row) == name).count();
+            let named = found.iter().filter(|row| row.kind() == kind && about(row) == name).count();
             assert_eq!(named, 1, "{:?} of {name} on {place}", kind.name());
         }
-        for row in &found.rows {
+        for row in &found {
             if matches!(row.kind(), Kind::JIT_COMPILATION_FINISHED | Kind::ASSEMBLY_LOAD_FINISHED) {
-                assert!(row.duration_ns.is_some_and(|ns| ns > 0), "{} on {place} without a begin", about(&found, row));
+                assert!(row.duration_ns.is_some_and(|ns| ns > 0), "{} on {place} without a begin", about(row));
                 assert_eq!(row.result().as_deref(), Some("S_OK"));
             }
         }
-        let unnamed = found.rows.iter().flat_map(|row| found.subjects(row)).filter(|s| s.name.is_none()).count();
-        assert!(unnamed * 100 < found.rows.len(), "{unnamed} of {} without a name on {place}", found.rows.len());
-        let first = (found.rows[0].kind(), found.rows[0].thread.map(|thread| thread.id));
+        let unnamed = found.iter().flat_map(|row| row.subjects()).filter(|s| s.name.is_none()).count();
+        assert!(unnamed * 100 < found.len(), "{unnamed} of {} without a name on {place}", found.len());
+        let first = (found[0].kind(), found[0].thread.map(|thread| thread.id));
         assert_eq!(first, (Kind::INITIALIZE, Some(1)), "on {place}");
-        let last = found.rows.iter().find(|row| row.kind() == Kind::SHUTDOWN).expect("the end");
+        let last = found.iter().find(|row| row.kind() == Kind::SHUTDOWN).expect("the end");
         assert_eq!(last.depth, 0, "something is left open on {place}");
     });
 }
@@ -84,8 +85,9 @@ fn loads_and_compilations_are_paired_and_named() {
 fn searches_for_precompiled_code_end_or_say_that_it_was_rejected() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Exceptions", "events:jit");
-        let found = all(&seen.recording);
-        let of = |kind: Kind| found.rows.iter().filter(move |row| row.kind() == kind);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
+        let of = |kind: Kind| found.iter().filter(move |row| row.kind() == kind);
         // Code for vectors is compiled for the processor that is there: whether some is rejected depends on both.
         let mut open = of(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED).filter(|row| row.duration_ns.is_none());
         assert!(open.all(|row| row.reason() == Some("the precompiled code was rejected")), "{}", runtime.version);
@@ -108,8 +110,9 @@ fn exceptions_are_told_as_often_as_the_program_says() {
         assert_eq!(told(Kind::EXCEPTION_UNWIND_FINALLY_ENTER, "Exceptions.Program+Simple::Through"), rounds, "{place}");
         let refused = calls("Exceptions.Program+Filters::Refuse");
         assert_eq!(told(Kind::EXCEPTION_SEARCH_FILTER_ENTER, "Exceptions.Program+Filters::Middle"), refused, "{place}");
-        let found = all(&seen.recording);
-        assert!(found.rows.iter().all(|row| row.group() == "exceptions"), "only this group on {place}");
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
+        assert!(found.iter().all(|row| row.group() == "exceptions"), "only this group on {place}");
     });
 }
 
@@ -133,14 +136,15 @@ const SHORT: [(&str, &str); 14] = [
 
 /// The callbacks of a thread in order, each with the last part of the name of what it is about.
 fn in_short(recording: &Recording, wanted: impl Fn(&EventRow<'_>) -> bool) -> Vec<String> {
-    let found = all(recording);
+    let log = all(recording);
+    let (found, _) = log.rows();
     let short = |row: &EventRow<'_>| {
         let (_, event) = SHORT.iter().find(|(event, _)| *event == row.event()).expect("a callback about exceptions");
-        let name = found.subjects(row).next().and_then(|subject| subject.name).unwrap_or("");
+        let name = row.subjects().next().and_then(|subject| subject.name).unwrap_or("");
         let name = name.split('(').next().and_then(|name| name.rsplit('.').next()).unwrap_or("");
         if name.is_empty() { (*event).to_owned() } else { format!("{event}:{name}") }
     };
-    found.rows.iter().filter(|row| wanted(row)).map(short).collect()
+    found.iter().filter(|row| wanted(row)).map(short).collect()
 }
 
 fn words(text: &str) -> Vec<&str> {
@@ -247,13 +251,14 @@ fn exception_callbacks_of_an_unhandled_one_end_with_the_search_or_the_first_fram
 fn names_of_threads_stand_with_their_events() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Threads", "events:threads");
-        let found = all(&seen.recording);
-        let named = found.rows.iter().filter(|row| row.kind() == Kind::THREAD_NAME_CHANGED);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
+        let named = found.iter().filter(|row| row.kind() == Kind::THREAD_NAME_CHANGED);
         for row in named {
-            let subject = found.subjects(row).next().expect("a thread");
+            let subject = row.subjects().next().expect("a thread");
             assert_eq!(subject.name, row.given_name(), "{}", runtime.version);
         }
-        let created = found.rows.iter().filter(|row| row.kind() == Kind::THREAD_CREATED).count();
+        let created = found.iter().filter(|row| row.kind() == Kind::THREAD_CREATED).count();
         assert!(created >= 8, "{created} threads on {}", runtime.version);
     });
 }
@@ -262,20 +267,21 @@ fn names_of_threads_stand_with_their_events() {
 fn collections_tell_how_many_objects_there_are_of_each_class() {
     each_runtime(|runtime| {
         let seen = watched_with(runtime, "Loading", "events:gc,objects,suspend,loads", &["contexts"]);
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let place = &runtime.version;
-        let of = |kind: Kind| found.rows.iter().filter(move |row| row.kind() == kind);
+        let of = |kind: Kind| found.iter().filter(move |row| row.kind() == kind);
         assert!(of(Kind::GARBAGE_COLLECTION_STARTED).count() > 0, "no collection on {place}");
         for row in of(Kind::GARBAGE_COLLECTION_FINISHED) {
             assert!(row.duration_ns.is_some(), "a collection without a begin on {place}");
         }
         assert!(of(Kind::GARBAGE_COLLECTION_STARTED).any(|row| row.reason() == Some("induced")), "{place}");
         assert!(of(Kind::RUNTIME_SUSPEND_STARTED).any(|row| row.reason() == Some("GC")), "{place}");
-        let strings = of(Kind::LIVE_OBJECTS_BY_CLASS).filter(|row| about(&found, row) == "string");
+        let strings = of(Kind::LIVE_OBJECTS_BY_CLASS).filter(|row| about(row) == "string");
         let counts: Vec<_> = strings.flat_map(EventRow::details).filter(|(key, _)| *key == "count").collect();
         assert!(counts.iter().all(|(_, count)| *count > 10) && !counts.is_empty(), "{counts:?} on {place}");
         // Plugins come and go in a loop: each has its own name although the runtime uses identifiers again.
-        let unloaded: Vec<_> = of(Kind::ASSEMBLY_UNLOAD_FINISHED).map(|row| about(&found, row)).collect();
+        let unloaded: Vec<_> = of(Kind::ASSEMBLY_UNLOAD_FINISHED).map(|row| about(row)).collect();
         assert!(!unloaded.is_empty() && unloaded.iter().all(|name| *name == "Plugin"), "{unloaded:?} on {place}");
     });
 }
@@ -284,9 +290,10 @@ fn collections_tell_how_many_objects_there_are_of_each_class() {
 fn calls_of_native_code_begin_and_end() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Native", "events:transitions");
-        let found = all(&seen.recording);
-        let of_program = |row: &&EventRow<'_>| about(&found, row).starts_with("Native.");
-        let told: Vec<_> = found.rows.iter().filter(of_program).collect();
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
+        let of_program = |row: &&EventRow<'_>| about(row).starts_with("Native.");
+        let told: Vec<_> = found.iter().filter(of_program).collect();
         assert!(!told.is_empty(), "{}", runtime.version);
         let unpaired = told.iter().filter(|row| row.duration_ns.is_none()).count();
         assert_eq!(unpaired, 0, "of {} on {}", told.len(), runtime.version);
@@ -297,12 +304,13 @@ fn calls_of_native_code_begin_and_end() {
 fn filters_choose_functions_and_remarks_say_what_can_not_come() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Exceptions", "events:jit,com;include=[Exceptions]*");
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let jit = EventQuery { groups: vec![Group::Jit], ..EventQuery::default() };
-        assert_eq!(events(&seen.recording, &jit).expect("events").rows.len(), found.rows.len());
-        let own = |row: &EventRow<'_>| ["Exceptions.", "Fixture."].iter().any(|n| about(&found, row).starts_with(n));
-        let foreign = found.rows.iter().find(|row| !own(row) && row.event().starts_with("JIT"));
-        assert!(foreign.is_none(), "{:?} on {}", foreign.map(|row| about(&found, row)), runtime.version);
+        assert_eq!(EventLog::open(&seen.recording, &jit).expect("events").rows().0.len(), found.len());
+        let own = |row: &EventRow<'_>| ["Exceptions.", "Fixture."].iter().any(|n| about(row).starts_with(n));
+        let foreign = found.iter().find(|row| !own(row) && row.event().starts_with("JIT"));
+        assert!(foreign.is_none(), "{:?} on {}", foreign.map(|row| about(row)), runtime.version);
         let remarks = &seen.recording.processes[0].remarks;
         assert!(remarks.iter().any(|remark| remark.text.contains("group com")), "{remarks:?}");
     });
@@ -313,10 +321,11 @@ fn all_groups_beside_all_instruments_change_nothing() {
     each_runtime(|runtime| {
         for name in ["Exceptions", "Threads", "Dynamic", "Native"] {
             let seen = watched(runtime, name, "events:all,allocations=on;exceptions;calls");
-            let found = all(&seen.recording);
-            let of = |kind: Kind| found.rows.iter().filter(|row| row.kind() == kind).count();
+            let log = all(&seen.recording);
+            let (found, _) = log.rows();
+            let of = |kind: Kind| found.iter().filter(|row| row.kind() == kind).count();
             assert!(of(Kind::OBJECT_ALLOCATED) > 100, "{name} on {}", runtime.version);
-            let named = |kind: Kind| found.rows.iter().find(|row| row.kind() == kind && !about(&found, row).is_empty());
+            let named = |kind: Kind| found.iter().find(|row| row.kind() == kind && !about(row).is_empty());
             assert!(named(Kind::EVENT_PIPE_PROVIDER_CREATED).is_some(), "{name} on {}", runtime.version);
             assert!(named(Kind::HANDLE_CREATED).is_some(), "{name} on {}", runtime.version);
             assert!(seen.recording.processes[0].threads.iter().any(|thread| thread.tree.load().len() > 1));

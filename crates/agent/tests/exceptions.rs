@@ -5,22 +5,22 @@ mod support;
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    EXCEPTIONS, Exception, ExceptionQuery, Exceptions, Query, TreeOptions, Value, exceptions, functions, tree,
+    EXCEPTIONS, Exception, ExceptionLog, ExceptionQuery, Query, TreeOptions, Value, functions, tree,
 };
 use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
 use support::record;
 
-fn all(recording: &Recording) -> Exceptions<'_> {
-    exceptions(recording, &ExceptionQuery::default()).expect("exceptions")
+fn all(recording: &Recording) -> ExceptionLog<'_> {
+    ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions")
 }
 
 fn names<'a>(functions: impl IntoIterator<Item = &'a clrscope_analysis::FunctionRef<'a>>) -> Vec<&'a str> {
     functions.into_iter().map(|f| f.name().rsplit("+").next().unwrap_or("")).collect()
 }
 
-fn find<'a, 'r>(found: &'a Exceptions<'r>, message: &str) -> &'a Exception<'r> {
-    found.each.iter().find(|e| e.message == Some(message)).unwrap_or_else(|| panic!("no '{message}'"))
+fn find<'a, 'r>(found: &'a [Exception<'r>], message: &str) -> &'a Exception<'r> {
+    found.iter().find(|e| e.message.as_deref() == Some(message)).unwrap_or_else(|| panic!("no '{message}'"))
 }
 
 #[test]
@@ -29,11 +29,12 @@ fn each_story_is_what_the_program_did() {
         let bare = run(runtime.command(&fixture("Exceptions"))).expect_success();
         let seen = record(runtime, "Exceptions", "exceptions");
         assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let place = &runtime.version;
         // Per round: by hand from the source.
-        assert_eq!(found.each.len(), 40 * 100, "{place}");
-        assert!(found.each.iter().all(|e| !e.unhandled), "{place}");
+        assert_eq!(found.len(), 40 * 100, "{place}");
+        assert!(found.iter().all(|e| !e.unhandled), "{place}");
 
         let simple = find(&found, "simple 7");
         assert_eq!(simple.type_name, "System.InvalidOperationException");
@@ -53,25 +54,26 @@ fn each_story_is_what_the_program_did() {
         let middle = ("Exceptions.Program+Filters::Middle", Some(false));
         assert_eq!(answers, [middle, ("Exceptions.Program+Filters::Start", Some(true))], "{place}");
 
-        let by_runtime = found.each.iter().filter(|e| e.caught_by_runtime).collect::<Vec<_>>();
+        let by_runtime = found.iter().filter(|e| e.caught_by_runtime).collect::<Vec<_>>();
         assert_eq!(by_runtime.len(), 100, "those out of a filter on {place}");
         assert!(by_runtime.iter().all(|e| names(&e.unwound).contains(&"Nested::BadFilter")), "{place}");
-        let replaced: Vec<_> = found.each.iter().filter(|e| e.replaced_by.is_some()).collect();
+        let replaced: Vec<_> = found.iter().filter(|e| e.replaced_by.is_some()).collect();
         assert_eq!(replaced.len(), 100, "those that another took the place of in a finally block on {place}");
         assert!(replaced.iter().all(|e| names(&e.finally) == ["Nested::FromFinally"]), "{place}");
         // `throw;` and `throw e;` once a round, and at each of twelve levels of the ladder.
-        assert_eq!(found.each.iter().filter(|e| e.rethrow_of.is_some()).count(), 14 * 100, "{place}");
+        assert_eq!(found.iter().filter(|e| e.rethrow_of.is_some()).count(), 14 * 100, "{place}");
 
         // The table adds up what the stories say.
-        let sum = |of: &dyn Fn(&clrscope_analysis::ExceptionGroup<'_>) -> u64| found.groups.iter().map(of).sum::<u64>();
+        let (groups, _) = log.groups();
+        let sum = |of: &dyn Fn(&clrscope_analysis::ExceptionGroup<'_>) -> u64| groups.iter().map(of).sum::<u64>();
         assert_eq!((sum(&|g| g.count), sum(&|g| g.rethrown), sum(&|g| g.unhandled)), (4_000, 1_400, 0), "{place}");
         assert_eq!(sum(&|g| g.caught_by_runtime), 100, "{place}");
-        let times = found.each.iter().filter_map(|e| e.throw_to_catch_ns);
+        let times = found.iter().filter_map(|e| e.throw_to_catch_ns);
         assert_eq!(sum(&|g| g.throw_to_catch_ns), times.sum::<u64>(), "{place}");
-        let caught = found.each.iter().filter(|e| !e.caught_by_runtime && e.replaced_by.is_none());
+        let caught = found.iter().filter(|e| !e.caught_by_runtime && e.replaced_by.is_none());
         assert!(caught.clone().all(|e| e.throw_to_catch_ns.is_some()), "each of {} on {place}", caught.count());
 
-        let hardware = found.groups.iter().find(|g| g.type_name == "System.IndexOutOfRangeException").expect("one");
+        let hardware = groups.iter().find(|g| g.type_name == "System.IndexOutOfRangeException").expect("one");
         assert_eq!(hardware.place.map(|f| f.name()), Some("Exceptions.Program+Hardware::Index"), "{place}");
     });
 }
@@ -117,8 +119,8 @@ fn exceptions_count_along_their_paths() {
 
             // What functions have thrown themselves is what the view of exceptions says.
             let mut thrown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-            let found = all(&seen.recording);
-            for group in &found.groups {
+            let log = all(&seen.recording);
+            for group in &log.groups().0 {
                 let thrower = group.place.expect("a stack");
                 *thrown.entry((thrower.module(), thrower.signature())).or_default() += group.count;
             }
@@ -137,13 +139,14 @@ fn inner_ones_rethrown_ones_and_those_the_runtime_catches() {
         let bare = run(runtime.command(&fixture("Throws"))).expect_success();
         let seen = record(runtime, "Throws", "exceptions");
         assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let place = &runtime.version;
         let inner = find(&found, "inner one");
         let outer = find(&found, "outer one");
         assert_eq!(outer.inner.map(|i| (i.type_name, i.number)), Some(("System.FormatException", Some(inner.number))));
 
-        let again: Vec<_> = found.each.iter().filter(|e| e.message == Some("again")).collect();
+        let again: Vec<_> = found.iter().filter(|e| e.message.as_deref() == Some("again")).collect();
         assert_eq!(again.len(), 2, "{place}");
         assert_eq!((again[0].rethrow_of, again[1].rethrow_of), (None, Some(again[0].number)), "{place}");
         assert_ne!(again[0].thread.map(|t| t.id), again[1].thread.map(|t| t.id), "{place}");
@@ -151,13 +154,17 @@ fn inner_ones_rethrown_ones_and_those_the_runtime_catches() {
 
         let initializer = find(&found, "initializer");
         assert!(initializer.caught_by_runtime && initializer.catcher.is_none(), "{initializer:?} on {place}");
-        let wrapper = found.each.iter().find(|e| e.type_name == "System.TypeInitializationException").expect("one");
+        let wrapper = found.iter().find(|e| e.type_name == "System.TypeInitializationException").expect("one");
         assert_eq!(wrapper.inner.map(|i| i.type_name), Some("System.NotImplementedException"), "{place}");
 
-        let own = found.each.iter().find(|e| e.type_name.ends_with("Own")).expect("an own type");
-        assert_eq!((own.message, own.place().map(|f| f.name())), (None, Some("Throws.Program::Generic")), "{place}");
-        let long = found.each.iter().find(|e| e.message.is_some_and(|m| m.starts_with("xxx"))).expect("one");
-        assert_eq!(long.message.map(str::len), Some(512), "{place}");
+        let own = found.iter().find(|e| e.type_name.ends_with("Own")).expect("an own type");
+        assert_eq!(
+            (own.message.as_deref(), own.place().map(|f| f.name())),
+            (None, Some("Throws.Program::Generic")),
+            "{place}"
+        );
+        let long = found.iter().find(|e| e.message.as_deref().is_some_and(|m| m.starts_with("xxx"))).expect("one");
+        assert_eq!(long.message.as_deref().map(str::len), Some(512), "{place}");
     });
 }
 
@@ -165,9 +172,10 @@ fn inner_ones_rethrown_ones_and_those_the_runtime_catches() {
 fn an_exception_that_nobody_catches_is_unhandled() {
     each_runtime(|runtime| {
         let seen = support::record_with(runtime, "Ends", "exceptions", &["unhandled"]);
-        let found = all(&seen.recording);
-        let unhandled: Vec<_> = found.each.iter().filter(|e| e.unhandled).collect();
-        assert_eq!(unhandled.len(), 1, "{} thrown on {}", found.each.len(), runtime.version);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
+        let unhandled: Vec<_> = found.iter().filter(|e| e.unhandled).collect();
+        assert_eq!(unhandled.len(), 1, "{} thrown on {}", found.len(), runtime.version);
         assert!(unhandled[0].catcher.is_none() && !unhandled[0].search.is_empty(), "{}", runtime.version);
     });
 }
@@ -176,7 +184,8 @@ fn an_exception_that_nobody_catches_is_unhandled() {
 fn the_stack_is_cut_where_it_was_asked_to_be() {
     each_runtime(|runtime| {
         let seen = record(runtime, "Exceptions", "exceptions:frames=2");
-        let found = all(&seen.recording);
+        let log = all(&seen.recording);
+        let (found, _) = log.rows();
         let simple = find(&found, "simple 0");
         assert_eq!((simple.stack.len(), simple.stack_cut), (2, true), "{}", runtime.version);
     });
@@ -206,15 +215,16 @@ fn frames_show_what_their_calls_were_given() {
             assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{place}");
             let losses = &seen.recording.processes[0].losses;
             assert!(losses.iter().all(|loss| loss.reason.is_benign()), "{place}: {losses:?}");
-            let found = all(&seen.recording);
-            assert_eq!(found.each.len(), 40 * 100, "{place}");
+            let log = all(&seen.recording);
+            let (found, _) = log.rows();
+            assert_eq!(found.len(), 40 * 100, "{place}");
             let mut checked = 0;
-            for exception in &found.each {
+            for exception in &found {
                 // The message ends in the number of the round, which every method of the scenario hands on.
-                let round = exception.message.and_then(|message| message.split_once(' '));
+                let round = exception.message.as_deref().and_then(|message| message.split_once(' '));
                 let Some(("simple" | "filter" | "nested", round)) = round else { continue };
                 for frame in exception.stack.iter().filter(|frame| frame.function.module() == "Exceptions") {
-                    let captured = found.captured(exception, &frame).expect("each of the program's own is named");
+                    let captured = log.captured(exception, &frame).expect("each of the program's own is named");
                     let i = captured.arguments.iter().find(|argument| argument.name == "i");
                     let Some(i) = i.and_then(|argument| argument.value.as_ref()) else { continue };
                     assert_eq!(*i, Value::Int(round.parse().expect("a number")), "{exception:?} {place}");

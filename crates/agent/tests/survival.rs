@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_analysis::{ExceptionQuery, exceptions};
+use clrscope_analysis::{ExceptionLog, ExceptionQuery};
 use clrscope_recording::model::{LossReason, Problem, Process, Recording};
 use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, run_within,
@@ -302,14 +302,15 @@ fn kill_at_any_moment_loses_nothing() {
 
 /// Number of recorded exceptions of `Throws COUNT`, each of which must have its whole stack.
 fn exceptions_with_whole_stacks(recording: &Recording, place: &str) -> usize {
-    let found = exceptions(recording, &ExceptionQuery::default()).expect("exceptions");
-    for exception in &found.each {
+    let log = ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions");
+    let (found, _) = log.rows();
+    for exception in &found {
         let stack: Vec<_> = exception.stack.iter().map(|frame| frame.function.name()).collect();
         let expected = ["Throw", "Middle", "Catch", "Main"].map(|name| format!("Throws.Program::{name}"));
         assert_eq!(stack, expected, "{place}");
         assert_eq!(exception.type_name, "System.InvalidOperationException", "{place}");
     }
-    found.each.len()
+    found.len()
 }
 
 #[test]
@@ -325,7 +326,7 @@ fn kill_at_any_moment_loses_no_exception_and_no_stack() {
         let place = format!("killed on {}", runtime.version);
         let so_far = || {
             let recording = clrscope_recording::open(&out).ok()?;
-            Some(exceptions(&recording, &ExceptionQuery::default()).ok()?.each.len())
+            Some(ExceptionLog::open(&recording, &ExceptionQuery::default()).ok()?.rows().0.len())
         };
         wait_for("the first exceptions", || so_far().filter(|&count| count > 0));
         pause(random_pause(Duration::from_millis(100)));

@@ -57,6 +57,7 @@ mod exceptions;
 mod flow;
 mod forest;
 mod function;
+mod limit;
 mod metric;
 mod metrics;
 mod owners;
@@ -73,13 +74,14 @@ mod views;
 mod waits;
 
 pub use closures::{FindLine, tell_closures_apart};
-pub use events::{EventNames, EventQuery, EventRow, Events, Subject, events};
+pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
-    CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, Inner, exceptions,
+    CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, Inner,
 };
 pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
+pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;
 pub use parallel::with_processors;

@@ -52,7 +52,9 @@ pub(crate) fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl
     };
     let workers = if count < 2 { 1 } else { processors().min(MAX_WORKERS).min(count) };
     thread::scope(|scope| {
-        let others: Vec<ScopedJoinHandle<'_, S>> = (1..workers).map(|_| scope.spawn(work)).collect();
+        // Where memory for a thread is not to be had, those that are there do all of it.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<ScopedJoinHandle<'_, S>> = (1..workers).filter_map(spawn).collect();
         let mut states = vec![work()];
         states.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
         states

@@ -1,10 +1,11 @@
 //! The view `events`: names, depth, durations, order and filters, from records made by hand.
 
-use clrscope_analysis::{EventQuery, EventRow, Events, Query, QueryProblem, ThreadSelector, events};
+use clrscope_analysis::{EventLog, EventQuery, EventRow, LeftOut, Query, QueryProblem, ThreadSelector};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::model::{EventArena, Function, Module, Process, Recording, Thread};
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use proptest::prelude::*;
 
 fn thing(id: u64, index: u32) -> Value<'static> {
     Value::Entity(EntityRef { id, index })
@@ -79,20 +80,24 @@ fn a_search_without_end_says_that_the_precompiled_code_was_rejected() {
         .put(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED, &pay)
         .put(Kind::JIT_COMPILATION_STARTED, &other);
     let recording = recording(vec![chunk]);
-    let events = events(&recording, &EventQuery::default()).expect("events");
-    let reasons: Vec<_> = events.rows.iter().map(EventRow::reason).collect();
+    let log = log(&recording, &EventQuery::default());
+    let (rows, _) = log.rows();
+    let reasons: Vec<_> = rows.iter().map(EventRow::reason).collect();
     let rejected = Some("the precompiled code was rejected");
     assert_eq!(reasons, [rejected, None, None, None, None, None, None]);
-    assert_eq!(events.rows[3].details().collect::<Vec<_>>(), [("found", 1)]);
+    assert_eq!(rows[3].details().collect::<Vec<_>>(), [("found", 1)]);
 }
 
 fn shown(recording: &Recording, query: &EventQuery) -> Vec<String> {
-    let found = events(recording, query).expect("events");
-    found.rows.iter().map(|row| line(&found, row)).collect()
+    log(recording, query).rows().0.iter().map(line).collect()
 }
 
-fn line<'a>(found: &Events<'a>, row: &EventRow<'a>) -> String {
-    let names: Vec<_> = found.subjects(row).map(|s| s.name.map_or(format!("{:#x}", s.id), ToOwned::to_owned)).collect();
+fn log<'a>(recording: &'a Recording, query: &EventQuery) -> EventLog<'a> {
+    EventLog::open(recording, query).expect("events")
+}
+
+fn line(row: &EventRow<'_>) -> String {
+    let names: Vec<_> = row.subjects().map(|s| s.name.map_or(format!("{:#x}", s.id), ToOwned::to_owned)).collect();
     let duration = row.duration_ns.map_or("-".to_owned(), |ns| ns.to_string());
     let thread = row.thread.map_or(0, |t| t.id);
     format!("{thread} {} {} {} {} {duration}", row.time_ns, row.depth, row.event(), names.join(","))
@@ -122,25 +127,27 @@ fn events_are_named_nested_and_timed_thread_by_thread() {
 #[test]
 fn results_and_reasons_are_in_words() {
     let recording = sample();
-    let found = events(&recording, &EventQuery::default()).expect("events");
-    assert_eq!(found.rows[2].result().as_deref(), Some("CORPROF_E_DATAINCOMPLETE"));
-    assert_eq!(found.rows[3].result().as_deref(), Some("S_OK"));
-    assert_eq!((found.rows[5].reason(), found.rows[5].result()), (Some("induced"), None));
-    assert_eq!((found.rows[0].group(), found.rows[0].phase()), ("loads", "start"));
+    let log = log(&recording, &EventQuery::default());
+    let (rows, _) = log.rows();
+    assert_eq!(rows[2].result().as_deref(), Some("CORPROF_E_DATAINCOMPLETE"));
+    assert_eq!(rows[3].result().as_deref(), Some("S_OK"));
+    assert_eq!((rows[5].reason(), rows[5].result()), (Some("induced"), None));
+    assert_eq!((rows[0].group(), rows[0].phase()), ("loads", "start"));
 }
 
 #[test]
 fn interleaved_they_stand_in_the_order_of_time() {
     let recording = sample();
-    let found = events(&recording, &EventQuery { interleave: true, ..Default::default() }).expect("events");
-    assert!(found.rows.is_sorted_by_key(|row| row.time_ns));
-    assert_eq!(found.rows[6].event(), "GarbageCollectionFinished");
+    let log = log(&recording, &EventQuery { interleave: true, ..Default::default() });
+    let (rows, _) = log.rows();
+    assert!(rows.is_sorted_by_key(|row| row.time_ns));
+    assert_eq!(rows[6].event(), "GarbageCollectionFinished");
 }
 
 #[test]
 fn filters_by_group_name_thread_function_and_time() {
     let recording = sample();
-    let count = |query: EventQuery| events(&recording, &query).expect("events").rows.len();
+    let count = |query: EventQuery| log(&recording, &query).rows().0.len();
     let with = |query: Query| EventQuery { query, ..Default::default() };
     assert_eq!(count(EventQuery { groups: vec![Group::Gc, Group::Threads], ..Default::default() }), 3);
     assert_eq!(count(EventQuery { names: vec![Glob::new("Plug*")], ..Default::default() }), 1);
@@ -149,8 +156,9 @@ fn filters_by_group_name_thread_function_and_time() {
     let pay = Pattern::parse("[Shop]*::Pay").expect("a pattern");
     assert_eq!(count(with(Query { functions: vec![pay], ..Default::default() })), 4);
     assert_eq!(count(with(Query { since_ns: Some(1_012_500), until_ns: Some(1_015_000), ..Default::default() })), 3);
-    let limited = events(&recording, &with(Query { limit: Some(2), ..Default::default() })).expect("events");
-    assert_eq!((limited.rows.len(), limited.left_out), (2, 11));
+    let limited = log(&recording, &with(Query { limit: Some(2), ..Default::default() }));
+    let (rows, left_out) = limited.rows();
+    assert_eq!((rows.len(), left_out), (2, LeftOut { rows: 11, is_whole: true }));
 }
 
 #[test]
@@ -163,6 +171,56 @@ fn filters_leave_depth_as_it_was() {
 #[test]
 fn a_recording_without_the_instrument_says_so() {
     let recording = Recording { processes: vec![Process::default()], ..Default::default() };
-    let problem = events(&recording, &EventQuery::default()).expect_err("it did not run");
+    let problem = EventLog::open(&recording, &EventQuery::default()).expect_err("it did not run");
     assert_eq!(problem, QueryProblem::NotRecorded { view: "events", instrument: "events" });
+}
+
+/// Events of one thread, a microsecond apart, in chunks of so many.
+fn in_chunks(thread: u32, sequence: &mut u64, kinds: &[(Kind, u32)], most: usize) -> Vec<HandmadeChunk> {
+    let mut chunks = Vec::new();
+    for (number, part) in (0_u64..).zip(kinds.chunks(most)) {
+        *sequence += 1;
+        let chunk = HandmadeChunk::new(thread, *sequence, (number * most as u64 + 1) * 1_000);
+        let put = |chunk: HandmadeChunk, &(kind, index): &(Kind, u32)| {
+            chunk.put(kind, &[(Tag::FUNCTION, thing(0x70 + u64::from(index), index))])
+        };
+        chunks.push(part.iter().fold(chunk, put));
+    }
+    chunks
+}
+
+fn any_kinds() -> impl Strategy<Value = Vec<(Kind, u32)>> {
+    let kinds = prop_oneof![
+        Just(Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED),
+        Just(Kind::JIT_CACHED_FUNCTION_SEARCH_FINISHED),
+        Just(Kind::JIT_COMPILATION_STARTED),
+        Just(Kind::JIT_COMPILATION_FINISHED),
+        Just(Kind::GARBAGE_COLLECTION_STARTED),
+        Just(Kind::GARBAGE_COLLECTION_FINISHED),
+        Just(Kind::EXCEPTION_THROWN),
+        Just(Kind::NAME),
+    ];
+    proptest::collection::vec((kinds, 0..2_u32), 0..40)
+}
+
+proptest! {
+    #[test]
+    fn events_are_the_same_however_they_are_cut_into_chunks(one in any_kinds(), two in any_kinds(), most in 1..7_usize) {
+        let made = |most: usize| {
+            let mut sequence = 0;
+            let chunks = [(0, &one), (1, &two)].map(|(thread, kinds)| in_chunks(thread, &mut sequence, kinds, most));
+            recording(chunks.concat())
+        };
+        let (whole, cut) = (made(usize::MAX >> 1), made(most));
+        for interleave in [false, true] {
+            let query = EventQuery { interleave, ..EventQuery::default() };
+            let reasons = |recording| {
+                let log = log(recording, &query);
+                let (rows, _) = log.rows();
+                rows.iter().map(|row| row.reason().map(str::to_owned)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(shown(&whole, &query), shown(&cut, &query));
+            prop_assert_eq!(reasons(&whole), reasons(&cut));
+        }
+    }
 }

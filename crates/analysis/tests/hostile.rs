@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{EventQuery, ExceptionQuery, FlowLog, Query, events, exceptions};
+use clrscope_analysis::{EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Query};
 use clrscope_recording::events::{Encoder, EntityRef, Field, Kind, Tag, Value};
 use clrscope_recording::layout::{flow, value};
 use clrscope_recording::model::{
@@ -44,15 +44,17 @@ fn recording(arenas: Vec<(&str, Vec<u8>)>) -> Recording {
 /// Everything that the views say.
 fn all_views(recording: &Recording) -> String {
     let mut text = String::new();
-    if let Ok(found) = events(recording, &EventQuery::default()) {
-        for row in &found.rows {
-            let subjects: Vec<_> = found.subjects(row).map(|subject| (subject.id, subject.name)).collect();
+    for interleave in [false, true] {
+        let Ok(log) = EventLog::open(recording, &EventQuery { interleave, ..EventQuery::default() }) else { continue };
+        for row in &log.rows().0 {
+            let subjects: Vec<_> = row.subjects().map(|subject| (subject.id, subject.name)).collect();
             text += &format!("{} {} {} {:?} {subjects:?}\n", row.event(), row.phase(), row.depth, row.duration_ns);
         }
     }
-    if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
-        text += &format!("{} exceptions\n", found.each.len());
-        for exception in &found.each {
+    if let Ok(log) = ExceptionLog::open(recording, &ExceptionQuery::default()) {
+        let (each, _) = log.rows();
+        text += &format!("{} exceptions in {} groups\n", each.len(), log.groups().0.len());
+        for exception in &each {
             let frames: Vec<_> = exception.stack.iter().map(|frame| (frame.function.name(), frame.il_offset)).collect();
             assert_eq!((exception.stack.len(), exception.stack.is_empty()), (frames.len(), frames.is_empty()));
             text += &format!("{frames:?} {}\n", exception.stack_cut);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    EXCEPTIONS, ExceptionQuery, FunctionRow, Query, QueryProblem, Sort, ThreadSelector, TreeOptions, WALL, callees,
-    callers, exceptions, functions, tree,
+    EXCEPTIONS, ExceptionLog, ExceptionQuery, FunctionRow, Query, QueryProblem, Sort, ThreadSelector, TreeOptions,
+    WALL, callees, callers, functions, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Kind, Tag, Value};
@@ -90,9 +90,9 @@ Main 1 6
   Check 1 1
 ";
     assert_eq!(nodes(&r, &all), expected);
-    let seen = exceptions(&r, &ExceptionQuery::default()).expect("exceptions");
-    assert_eq!(seen.each.len() as u64, view.conditions.total);
-    assert_eq!(seen.groups.iter().map(|group| group.count).sum::<u64>(), view.conditions.total);
+    let seen = ExceptionLog::open(&r, &ExceptionQuery::default()).expect("exceptions");
+    assert_eq!(seen.rows().0.len() as u64, view.conditions.total);
+    assert_eq!(seen.groups().0.iter().map(|group| group.count).sum::<u64>(), view.conditions.total);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod doctor;
 mod embedded;
 mod errors;
 mod launch;
+mod memory;
 mod output;
 mod pack;
 mod programs;

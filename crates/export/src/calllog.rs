@@ -31,7 +31,7 @@ impl Exporter for CallLog {
     }
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-        let log = FlowLog::open(recording, &options.query, None)?;
+        let log = FlowLog::open(recording, &options.query, None)?.reading_on();
         writeln!(out, "Calls")?;
         let mut thread = None;
         let (functions, left_out) = log.walk(|row| {
@@ -43,8 +43,8 @@ impl Exporter for CallLog {
             }
             write_call(out, row)
         })?;
-        if left_out > 0 {
-            writeln!(out, "\n{left_out} more rows are left out")?;
+        if left_out.rows > 0 {
+            writeln!(out, "\n{} more rows are left out", left_out.rows)?;
         }
         write_summary(out, &functions)?;
         Ok(())

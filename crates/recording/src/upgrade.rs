@@ -46,11 +46,13 @@ impl ExceptionStacks {
             return found;
         }
         let mut builder = StacksBuilder::default();
-        let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
-        for record in records.filter(|record| record.kind == Kind::EXCEPTION_STACK) {
-            if let Some(number) = record.number(Tag::STACK) {
-                let stack = builder.stack(&frames(&record), record.number(Tag::FRAMES_CUT).is_some());
-                found.numbers.insert(number, stack);
+        for chunk in &arena.chunks {
+            let bytes = chunk.bytes.load();
+            for record in Records::new(&bytes).filter(|record| record.kind == Kind::EXCEPTION_STACK) {
+                if let Some(number) = record.number(Tag::STACK) {
+                    let stack = builder.stack(&frames(&record), record.number(Tag::FRAMES_CUT).is_some());
+                    found.numbers.insert(number, stack);
+                }
             }
         }
         found.stacks = Arc::new(builder.finish());

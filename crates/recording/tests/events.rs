@@ -44,8 +44,9 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
     assert_eq!(recording.problems, []);
     assert_eq!(recording.processes[0].events[0].instrument, "events");
     let expected = [(0, 1, &b"first"[..]), (1, 2, b"second"), (u32::MAX, 3, b"nobody")];
-    let found =
-        |r: &Recording| -> Vec<_> { chunks(r).iter().map(|c| (c.thread, c.sequence, c.bytes.to_vec())).collect() };
+    let found = |r: &Recording| -> Vec<_> {
+        chunks(r).iter().map(|c| (c.thread, c.sequence, c.bytes.load().to_vec())).collect()
+    };
     assert_eq!(found(&recording), expected.map(|(thread, sequence, bytes)| (thread, sequence, bytes.to_vec())));
     let file = folder.path().join("x.clrs");
     clrscope_recording::pack::pack(&name, &file, &mut |_| ()).expect("a file");
@@ -63,7 +64,8 @@ fn short_records_follow_another_and_stay_in_their_room() {
     while chunk.append_short(short) {}
     assert!((chunk.room() - 15..=chunk.room()).contains(&chunk.used()), "{} bytes", chunk.used());
     let recording = read(&name);
-    let records: Vec<_> = Records::new(&chunks(&recording)[0].bytes).collect();
+    let bytes = chunks(&recording)[0].bytes.load();
+    let records: Vec<_> = Records::new(&bytes).collect();
     assert_eq!(records.len(), 1 + (chunk.used() - 4) / short.length);
     assert!(records.iter().all(|record| record.time_ns == 129));
     assert!(records[1..].iter().all(|record| record.kind == Kind::EXCEPTION_CATCHER_LEAVE));
@@ -97,7 +99,8 @@ fn a_ring_uses_its_oldest_finished_chunk_again() {
     }
     assert_eq!(lost, (1..=36).map(|sequence| (sequence, 100)).collect::<Vec<_>>());
     let recording = read(&name);
-    let found: Vec<_> = chunks(&recording).iter().map(|c| (c.sequence, c.bytes[0], c.bytes.len())).collect();
+    let found: Vec<_> =
+        chunks(&recording).iter().map(|c| (c.sequence, c.bytes.load()[0], c.bytes.load().len())).collect();
     assert_eq!(found, [(37, 36, 100), (38, 37, 100), (39, 38, 100), (40, 39, 100)]);
 }
 
@@ -124,7 +127,7 @@ fn a_chunk_that_was_handed_out_but_not_begun_hides_nothing() {
         lost.u32(field).store(0, std::sync::atomic::Ordering::Relaxed);
     }
     lost.u64(chunk::SEQUENCE).store(0, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(chunks(&read(&name)).iter().map(|c| c.bytes.to_vec()).collect::<Vec<_>>(), [b"kept"]);
+    assert_eq!(chunks(&read(&name)).iter().map(|c| c.bytes.load().to_vec()).collect::<Vec<_>>(), [b"kept"]);
 }
 
 #[test]
@@ -144,7 +147,7 @@ fn damaged_heads_end_the_walk_and_are_told() {
     // More bytes than the chunk has, and than the file has.
     patch(4096 + chunk::USED, u32::MAX);
     let recording = read(&name);
-    assert_eq!(chunks(&recording).iter().map(|c| c.bytes.len()).collect::<Vec<_>>(), [9, 4096 - 64, 9, 9]);
+    assert_eq!(chunks(&recording).iter().map(|c| c.bytes.load().len()).collect::<Vec<_>>(), [9, 4096 - 64, 9, 9]);
     patch(8192 + chunk::BYTES, 77);
     let recording = read(&name);
     assert_eq!(chunks(&recording).len(), 2);
@@ -178,6 +181,6 @@ fn threads_store_at_the_same_time_without_losing_anything() {
     let recording = read(&name);
     for thread in 0..4 {
         let own = chunks(&recording).iter().filter(|c| c.thread == thread);
-        assert_eq!(own.map(|c| c.bytes.len()).sum::<usize>(), 20_000);
+        assert_eq!(own.map(|c| c.bytes.load().len()).sum::<usize>(), 20_000);
     }
 }

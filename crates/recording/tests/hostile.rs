@@ -47,7 +47,7 @@ fn small() -> Recording {
         thread.tree = clrscope_recording::model::TreeSource::ready(thread.tree.load());
     }
     for chunk in recording.processes.iter_mut().flat_map(|p| &mut p.events).flat_map(|arena| &mut arena.chunks) {
-        chunk.bytes = chunk.bytes.to_vec().into();
+        chunk.bytes = chunk.bytes.load().to_vec().into();
     }
     recording
 }

@@ -66,7 +66,7 @@ fn a_directory_is_packed_while_it_is_written() {
             assert_eq!(read.problems, []);
             let process = &read.processes[0];
             assert!(process.functions[32.min(functions)..functions].iter().all(|f| !f.name.is_empty()));
-            assert!(process.events[0].chunks.iter().all(|chunk| chunk.bytes.iter().all(|&byte| byte == 7)));
+            assert!(process.events[0].chunks.iter().all(|chunk| chunk.bytes.load().iter().all(|&byte| byte == 7)));
             assert!(process.functions.len() >= functions && process.events[0].chunks.len() >= chunks);
             (functions, chunks) = (process.functions.len(), process.events[0].chunks.len());
         }
@@ -112,7 +112,7 @@ fn what_can_no_longer_be_read_is_a_problem_and_not_empty() {
 
     std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(100)).expect("a shorter file");
     let process = &recording.processes[0];
-    assert!(process.threads[0].tree.load().is_empty() && process.events[0].chunks[0].bytes.is_empty());
+    assert!(process.threads[0].tree.load().is_empty() && process.events[0].chunks[0].bytes.load().is_empty());
     let found: Vec<String> = recording.late_problems().map(|p| format!("{}: {}", p.place, p.what)).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("process 0, tree of thread 0, part 0: can't be read any more: "), "{found:?}");

@@ -173,7 +173,7 @@ fn stacks_in_records_of_an_earlier_version_become_a_table() {
         .put(Kind::EXCEPTION_THROWN, &[(Tag::STACK, 9_u64.into())]);
     let arena = EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] };
     let found = ExceptionStacks::read(&Process::default(), &arena);
-    let throws: Vec<_> = Records::new(&arena.chunks[0].bytes)
+    let throws: Vec<_> = Records::new(&arena.chunks[0].bytes.load())
         .filter(|record| record.kind == Kind::EXCEPTION_THROWN)
         .map(|record| (frames(found.table(), found.of(&record)), found.table().is_cut(found.of(&record))))
         .collect();

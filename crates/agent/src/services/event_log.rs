@@ -230,7 +230,7 @@ impl Task for KeepAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clrscope_recording::events::Records;
+    use clrscope_recording::events::OwnedRecord;
     use clrscope_recording::layout::instrument;
     use clrscope_recording::writer::ProcessRecord;
 
@@ -263,9 +263,9 @@ mod tests {
         let read = clrscope_recording::open(&recording).expect("a recording");
         let arena = read.processes[0].events.first().expect("the log");
         let kinds = [Kind::EXCEPTION_THROWN, Kind::EXCEPTION_CATCHER_LEAVE, Kind::EXCEPTION_CATCHER_LEAVE];
-        let records: Vec<_> = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes)).collect();
-        assert_eq!(records.iter().map(|record| record.kind).collect::<Vec<_>>(), kinds);
-        assert_eq!(records[0].text(Tag::MESSAGE), Some(message.as_str()));
+        let records: Vec<_> = arena.chunks.iter().flat_map(|chunk| OwnedRecord::all(&chunk.bytes.load())).collect();
+        assert_eq!(records.iter().map(|record| record.record().kind).collect::<Vec<_>>(), kinds);
+        assert_eq!(records[0].record().text(Tag::MESSAGE), Some(message.as_str()));
         let lost = &read.processes[0].losses;
         assert!(lost.iter().any(|loss| (loss.reason, loss.count) == (LossReason::EventDropped, 1)), "{lost:?}");
     }

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
-use clrscope_recording::writer::{ProcessWriter, first_refusal, monotonic_ns};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{Bound, ProcessWriter, first_refusal, monotonic_ns};
 
 use crate::hooks;
 use crate::os::signals;
@@ -137,6 +138,7 @@ impl HelperHandle {
             next_write_out: 0,
             faults: FaultReport::default(),
             refusal_told: false,
+            bounds_told: Vec::new(),
         };
         let builder = std::thread::Builder::new().name("clrscope".into()).stack_size(512 << 10);
         // Signals are blocked before the thread exists, so that not even its first instruction gets one.
@@ -158,6 +160,7 @@ struct Helper {
     next_write_out: u64,
     faults: FaultReport,
     refusal_told: bool,
+    bounds_told: Vec<Bound>,
 }
 
 impl Helper {
@@ -183,7 +186,10 @@ impl Helper {
     }
 
     fn is_over(&self, now: u64) -> bool {
-        self.writer.state().stop_requested() || self.ends.is_some_and(|ends| now >= ends)
+        // A recording that may not grow any more would only slow the program down.
+        self.writer.state().stop_requested()
+            || self.ends.is_some_and(|ends| now >= ends)
+            || self.bounds_told.contains(&Bound::Size)
     }
 
     fn round(&mut self) {
@@ -194,6 +200,7 @@ impl Helper {
         }
         // At once: a program that is refused space may be about to end.
         self.report_refusal(now);
+        self.report_bounds(now);
         self.faults.update(self.writer);
         if now >= self.next_slow {
             self.next_slow = now + SLOW_NS;
@@ -223,6 +230,16 @@ impl Helper {
             self.refusal_told = true;
             self.writer.note(now, &format!("the recording could not grow: {error}"));
             log(Level::Error, || format!("the recording could not grow: {error}"));
+        }
+    }
+
+    /// Bounds of what the recording may take of the disk are losses, each once.
+    fn report_bounds(&mut self, now: u64) {
+        for (bound, reason) in [(Bound::Size, LossReason::SizeLimit), (Bound::Reserve, LossReason::DiskReserve)] {
+            if bound.was_reached() && !self.bounds_told.contains(&bound) {
+                self.bounds_told.push(bound);
+                self.writer.state().lose(reason, 1, now);
+            }
         }
     }
 
@@ -282,7 +299,7 @@ impl Helper {
             let done = self.stop_tasks();
             if done && !self.link.gone.swap(true, Ordering::AcqRel) {
                 // Only now: whoever finds this in the recording may count on nothing being added.
-                self.writer.state().lose(clrscope_recording::model::LossReason::Stopped, 1, monotonic_ns());
+                self.writer.state().lose(LossReason::Stopped, 1, monotonic_ns());
                 self.write_out();
                 self.writer.state().stopped();
                 log(Level::Info, || "nothing records any more".to_owned());

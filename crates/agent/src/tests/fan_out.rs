@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clr_profiler::Events;
 use clr_profiler::fake::{Event, FakeRuntime, on};
-use clrscope_recording::events::{Kind, Records};
+use clrscope_recording::events::{Kind, OwnedRecord};
 
 use super::Session;
 
@@ -41,8 +41,10 @@ fn every_callback_reaches_an_instrument() {
     }
     let process = session.process();
     let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
-    let recorded: BTreeSet<&str> =
-        chunks.flat_map(|chunk| Records::new(&chunk.bytes)).filter_map(|record| record.kind.name()).collect();
+    let recorded: BTreeSet<&str> = chunks
+        .flat_map(|chunk| OwnedRecord::all(&chunk.bytes.load()))
+        .filter_map(|record| record.record().kind.name())
+        .collect();
     let callbacks = BTreeSet::from(clr_profiler::for_each_callback!(runtime_names));
     let missing: Vec<_> = callbacks.difference(&recorded).collect();
     assert!(missing.is_empty(), "not recorded: {missing:?}; lost: {:?}", process.losses);

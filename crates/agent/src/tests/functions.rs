@@ -75,9 +75,9 @@ fn what_was_seen_before_it_had_a_name_is_named_later() {
         .events
         .iter()
         .flat_map(|arena| &arena.chunks)
-        .flat_map(|chunk| clrscope_recording::events::Records::new(&chunk.bytes))
-        .filter(|record| record.kind == clrscope_recording::events::Kind::NAME)
-        .filter_map(|record| record.text(clrscope_recording::events::Tag::NAME).map(str::to_owned))
+        .flat_map(|chunk| clrscope_recording::events::OwnedRecord::all(&chunk.bytes.load()))
+        .filter(|record| record.record().kind == clrscope_recording::events::Kind::NAME)
+        .filter_map(|record| record.record().text(clrscope_recording::events::Tag::NAME).map(str::to_owned))
         .collect();
     names.sort();
     assert!(names.iter().any(|name| name == "Shop.Cart"), "{names:?}");

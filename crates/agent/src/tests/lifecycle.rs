@@ -2,7 +2,7 @@
 
 use clr_profiler::fake::{Event::*, FakeRuntime, Running, Step, on};
 use clr_profiler::{Events, FunctionId};
-use clrscope_recording::events::{Kind, Records};
+use clrscope_recording::events::{Kind, OwnedRecord};
 use clrscope_recording::model::Process;
 
 use super::{Session, calls};
@@ -28,7 +28,7 @@ fn times(steps: &[Step], times: usize) -> Vec<Step> {
 
 fn count(process: &Process, kind: Kind) -> usize {
     let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
-    chunks.flat_map(|chunk| Records::new(&chunk.bytes)).filter(|record| record.kind == kind).count()
+    chunks.flat_map(|chunk| OwnedRecord::all(&chunk.bytes.load())).filter(|record| record.record().kind == kind).count()
 }
 
 fn calls_before_and_after(request: &str) {
@@ -105,7 +105,8 @@ fn flow_goes_on_after_a_stop() {
     program.play(&times(&nested, 2));
     program.play(&[on(0, Shutdown())]);
     let process = session.process();
-    let bytes: usize = process.events.iter().flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes.len()).sum();
+    let bytes: usize =
+        process.events.iter().flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes.load().len()).sum();
     assert_eq!(bytes / clrscope_recording::layout::flow::BYTES, (3 + 2) * nested.len());
 }
 

@@ -3,7 +3,7 @@
 use clr_profiler::fake::{Event::*, FakeRuntime, on};
 use clr_profiler::{Events, HResult};
 use clrscope_contract::instruments::Spec;
-use clrscope_recording::events::{Kind, Records};
+use clrscope_recording::events::{Kind, OwnedRecord};
 
 use super::Session;
 use crate::{Agent, instruments};
@@ -56,9 +56,14 @@ fn an_attached_agent_records_and_says_that_it_was_attached() {
     let mut program = runtime.attach::<Agent>(request.as_bytes()).expect("is attached");
     program.play(&[on(1, ProfilerAttachComplete()), on(1, ThreadCreated(thread)), on(0, Shutdown())]);
     let process = session.process();
-    let records: Vec<_> =
-        process.events.iter().flat_map(|arena| &arena.chunks).flat_map(|chunk| Records::new(&chunk.bytes)).collect();
-    let kinds: Vec<Kind> = records.iter().map(|record| record.kind).filter(|kind| kind.name().is_some()).collect();
+    let records: Vec<_> = process
+        .events
+        .iter()
+        .flat_map(|arena| &arena.chunks)
+        .flat_map(|chunk| OwnedRecord::all(&chunk.bytes.load()))
+        .collect();
+    let kinds: Vec<Kind> =
+        records.iter().map(|record| record.record().kind).filter(|kind| kind.name().is_some()).collect();
     let expected = [Kind::INITIALIZE_FOR_ATTACH, Kind::PROFILER_ATTACH_COMPLETE, Kind::THREAD_CREATED, Kind::SHUTDOWN];
     assert!(expected.iter().all(|kind| kinds.contains(kind)) && kinds.len() == expected.len(), "{kinds:?}");
 }

@@ -107,7 +107,7 @@ impl FlowSums {
             Ok(())
         });
         let Ok((functions, left_out)) = walked;
-        assert_eq!(left_out, 0);
+        assert_eq!(left_out.rows, 0);
         assert_eq!(functions.iter().map(|f| f.calls).sum::<u64>(), all.enters, "the function summary");
         all.end_thread();
         all.name_sums();

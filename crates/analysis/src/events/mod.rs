@@ -4,17 +4,28 @@
 //! its kind on its thread, and whatever was left open above it. Collections may begin and end on
 //! different threads; what finds no partner on its own thread is paired across the process.
 
+//!
+//! A recording may hold more events than memory: a first pass over all records takes the names and the pairs that lie far
+//! apart, a second makes the rows one by one, of what the filters want.
+
+mod cursor;
 mod names;
-mod replay;
+mod pairing;
+mod stream;
+mod survey;
 
 use clrscope_contract::request::Glob;
-use clrscope_recording::events::{EntityRef, Group, Kind, Record, Tag, Value};
+use clrscope_recording::events::{EntityRef, Group, Kind, OwnedRecord, Record, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Thread};
 
+use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem};
 use crate::select;
+use stream::EventStream;
+use survey::Survey;
 
+pub(crate) use cursor::{Cursor, Stream, in_turns};
 pub use names::EventNames;
 
 /// Which events, and in which order.
@@ -32,7 +43,7 @@ pub struct EventQuery {
 }
 
 /// One event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct EventRow<'a> {
     /// The process.
     pub process: &'a Process,
@@ -45,8 +56,8 @@ pub struct EventRow<'a> {
     /// Between begin and end, on both events of a pair.
     pub duration_ns: Option<u64>,
     remark: Option<&'static str>,
-    record: Record<'a>,
-    names: usize,
+    record: OwnedRecord,
+    names: &'a EventNames<'a>,
 }
 
 /// Something that an event is about.
@@ -60,52 +71,50 @@ pub struct Subject<'a> {
     pub name: Option<&'a str>,
 }
 
-/// The view.
-#[derive(Debug, Clone, Default)]
-pub struct Events<'a> {
-    /// The rows, thread by thread or by time, limited.
-    pub rows: Vec<EventRow<'a>>,
-    /// Rows that the limit left out.
-    pub left_out: usize,
-    names: Vec<EventNames<'a>>,
+/// The events of the processes and threads that a query selects.
+#[derive(Debug)]
+pub struct EventLog<'a> {
+    arenas: Vec<Survey<'a>>,
+    query: EventQuery,
 }
 
-impl<'a> EventRow<'a> {
+impl EventRow<'_> {
     /// Record of the callback.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.record.kind
+        self.record.record().kind
     }
 
     /// The callback's name.
     #[must_use]
     pub fn event(&self) -> &'static str {
-        self.record.kind.name().unwrap_or("?")
+        self.kind().name().unwrap_or("?")
     }
 
     /// The group's name.
     #[must_use]
     pub fn group(&self) -> &'static str {
-        self.record.kind.group().map_or("", Group::name)
+        self.kind().group().map_or("", Group::name)
     }
 
     /// `start`, `end` or `single`.
     #[must_use]
     pub fn phase(&self) -> &'static str {
-        self.record.phase().name()
+        self.record.record().phase().name()
     }
 
     /// Reason as a text: the runtime's, or what the events around it show.
     #[must_use]
-    pub fn reason(&self) -> Option<&'a str> {
-        self.record.text(Tag::REASON).or(self.remark)
+    pub fn reason(&self) -> Option<&str> {
+        self.record.record().text(Tag::REASON).or(self.remark)
     }
 
     /// The result's name, `S_OK` for success, or its number where it has no name.
     #[must_use]
     pub fn result(&self) -> Option<String> {
-        let code = self.record.number(Tag::RESULT)?;
-        Some(match self.record.text(Tag::RESULT_NAME) {
+        let record = self.record.record();
+        let code = record.number(Tag::RESULT)?;
+        Some(match record.text(Tag::RESULT_NAME) {
             Some(name) => name.to_owned(),
             None if code == 0 => "S_OK".to_owned(),
             None => format!("{code:#010x}"),
@@ -113,9 +122,9 @@ impl<'a> EventRow<'a> {
     }
 
     /// Further numbers of the event: counts, sizes, addresses; `found` and `critical` are 1 for yes and 0 for no.
-    pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> + use<'a> {
-        let kind = self.record.kind;
-        self.record.fields().filter_map(move |field| match field.value {
+    pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kind = self.kind();
+        self.record.record().fields().filter_map(move |field| match field.value {
             Value::Number(number) => Some((detail(kind, field.tag)?, number)),
             _ => None,
         })
@@ -123,24 +132,24 @@ impl<'a> EventRow<'a> {
 
     /// The name that the program gave, where the event is about a name.
     #[must_use]
-    pub fn given_name(&self) -> Option<&'a str> {
-        self.record.text(Tag::NAME)
+    pub fn given_name(&self) -> Option<&str> {
+        self.record.record().text(Tag::NAME)
     }
 }
 
-impl<'a> Events<'a> {
-    /// Entities an event is about, in the order in which the runtime names it.
-    pub fn subjects(&self, row: &EventRow<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a, '_> {
-        let names = self.names.get(row.names);
-        row.record.fields().filter_map(move |field| match field.value {
+impl<'a> EventRow<'a> {
+    /// Entities the event is about, in the order in which the runtime names them.
+    pub fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
+        let names = self.names;
+        self.record.record().fields().filter_map(move |field| match field.value {
             Value::Entity(entity) => Some(subject(names, field.tag, entity)),
             _ => None,
         })
     }
 }
 
-fn subject<'a>(names: Option<&EventNames<'a>>, tag: Tag, entity: EntityRef) -> Subject<'a> {
-    Subject { role: role(tag), id: entity.id, name: names.and_then(|names| names.name(tag, entity)) }
+fn subject<'a>(names: &'a EventNames<'_>, tag: Tag, entity: EntityRef) -> Subject<'a> {
+    Subject { role: role(tag), id: entity.id, name: names.name(tag, entity) }
 }
 
 fn role(tag: Tag) -> &'static str {
@@ -173,43 +182,87 @@ fn detail(kind: Kind, tag: Tag) -> Option<&'static str> {
     })
 }
 
-/// The events of the selected processes and threads.
-///
-/// # Errors
-/// When no process or thread is meant, or `events` was not recorded.
-pub fn events<'a>(recording: &'a Recording, query: &EventQuery) -> Result<Events<'a>, QueryProblem> {
-    query.query.without_metric("events")?;
-    let mut found = Events::default();
-    for selected in select::threads(recording, &query.query)? {
-        for arena in selected.process.arenas(instrument::EVENTS) {
-            let names = EventNames::read(selected.process, arena);
-            let mut rows = replay::replay(selected.process, arena, found.names.len());
-            rows.retain(|row| wants(query, row, &names));
-            found.rows.append(&mut rows);
-            found.names.push(names);
+impl<'a> EventLog<'a> {
+    /// Chooses what is meant, and reads once through it.
+    ///
+    /// # Errors
+    /// When no process or thread is meant, or `events` was not recorded.
+    pub fn open(recording: &'a Recording, query: &EventQuery) -> Result<Self, QueryProblem> {
+        query.query.without_metric("events")?;
+        let mut arenas = Vec::new();
+        for selected in select::threads(recording, &query.query)? {
+            let of_events = selected.process.arenas(instrument::EVENTS);
+            arenas.extend(of_events.map(|arena| Survey::read(selected.process, arena)));
+        }
+        if arenas.is_empty() {
+            return Err(QueryProblem::NotRecorded { view: "events", instrument: instrument::EVENTS });
+        }
+        Ok(Self { arenas, query: query.clone() })
+    }
+
+    /// Visits the rows, thread by thread or by time; gives how many the limit left out. Stops at the first error of `visit`.
+    ///
+    /// # Errors
+    /// Errors of `visit`.
+    pub fn walk<'l, E>(&'l self, mut visit: impl FnMut(&EventRow<'l>) -> Result<(), E>) -> Result<LeftOut, E> {
+        let (mut limit, mut outcome) = (Limit::new(self.query.query.limit), Ok(()));
+        self.walk_while(&mut limit, &mut |row| {
+            outcome = visit(&row);
+            outcome.is_ok()
+        });
+        outcome.map(|()| limit.left_out())
+    }
+
+    /// All rows at once, and how many the limit left out: for recordings that are known to be small.
+    #[must_use]
+    pub fn rows(&self) -> (Vec<EventRow<'_>>, LeftOut) {
+        let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
+        self.walk_while(&mut limit, &mut |row| {
+            rows.push(row);
+            true
+        });
+        (rows, limit.left_out())
+    }
+
+    fn walk_while<'l>(&'l self, limit: &mut Limit, visit: &mut dyn FnMut(EventRow<'l>) -> bool) {
+        let is_meant = |stream: &EventStream<'_, '_>| self.query.query.wants_thread_if_known(stream.thread());
+        let streams =
+            self.arenas.iter().flat_map(|survey| survey.streams.iter().map(|of| EventStream::new(survey, of)));
+        let mut streams: Vec<_> = streams.filter(is_meant).collect();
+        let mut step = |stream: &mut EventStream<'l, 'a>| match stream.step(&self.query) {
+            Some(row) if limit.take() => visit(row),
+            _ => limit.step(),
+        };
+        if self.query.interleave {
+            return in_turns(&mut streams, step);
+        }
+        for mut stream in streams {
+            while stream.time_ns().is_some() {
+                if !step(&mut stream) {
+                    return;
+                }
+            }
         }
     }
-    if found.names.is_empty() {
-        return Err(QueryProblem::NotRecorded { view: "events", instrument: instrument::EVENTS });
-    }
-    if query.interleave {
-        // The sort is stable: what happened at the same time keeps its order.
-        found.rows.sort_by_key(|row| row.time_ns);
-    }
-    found.left_out = query.query.cut(&mut found.rows);
-    Ok(found)
 }
 
-fn wants(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+/// Whether the query wants an event of this moment and thread.
+fn wants(
+    query: &EventQuery,
+    record: &Record<'_>,
+    time_ns: u64,
+    thread: Option<&Thread>,
+    names: &EventNames<'_>,
+) -> bool {
     let filters = &query.query;
-    let here_and_now = filters.wants_time(row.time_ns) && filters.wants_thread_if_known(row.thread);
-    let in_group = query.groups.is_empty() || row.kind().group().is_some_and(|group| query.groups.contains(&group));
-    here_and_now && in_group && wants_function(filters, row, names) && wants_name(query, row, names)
+    let here_and_now = filters.wants_time(time_ns) && filters.wants_thread_if_known(thread);
+    let in_group = query.groups.is_empty() || record.kind.group().is_some_and(|group| query.groups.contains(&group));
+    here_and_now && in_group && wants_function(filters, record, names) && wants_name(query, record, names)
 }
 
-fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+fn wants_function(query: &Query, record: &Record<'_>, names: &EventNames<'_>) -> bool {
     !query.filters_functions()
-        || row.record.fields().any(|field| match field.value {
+        || record.fields().any(|field| match field.value {
             Value::Entity(entity) => names
                 .function(field.tag, entity)
                 .is_some_and(|function| query.wants_function(names.module_of(function), &function.name)),
@@ -217,13 +270,14 @@ fn wants_function(query: &Query, row: &EventRow<'_>, names: &EventNames<'_>) -> 
         })
 }
 
-fn wants_name(query: &EventQuery, row: &EventRow<'_>, names: &EventNames<'_>) -> bool {
+fn wants_name(query: &EventQuery, record: &Record<'_>, names: &EventNames<'_>) -> bool {
     let is_about = |glob: &Glob| {
-        row.record.fields().any(|field| match field.value {
+        record.fields().any(|field| match field.value {
             Value::Entity(entity) => names.name(field.tag, entity).is_some_and(|name| glob.matches(name)),
             Value::Text(text) => field.tag == Tag::NAME && glob.matches(text),
             Value::Number(_) | Value::Bytes(_) => false,
         })
     };
-    query.names.is_empty() || query.names.iter().any(|glob| glob.matches(row.event()) || is_about(glob))
+    let event = record.kind.name().unwrap_or("?");
+    query.names.is_empty() || query.names.iter().any(|glob| glob.matches(event) || is_about(glob))
 }

@@ -1,6 +1,6 @@
 //! Names of what events are about.
 
-use clrscope_recording::events::{EntityRef, Kind, Records, Tag, Value};
+use clrscope_recording::events::{EntityRef, Kind, Record, Records, Tag, Value};
 use clrscope_recording::model::{EventArena, Function, Process};
 use rustc_hash::FxHashMap;
 
@@ -8,24 +8,36 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone)]
 pub struct EventNames<'a> {
     process: &'a Process,
-    names: FxHashMap<u32, &'a str>,
+    names: FxHashMap<u32, Box<str>>,
 }
 
 impl<'a> EventNames<'a> {
+    /// No names but those of functions.
+    pub(super) fn new(process: &'a Process) -> Self {
+        Self { process, names: FxHashMap::default() }
+    }
+
     /// Reads the dictionary of an arena. Where an entity got several names the last counts.
-    pub(crate) fn read(process: &'a Process, arena: &'a EventArena) -> Self {
-        let mut names = FxHashMap::default();
-        let records = arena.chunks.iter().flat_map(|chunk| Records::new(&chunk.bytes));
-        for record in records.filter(|record| record.kind == Kind::NAME) {
-            let entity = record.fields().find_map(|field| match field.value {
-                Value::Entity(entity) => Some(entity),
-                _ => None,
-            });
-            if let (Some(entity), Some(name)) = (entity, record.text(Tag::NAME)) {
-                names.insert(entity.index, name);
-            }
+    pub(crate) fn read(process: &'a Process, arena: &EventArena) -> Self {
+        let mut names = Self::new(process);
+        for chunk in &arena.chunks {
+            Records::new(&chunk.bytes.load()).for_each(|record| names.learn(&record));
         }
-        Self { process, names }
+        names
+    }
+
+    /// Takes the name that the record gives, if it gives one.
+    pub(super) fn learn(&mut self, record: &Record<'_>) {
+        if record.kind != Kind::NAME {
+            return;
+        }
+        let entity = record.fields().find_map(|field| match field.value {
+            Value::Entity(entity) => Some(entity),
+            _ => None,
+        });
+        if let (Some(entity), Some(name)) = (entity, record.text(Tag::NAME)) {
+            self.names.insert(entity.index, name.into());
+        }
     }
 
     /// The function, where the entity is one that is known.
@@ -45,11 +57,11 @@ impl<'a> EventNames<'a> {
 
     /// The name of anything; a function's signature.
     #[must_use]
-    pub fn name(&self, tag: Tag, entity: EntityRef) -> Option<&'a str> {
+    pub fn name(&self, tag: Tag, entity: EntityRef) -> Option<&str> {
         if matches!(tag, Tag::FUNCTION | Tag::CALLEE | Tag::FRAME) {
             let function = self.function(tag, entity)?;
             return Some(if function.signature.is_empty() { &function.name } else { &function.signature });
         }
-        self.names.get(&entity.index).copied()
+        self.names.get(&entity.index).map(AsRef::as_ref)
     }
 }

@@ -24,10 +24,11 @@ pub static EXCEPTIONS: Metric = Metric {
 fn read(process: &Process, arena: &EventArena) -> StackEvents {
     let stacks = ExceptionStacks::read(process, arena);
     let mut events = Vec::new();
-    for (thread, chunks) in arena.by_thread() {
-        let records = chunks.into_iter().flat_map(Records::new);
-        events.extend(records.filter(|record| record.kind == Kind::EXCEPTION_THROWN).map(|record| StackEvent {
-            thread,
+    for chunk in &arena.chunks {
+        let bytes = chunk.bytes.load();
+        let thrown = Records::new(&bytes).filter(|record| record.kind == Kind::EXCEPTION_THROWN);
+        events.extend(thrown.map(|record| StackEvent {
+            thread: chunk.thread,
             time_ns: process.started_ns.saturating_add(record.time_ns),
             stack: thrower(process, stacks.table(), stacks.of(&record)),
             amount: 1,

@@ -8,20 +8,24 @@
 mod metric;
 mod reconstruct;
 mod stack;
+mod timeline;
 
 use std::collections::BTreeMap;
 
 use clrscope_contract::request::Glob;
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::model::{EventArena, Process, Recording, Thread};
+use clrscope_recording::upgrade::ExceptionStacks;
 
-use crate::events::EventNames;
+use crate::events::{EventNames, in_turns};
 use crate::flow::Captured;
 use crate::flow::dictionary::Types;
 use crate::function::FunctionRef;
+use crate::limit::{LeftOut, Limit};
 use crate::owners::is_own;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::select;
+use crate::select::{self, Selected};
+use timeline::Timeline;
 
 pub use metric::EXCEPTIONS;
 pub use stack::CallStack;
@@ -43,15 +47,15 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Where in its IL, if the runtime could tell.
     pub il_offset: Option<u32>,
-    /// Arguments of the call, as recorded; [`Exceptions::captured`] says what it means.
-    arguments: Option<Arguments<'a>>,
+    /// Arguments of the call, as recorded; [`ExceptionLog::captured`] says what they mean.
+    arguments: Option<&'a Arguments>,
 }
 
 /// Arguments of a call, not yet decoded.
-#[derive(Debug, Clone, Copy)]
-struct Arguments<'a> {
+#[derive(Debug, Clone)]
+struct Arguments {
     function: u32,
-    bytes: &'a [u8],
+    bytes: Box<[u8]>,
 }
 
 /// A filter that ran in the first pass.
@@ -86,7 +90,7 @@ pub struct Exception<'a> {
     /// Type of the exception as C# writes it.
     pub type_name: &'a str,
     /// The message it was made with, cut; `None` for the type's default message.
-    pub message: Option<&'a str>,
+    pub message: Option<Box<str>>,
     /// The stack at the throw, innermost first.
     pub stack: CallStack<'a>,
     /// The stack had more frames than were kept.
@@ -123,7 +127,7 @@ pub struct ExceptionGroup<'a> {
     /// The type.
     pub type_name: &'a str,
     /// The message of the first.
-    pub message: Option<&'a str>,
+    pub message: Option<Box<str>>,
     /// The thrower; `None` where no stack is known.
     pub place: Option<FunctionRef<'a>>,
     /// The innermost own function on the stack; `None` where there is none.
@@ -148,29 +152,23 @@ pub struct ExceptionGroup<'a> {
     pub last_ns: u64,
 }
 
-/// The view `exceptions`.
-#[derive(Debug, Clone, Default)]
-pub struct Exceptions<'a> {
-    /// Throws in the order of time.
-    pub each: Vec<Exception<'a>>,
-    /// Throws by type and throwing method, the most frequent first unless the query says `inclusive` (the time to the catch), `name`
-    /// (the type) or `module` (the thrower's).
-    pub groups: Vec<ExceptionGroup<'a>>,
-    /// Rows of `each` that the limit left out.
-    pub each_left_out: usize,
-    /// Rows of `groups` that the limit left out.
-    pub groups_left_out: usize,
-    /// Entities that arguments refer to, by process.
-    types: BTreeMap<u32, Types>,
+/// The exceptions of the processes and threads that a query selects. They are put together while their records are walked:
+/// a recording may hold more than memory.
+#[derive(Debug)]
+pub struct ExceptionLog<'a> {
+    arenas: Vec<Arena<'a>>,
+    query: ExceptionQuery,
 }
 
-impl Exceptions<'_> {
-    /// Arguments of a frame's call, as they were when the call began; `None` where that was not recorded.
-    #[must_use]
-    pub fn captured(&self, exception: &Exception<'_>, frame: &Frame<'_>) -> Option<Captured<'_>> {
-        let Arguments { function, bytes } = frame.arguments?;
-        self.types.get(&exception.process.pid)?.at_enter(function, bytes, &[])
-    }
+/// What one process recorded.
+#[derive(Debug)]
+struct Arena<'a> {
+    process: &'a Process,
+    arena: &'a EventArena,
+    names: EventNames<'a>,
+    stacks: ExceptionStacks,
+    /// Entities that arguments refer to.
+    types: Types,
 }
 
 /// Code of the runtime that throws for others.
@@ -185,7 +183,7 @@ impl<'a> Exception<'a> {
     /// Thrower: the innermost function that is not the runtime's own machinery.
     #[must_use]
     pub fn place(&self) -> Option<FunctionRef<'a>> {
-        let functions = || self.stack.iter().map(|frame| frame.function).chain(self.search.first().copied());
+        let functions = || self.stack.functions().chain(self.search.first().copied());
         functions().find(|function| !is_machinery(function.name())).or_else(|| functions().next())
     }
 }
@@ -194,61 +192,103 @@ impl<'a> Exception<'a> {
     /// Innermost function on the stack that is the program's own rather than the framework's.
     #[must_use]
     pub fn own_place(&self) -> Option<FunctionRef<'a>> {
-        self.stack.iter().map(|frame| frame.function).find(is_own)
+        self.stack.functions().find(is_own)
     }
 }
 
-/// The exceptions of the selected processes and threads.
-///
-/// # Errors
-/// When no process or thread is meant, or `exceptions` was not recorded.
-pub fn exceptions<'a>(recording: &'a Recording, query: &ExceptionQuery) -> Result<Exceptions<'a>, QueryProblem> {
-    query.query.without_metric("exceptions")?;
-    let (mut found, mut is_recorded) = (Exceptions::default(), false);
-    for selected in select::threads(recording, &query.query)? {
-        for arena in selected.process.arenas(instrument::EXCEPTIONS) {
-            is_recorded = true;
-            found.types.insert(selected.process.pid, Types::read(selected.process));
-            let names = EventNames::read(selected.process, arena);
-            found.each.extend(reconstruct::exceptions(selected.process, arena, &names));
+impl<'a> ExceptionLog<'a> {
+    /// Chooses what is meant.
+    ///
+    /// # Errors
+    /// When no process or thread is meant, or `exceptions` was not recorded.
+    pub fn open(recording: &'a Recording, query: &ExceptionQuery) -> Result<Self, QueryProblem> {
+        query.query.without_metric("exceptions")?;
+        let mut arenas = Vec::new();
+        for Selected { process, .. } in select::threads(recording, &query.query)? {
+            arenas.extend(process.arenas(instrument::EXCEPTIONS).map(|arena| Arena {
+                process,
+                arena,
+                names: EventNames::read(process, arena),
+                stacks: ExceptionStacks::read(process, arena),
+                types: Types::read(process),
+            }));
         }
+        if arenas.is_empty() {
+            return Err(QueryProblem::NotRecorded { view: "exceptions", instrument: instrument::EXCEPTIONS });
+        }
+        Ok(Self { arenas, query: query.clone() })
     }
-    if !is_recorded {
-        return Err(QueryProblem::NotRecorded { view: "exceptions", instrument: instrument::EXCEPTIONS });
-    }
-    number(&mut found.each);
-    found.each.retain(|exception| wants(query, exception));
-    found.groups = groups(&found.each);
-    order(&mut found.groups, query.query.sort.unwrap_or(Sort::Calls));
-    found.each_left_out = query.query.cut(&mut found.each);
-    found.groups_left_out = query.query.cut(&mut found.groups);
-    Ok(found)
-}
 
-/// Puts the throws in the order of time and makes their references follow.
-fn number(each: &mut Vec<Exception<'_>>) {
-    let mut order: Vec<usize> = (0..each.len()).collect();
-    order.sort_by_key(|&at| each[at].time_ns);
-    let mut place: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    for (number, &at) in (1..).zip(&order) {
-        place.insert((each[at].process.pid, each[at].number), number);
+    /// Visits the throws in the order of time; gives how many the limit left out. Stops at the first error of `visit`.
+    ///
+    /// # Errors
+    /// Errors of `visit`.
+    pub fn walk<'l, E>(&'l self, mut visit: impl FnMut(&Exception<'l>) -> Result<(), E>) -> Result<LeftOut, E> {
+        let (mut limit, mut outcome) = (Limit::new(self.query.query.limit), Ok(()));
+        self.each(&mut |exception| {
+            if wants(&self.query, &exception) && limit.take() {
+                outcome = visit(&exception);
+            }
+            outcome.is_ok() && limit.step()
+        });
+        outcome.map(|()| limit.left_out())
     }
-    for exception in each.iter_mut() {
-        let pid = exception.process.pid;
-        let renumber = |number: &mut u32| *number = place.get(&(pid, *number)).copied().unwrap_or(0);
-        renumber(&mut exception.number);
-        exception.rethrow_of.iter_mut().for_each(renumber);
-        exception.replaced_by.iter_mut().for_each(renumber);
-        exception.inner.iter_mut().filter_map(|inner| inner.number.as_mut()).for_each(renumber);
+
+    /// All throws at once, and how many the limit left out: for recordings that are known to be small.
+    #[must_use]
+    pub fn rows(&self) -> (Vec<Exception<'_>>, LeftOut) {
+        let (mut rows, mut limit) = (Vec::new(), Limit::new(self.query.query.limit));
+        self.each(&mut |exception| {
+            if wants(&self.query, &exception) && limit.take() {
+                rows.push(exception);
+            }
+            limit.step()
+        });
+        (rows, limit.left_out())
     }
-    each.sort_by_key(|exception| exception.number);
+
+    /// Throws by type and throwing method, the most frequent first unless the query says `inclusive` (the time to the
+    /// catch), `name` (the type) or `module` (the thrower's); and how many the limit left out.
+    #[must_use]
+    pub fn groups(&self) -> (Vec<ExceptionGroup<'_>>, usize) {
+        let mut places = BTreeMap::new();
+        self.each(&mut |exception| {
+            if wants(&self.query, &exception) {
+                add(&mut places, &exception);
+            }
+            true
+        });
+        let mut groups: Vec<_> = places.into_values().collect();
+        order(&mut groups, self.query.query.sort.unwrap_or(Sort::Calls));
+        let left_out = self.query.query.cut(&mut groups);
+        (groups, left_out)
+    }
+
+    /// Arguments of a frame's call, as they were when the call began; `None` where that was not recorded.
+    #[must_use]
+    pub fn captured<'c>(&'c self, exception: &Exception<'_>, frame: &Frame<'c>) -> Option<Captured<'c>> {
+        let Arguments { function, bytes } = frame.arguments?;
+        let of_process = |arena: &&Arena<'_>| std::ptr::eq(arena.process, exception.process);
+        self.arenas.iter().find(of_process)?.types.at_enter(*function, bytes, &[])
+    }
+
+    /// Hands every throw over once it is over, in the order of time, until `take` has enough.
+    fn each<'l>(&'l self, take: &mut dyn FnMut(Exception<'l>) -> bool) {
+        let mut timeline = Timeline::default();
+        let streams = self.arenas.iter().enumerate().flat_map(|(at, arena)| reconstruct::threads(at, arena));
+        in_turns(&mut streams.collect::<Vec<_>>(), |thread| {
+            thread.step(&mut timeline);
+            timeline.hand_over(take)
+        });
+        timeline.finish(take);
+    }
 }
 
 fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
     let filters = &query.query;
     let here_and_now = filters.wants_time(exception.time_ns) && filters.wants_thread_if_known(exception.thread);
     let of_type = query.types.is_empty() || query.types.iter().any(|glob| glob.matches(exception.type_name));
-    let mut functions = exception.stack.iter().map(|frame| frame.function).chain(exception.catcher);
+    let mut functions = exception.stack.functions().chain(exception.catcher);
     let of_function = !filters.filters_functions() || functions.any(|f| filters.wants_function(f.module(), f.name()));
     here_and_now && of_type && of_function
 }
@@ -256,38 +296,35 @@ fn wants(query: &ExceptionQuery, exception: &Exception<'_>) -> bool {
 /// Process, type, and module and signature of the thrower, of the innermost own function and of the catcher.
 type Key<'a> = (u32, &'a str, [Option<(&'a str, &'a str)>; 3]);
 
-fn groups<'a>(each: &[Exception<'a>]) -> Vec<ExceptionGroup<'a>> {
-    let mut places: BTreeMap<Key<'a>, ExceptionGroup<'a>> = BTreeMap::new();
-    for exception in each {
-        let (place, own_place, catcher) = (exception.place(), exception.own_place(), exception.catcher);
-        let named = |function: Option<FunctionRef<'a>>| function.map(|named| (named.module(), named.signature()));
-        let key = (exception.process.pid, exception.type_name, [place, own_place, catcher].map(named));
-        let group = places.entry(key).or_insert_with(|| ExceptionGroup {
-            process: exception.process,
-            type_name: exception.type_name,
-            message: exception.message,
-            place,
-            own_place,
-            catcher,
-            count: 0,
-            unhandled: 0,
-            caught_by_runtime: 0,
-            rethrown: 0,
-            throw_to_catch_ns: 0,
-            longest_ns: 0,
-            first_ns: exception.time_ns,
-            last_ns: exception.time_ns,
-        });
-        let took = exception.throw_to_catch_ns.unwrap_or(0);
-        group.count += 1;
-        group.unhandled += u64::from(exception.unhandled);
-        group.caught_by_runtime += u64::from(exception.caught_by_runtime);
-        group.rethrown += u64::from(exception.rethrow_of.is_some());
-        group.throw_to_catch_ns = group.throw_to_catch_ns.saturating_add(took);
-        group.longest_ns = group.longest_ns.max(took);
-        group.last_ns = exception.time_ns;
-    }
-    places.into_values().collect()
+/// Adds a throw to its group.
+fn add<'a>(places: &mut BTreeMap<Key<'a>, ExceptionGroup<'a>>, exception: &Exception<'a>) {
+    let (place, own_place, catcher) = (exception.place(), exception.own_place(), exception.catcher);
+    let named = |function: Option<FunctionRef<'a>>| function.map(|named| (named.module(), named.signature()));
+    let key = (exception.process.pid, exception.type_name, [place, own_place, catcher].map(named));
+    let group = places.entry(key).or_insert_with(|| ExceptionGroup {
+        process: exception.process,
+        type_name: exception.type_name,
+        message: exception.message.clone(),
+        place,
+        own_place,
+        catcher,
+        count: 0,
+        unhandled: 0,
+        caught_by_runtime: 0,
+        rethrown: 0,
+        throw_to_catch_ns: 0,
+        longest_ns: 0,
+        first_ns: exception.time_ns,
+        last_ns: exception.time_ns,
+    });
+    let took = exception.throw_to_catch_ns.unwrap_or(0);
+    group.count += 1;
+    group.unhandled += u64::from(exception.unhandled);
+    group.caught_by_runtime += u64::from(exception.caught_by_runtime);
+    group.rethrown += u64::from(exception.rethrow_of.is_some());
+    group.throw_to_catch_ns = group.throw_to_catch_ns.saturating_add(took);
+    group.longest_ns = group.longest_ns.max(took);
+    group.last_ns = exception.time_ns;
 }
 
 /// Puts groups in the order that a query asks for: the most frequent first, the longest way from throw to catch first, by

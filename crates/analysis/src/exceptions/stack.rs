@@ -15,7 +15,7 @@ pub struct CallStack<'a> {
     table: Arc<Stacks>,
     number: u32,
     /// Arguments of calls, by their position in the stack.
-    pub(super) arguments: BTreeMap<usize, Arguments<'a>>,
+    pub(super) arguments: BTreeMap<usize, Arguments>,
 }
 
 impl<'a> CallStack<'a> {
@@ -25,9 +25,14 @@ impl<'a> CallStack<'a> {
     }
 
     /// The frames, innermost first.
-    pub fn iter(&self) -> impl Iterator<Item = Frame<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
         let frames = self.table.frames(self.number).enumerate();
-        frames.map(move |(at, frame)| Frame { arguments: self.arguments.get(&at).copied(), ..self.frame(frame) })
+        frames.map(move |(at, frame)| Frame { arguments: self.arguments.get(&at), ..self.frame(frame) })
+    }
+
+    /// The functions of the frames, innermost first.
+    pub fn functions(&self) -> impl Iterator<Item = FunctionRef<'a>> {
+        self.table.frames(self.number).map(|frame| self.frame(frame).function)
     }
 
     /// How many frames there are.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::catalog::Catalog;
 use crate::function::FunctionRef;
+use crate::limit::{LeftOut, Limit};
 use crate::query::{Query, QueryProblem};
 use crate::select::{self, Selected};
 
@@ -112,6 +113,7 @@ pub struct FlowLog<'a> {
     selected: Vec<Selected<'a>>,
     query: Query,
     max_depth: Option<u32>,
+    reads_on: bool,
 }
 
 impl<'a> FlowLog<'a> {
@@ -129,19 +131,25 @@ impl<'a> FlowLog<'a> {
         if selected.iter().all(|s| s.process.arenas(instrument::FLOW).next().is_none()) {
             return Err(QueryProblem::NotRecorded { view: "flow", instrument: instrument::FLOW });
         }
-        Ok(Self { selected, query: query.clone(), max_depth })
+        Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
+    }
+
+    /// The log, read to its end whatever the query's limit: the calls by function are those of the whole.
+    #[must_use]
+    pub fn reading_on(self) -> Self {
+        Self { reads_on: true, ..self }
     }
 
     /// Visits every row: process after process, thread after thread, in the order of time. Stops at the
     /// first error of `visit`. Gives the calls by function, most called first, of what the filters let
-    /// through, and how many rows the query's limit left out.
+    /// through, and how many rows the query's limit left out; where not all of those were counted, calls were not either.
     ///
     /// # Errors
     /// Errors of `visit`.
     pub fn walk<E>(
         &self,
         mut visit: impl FnMut(&FlowRow<'_>) -> Result<(), E>,
-    ) -> Result<(Vec<FlowFunction<'a>>, u64), E> {
+    ) -> Result<(Vec<FlowFunction<'a>>, LeftOut), E> {
         let mut outcome = Ok(());
         let counted = self.walk_while(&mut |row| {
             outcome = visit(row);
@@ -151,9 +159,12 @@ impl<'a> FlowLog<'a> {
     }
 
     /// Visits rows as [`walk`](Self::walk) does, until `visit` says no. Compiled once, in this crate and as it is optimised, whoever calls.
-    fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, u64) {
+    fn walk_while(&self, visit: &mut Visit<'_>) -> (Vec<FlowFunction<'a>>, LeftOut) {
         let mut functions = Vec::new();
-        let mut limit = Limit { rows: self.query.limit.map_or(u64::MAX, |limit| limit as u64), left_out: 0 };
+        let mut limit = Limit::new(self.query.limit);
+        if self.reads_on {
+            limit = limit.counting_all();
+        }
         for selected in &self.selected {
             let walk = ProcessWalk::new(self, selected.process);
             let mut calls = vec![0; walk.catalog.len()];
@@ -164,9 +175,12 @@ impl<'a> FlowLog<'a> {
             }
         }
         functions.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.function.compare(&b.function)));
-        (functions, limit.left_out)
+        (functions, limit.left_out())
     }
 }
+
+/// Events of a thread that are looked at to learn how deep it was at the first, where a limit ends the walk anyway.
+const LOOK_AHEAD: u64 = 1_000_000;
 
 /// Takes a row; whether it wants more.
 type Visit<'v> = dyn FnMut(&FlowRow<'_>) -> bool + 'v;
@@ -197,21 +211,6 @@ impl Replaced {
     /// Hands on what is left.
     fn end(&mut self, next: &mut impl FnMut(&Raw<'_>) -> bool) -> bool {
         self.0.take().is_none_or(|last| next(&last))
-    }
-}
-
-/// How many rows may still be shown.
-struct Limit {
-    rows: u64,
-    left_out: u64,
-}
-
-impl Limit {
-    fn take(&mut self) -> bool {
-        let free = self.rows > 0;
-        self.rows -= u64::from(free);
-        self.left_out += u64::from(!free);
-        free
     }
 }
 
@@ -250,12 +249,16 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    /// How deep in calls the thread was before its first event, as far as the events tell.
+    /// How deep in calls the thread was before its first event, as far as the events tell: all of them, or the first
+    /// [`LOOK_AHEAD`] where not all need be read.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);
+        let stops = self.log.query.limit.is_some() && !self.log.reads_on;
+        let mut left = if stops { LOOK_AHEAD } else { u64::MAX };
         self.events(thread, |event| {
             replay.take(event, &mut |_, _| ());
-            true
+            left -= 1;
+            left > 0
         });
         replay.unmatched()
     }
@@ -283,6 +286,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
                     }
                 }
             });
+            goes_on = goes_on && limit.step();
             goes_on
         };
         let mut replaced = Replaced::default();

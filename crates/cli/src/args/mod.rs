@@ -66,6 +66,9 @@ pub(crate) enum Parsed {
 /// In the three lines of every failure, with the exit code of usage errors: 125 under `run`, else 2.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Parsed, Failure> {
     let under_run = arguments.get(1).is_some_and(|word| word == "run");
+    if under_run {
+        crate::memory::under_run();
+    }
     let result = match CommandLine::try_parse_from(arguments) {
         Ok(line) => line.command.into_task().map(Parsed::Task),
         Err(error) => usage::explain(&error, known_command(arguments.get(1))).map(Parsed::Text),

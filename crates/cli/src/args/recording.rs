@@ -6,7 +6,9 @@ use std::path::{self, Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all};
-use clrscope_contract::request::{Filter, Glob, InstrumentRequest, Programs, Request, RequestError, parse_duration};
+use clrscope_contract::request::{
+    Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
+};
 
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
@@ -37,6 +39,10 @@ pub(super) struct RecordingArgs {
     /// End the recording, not the program, after this time, such as 500ms, 10s or 2m
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
+
+    /// Stop the recording, not the program, when it has this size, all processes together
+    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
+    max_size: u64,
 
     /// Samples per second of the sampling clock
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = rate)]
@@ -83,6 +89,7 @@ impl RecordingArgs {
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
             duration_ms: self.duration.as_deref().map(duration).transpose()?,
+            max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
             children: !self.no_children,
             programs: programs(&self.only, &self.only_from)?,
             // The launcher sets it once it has made the directory.
@@ -155,6 +162,10 @@ fn rate(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|rate| (1..=10_000).contains(rate))
         .ok_or("it takes a whole number from 1 to 10000".to_owned())
+}
+
+fn max_size(text: &str) -> Result<u64, String> {
+    parse_max_size(text).map_err(|RequestError(why)| why)
 }
 
 fn duration(text: &str) -> Result<u64, Failure> {

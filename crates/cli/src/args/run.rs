@@ -67,13 +67,14 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 13] = [
+const OF_RECORDINGS: [&str; 14] = [
     "instruments",
     "include",
     "exclude",
     "redact",
     "just_my_code",
     "duration",
+    "max_size",
     "rate",
     "no_children",
     "only",

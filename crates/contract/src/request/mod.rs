@@ -8,8 +8,8 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `children`, `only`,
-//! `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `max-size`, `children`,
+//! `only`, `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod error;
@@ -22,7 +22,7 @@ pub use error::RequestError;
 pub use pattern::{Filter, Glob, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
-pub use syntax::{InstrumentRequest, Request, parse_duration, parse_size};
+pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_duration, parse_max_size, parse_size};
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";

@@ -23,6 +23,8 @@ pub struct Request {
     pub rate_hz: u32,
     /// End the recording, not the program, after so many milliseconds.
     pub duration_ms: Option<u64>,
+    /// Greatest size of the recording with all its processes in bytes; [`MAX_SIZE`] when `None`.
+    pub max_size: Option<u64>,
     /// Record .NET programs that the program starts.
     pub children: bool,
     /// The programs that are wanted; in all others the agent does nothing.
@@ -43,6 +45,7 @@ impl Default for Request {
             just_my_code: false,
             rate_hz: 1000,
             duration_ms: None,
+            max_size: None,
             children: true,
             programs: Programs::default(),
             join: false,
@@ -160,6 +163,7 @@ impl Request {
             "redact" => self.redact.push(value.to_owned()),
             "rate" => self.rate_hz = parse_rate(value)?,
             "duration" => self.duration_ms = Some(parse_duration(value)?),
+            "max-size" => self.max_size = Some(parse_max_size(value)?),
             "children" => self.children = parse_switch(key, value)?,
             "only" => self.programs.only.push(parse_program(value)?),
             "only-from" => self.programs.only_from.push(value.to_owned()),
@@ -184,6 +188,7 @@ impl fmt::Display for Request {
             parts.push(format!("rate={}", self.rate_hz));
         }
         parts.extend(self.duration_ms.map(|ms| format!("duration={ms}ms")));
+        parts.extend(self.max_size.map(|bytes| format!("max-size={bytes}")));
         if !self.children {
             parts.push("children=off".to_owned());
         }
@@ -263,6 +268,24 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
+/// Greatest size of a recording where none is asked for.
+pub const MAX_SIZE: u64 = 10 << 30;
+/// A recording takes so much before anything is in it.
+const LEAST_MAX_SIZE: u64 = 64 << 20;
+
+/// Reads the greatest size of a recording: a [size](parse_size) of at least 64 MiB.
+///
+/// # Errors
+/// A sentence, when the text is not such a size.
+pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
+    match parse_size(value)? {
+        bytes @ LEAST_MAX_SIZE.. => Ok(bytes),
+        _ => {
+            Err(RequestError(format!("'{value}' is less than 64MiB, which a recording takes before anything is in it")))
+        }
+    }
+}
+
 fn encode(value: &str) -> String {
     // Whoever reads a part trims it.
     let inner = value.trim_start().len()..value.trim_end().len();
@@ -302,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;children=off;only=Shop*;only-from=/etc/programs;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -319,6 +342,8 @@ mod tests {
             ("calls:clo ck=1", "clo ck"),
             ("rate=0;calls", "rate=0"),
             ("duration=soon", "soon"),
+            ("max-size=1MiB", "1MiB"),
+            ("max-size=much", "much"),
             ("children=maybe", "maybe"),
             ("only=", "only"),
             ("out=%zz", "%zz"),

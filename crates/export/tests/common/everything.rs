@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    EventQuery, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, call_graph, callees, callers, conditions,
-    events, exceptions, functions, losses, modules, summary, threads, tree,
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, call_graph,
+    callees, callers, conditions, functions, losses, modules, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -63,16 +63,22 @@ fn paths(recording: &Recording, query: &Query) {
 }
 
 fn logs(recording: &Recording) {
-    if let Ok(found) = events(recording, &EventQuery::default()) {
-        for row in &found.rows {
+    for interleave in [false, true] {
+        let Ok(log) = EventLog::open(recording, &EventQuery { interleave, ..EventQuery::default() }) else { break };
+        let walked = log.walk(|row| -> Result<(), Infallible> {
             black_box((row.event(), row.reason(), row.result(), row.given_name()));
-            black_box((row.details().count(), found.subjects(row).count()));
-        }
+            black_box((row.details().count(), row.subjects().count()));
+            Ok(())
+        });
+        black_box(walked).ok();
     }
-    if let Ok(found) = exceptions(recording, &ExceptionQuery::default()) {
-        for one in &found.each {
-            one.stack.iter().for_each(|frame| drop(black_box(found.captured(one, &frame))));
-        }
+    if let Ok(log) = ExceptionLog::open(recording, &ExceptionQuery::default()) {
+        black_box(log.groups());
+        let walked = log.walk(|one| -> Result<(), Infallible> {
+            one.stack.iter().for_each(|frame| drop(black_box(log.captured(one, &frame))));
+            Ok(())
+        });
+        black_box(walked).ok();
     }
     if let Ok(log) = FlowLog::open(recording, &Query::default(), None) {
         let walked = log.walk(|row| -> Result<(), Infallible> {

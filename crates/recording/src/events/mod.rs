@@ -30,5 +30,5 @@ pub use clrscope_contract::instruments::events::Group;
 pub use encode::Encoder;
 pub use field::{EntityRef, Field, Tag, Value};
 pub use kinds::{Kind, Phase};
-pub use record::{Record, Records};
+pub use record::{OwnedRecord, Record, RecordPlace, Records};
 pub use short::{ShortFields, ShortRecord};

@@ -76,6 +76,42 @@ fn take_field<'a>(bytes: &mut Varints<'a>) -> Option<Field<'a>> {
     Some(Field { tag: Tag(tag), value })
 }
 
+/// A place between two records of a chunk; the default is the chunk's beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordPlace {
+    offset: usize,
+    /// Time of the record before.
+    time_ns: u64,
+}
+
+/// A record that owns its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedRecord {
+    kind: Kind,
+    time_ns: u64,
+    fields: Box<[u8]>,
+}
+
+impl OwnedRecord {
+    /// All records of a chunk at once: for chunks that are known to be few.
+    #[must_use]
+    pub fn all(bytes: &[u8]) -> Vec<Self> {
+        Records::new(bytes).map(|record| Self::from(&record)).collect()
+    }
+
+    /// The record.
+    #[must_use]
+    pub fn record(&self) -> Record<'_> {
+        Record { kind: self.kind, time_ns: self.time_ns, fields: Varints::new(&self.fields) }
+    }
+}
+
+impl From<&Record<'_>> for OwnedRecord {
+    fn from(record: &Record<'_>) -> Self {
+        Self { kind: record.kind, time_ns: record.time_ns, fields: record.fields.bytes().into() }
+    }
+}
+
 /// Walks the records of a chunk; ends at the first that is not whole.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
@@ -88,6 +124,18 @@ impl<'a> Records<'a> {
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: Varints::new(bytes), time_ns: 0 }
+    }
+
+    /// Walks on in `bytes` from a [`place`](Self::place) in the same bytes.
+    #[must_use]
+    pub fn resume(bytes: &'a [u8], place: RecordPlace) -> Self {
+        Self { rest: Varints::new(bytes.get(place.offset..).unwrap_or(&[])), time_ns: place.time_ns }
+    }
+
+    /// How far `bytes`, which are those that are walked, have been read.
+    #[must_use]
+    pub fn place(&self, bytes: &[u8]) -> RecordPlace {
+        RecordPlace { offset: bytes.len() - self.rest.bytes().len().min(bytes.len()), time_ns: self.time_ns }
     }
 
     /// Whether bytes are left that are no record.
@@ -146,6 +194,24 @@ mod tests {
         assert_eq!((second.number(Tag::RESULT), second.text(Tag::REASON)), (Some(0x8013_1350), Some("caf\u{e9}")));
         assert_eq!(second.number(Tag::FUNCTION), None);
         assert_eq!((records.next(), records.was_cut()), (None, false));
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_another_stopped() {
+        let mut chunk = Vec::new();
+        for delta in [5, 7, 9] {
+            put(&mut chunk, Kind::EXCEPTION_THROWN, delta, |e| {
+                e.number(Tag::OBJECT, delta);
+            });
+        }
+        let mut records = Records::new(&chunk);
+        let first = records.next().expect("a record");
+        assert_eq!(OwnedRecord::from(&first).record(), first);
+        let rest: Vec<_> = Records::resume(&chunk, records.place(&chunk)).collect();
+        assert_eq!(rest, records.collect::<Vec<_>>());
+        assert_eq!(rest.iter().map(|record| record.time_ns).collect::<Vec<_>>(), [12, 21]);
+        assert_eq!(Records::resume(&chunk, RecordPlace::default()).count(), 3);
+        assert_eq!(Records::resume(&[], RecordPlace { offset: 9, time_ns: 1 }).count(), 0);
     }
 
     #[test]

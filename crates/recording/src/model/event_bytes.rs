@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use super::Problem;
@@ -19,11 +18,8 @@ pub(crate) trait ByteSource: Send + Sync {
     fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
-/// The bytes of a chunk. They are read when first looked at: opening a recording leaves them where they
-/// are. Cheap to clone.
-///
-/// Dereferencing reads them once and keeps them as long as the recording; [`load`](Self::load) keeps
-/// nothing, so that a recording of any size can be walked chunk by chunk.
+/// The bytes of a chunk. They are read each time they are asked for: opening a recording leaves them where they
+/// are, and a recording of any size can be walked chunk by chunk. Cheap to clone.
 ///
 /// Bytes that can't be read by then (the disk fails, the file was cut meanwhile) read as none, and
 /// [`problem`](Self::problem) says why; [`Recording::late_problems`](super::Recording::late_problems) has them all.
@@ -32,7 +28,6 @@ pub struct EventBytes(Arc<Kept>);
 
 struct Kept {
     source: Box<dyn ByteSource>,
-    read: OnceLock<Vec<u8>>,
     problem: OnceLock<Problem>,
 }
 
@@ -47,13 +42,13 @@ impl Kept {
 
 impl EventBytes {
     pub(crate) fn new(source: impl ByteSource + 'static) -> Self {
-        Self(Arc::new(Kept { source: Box::new(source), read: OnceLock::new(), problem: OnceLock::new() }))
+        Self(Arc::new(Kept { source: Box::new(source), problem: OnceLock::new() }))
     }
 
-    /// The bytes, without keeping them where they must be read for it.
+    /// The bytes, which are not kept where they must be read for it.
     #[must_use]
     pub fn load(&self) -> Cow<'_, [u8]> {
-        match self.0.source.at_hand().or(self.0.read.get().map(Vec::as_slice)) {
+        match self.0.source.at_hand() {
             Some(bytes) => Cow::Borrowed(bytes),
             None => Cow::Owned(self.0.read()),
         }
@@ -63,15 +58,6 @@ impl EventBytes {
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()
-    }
-}
-
-impl Deref for EventBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        let kept = &self.0;
-        kept.source.at_hand().unwrap_or_else(|| kept.read.get_or_init(|| kept.read()))
     }
 }
 
@@ -131,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_when_asked_for_and_kept_only_by_looking_at_them() {
+    fn bytes_are_read_each_time_they_are_asked_for() {
         let reads = Arc::new(AtomicU32::new(0));
         let bytes = EventBytes::new(Counted(Arc::clone(&reads)));
         assert_eq!((bytes.load().len(), bytes.load().len()), (3, 3));
         assert_eq!(reads.load(Ordering::Relaxed), 2);
-        assert_eq!((bytes.len(), bytes.clone()[2]), (3, 3));
+        assert_eq!(bytes.clone().load()[2], 3);
         assert_eq!(bytes, EventBytes::from(vec![1, 2, 3]));
-        assert_eq!(reads.load(Ordering::Relaxed), 3);
+        assert_eq!(reads.load(Ordering::Relaxed), 4);
     }
 }

@@ -97,12 +97,12 @@ pub struct EventArena {
 }
 
 impl EventArena {
-    /// The bytes of the chunks by thread, each thread's in the order in which it filled them.
+    /// The chunks by thread, each thread's in the order in which it filled them.
     #[must_use]
-    pub fn by_thread(&self) -> BTreeMap<u32, Vec<&[u8]>> {
-        let mut by_thread: BTreeMap<u32, Vec<&[u8]>> = BTreeMap::new();
+    pub fn by_thread(&self) -> BTreeMap<u32, Vec<&EventChunk>> {
+        let mut by_thread: BTreeMap<u32, Vec<&EventChunk>> = BTreeMap::new();
         for chunk in &self.chunks {
-            by_thread.entry(chunk.thread).or_default().push(&chunk.bytes);
+            by_thread.entry(chunk.thread).or_default().push(chunk);
         }
         by_thread
     }

@@ -77,11 +77,15 @@ pub enum LossReason {
     ValuesUnread = 19,
     /// A call stack found no memory in the stack table; what was recorded there has none.
     StackTableFull = 20,
+    /// The recording reached its greatest size and was stopped.
+    SizeLimit = 21,
+    /// The disk's last free space was left to others: the recording could not grow.
+    DiskReserve = 22,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -103,6 +107,8 @@ impl LossReason {
         Self::ProcessRefused,
         Self::ValuesUnread,
         Self::StackTableFull,
+        Self::SizeLimit,
+        Self::DiskReserve,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -130,6 +136,8 @@ impl LossReason {
             Self::ProcessRefused => "process_refused",
             Self::ValuesUnread => "values_unread",
             Self::StackTableFull => "stack_table_full",
+            Self::SizeLimit => "size_limit",
+            Self::DiskReserve => "disk_reserve",
         }
     }
 
@@ -158,6 +166,8 @@ impl LossReason {
             Self::ProcessRefused => "a process was not recorded; a remark says why",
             Self::ValuesUnread => "values of calls were left out, as they were not found where expected",
             Self::StackTableFull => "call stacks found no memory; their events are recorded without a stack",
+            Self::SizeLimit => "the recording reached its greatest size (--max-size) and stopped; the program went on",
+            Self::DiskReserve => "the disk is nearly full (5 % or 2 GiB are left free): the recording could not grow",
         }
     }
 

@@ -1,8 +1,9 @@
 //! Chunks of events, in the order in which they were taken.
 
+use std::io;
 use std::path::Path;
 
-use super::segment::SegmentBytes;
+use super::segment_file::SegmentFile;
 use crate::layout::{chunk, kind, u32_at, u64_at};
 use crate::model::{ByteSource, EventArena, EventBytes, EventChunk, Problem};
 
@@ -18,8 +19,8 @@ pub(super) fn read(
     let mut found = Vec::new();
     for (file, instrument) in segments(folder) {
         let inside = format!("{place}/");
-        let Some(bytes) = SegmentBytes::open(folder, &file, kind::EVENTS, &inside, problems) else { continue };
-        let (chunks, problem) = chunks(&bytes, threads, ended);
+        let Some(segment) = SegmentFile::open(folder, &file, kind::EVENTS, &inside, problems) else { continue };
+        let (chunks, problem) = chunks(&segment, threads, ended);
         problems.extend(problem.map(|what| Problem { place: format!("{inside}{file}"), what }));
         found.push(EventArena { instrument, chunks });
     }
@@ -42,22 +43,27 @@ fn segments(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// Walks the row of chunks; what else there is to say.
-fn chunks(bytes: &SegmentBytes, threads: usize, ended: bool) -> (Vec<EventChunk>, Option<String>) {
+fn chunks(segment: &SegmentFile, threads: usize, ended: bool) -> (Vec<EventChunk>, Option<String>) {
     let (mut found, mut strange) = (Vec::new(), 0_u64);
-    let mut at = 0;
-    while at < bytes.len() {
-        let whole = u32_at(bytes, at + chunk::BYTES) as usize;
+    let (mut at, mut head) = (0, [0; chunk::HEAD]);
+    while at < segment.len() {
+        if let Err(error) = segment.read(at, &mut head) {
+            let what = (error.kind() != io::ErrorKind::UnexpectedEof)
+                .then(|| format!("can't be read at {at}: {error}; what stood before is here"));
+            return (finish(found), what);
+        }
+        let whole = u32_at(&head, chunk::BYTES) as usize;
         if whole == 0 {
             // Handed out, but not begun before the program was killed; or the end.
-            at += chunk::GRAIN;
+            at = segment.something(at + chunk::GRAIN, chunk::GRAIN).unwrap_or(segment.len());
             continue;
         }
         if !whole.is_multiple_of(chunk::GRAIN) {
             let what = format!("has a chunk of {whole} bytes at {at}; what stood before is here");
             return (finish(found), Some(what));
         }
-        match u32_at(bytes, at + chunk::FORMAT) {
-            chunk::VERSION => found.extend(event(bytes, at, whole, threads, ended)),
+        match u32_at(&head, chunk::FORMAT) {
+            chunk::VERSION => found.extend(event(segment, &head, at, whole, threads, ended)),
             0 => {}
             _ => strange += 1,
         }
@@ -71,43 +77,57 @@ fn finish(mut chunks: Vec<EventChunk>) -> Vec<EventChunk> {
     chunks
 }
 
-/// The chunk at `at`; `None` when it is empty or is being used again.
-fn event(bytes: &SegmentBytes, at: usize, whole: usize, threads: usize, ended: bool) -> Option<EventChunk> {
-    let sequence = u64_at(bytes, at + chunk::SEQUENCE);
-    let used = (u32_at(bytes, at + chunk::USED) as usize).min(whole - chunk::HEAD);
+/// The chunk at `at`, which begins with `head`; `None` when it is empty or is being used again.
+fn event(
+    segment: &SegmentFile,
+    head: &[u8],
+    at: usize,
+    whole: usize,
+    threads: usize,
+    ended: bool,
+) -> Option<EventChunk> {
+    let sequence = u64_at(head, chunk::SEQUENCE);
+    let used = (u32_at(head, chunk::USED) as usize).min(whole - chunk::HEAD);
     let from = at + chunk::HEAD;
-    let end = from.saturating_add(used).min(bytes.len());
+    let end = from.saturating_add(used).min(segment.len());
     if sequence == 0 || from >= end {
         return None;
     }
-    let stored = Stored { segment: bytes.clone(), chunk: at, sequence, from, end, ended };
-    let thread = (u32_at(bytes, at + chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
+    let stored = Stored { segment: segment.clone(), chunk: at, sequence, length: end - from, ended };
+    let thread = (u32_at(head, chunk::THREAD) as usize).checked_sub(1).filter(|&index| index < threads);
     let thread = thread.map_or(u32::MAX, |index| index as u32);
     Some(EventChunk { thread, sequence, bytes: EventBytes::new(stored) })
 }
 
 /// The bytes of a chunk in its segment.
 struct Stored {
-    segment: SegmentBytes,
+    segment: SegmentFile,
     chunk: usize,
     sequence: u64,
-    from: usize,
-    end: usize,
+    length: usize,
     /// Nobody writes to the segment any more.
     ended: bool,
 }
 
 impl ByteSource for Stored {
     fn at_hand(&self) -> Option<&[u8]> {
-        if self.ended { self.segment.get(self.from..self.end) } else { None }
+        None
     }
 
     fn read(&self) -> Result<Vec<u8>, Problem> {
-        let copy = self.segment.get(self.from..self.end).unwrap_or(&[]).to_vec();
+        let problem = |error| Problem {
+            place: format!("chunk {}", self.sequence),
+            what: format!("can't be read any more: {error}"),
+        };
+        let mut copy = vec![0; self.length];
+        self.segment.read(self.chunk + chunk::HEAD, &mut copy).map_err(problem)?;
+        if self.ended {
+            return Ok(copy);
+        }
         // The program may be writing: the copy is only good when the chunk is still the same afterwards.
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        let is_same = u64_at(&self.segment, self.chunk + chunk::SEQUENCE) == self.sequence;
+        let mut head = [0; chunk::HEAD];
+        self.segment.read(self.chunk, &mut head).map_err(problem)?;
         // A ring that has come round is no problem: the chunk's number is missing, which says so.
-        Ok(if is_same { copy } else { Vec::new() })
+        Ok(if u64_at(&head, chunk::SEQUENCE) == self.sequence { copy } else { Vec::new() })
     }
 }

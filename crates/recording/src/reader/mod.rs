@@ -10,6 +10,7 @@ mod ending;
 mod events;
 mod process;
 mod segment;
+mod segment_file;
 mod stacks;
 mod state;
 mod threads;

@@ -40,19 +40,7 @@ impl SegmentBytes {
     fn open_file(path: &Path, kind: u32) -> Result<Self, String> {
         let map = map(path).map_err(|error| format!("can't be read: {error}"))?;
         let Some(map) = map else { return Err("is empty".to_owned()) };
-        if !map.starts_with(&MAGIC) {
-            let begun = map.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
-            let what = if begun { "does not start as a segment does" } else { NOT_BEGUN };
-            return Err(what.to_owned());
-        }
-        if u32_at(&map, header::KIND) != kind {
-            return Err(format!("is of kind {} where {kind} was expected", u32_at(&map, header::KIND)));
-        }
-        let version = u32_at(&map, header::VERSION);
-        if version != VERSION {
-            return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
-        }
-        let committed = u64_at(&map, header::COMMITTED);
+        let committed = committed(&map, kind)?;
         // A size beyond the file is a lie or a cut; what is there can be read all the same.
         let end = HEADER_BYTES.saturating_add(usize::try_from(committed).unwrap_or(usize::MAX)).min(map.len());
         Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)), committed })
@@ -60,15 +48,10 @@ impl SegmentBytes {
 
     /// What to say when the file is shorter than it should be.
     fn cut(&mut self, path: &Path) -> Option<String> {
-        let whole = (HEADER_BYTES as u64).saturating_add(self.committed);
-        if self.end as u64 >= whole {
-            return None;
-        }
-        // The program may have made it longer after we looked at its length and before it told us.
-        let now = path.metadata().map_or(0, |metadata| metadata.len());
         let there = self.end;
-        if now < whole {
-            return Some(format!("is cut: {there} of {whole} bytes are there; what stood before is here"));
+        let what = is_cut(path, there as u64, self.committed);
+        if what.is_some() || there as u64 >= (HEADER_BYTES as u64).saturating_add(self.committed) {
+            return what;
         }
         // What we look at is what the segment held before.
         self.committed = there.saturating_sub(HEADER_BYTES) as u64;
@@ -102,14 +85,48 @@ impl Deref for SegmentBytes {
     }
 }
 
-fn map(path: &Path) -> io::Result<Option<Mmap>> {
+/// How many bytes of content a segment of this kind says that it has, by its first bytes; or what is wrong with them.
+pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
+    if !bytes.starts_with(&MAGIC) {
+        let begun = bytes.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
+        let what = if begun { "does not start as a segment does" } else { NOT_BEGUN };
+        return Err(what.to_owned());
+    }
+    if u32_at(bytes, header::KIND) != kind {
+        return Err(format!("is of kind {} where {kind} was expected", u32_at(bytes, header::KIND)));
+    }
+    let version = u32_at(bytes, header::VERSION);
+    if version != VERSION {
+        return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
+    }
+    Ok(u64_at(bytes, header::COMMITTED))
+}
+
+/// What to say when a file of which `there` bytes can be read is shorter than its header and what it says that it holds.
+pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> {
+    let whole = (HEADER_BYTES as u64).saturating_add(committed);
+    if there >= whole {
+        return None;
+    }
+    // The program may have made it longer after we looked at its length and before it told us.
+    let now = path.metadata().map_or(0, |metadata| metadata.len());
+    (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
+}
+
+/// Opens a segment, and how long it is; an error where it is no file.
+pub(super) fn open_segment(path: &Path) -> io::Result<(File, u64)> {
     // Not blocking: a pipe under the name of a segment would keep us for ever.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no file"));
     }
-    if metadata.len() == 0 {
+    Ok((file, metadata.len()))
+}
+
+fn map(path: &Path) -> io::Result<Option<Mmap>> {
+    let (file, length) = open_segment(path)?;
+    if length == 0 {
         return Ok(None);
     }
     // SAFETY: the bytes may change under us while the program still records; they are only ever

@@ -5,5 +5,6 @@ pub mod ascii_trees;
 pub mod chunk;
 pub mod fuzzing;
 mod instruments;
+pub mod logs;
 pub mod mutate;
 pub mod synthetic;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
+use super::bounds::{self, Bound};
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
 
 /// Most that is asked of the disk in one call (a longer call would stall the helper thread).
@@ -19,8 +20,10 @@ const LARGE_PAGE: usize = 2 << 20;
 /// A segment that can grow to this size, and begins with a large page, is large.
 const LARGE_FROM: usize = 64 << 20;
 
-/// The system's number of the first error that kept any segment of this process from growing.
+/// The system's number of the first error that kept any segment of this process from growing; below zero a [`Bound`].
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
+const OF_SIZE: i32 = -1;
+const OF_RESERVE: i32 = -2;
 
 /// Why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a program
 /// that may no longer open its own recording because it has become another user.
@@ -28,14 +31,38 @@ static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 pub fn first_refusal() -> Option<io::Error> {
     match FIRST_REFUSAL.load(Ordering::Relaxed) {
         0 => None,
+        OF_SIZE => Some(Bound::Size.error()),
+        OF_RESERVE => Some(Bound::Reserve.error()),
         number => Some(io::Error::from_raw_os_error(number)),
     }
 }
 
-fn note_refusal(error: &io::Error) {
-    let number = error.raw_os_error().unwrap_or(libc::EIO);
+fn note_refusal(refusal: &Refusal) {
+    let number = match refusal {
+        Refusal::Bound(Bound::Size) => OF_SIZE,
+        Refusal::Bound(Bound::Reserve) => OF_RESERVE,
+        Refusal::System(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    };
     // Only the first counts: what follows is mostly the same again.
     let _ = FIRST_REFUSAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Why a segment got no space.
+enum Refusal {
+    Bound(Bound),
+    System(io::Error),
+}
+
+impl From<Bound> for Refusal {
+    fn from(bound: Bound) -> Self {
+        Self::Bound(bound)
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
 }
 
 /// A mapped segment. All methods may be called from any thread.
@@ -126,6 +153,7 @@ impl Segment {
         // Large pages are rounded down: a disk that has little room is to have room for this.
         let first = if self.page == LARGE_PAGE { first & !(LARGE_PAGE - 1) } else { first + HEADER_BYTES };
         let first = first.next_multiple_of(HEADER_BYTES).min(self.reserved) - HEADER_BYTES;
+        bounds::ask(&self.path, (HEADER_BYTES + first) as u64).map_err(Bound::error)?;
         if let Err(error) = allocate(file, 0, HEADER_BYTES + first) {
             if !cannot_promise(&error) {
                 return Err(error);
@@ -186,9 +214,9 @@ impl Segment {
             // A disk without room for whole large pages may have room for what is needed.
             let needed =
                 wanted.saturating_sub(self.committed()).next_multiple_of(HEADER_BYTES).clamp(HEADER_BYTES, step);
-            if let Err(error) = self.commit_piece(step).or_else(|_| self.commit_piece(needed)) {
+            if let Err(refusal) = self.commit_piece(step).or_else(|_| self.commit_piece(needed)) {
                 self.refused.store(true, Ordering::Relaxed);
-                note_refusal(&error);
+                note_refusal(&refusal);
                 return Err(CommitError::Refused);
             }
         }
@@ -201,13 +229,14 @@ impl Segment {
         (HEADER_BYTES + content).next_multiple_of(self.page).min(self.reserved) - HEADER_BYTES
     }
 
-    fn commit_piece(&self, step: usize) -> io::Result<()> {
+    fn commit_piece(&self, step: usize) -> Result<(), Refusal> {
         let from = HEADER_BYTES + self.committed();
+        bounds::ask(&self.path, step as u64)?;
         if !self.is_late() {
             let file = Descriptor::open(&self.path)?;
             if let Err(error) = allocate(&file, from, step) {
                 if !cannot_promise(&error) {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 self.go_late(from)?;
             }

@@ -6,6 +6,7 @@
 //! open: programs close descriptors that are not theirs.
 
 mod arena;
+mod bounds;
 mod events;
 mod fields;
 mod growing;
@@ -19,6 +20,7 @@ mod threads;
 mod times;
 
 pub use arena::{Arena, Piece};
+pub use bounds::{Bound, limit_size};
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment, first_refusal};

@@ -7,7 +7,7 @@ pub(crate) mod text;
 
 use std::io;
 
-use clrscope_analysis::{Conditions, Metric};
+use clrscope_analysis::{Conditions, LeftOut, Metric};
 use clrscope_recording::model::Recording;
 
 use crate::cell::{Cell, ColumnInfo};
@@ -137,6 +137,13 @@ pub struct Tail {
     pub left_out: u64,
     /// A remark below the rows, for text.
     pub note: Option<String>,
+}
+
+impl From<LeftOut> for Tail {
+    fn from(left_out: LeftOut) -> Self {
+        let note = "and others behind those, which were not counted";
+        Self { left_out: left_out.rows, note: (!left_out.is_whole).then(|| note.to_owned()) }
+    }
 }
 
 /// A thread by its process and its own number.

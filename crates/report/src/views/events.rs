@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clrscope_analysis::{EventQuery, EventRow, Events, events};
+use clrscope_analysis::{EventLog, EventQuery, EventRow};
 use clrscope_recording::model::Recording;
 use serde_json::{Map, Value, json};
 
@@ -39,8 +39,8 @@ pub(super) static VIEW: View = View {
             // News come from all threads.
             interleave: request.interleave || request.follow,
         };
-        let found = events(recording, &query)?;
-        Ok(Box::new(Opened { found, request: request.clone(), recording, interleave: query.interleave }))
+        let log = EventLog::open(recording, &query)?;
+        Ok(Box::new(Opened { log, request: request.clone(), recording, interleave: query.interleave }))
     },
 };
 
@@ -50,10 +50,9 @@ impl RowKind for EventRows {
     type Row<'a> = EventEntry<'a>;
 }
 
-/// A row, and what its names are found in.
+/// A row, and how threads are shown.
 struct EventEntry<'a> {
     row: &'a EventRow<'a>,
-    events: &'a Events<'a>,
     threads: Threads,
     processes: bool,
 }
@@ -61,7 +60,7 @@ struct EventEntry<'a> {
 impl EventEntry<'_> {
     fn names(&self) -> Map<String, Value> {
         let mut names = Map::new();
-        for subject in self.events.subjects(self.row) {
+        for subject in self.row.subjects() {
             let id = format!("{:#x}", subject.id);
             names.insert(subject.role.to_owned(), json!(subject.name.unwrap_or(&id)));
         }
@@ -72,7 +71,7 @@ impl EventEntry<'_> {
     }
 
     fn ids(&self) -> Map<String, Value> {
-        let subjects = self.events.subjects(self.row).map(|subject| (subject.role, subject.id));
+        let subjects = self.row.subjects().map(|subject| (subject.role, subject.id));
         let others = self.row.details().filter(|(key, _)| ADDRESSES.contains(key));
         subjects.chain(others).map(|(key, id)| (key.to_owned(), json!(format!("{id:#x}")))).collect()
     }
@@ -125,7 +124,7 @@ impl LogEntry for EventEntry<'_> {
     }
 
     fn line(&self) -> String {
-        event_line(self.events, self.row, self.threads)
+        event_line(self.row, self.threads)
     }
 }
 
@@ -175,7 +174,7 @@ const DETAILS: [(&str, Kind); 8] = [
 ];
 
 struct Opened<'a> {
-    found: Events<'a>,
+    log: EventLog<'a>,
     request: Request,
     recording: &'a Recording,
     interleave: bool,
@@ -183,7 +182,7 @@ struct Opened<'a> {
 
 impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let (events, processes) = (&self.found, self.recording.processes.len() > 1);
+        let processes = self.recording.processes.len() > 1;
         let threads = if self.interleave { Threads::mixed(processes) } else { Threads::Apart };
         let sheet = sheet(processes);
         let section = Section {
@@ -192,9 +191,8 @@ impl Answer for Opened<'_> {
             ..sheet.main(&self.request, "rows", Style::Log, &[])
         };
         renderer.section(&section, &mut |visit| {
-            let mut rows = events.rows.iter();
-            rows.try_for_each(|row| visit(&sheet.entry(&EventEntry { row, events, threads, processes })))?;
-            Ok(Tail { left_out: events.left_out as u64, note: None })
+            let left_out = self.log.walk(|row| visit(&sheet.entry(&EventEntry { row, threads, processes })))?;
+            Ok(Tail::from(left_out))
         })
     }
 }

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::io;
 
 use clrscope_analysis::{
-    Conditions, Exception, ExceptionGroup, ExceptionQuery, Exceptions, Filter, Frame, FunctionRef, Sort, conditions,
-    exceptions,
+    Conditions, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, FunctionRef, Sort, conditions,
 };
 use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
@@ -40,8 +39,8 @@ pub(super) static VIEW: View = View {
     columns: |request| if request.each { each(true).infos() } else { groups(true).infos() },
     open: |recording, request| {
         let query = ExceptionQuery { query: request.query.clone(), types: request.names.clone() };
-        let found = exceptions(recording, &query)?;
-        Ok(Box::new(Opened { found, request: request.clone(), recording }))
+        let log = ExceptionLog::open(recording, &query)?;
+        Ok(Box::new(Opened { log, request: request.clone(), recording }))
     },
 };
 
@@ -71,7 +70,7 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
     Sheet::new([
         Column::new("type", "type", Kind::Text, |row: &ExceptionGroup<'_>| Cell::text(row.type_name)),
         Column::new("message", "first message", Kind::Text, |row: &ExceptionGroup<'_>| {
-            Cell::or_null(row.message, Cell::text)
+            Cell::or_null(row.message.as_deref(), Cell::text)
         }),
         Column::new("name", "name", Kind::Text, |row: &ExceptionGroup<'_>| {
             Cell::or_null(row.place, |place| Cell::text(place.name()).said(place.label()))
@@ -136,7 +135,7 @@ impl RowKind for Stories {
 /// An exception, and what its parts are found in.
 struct StoryEntry<'a> {
     exception: &'a Exception<'a>,
-    view: &'a Exceptions<'a>,
+    view: &'a ExceptionLog<'a>,
     lines: &'a RefCell<Lines>,
     processes: bool,
 }
@@ -225,7 +224,7 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
         number("number", "number", |exception| Some(exception.number)),
         Column::new("type", "type", Kind::Text, |row: &StoryEntry<'_>| Cell::text(row.exception.type_name)),
         Column::new("message", "message", Kind::Text, |row: &StoryEntry<'_>| {
-            Cell::or_null(row.exception.message, Cell::text)
+            Cell::or_null(row.exception.message.as_deref(), Cell::text)
         }),
         Column::new("name", "thrown by", Kind::Text, |row: &StoryEntry<'_>| {
             Cell::or_null(row.exception.place(), |place| Cell::text(place.name()).said(place.label()))
@@ -265,21 +264,21 @@ fn each<'c>(processes: bool) -> Sheet<'c, Stories> {
 }
 
 struct Opened<'a> {
-    found: Exceptions<'a>,
+    log: ExceptionLog<'a>,
     request: Request,
     recording: &'a Recording,
 }
 
 impl Opened<'_> {
     fn stories(&self, nothing: String, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let (view, lines, processes) = (&self.found, &RefCell::default(), self.recording.processes.len() > 1);
+        let (view, lines, processes) = (&self.log, &RefCell::default(), self.recording.processes.len() > 1);
         let sheet = each(processes);
         let main = sheet.main(&self.request, "rows", Style::Stories, &[]);
         let section = Section { nothing, what: "exceptions", ..main };
         renderer.section(&section, &mut |visit| {
-            let mut each = view.each.iter();
-            each.try_for_each(|exception| visit(&sheet.entry(&StoryEntry { exception, view, lines, processes })))?;
-            Ok(Tail { left_out: view.each_left_out as u64, note: None })
+            let left_out =
+                view.walk(|exception| visit(&sheet.entry(&StoryEntry { exception, view, lines, processes })))?;
+            Ok(Tail::from(left_out))
         })
     }
 }
@@ -295,11 +294,12 @@ impl Answer for Opened<'_> {
             return self.stories(nothing, renderer);
         }
         let sheet = groups(self.recording.processes.len() > 1);
-        let main = sheet.main(&self.request, "rows", Style::Table, &text(&self.found.groups));
+        let (groups, left_out) = self.log.groups();
+        let main = sheet.main(&self.request, "rows", Style::Table, &text(&groups));
         let section = Section { nothing, ..main };
         renderer.section(&section, &mut |visit| {
-            self.found.groups.iter().try_for_each(|group| visit(&sheet.entry(group)))?;
-            Ok(Tail { left_out: self.found.groups_left_out as u64, note: None })
+            groups.iter().try_for_each(|group| visit(&sheet.entry(group)))?;
+            Ok(Tail { left_out: left_out as u64, note: None })
         })
     }
 }

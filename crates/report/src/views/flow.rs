@@ -1,6 +1,6 @@
 //! The view `flow`.
 
-use std::cell::RefCell;
+use std::cell::{self, RefCell};
 use std::io;
 
 use clrscope_analysis::{Captured, FlowFunction, FlowKind, FlowLog, FlowRow};
@@ -36,12 +36,18 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true).infos(),
     open: |recording, request| {
         let log = FlowLog::open(recording, &request.query, request.max_depth)?;
+        // The view's own limit is of rows, not of what is counted below them.
+        let log = if request.query.limit == Some(TEXT_ROWS) { log.reading_on() } else { log };
         Ok(Box::new(Opened { log, request: request.clone(), recording }))
     },
 };
 
 /// Rows in text when nobody asks for a number.
 const TEXT_ROWS: usize = 10_000;
+/// Heading of the summary.
+const WHOLE: &str = "Calls by function";
+/// Heading of the summary where a limit ended the reading.
+const PART: &str = "Calls by function, as far as the recording was read for these rows";
 /// Functions of the summary in text when nobody asks for a number.
 const FUNCTIONS: usize = 30;
 
@@ -175,6 +181,7 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let processes = self.recording.processes.len() > 1;
         let called: RefCell<Vec<FlowFunction<'_>>> = RefCell::default();
+        let is_whole = cell::Cell::new(true);
         let rows = sheet(processes);
         let section = Section {
             nothing: "No calls to show: nothing was called, or the filters leave nothing.".to_owned(),
@@ -183,11 +190,12 @@ impl Answer for Opened<'_> {
         renderer.section(&section, &mut |visit| {
             let (functions, left_out) = self.log.walk(|row| visit(&rows.entry(&FlowEntry { row, processes })))?;
             called.replace(functions);
-            Ok(Tail { left_out, note: None })
+            is_whole.set(left_out.is_whole);
+            Ok(Tail::from(left_out))
         })?;
         let sheet = functions(processes);
         let section = Section {
-            title: Title::Bold("Calls by function".to_owned()),
+            title: Title::Bold(if is_whole.get() { WHOLE } else { PART }.to_owned()),
             what: "functions",
             text_rows: Some(self.request.query.limit.filter(|&limit| limit != TEXT_ROWS).unwrap_or(FUNCTIONS)),
             ..sheet.section("functions", Style::Lines, &[])

@@ -148,7 +148,7 @@ fn detail(row: &Elsewhere<'_>) -> String {
             let [low, middle, high] = row.generations.map(count);
             format!("{low} of generation 0, {middle} of 1, {high} of 2")
         }
-        ElsewhereKind::Exceptions => row.exceptions.map_or_else(String::new, |most| {
+        ElsewhereKind::Exceptions => row.exceptions.as_ref().map_or_else(String::new, |most| {
             let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
             format!("{} {}{place}", count(most.count), most.type_name)
         }),

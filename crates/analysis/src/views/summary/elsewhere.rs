@@ -7,7 +7,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, JIT_NAME, Recording};
 
 use super::OwnWait;
-use crate::exceptions::{ExceptionQuery, exceptions};
+use crate::exceptions::{ExceptionLog, ExceptionQuery};
 use crate::function::FunctionRef;
 use crate::query::Query;
 use crate::select;
@@ -57,10 +57,10 @@ impl ElsewhereKind {
 }
 
 /// Exceptions of the most frequent type and place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ExceptionsSeen<'a> {
     /// Type of the exception.
-    pub type_name: &'a str,
+    pub type_name: Box<str>,
     /// How many of that type were thrown there.
     pub count: u64,
     /// The innermost own function on the stacks, or the thrower where there is none.
@@ -68,7 +68,7 @@ pub struct ExceptionsSeen<'a> {
 }
 
 /// Time that was no work of functions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Elsewhere<'a> {
     /// What it was.
     pub kind: ElsewhereKind,
@@ -156,13 +156,22 @@ fn collections<'a>(recording: &Recording, query: &Query) -> Option<Elsewhere<'a>
 /// The exceptions, where they were recorded.
 fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> {
     let query = Query { limit: None, sort: None, raw: false, ..query.clone() };
-    let found = exceptions(recording, &ExceptionQuery { query, types: Vec::new() }).ok()?;
-    let count = found.groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.count));
-    let most = found.groups.first().map(|group| ExceptionsSeen {
-        type_name: group.type_name,
+    let log = ExceptionLog::open(recording, &ExceptionQuery { query, types: Vec::new() }).ok()?;
+    let (groups, _) = log.groups();
+    let count = groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.count));
+    let most = groups.first().map(|group| ExceptionsSeen {
+        type_name: group.type_name.into(),
         count: group.count,
-        place: group.own_place.or(group.place),
+        place: group.own_place.or(group.place).and_then(|place| of_recording(recording, &place)),
     });
     let row = Elsewhere { count: Some(count), exceptions: most, ..Elsewhere::new(ElsewhereKind::Exceptions) };
     (count > 0).then_some(row)
+}
+
+/// The function as one of the recording, which outlives the log that it was found in.
+fn of_recording<'a>(recording: &'a Recording, place: &FunctionRef<'_>) -> Option<FunctionRef<'a>> {
+    recording.processes.iter().filter(|process| process.pid == place.pid).find_map(|process| {
+        let function = process.functions.iter().find(|function| std::ptr::eq(*function, place.function))?;
+        Some(FunctionRef::of(process, Some(function)))
+    })
 }

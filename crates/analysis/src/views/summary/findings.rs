@@ -98,7 +98,7 @@ fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind) -> Op
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
     let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::Exceptions)?;
-    let (all, most) = (row.count?, row.exceptions?);
+    let (all, most) = (row.count?, row.exceptions.as_ref()?);
     let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
     let [all_text, count] = [all, most.count].map(number);
     let text = match all {

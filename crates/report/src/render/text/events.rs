@@ -1,6 +1,6 @@
 //! The view `events` as a log.
 
-use clrscope_analysis::{EventRow, Events, Subject};
+use clrscope_analysis::{EventRow, Subject};
 use clrscope_recording::model::Thread;
 
 use super::one_line;
@@ -57,12 +57,12 @@ impl Threads {
 }
 
 /// One line: time, thread where threads are mixed, and the event indented by its depth.
-pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: Threads) -> String {
+pub(crate) fn event_line(row: &EventRow<'_>, threads: Threads) -> String {
     let mut line = format!("{:>12.3} ms  ", row.time_ns as f64 / 1e6);
     line.push_str(&threads.column(row));
     line.push_str(&" ".repeat((row.depth as usize).min(DEEPEST) * INDENT));
     line.push_str(row.event());
-    line.push_str(&subjects(events, row));
+    line.push_str(&subjects(row));
     if let Some(name) = row.given_name() {
         line.push_str(&format!(" '{}'", one_line(name)));
     }
@@ -83,9 +83,9 @@ pub(crate) fn event_line<'a>(events: &Events<'a>, row: &EventRow<'a>, threads: T
 }
 
 /// What it is about, each with a blank before it.
-fn subjects<'a>(events: &Events<'a>, row: &EventRow<'a>) -> String {
-    let named = |subject: Subject<'a>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
-    let (callees, others): (Vec<_>, Vec<_>) = events.subjects(row).partition(|subject| subject.role == "callee");
+fn subjects(row: &EventRow<'_>) -> String {
+    let named = |subject: Subject<'_>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
+    let (callees, others): (Vec<_>, Vec<_>) = row.subjects().partition(|subject| subject.role == "callee");
     let others: String = others.into_iter().map(|subject| format!(" {}", named(subject))).collect();
     // The runtime names the caller first.
     match callees.into_iter().next() {

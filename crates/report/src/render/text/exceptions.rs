@@ -1,6 +1,6 @@
 //! One exception in detail, as text: throw, stack, search, unwind and catch.
 
-use clrscope_analysis::{Exception, Exceptions, FunctionRef};
+use clrscope_analysis::{Exception, ExceptionLog, FunctionRef};
 use clrscope_symbols::Lines;
 
 use super::events::thread_title;
@@ -9,7 +9,7 @@ use super::values::arguments;
 use super::{TITLE, WARNING, one_line, styled};
 
 /// One exception in detail, in lines.
-pub(crate) fn details(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
+pub(crate) fn details(view: &ExceptionLog<'_>, exception: &Exception<'_>, lines: &mut Lines, several: bool) -> String {
     let mut text = String::new();
     write_details(&mut text, view, exception, lines, several);
     text
@@ -17,13 +17,13 @@ pub(crate) fn details(view: &Exceptions<'_>, exception: &Exception<'_>, lines: &
 
 fn write_details(
     text: &mut String,
-    view: &Exceptions<'_>,
+    view: &ExceptionLog<'_>,
     exception: &Exception<'_>,
     lines: &mut Lines,
     several: bool,
 ) {
     let title = format!("#{} {}", exception.number, one_line(exception.type_name));
-    let message = exception.message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+    let message = exception.message.as_deref().map_or_else(String::new, |message| format!(": {}", one_line(message)));
     text.push_str(&format!("{}{message}\n", styled(TITLE, &title)));
     let mut line = |words: &str| text.push_str(&format!("  {words}\n"));
     let thread = thread_title(several.then_some(exception.process.pid), exception.thread);

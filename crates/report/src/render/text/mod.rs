@@ -140,10 +140,10 @@ impl<'o> Text<'o> {
         if self.is_empty {
             return self.nothing(section);
         }
-        match tail.left_out {
-            0 => Ok(()),
-            n => writeln!(self.out, "... and {n} more {} (--limit shows more)", section.what),
+        if tail.left_out > 0 {
+            writeln!(self.out, "... and {} more {} (--limit shows more)", tail.left_out, section.what)?;
         }
+        tail.note.iter().try_for_each(|note| writeln!(self.out, "{note}"))
     }
 
     fn lines(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {

@@ -1,0 +1,119 @@
+//! Records of one thread, one chunk in memory at a time, and threads that take turns by time.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::mem;
+
+use clrscope_recording::events::{Record, RecordPlace, Records};
+use clrscope_recording::model::EventChunk;
+
+/// Threads whose chunks are in memory at once while threads take turns.
+const MOST_LOADED: usize = 256;
+
+/// Walks the records of one thread.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    chunks: Vec<&'a EventChunk>,
+    /// Chunk that is read.
+    chunk: usize,
+    /// Place in it, right before the current record.
+    place: RecordPlace,
+    bytes: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Cursor<'a> {
+    /// Stands before the first record.
+    pub(crate) fn new(chunks: Vec<&'a EventChunk>) -> Self {
+        Self { chunks, chunk: 0, place: RecordPlace::default(), bytes: None }
+    }
+
+    /// Bytes of the chunk that is read, loaded if they are not at hand; `None` behind the last.
+    pub(super) fn chunk(&mut self) -> Option<&[u8]> {
+        let chunk = self.chunks.get(self.chunk)?;
+        Some(self.bytes.get_or_insert_with(|| chunk.bytes.load()))
+    }
+
+    /// Number of the chunk that is read.
+    pub(super) fn number(&self) -> usize {
+        self.chunk
+    }
+
+    /// Goes to the next chunk.
+    pub(super) fn next_chunk(&mut self) {
+        (self.chunk, self.place, self.bytes) = (self.chunk + 1, RecordPlace::default(), None);
+    }
+
+    /// The current record and those behind it in its chunk; `None` at the end of the thread's records. Goes on to the next
+    /// chunk where one has no more records.
+    pub(crate) fn records(&mut self) -> Option<Records<'_>> {
+        loop {
+            let place = self.place;
+            if Records::resume(self.chunk()?, place).next().is_some() {
+                break;
+            }
+            self.next_chunk();
+        }
+        let place = self.place;
+        Some(Records::resume(self.chunk()?, place))
+    }
+
+    /// The current record.
+    pub(crate) fn record(&mut self) -> Option<Record<'_>> {
+        self.records()?.next()
+    }
+
+    /// Goes behind the current record.
+    pub(crate) fn advance(&mut self) {
+        let place = self.place;
+        let Some(bytes) = self.chunk() else { return };
+        let mut records = Records::resume(bytes, place);
+        records.next();
+        self.place = records.place(bytes);
+    }
+
+    /// Gives the bytes of the chunk back until they are asked for again.
+    pub(crate) fn unload(&mut self) {
+        self.bytes = None;
+    }
+}
+
+/// What takes turns with others.
+pub(crate) trait Stream {
+    /// When its next step is, since the start of the run; `None` at its end.
+    fn time_ns(&mut self) -> Option<u64>;
+
+    /// Gives memory back that it can fill again.
+    fn unload(&mut self);
+}
+
+/// Lets each stream make its steps when it is its turn; at the same moment the first of `streams` goes first. Stops when
+/// `step`, which is told which stream has its turn and must make a step of it, says no.
+pub(crate) fn in_turns<S: Stream>(streams: &mut [S], mut step: impl FnMut(&mut S) -> bool) {
+    let mut turns = BinaryHeap::new();
+    for (at, stream) in streams.iter_mut().enumerate() {
+        turns.extend(stream.time_ns().map(|time_ns| Reverse((time_ns, at))));
+        stream.unload();
+    }
+    let (mut loaded, mut is_loaded) = (0, vec![false; streams.len()]);
+    while let Some(Reverse((_, at))) = turns.pop() {
+        let stream = &mut streams[at];
+        loaded += usize::from(!mem::replace(&mut is_loaded[at], true));
+        let until = turns.peek().map(|Reverse(next)| *next);
+        let next = loop {
+            if !step(stream) {
+                return;
+            }
+            match stream.time_ns() {
+                Some(time_ns) if until.is_some_and(|until| until < (time_ns, at)) => break Some(time_ns),
+                Some(_) => {}
+                None => break None,
+            }
+        };
+        turns.extend(next.map(|time_ns| Reverse((time_ns, at))));
+        if next.is_none() || loaded > MOST_LOADED {
+            stream.unload();
+            (loaded, is_loaded[at]) = (loaded - 1, false);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Which ends belong to which starts.
+//!
+//! What was begun and never ended stands alone: the runtime leaves out the end of an unwind that reached its catcher, and
+//! that of a block which another exception left.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::events::{Kind, Phase, Record};
+
+/// Starts of one thread that may be open at once; of more the oldest stand alone.
+const MOST_OPEN: usize = 1 << 16;
+
+/// A start that has no end yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Open {
+    pub(super) kind: Kind,
+    /// Since the start of the process's recording.
+    pub(super) time_ns: u64,
+    /// Place of the event among those of its thread.
+    pub(super) at: u64,
+}
+
+/// What an event is to others of its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Single,
+    Start,
+    /// The end of an event of the kind `of`: of that one, or of none on this thread.
+    End {
+        of: Kind,
+        start: Option<Open>,
+    },
+}
+
+/// Pairs the events of one thread: an end belongs to the innermost open start of its kind, and closes whatever was left
+/// open within.
+#[derive(Debug)]
+pub(super) struct Pairing {
+    open: Vec<Open>,
+    by_kind: [u32; 256],
+}
+
+impl Default for Pairing {
+    fn default() -> Self {
+        Self { open: Vec::new(), by_kind: [0; 256] }
+    }
+}
+
+impl Pairing {
+    /// Takes the event at this place. `alone` is given starts that no end of this thread can belong to any more.
+    pub(super) fn take(&mut self, record: &Record<'_>, at: u64, mut alone: impl FnMut(Open)) -> Part {
+        match record.phase() {
+            Phase::Single => Part::Single,
+            Phase::Start => {
+                if self.open.len() >= MOST_OPEN {
+                    self.drop_from(0, MOST_OPEN / 2, &mut alone);
+                }
+                self.by_kind[usize::from(record.kind.0)] += 1;
+                self.open.push(Open { kind: record.kind, time_ns: record.time_ns, at });
+                Part::Start
+            }
+            Phase::End(of) => Part::End { of, start: self.innermost(of, &mut alone) },
+        }
+    }
+
+    /// Takes the innermost start of this kind out, and with it what was left open within.
+    fn innermost(&mut self, of: Kind, alone: &mut impl FnMut(Open)) -> Option<Open> {
+        if self.by_kind[usize::from(of.0)] == 0 {
+            return None;
+        }
+        let place = self.open.iter().rposition(|open| open.kind == of)?;
+        self.drop_from(place + 1, self.open.len(), alone);
+        self.by_kind[usize::from(of.0)] -= 1;
+        self.open.pop()
+    }
+
+    /// Gives `alone` what is still open: the thread has no more events.
+    pub(super) fn finish(mut self, mut alone: impl FnMut(Open)) {
+        self.drop_from(0, self.open.len(), &mut alone);
+    }
+
+    fn drop_from(&mut self, first: usize, end: usize, alone: &mut impl FnMut(Open)) {
+        for open in self.open.drain(first..end) {
+            self.by_kind[usize::from(open.kind.0)] -= 1;
+            alone(open);
+        }
+    }
+}
+
+/// Only what concerns the whole process can end on another thread.
+pub(super) fn may_cross(kind: Kind) -> bool {
+    matches!(kind, Kind::GARBAGE_COLLECTION_STARTED | Kind::RUNTIME_SUSPEND_STARTED | Kind::RUNTIME_RESUME_STARTED)
+}
+
+/// An event on any thread of a process: of which one, and which of its events.
+pub(super) type Anywhere = (usize, u64);
+
+/// Events whose partner is not on their thread.
+#[derive(Debug, Default)]
+pub(super) struct Crossing {
+    starts: Vec<(u64, Kind, Anywhere)>,
+    ends: Vec<(u64, Kind, Anywhere)>,
+}
+
+impl Crossing {
+    /// Takes note of a start that no end of its thread belongs to.
+    pub(super) fn start(&mut self, stream: usize, open: Open) {
+        if may_cross(open.kind) {
+            self.starts.push((open.time_ns, open.kind, (stream, open.at)));
+        }
+    }
+
+    /// Takes note of the end of a start of this kind, which is on none of its thread's.
+    pub(super) fn end(&mut self, stream: usize, start: Kind, time_ns: u64, at: u64) {
+        if may_cross(start) {
+            self.ends.push((time_ns, start, (stream, at)));
+        }
+    }
+
+    /// Each end, in the order of time, gets the latest start of its kind before it: start, end and what is between them.
+    pub(super) fn pairs(mut self) -> Vec<(Anywhere, Anywhere, u64)> {
+        self.starts.sort_by_key(|&(time_ns, ..)| time_ns);
+        self.ends.sort_by_key(|&(time_ns, ..)| time_ns);
+        let mut starts = self.starts.into_iter().peekable();
+        let mut waiting: BTreeMap<Kind, Vec<(u64, Anywhere)>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (until, kind, end) in self.ends {
+            while let Some((since, of, start)) = starts.next_if(|&(time_ns, ..)| time_ns <= until) {
+                waiting.entry(of).or_default().push((since, start));
+            }
+            if let Some((since, start)) = waiting.get_mut(&kind).and_then(Vec::pop) {
+                found.push((start, end, until - since));
+            }
+        }
+        found
+    }
+}

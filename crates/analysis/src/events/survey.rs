@@ -1,0 +1,130 @@
+//! What must be known of all records of a process before its first row is shown: names, and events that belong together
+//! though they lie far apart.
+
+use clrscope_recording::events::{Kind, OwnedRecord, Record, Records, Tag};
+use clrscope_recording::model::{EventArena, EventChunk, Process, Thread};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::names::EventNames;
+use super::pairing::{Crossing, Open, Pairing, Part};
+
+/// Why a search for precompiled code has no end.
+pub(super) const REJECTED: &str = "the precompiled code was rejected";
+
+/// The partner of an event that is in another chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Far {
+    /// Between start and end.
+    pub(super) duration_ns: u64,
+    /// Whether the partner is on the same thread, so that what is between stands within.
+    pub(super) nests: bool,
+}
+
+/// The events of one thread.
+#[derive(Debug)]
+pub(super) struct StreamSurvey<'a> {
+    pub(super) thread: Option<&'a Thread>,
+    pub(super) chunks: Vec<&'a EventChunk>,
+    /// What is known of events by their place among those of the thread, where their own chunk doesn't tell.
+    pub(super) far: FxHashMap<u64, Far>,
+    /// Searches at the end of a chunk that found no code that fits, unless they have an end.
+    pub(super) rejected: FxHashSet<u64>,
+}
+
+/// An arena of events.
+#[derive(Debug)]
+pub(super) struct Survey<'a> {
+    pub(super) process: &'a Process,
+    pub(super) names: EventNames<'a>,
+    /// Threads in the order in which they were first seen; then what belongs to no thread.
+    pub(super) streams: Vec<StreamSurvey<'a>>,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn read(process: &'a Process, arena: &'a EventArena) -> Self {
+        let mut names = EventNames::new(process);
+        let mut crossing = Crossing::default();
+        let mut streams = Vec::new();
+        for (at, (thread, chunks)) in arena.by_thread().into_iter().enumerate() {
+            let (mut far, mut rejected) = (FxHashMap::default(), FxHashSet::default());
+            Pass::new(at, &mut names, &mut crossing, &mut far, &mut rejected).walk(&chunks);
+            streams.push(StreamSurvey { thread: process.threads.get(thread as usize), chunks, far, rejected });
+        }
+        for ((start, a), (end, b), duration_ns) in crossing.pairs() {
+            let far = Far { duration_ns, nests: false };
+            streams[start].far.insert(a, far);
+            streams[end].far.insert(b, far);
+        }
+        Self { process, names, streams }
+    }
+}
+
+/// Whether `next` shows that the search that `search` began came to nothing. The runtime ends a search for precompiled
+/// code only where it takes the code; where it finds code that does not fit this process or processor, it goes on to
+/// compile the method without a word.
+pub(super) fn is_rejected(search: &Record<'_>, next: &Record<'_>) -> bool {
+    search.kind == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED
+        && next.kind == Kind::JIT_COMPILATION_STARTED
+        && search.entity(Tag::FUNCTION) == next.entity(Tag::FUNCTION)
+}
+
+/// A walk over the events of one thread.
+struct Pass<'s, 'a> {
+    stream: usize,
+    names: &'s mut EventNames<'a>,
+    crossing: &'s mut Crossing,
+    far: &'s mut FxHashMap<u64, Far>,
+    rejected: &'s mut FxHashSet<u64>,
+    pairing: Pairing,
+    at: u64,
+}
+
+impl<'s, 'a> Pass<'s, 'a> {
+    fn new(
+        stream: usize,
+        names: &'s mut EventNames<'a>,
+        crossing: &'s mut Crossing,
+        far: &'s mut FxHashMap<u64, Far>,
+        rejected: &'s mut FxHashSet<u64>,
+    ) -> Self {
+        Self { stream, names, crossing, far, rejected, pairing: Pairing::default(), at: 0 }
+    }
+
+    fn walk(mut self, chunks: &[&EventChunk]) {
+        let mut search_before: Option<OwnedRecord> = None;
+        for chunk in chunks {
+            let bytes = chunk.bytes.load();
+            let first = self.at;
+            let mut last = None;
+            for record in Records::new(&bytes) {
+                self.names.learn(&record);
+                if record.kind.name().is_none() {
+                    continue;
+                }
+                if search_before.take().is_some_and(|search| is_rejected(&search.record(), &record)) {
+                    self.rejected.insert(self.at - 1);
+                }
+                self.event(&record, first);
+                self.at += 1;
+                last = Some(record);
+            }
+            let searches = |last: &Record<'_>| last.kind == Kind::JIT_CACHED_FUNCTION_SEARCH_STARTED;
+            search_before = last.filter(searches).map(|last| OwnedRecord::from(&last)).or(search_before);
+        }
+        let (crossing, stream) = (self.crossing, self.stream);
+        self.pairing.finish(|open| crossing.start(stream, open));
+    }
+
+    /// Takes an event of the chunk whose first event is `first`.
+    fn event(&mut self, record: &Record<'_>, first: u64) {
+        let (crossing, stream, at) = (&mut *self.crossing, self.stream, self.at);
+        match self.pairing.take(record, at, |open| crossing.start(stream, open)) {
+            Part::End { start: Some(Open { time_ns, at: start, .. }), .. } if start < first => {
+                let far = Far { duration_ns: record.time_ns.saturating_sub(time_ns), nests: true };
+                self.far.insert(start, far);
+            }
+            Part::End { of, start: None } => crossing.end(stream, of, record.time_ns, at),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Exceptions that are not over, and those that wait for one before them, in the order of time.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use rustc_hash::FxHashMap;
+
+use super::Exception;
+
+/// Exceptions that may wait for the first of them to be over: a handler may run as long as the program, and throw. Of more
+/// the first is taken as it is.
+const MOST_WAITING: usize = 8_192;
+/// Addresses of objects that were thrown, of which the last throw is remembered; of more all are forgotten.
+const MOST_ADDRESSES: usize = 1 << 18;
+
+/// The last throw of an object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Throw<'a> {
+    pub(super) number: u32,
+    pub(super) type_name: &'a str,
+}
+
+/// The exceptions, as far as the records have been read. They are named by their place in the order of time, from 0.
+#[derive(Debug, Default)]
+pub(super) struct Timeline<'a> {
+    /// Those that have not been handed over, and whether each is over.
+    waiting: VecDeque<(Exception<'a>, bool)>,
+    /// How many were handed over.
+    gone: usize,
+    /// The last that was handed over before it was over: what is still said of it goes there.
+    late: Option<Exception<'a>>,
+    /// The last throw of the object at each address of each process.
+    by_address: FxHashMap<(usize, u64), Throw<'a>>,
+}
+
+impl<'a> Timeline<'a> {
+    /// The place of the next exception.
+    pub(super) fn next(&self) -> usize {
+        self.gone + self.waiting.len()
+    }
+
+    pub(super) fn push(&mut self, exception: Exception<'a>) {
+        self.waiting.push_back((exception, false));
+    }
+
+    /// Nothing more will be said of the exception.
+    pub(super) fn is_over(&mut self, at: usize) {
+        if let Some((_, is_over)) = at.checked_sub(self.gone).and_then(|at| self.waiting.get_mut(at)) {
+            *is_over = true;
+        }
+    }
+
+    /// The last throw of the object at this address of the process with this number.
+    pub(super) fn at_address(&self, process: usize, address: u64) -> Option<Throw<'a>> {
+        self.by_address.get(&(process, address)).copied()
+    }
+
+    /// Remembers where the object of an exception lies.
+    pub(super) fn lies_at(&mut self, process: usize, address: u64, exception: usize) {
+        if self.by_address.len() >= MOST_ADDRESSES {
+            self.by_address.clear();
+        }
+        let throw = Throw { number: number(exception), type_name: self[exception].type_name };
+        self.by_address.insert((process, address), throw);
+    }
+
+    /// Hands over what is over, in its order, until `take` has enough; whether it wants more.
+    pub(super) fn hand_over(&mut self, take: &mut dyn FnMut(Exception<'a>) -> bool) -> bool {
+        while self.waiting.front().is_some_and(|(_, is_over)| *is_over) || self.waiting.len() > MOST_WAITING {
+            let Some((exception, is_over)) = self.waiting.pop_front() else { break };
+            self.gone += 1;
+            if !is_over {
+                self.late = Some(exception.clone());
+            }
+            if !take(exception) {
+                self.waiting.clear();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Hands over what is left.
+    pub(super) fn finish(mut self, take: &mut dyn FnMut(Exception<'a>) -> bool) {
+        self.waiting.iter_mut().for_each(|(_, is_over)| *is_over = true);
+        self.hand_over(take);
+    }
+}
+
+/// The number that users see of the exception at this place.
+pub(super) fn number(at: usize) -> u32 {
+    u32::try_from(at + 1).unwrap_or(u32::MAX)
+}
+
+impl<'a> Index<usize> for Timeline<'a> {
+    type Output = Exception<'a>;
+
+    fn index(&self, at: usize) -> &Exception<'a> {
+        match at.checked_sub(self.gone) {
+            Some(at) => &self.waiting[at].0,
+            None => self.late.as_ref().expect("an exception that goes before it is over is kept"),
+        }
+    }
+}
+
+impl IndexMut<usize> for Timeline<'_> {
+    fn index_mut(&mut self, at: usize) -> &mut Self::Output {
+        match at.checked_sub(self.gone) {
+            Some(at) => &mut self.waiting[at].0,
+            None => self.late.as_mut().expect("an exception that goes before it is over is kept"),
+        }
+    }
+}

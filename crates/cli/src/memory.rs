@@ -1,0 +1,68 @@
+//! Memory that is not to be had: three lines and an exit code, where the language's own answer is an abort.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Cursor, Write};
+use std::process;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::errors::{EXIT_FAILED, EXIT_RUN_FAILED};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// Exit code when memory is not to be had.
+static CODE: AtomicU8 = AtomicU8::new(EXIT_FAILED);
+
+/// From here on a program is run, and exit codes are its own.
+pub(crate) fn under_run() {
+    CODE.store(EXIT_RUN_FAILED, Ordering::Relaxed);
+}
+
+/// The system's allocator, which ends the process where the system has no more.
+struct Allocator;
+
+// SAFETY: hands everything on to the system's allocator, and never returns null.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        there(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        there(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        there(unsafe { System.realloc(at, layout, size) }, size)
+    }
+}
+
+fn there(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() {
+        give_up(bytes);
+    }
+    memory
+}
+
+/// Says it without asking for memory, and ends the process.
+#[cold]
+fn give_up(bytes: usize) -> ! {
+    let mut text = [0; 512];
+    let mut words = Cursor::new(&mut text[..]);
+    let _ = write!(
+        words,
+        "error: there is not enough memory for this\n\
+         why: {bytes} bytes more were needed, and the system or a limit (ulimit -v, a container's) refused them\n\
+         hint: ask for a part: --limit, --thread, --since and --until, or --view summary; or give clrscope more memory\n"
+    );
+    let length = usize::try_from(words.position()).unwrap_or(0);
+    let _ = std::io::stderr().write_all(&text[..length]);
+    process::exit(i32::from(CODE.load(Ordering::Relaxed)))
+}

@@ -1,0 +1,87 @@
+//! A segment that is read piece by piece and never mapped: of events there may be more than memory or addresses.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::segment::{committed, is_cut, open_segment};
+use crate::layout::HEADER_BYTES;
+use crate::model::Problem;
+
+/// Bytes that are read at once where zeros are passed over.
+const WINDOW: usize = 64 << 10;
+
+/// The content of a segment, cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentFile {
+    file: Arc<File>,
+    /// Bytes of content there are.
+    length: usize,
+}
+
+impl SegmentFile {
+    /// Opens the segment `name` of `folder`. What is wrong with it goes to `problems`, under `place`.
+    pub(super) fn open(folder: &Path, name: &str, kind: u32, place: &str, problems: &mut Vec<Problem>) -> Option<Self> {
+        let path = folder.join(name);
+        let opened = Self::open_file(&path, kind);
+        let what = match &opened {
+            Ok((_, what)) => what.clone(),
+            Err(what) => Some(what.clone()),
+        };
+        problems.extend(what.map(|what| Problem { place: format!("{place}{name}"), what }));
+        opened.ok().map(|(segment, _)| segment)
+    }
+
+    /// The segment, and what is wrong with it all the same.
+    fn open_file(path: &Path, kind: u32) -> Result<(Self, Option<String>), String> {
+        let unreadable = |error: io::Error| format!("can't be read: {error}");
+        let (file, there) = open_segment(path).map_err(unreadable)?;
+        if there == 0 {
+            return Err("is empty".to_owned());
+        }
+        let mut head = vec![0; HEADER_BYTES.min(usize::try_from(there).unwrap_or(HEADER_BYTES))];
+        file.read_exact_at(&mut head, 0).map_err(unreadable)?;
+        let committed = committed(&head, kind)?;
+        // A size beyond the file is a lie or a cut; what is there can be read all the same.
+        let end = (HEADER_BYTES as u64).saturating_add(committed).min(there);
+        let length = usize::try_from(end).unwrap_or(usize::MAX).saturating_sub(HEADER_BYTES);
+        Ok((Self { file: Arc::new(file), length }, is_cut(path, end, committed)))
+    }
+
+    /// Bytes of content there are.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Fills `bytes` with the content at `at`.
+    ///
+    /// # Errors
+    /// Errors of reading; the end of the content before that of `bytes`.
+    pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> io::Result<()> {
+        if at.checked_add(bytes.len()).is_none_or(|end| end > self.length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.file.read_exact_at(bytes, (HEADER_BYTES + at) as u64)
+    }
+
+    /// The first place from `at` on, in steps of `grain` bytes, where there is something else than zeros; the end of the
+    /// content where there is nothing more.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub(super) fn something(&self, mut at: usize, grain: usize) -> io::Result<usize> {
+        let mut window = vec![0; WINDOW];
+        while at < self.length {
+            let there = (self.length - at).min(WINDOW);
+            let window = &mut window[..there];
+            self.read(at, window)?;
+            if let Some(grains) = window.chunks(grain).position(|part| part.iter().any(|&byte| byte != 0)) {
+                return Ok(at + grains * grain);
+            }
+            at += there;
+        }
+        Ok(self.length)
+    }
+}

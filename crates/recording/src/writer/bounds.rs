@@ -1,0 +1,169 @@
+//! What the recording may take of the disk: its greatest size, and free space that it leaves alone.
+//!
+//! All space for segments is asked for here first. The processes of a recording share its size: each looks at what lies in
+//! the folder, at most four times a second, so together they may pass the limit by what they write in that time.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two looks at what lies in the folder.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// The most that is left free of a file system; of a smaller one it is the part below.
+const RESERVE_MOST: u64 = 2 << 30;
+/// The part of a file system that is left free: one in so many.
+const RESERVE_PART: u64 = 20;
+
+/// What kept a segment of this process from growing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The recording's greatest size.
+    Size,
+    /// The free space of the file system that is left alone.
+    Reserve,
+}
+
+static SIZE_REACHED: AtomicBool = AtomicBool::new(false);
+static RESERVE_REACHED: AtomicBool = AtomicBool::new(false);
+static SIZE: OnceLock<SizeLimit> = OnceLock::new();
+
+impl Bound {
+    /// Whether the bound was reached in this process.
+    #[must_use]
+    pub fn was_reached(self) -> bool {
+        self.flag().load(Ordering::Relaxed)
+    }
+
+    fn flag(self) -> &'static AtomicBool {
+        match self {
+            Self::Size => &SIZE_REACHED,
+            Self::Reserve => &RESERVE_REACHED,
+        }
+    }
+
+    /// Why a segment could not grow.
+    pub(super) fn error(self) -> io::Error {
+        match self {
+            Self::Size => {
+                let mib = SIZE.get().map_or(0, |limit| limit.most >> 20);
+                io::Error::other(format!("it has its greatest size, {mib} MiB (--max-size)"))
+            }
+            // The system's own words come first: for a program that is what a full disk is.
+            Self::Reserve => {
+                let what = "No space left on device but what is left free for others: 5 % of it, at most 2 GiB";
+                io::Error::new(io::ErrorKind::StorageFull, what)
+            }
+        }
+    }
+}
+
+/// Gives the recording in `folder` a greatest size, in bytes. Only the first call in a process counts.
+pub fn limit_size(folder: &Path, most: u64) {
+    SIZE.get_or_init(|| SizeLimit { folder: folder.to_owned(), most, known: Mutex::default() });
+}
+
+/// Asks for so many bytes more for the segment at `path`.
+pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
+    let reached = if !leaves_reserve(path, bytes) {
+        Bound::Reserve
+    } else if SIZE.get().is_some_and(|limit| !limit.take(bytes, Instant::now())) {
+        Bound::Size
+    } else {
+        return Ok(());
+    };
+    reached.flag().store(true, Ordering::Relaxed);
+    Err(reached)
+}
+
+/// A greatest size, and how much of it is taken.
+#[derive(Debug)]
+struct SizeLimit {
+    folder: PathBuf,
+    most: u64,
+    known: Mutex<Known>,
+}
+
+/// Bytes that lay in the folder when somebody last looked, and what this process has asked for since.
+#[derive(Debug, Default)]
+struct Known {
+    looked: Option<Instant>,
+    bytes: u64,
+}
+
+impl SizeLimit {
+    fn take(&self, bytes: u64, now: Instant) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= BETWEEN_LOOKS) {
+            *known = Known { looked: Some(now), bytes: size_of(&self.folder) };
+        }
+        let fits = known.bytes.saturating_add(bytes) <= self.most;
+        known.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+}
+
+/// Bytes of the files in a recording's folder and in those of its processes.
+fn size_of(folder: &Path) -> u64 {
+    let files = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let length = |entry: &fs::DirEntry| entry.metadata().map_or(0, |metadata| metadata.len());
+    let mut bytes = 0;
+    for entry in files(folder) {
+        bytes += match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&entry.path()).map(|file| length(&file)).sum(),
+            _ => length(&entry),
+        };
+    }
+    bytes
+}
+
+/// Whether enough stays free where `path` lies once so many bytes are taken; where nobody can tell, it does.
+fn leaves_reserve(path: &Path, bytes: u64) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return true };
+    let mut found = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: a nul-terminated path and memory for the answer, both of which live through the call.
+    if unsafe { libc::statvfs(name.as_ptr(), found.as_mut_ptr()) } != 0 {
+        return true;
+    }
+    // SAFETY: the call succeeded, so the answer is there.
+    let found = unsafe { found.assume_init() };
+    let unit = found.f_frsize.max(1);
+    let reserve = (found.f_blocks.saturating_mul(unit) / RESERVE_PART).min(RESERVE_MOST);
+    found.f_blocks == 0 || found.f_bavail.saturating_mul(unit) >= reserve.saturating_add(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_share_the_size_of_their_recording() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let limit = SizeLimit { folder: folder.path().to_owned(), most: 1_000, known: Mutex::default() };
+        let (now, later) = (Instant::now(), Instant::now() + BETWEEN_LOOKS);
+        assert!(limit.take(600, now));
+        assert!(!limit.take(600, now), "what was asked for counts before it is there");
+        assert!(limit.take(400, now));
+        // Another process wrote; this one's own were given up.
+        let other = folder.path().join("7-1");
+        fs::create_dir(&other).expect("a folder");
+        fs::write(other.join("a.seg"), vec![1; 700]).expect("a file");
+        fs::write(folder.path().join("run.log"), vec![1; 100]).expect("a file");
+        assert_eq!(size_of(folder.path()), 800);
+        assert!(limit.take(200, later));
+        assert!(!limit.take(1, later));
+    }
+
+    #[test]
+    fn what_would_touch_the_reserve_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(leaves_reserve(Path::new("/no/such/place"), 1 << 60), "where nobody can tell the disk will");
+        assert!(!leaves_reserve(folder.path(), 1 << 60));
+        assert!(Bound::Reserve.error().to_string().starts_with("No space left on device"));
+    }
+}
