@@ -11,6 +11,7 @@ mod layers;
 mod machine;
 mod measured;
 mod notices;
+mod programs;
 mod soak;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -21,7 +22,7 @@ commands:
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   layers      compare the layers of crates and modules with ARCHITECTURE.md
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
-  soak        feed damaged recordings and requests to the readers for a while";
+  soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read";
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
 fn main() -> ExitCode {

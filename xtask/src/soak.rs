@@ -22,10 +22,12 @@ const MEMORY: (usize, usize) = (200, 64 << 20);
 fn usage() -> String {
     format!(
         "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
+       cargo xtask soak programs [PROGRAM...]
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
-targets: {}; 60 seconds each unless given, seed number 1",
+targets: {}; 60 seconds each unless given, seed number 1
+programs: real ones, with the values of all calls read under flow:args and exceptions:args",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
 }
@@ -98,6 +100,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         ["seeds", folder] => {
             Target::ALL.into_iter().try_for_each(|target| write_seeds(target, Path::new(folder))).map_err(in_words)
         }
+        ["programs", ref names @ ..] => crate::programs::run(names),
         [] => soak_all("all", "60", "1"),
         [target] => soak_all(target, "60", "1"),
         [target, seconds] => soak_all(target, seconds, "1"),

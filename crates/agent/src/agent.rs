@@ -46,14 +46,21 @@ fn setup(running: &'static Running) -> Setup {
     // Names are looked up and forgotten by these whatever the instruments want.
     let names = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
     let setup = Setup::new(Events::of_parts([running.instruments.events(), names]));
-    let (events, has_hooks) = (setup.events(), running.hooks.is_some());
+    let slow = running.instruments.slow_hooks();
+    let (events, has_hooks) = (setup.events(), running.hooks.is_some() || slow.is_some());
     log(Level::Info, || format!("events {events:?}, {}", if has_hooks { "hooks" } else { "no hooks" }));
-    let Some(hooks) = running.hooks else { return setup };
-    let points = (hooks.entry_points)();
-    // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
-    // linked so that it is never unloaded.
-    let raw = unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) };
-    let setup = setup.with_hooks(Hooks::raw(raw, Arc::new(move |function| map(running, function))));
+    let mapper = Arc::new(move |function| map(running, function));
+    let hooks = match (slow, running.hooks) {
+        (Some(slow), _) => Hooks::with_info(slow, mapper),
+        (None, Some(hooks)) => {
+            let points = (hooks.entry_points)();
+            // SAFETY: the entry points follow the runtime's convention (see `hooks`), and the library is
+            // linked so that it is never unloaded.
+            Hooks::raw(unsafe { RawHooks::new(points.enter, points.leave, points.tailcall) }, mapper)
+        }
+        (None, None) => return setup,
+    };
+    let setup = setup.with_hooks(hooks);
     if running.functions.names_functions() { setup.with_inlining_decisions() } else { setup }
 }
 

@@ -10,7 +10,9 @@
 //!
 //! [`HelperHandle`]: crate::services::helper::HelperHandle
 
-use clr_profiler::{Callbacks, Events, FunctionId};
+use std::sync::Arc;
+
+use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks};
 use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
@@ -98,6 +100,12 @@ pub(crate) trait Instrument: Callbacks {
 
     /// The calling thread ends. Runs after its last hook, or between two.
     fn thread_ends(&self, record: ThreadRecord) {}
+
+    /// Hooks that ask the runtime about each call, in the place of the parts of [`hook_parts`](Self::hook_parts): where these
+    /// are registered, all hooks of the process are of the slow kind.
+    fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
+        None
+    }
 
     /// Client identifier for the hooks of a function that is about to be compiled, from the one that the hooks would
     /// get without this instrument; 0 for no hooks. The answer must be the same each time.

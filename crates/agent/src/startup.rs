@@ -226,6 +226,11 @@ fn start_instruments(
         types: SharedTypes::default(),
     };
     let instruments: &'static Instruments = Box::leak(Box::new(Instruments::start(&requested, &context)?));
+    if instruments.slow_hooks().is_some() && parts != HookParts::NONE {
+        return Err(
+            "flow:args=check compares plans with hooks of the runtime's slow kind, and others can't run beside".into(),
+        );
+    }
     writer.instruments(given, &words.join(";"));
     log(Level::Info, || format!("instruments: {}", words.join(";")));
     if !threads::prepare(writer, helper.clone(), instruments) {

@@ -7,4 +7,6 @@
 pub(crate) mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{ArgumentRegisters, ResultRegisters, current_record, set_current_record, stopped_flag, ticks};
+pub(crate) use x86_64::{
+    ArgumentRegisters, ResultRegisters, StubRegisters, current_record, set_current_record, stopped_flag, ticks,
+};

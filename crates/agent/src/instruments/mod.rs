@@ -1,6 +1,8 @@
 //! The instruments, one module each, and their one list: what is made of all of them follows from it.
 
-use clr_profiler::{Events, FunctionId};
+use std::sync::Arc;
+
+use clr_profiler::{Events, FunctionId, InfoHooks};
 use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
@@ -114,6 +116,11 @@ impl Instruments {
     /// Tasks of all instruments on the helper thread. Called once.
     pub(crate) fn tasks(&self) -> Vec<Box<dyn Task>> {
         self.all().flat_map(|instrument| instrument.tasks()).collect()
+    }
+
+    /// Hooks that ask the runtime about each call, where an instrument wants such.
+    pub(crate) fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
+        self.all().find_map(Instrument::slow_hooks)
     }
 
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.

@@ -82,6 +82,11 @@ impl<'h> HookedCall<'h> {
         self.record.function
     }
 
+    /// The runtime's own handle of the call (`COR_PRF_ELT_INFO`), for queries that have no method here. Valid inside the hook only.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+
     /// The bytes of each argument, in the order of the source, `this` first. A reference is the address of its object, of which
     /// only the address may be used here; small numbers may come in full words whose upper bytes mean nothing.
     ///

@@ -7,7 +7,7 @@ use super::spec::{OptionSpec, Rule, Spec, Value};
 pub const LAST: &str = "last";
 /// Every event is kept.
 pub const ALL: &str = "all";
-/// Arguments and results: [`VALUES`] or [`TYPES`].
+/// Arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
 /// How deep objects among arguments are opened.
 pub const DEPTH: &str = "depth";
@@ -16,6 +16,8 @@ pub const DEPTH: &str = "depth";
 pub const VALUES: &str = "values";
 /// The types of arguments alone.
 pub const TYPES: &str = "types";
+/// No calls: where arguments are looked for, compared with what the runtime says. For tests of clrscope.
+pub const CHECK: &str = "check";
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -34,8 +36,8 @@ pub const SPEC: &Spec = &Spec {
         },
         OptionSpec {
             name: ARGS,
-            value: Value::Extra { words: &[VALUES, TYPES] },
-            about: "arguments, this, fields and results of the functions that --include names, or their types",
+            value: Value::Extra { words: &[VALUES, TYPES, CHECK] },
+            about: "arguments, this, fields and results of the functions that --include names, or their types; check compares where they are looked for with the runtime, and records no calls",
         },
         OptionSpec {
             name: DEPTH,

@@ -4,7 +4,7 @@ mod registers;
 pub(crate) mod stubs;
 mod thread_word;
 
-pub(crate) use registers::{ArgumentRegisters, ResultRegisters};
+pub(crate) use registers::{ArgumentRegisters, ResultRegisters, StubRegisters};
 pub(crate) use thread_word::{current_record, set_current_record, stopped_flag};
 
 /// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.

@@ -52,3 +52,28 @@ impl ResultRegisters {
         &self.vectors[usize::from(number).min(1)]
     }
 }
+
+/// The registers as the runtime's own stub saves them for hooks of the slow kind, on 8, 9 and 10
+/// (`PROFILE_PLATFORM_SPECIFIC_DATA`).
+#[repr(C)]
+pub(crate) struct StubRegisters {
+    _function: usize,
+    _frame_pointer: usize,
+    _stack_pointer_of_stub: usize,
+    _instruction: usize,
+    /// The caller's.
+    pub(crate) stack_pointer: usize,
+    pub(crate) rax: u64,
+    _hidden: usize,
+    /// The lower halves of the vector registers, in the order of arguments and of results.
+    pub(crate) vectors: [u64; 8],
+    /// The general registers, in the order of arguments.
+    pub(crate) general: [u64; 6],
+}
+
+impl StubRegisters {
+    /// The second register of results.
+    pub(crate) fn rdx(&self) -> &u64 {
+        &self.general[2]
+    }
+}

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clr_profiler::callback_args::{GcReason, Generations};
-use clr_profiler::{Callbacks, Events, FunctionId, Inlining, ObjectId, ProfilerInfo};
+use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, Inlining, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
@@ -35,6 +35,7 @@ use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::threads;
 use crate::services::values::types::Types;
+use crate::services::values::check::Check;
 use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
 pub(crate) use options::FlowOptions;
@@ -54,6 +55,7 @@ pub(crate) struct Flow {
     ring: &'static Ring,
     /// Where arguments are wanted: the types of the program.
     types: Option<&'static Types>,
+    check: Option<Arc<Check>>,
 }
 
 impl Flow {
@@ -79,7 +81,8 @@ impl Flow {
                 Some(context.types(taken == Args::Values)?)
             }
         };
-        Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types })
+        let check = (options.args == Args::Check).then(|| Arc::new(Check::new(writer)));
+        Ok(Self { info: context.info.clone(), writer, functions: Arc::clone(&context.functions), ring, types, check })
     }
 
     /// Notes that the exception machinery is about to run a block, and of which activation. `callback` is which one it is
@@ -102,8 +105,8 @@ impl Instrument for Flow {
         hooks::SETS
     }
 
-    fn hook_parts(_options: &FlowOptions) -> HookParts {
-        HookParts::EVENTS
+    fn hook_parts(options: &FlowOptions) -> HookParts {
+        if options.args == Args::Check { HookParts::NONE } else { HookParts::EVENTS }
     }
 
     fn start(options: &FlowOptions, context: &Context) -> std::result::Result<Self, String> {
@@ -125,6 +128,10 @@ impl Instrument for Flow {
             tasks.push(Box::new(ReportUnread::new(self.writer)));
         }
         tasks
+    }
+
+    fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
+        self.check.clone().map(|check| check as Arc<dyn InfoHooks>)
     }
 
     fn detach_in_child(&self) {
@@ -156,6 +163,12 @@ impl Instrument for Flow {
 }
 
 impl Callbacks for Flow {
+    fn shutdown(&self) {
+        if let Some(check) = &self.check {
+            check.report();
+        }
+    }
+
     /// Calls that end an `async` method stay calls in its code, so that their hooks see them.
     fn jit_inlining(&self, caller: FunctionId, callee: FunctionId) -> Inlining {
         let Some(types) = self.types else { return Inlining::Allow };

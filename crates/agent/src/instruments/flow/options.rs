@@ -1,6 +1,6 @@
 //! Options of `flow`.
 
-use clrscope_contract::instruments::flow::{self, ALL, ARGS, DEPTH, LAST, VALUES};
+use clrscope_contract::instruments::flow::{self, ALL, ARGS, CHECK, DEPTH, LAST, VALUES};
 use clrscope_contract::instruments::{Checked, Spec};
 
 /// Part of the events that is kept.
@@ -20,6 +20,8 @@ pub(crate) enum Args {
     Types,
     /// Types and values.
     Values,
+    /// None, and no events either: plans are compared with what the runtime says.
+    Check,
 }
 
 /// The options as this instrument uses them.
@@ -40,6 +42,7 @@ impl crate::instrument::InstrumentOptions for FlowOptions {
             args: match request.word(ARGS) {
                 None => Args::Nothing,
                 Some(VALUES) => Args::Values,
+                Some(CHECK) => Args::Check,
                 Some(_) => Args::Types,
             },
             depth: request.number(DEPTH) as u32,
@@ -61,6 +64,7 @@ mod tests {
             ("flow:last=64MiB", Kept::Last(64 << 20), Args::Nothing, 1),
             ("flow:args", Kept::Last(1 << 30), Args::Values, 1),
             ("flow:all,args=types", Kept::All, Args::Types, 1),
+            ("flow:args=check", Kept::Last(1 << 30), Args::Check, 1),
             ("flow:depth=0,args", Kept::Last(1 << 30), Args::Values, 0),
             ("flow:args=values,depth=5", Kept::Last(1 << 30), Args::Values, 5),
         ] {

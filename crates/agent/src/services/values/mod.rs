@@ -16,6 +16,7 @@
 //! | [`memory`] | what is known of memory before it is read |
 //! | [`proof`] | whether a plan has turned out to be right |
 //! | [`source_names`] | names as the source has them |
+//! | [`check`] | plans compared with the runtime's own argument ranges, for tests |
 //! | [`unread`] | reports of values that were left unread |
 //!
 //! Queries of the runtime are made when a function is compiled or a class loaded. Hooks follow
@@ -25,6 +26,7 @@
 mod arch;
 pub(crate) mod arguments;
 mod callbacks;
+pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod kinds;
 pub(crate) mod memory;

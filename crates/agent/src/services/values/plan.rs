@@ -74,6 +74,8 @@ pub(crate) struct Plan {
     pub(crate) by_reference: bool,
     /// Everything is a plain number in a register: so many pairs of general and of vector registers.
     pub(crate) registers: Option<(u8, u8)>,
+    /// The code is shown as the method it was made of: the arguments are not those of the code.
+    pub(crate) is_of_machine: bool,
     /// Task that the code completes, where it is that of an `async` method.
     pub(crate) awaited: Option<Awaited>,
     /// Outcome that a call reports, where calls end `async` methods.
@@ -247,7 +249,16 @@ impl<'m> Making<'m> {
             });
         }
         self.types.describe(described);
-        Plan { arguments, returned, by_reference, registers, awaited: None, completes, proof: Proof::default() }
+        Plan {
+            arguments,
+            returned,
+            by_reference,
+            registers,
+            is_of_machine: false,
+            awaited: None,
+            completes,
+            proof: Proof::default(),
+        }
     }
 }
 
@@ -292,7 +303,16 @@ fn of_state_machine(types: &Types, index: u32, machine: StateMachine, return_typ
     };
     described.u32(0);
     types.describe(&described);
-    Plan { arguments, returned, by_reference, registers: None, awaited, completes: None, proof: Proof::default() }
+    Plan {
+        arguments,
+        returned,
+        by_reference,
+        registers: None,
+        is_of_machine: true,
+        awaited,
+        completes: None,
+        proof: Proof::default(),
+    }
 }
 
 /// How many pairs of registers hold the arguments, where all are plain numbers in registers.
