@@ -76,11 +76,27 @@ impl State {
             Ok(walks) => self.line(format_args!("stacks: {walks:?}")),
             Err(error) => self.line(format_args!("stacks: {error}")),
         }
+        self.flags();
         let provider =
             ProviderConfig { name: "Microsoft-Windows-DotNETRuntime".into(), keywords: 1, level: 4, filter: None };
         let session = self.info.event_pipe_start_session(&[provider], false);
         let stopped = session.and_then(|session| self.info.event_pipe_stop_session(session));
         self.line(format_args!("session: {stopped:?}"));
+    }
+
+    /// Which events can be added to those that are in force.
+    fn flags(&self) {
+        let Ok(now) = self.info.events() else { return };
+        for (name, flag) in Events::ALL {
+            let (name, flag) = (*name, *flag);
+            // Code that is compiled meanwhile would call hooks, and there are none.
+            if flag == Events::ENTER_LEAVE {
+                continue;
+            }
+            let added = self.info.set_events(now | flag);
+            let reset = self.info.set_events(now);
+            self.line(format_args!("flag {name} {} {}", added.is_ok(), reset.is_ok()));
+        }
     }
 
     /// The ways in which the walks of all threads ended.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clr_profiler::callback_args::FunctionControl;
 use clr_profiler::{
-    Callbacks, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId, Result, Setup,
-    Token,
+    Callbacks, CodegenFlags, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId,
+    Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
@@ -98,10 +98,10 @@ impl Callbacks for ReJit {
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
         let state = self.0;
         let is_step = state.step.get().is_some_and(|&(m, token, _)| (m, token) == (module, method));
-        // No flag but one that asks for nothing else than before: the method is not inlined anyway.
+        // A flag that asks for nothing else than before: nothing would be inlined anyway.
         // SAFETY: `Step` returns nothing, so returning at once is right for it.
         let changed = unsafe { control.set_il_function_body(&NOTHING) };
-        let answers = (control.set_codegen_flags(1), changed);
+        let answers = (control.set_codegen_flags(CodegenFlags::DISABLE_INLINING), changed);
         state.line(format_args!("parameters of Step: {is_step}, {answers:?}"));
         Ok(())
     }

@@ -159,6 +159,11 @@ impl RootFlags {
         self.0
     }
 
+    /// The flags of these bits, to play roots to a profiler.
+    pub const fn from_raw(bits: u32) -> Self {
+        Self(bits)
+    }
+
     /// The object may not be moved.
     pub const fn is_pinning(self) -> bool {
         self.0 & 1 != 0
@@ -216,6 +221,13 @@ pub struct MovedRange {
     pub new_start: usize,
     /// Length in bytes.
     pub bytes: usize,
+}
+
+impl MovedRange {
+    /// A range, to play a collection to a profiler.
+    pub const fn new(old_start: usize, new_start: usize, bytes: usize) -> Self {
+        Self { old_start, new_start, bytes }
+    }
 }
 
 impl MovedRanges<'_> {
@@ -317,6 +329,42 @@ impl<'cb> DynamicIl<'cb> {
     }
 }
 
+/// How a method is compiled again: any of these together.
+///
+/// ```
+/// use clr_profiler::CodegenFlags;
+/// let debug = CodegenFlags::DISABLE_INLINING | CodegenFlags::DISABLE_OPTIMIZATIONS;
+/// assert_eq!(debug.as_raw(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CodegenFlags(u32);
+
+impl CodegenFlags {
+    /// As ever.
+    pub const NONE: Self = Self(0);
+    /// Nothing is inlined into the method.
+    pub const DISABLE_INLINING: Self = Self(1);
+    /// Code as for debugging.
+    pub const DISABLE_OPTIMIZATIONS: Self = Self(2);
+
+    /// The bits, as the runtime encodes them.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
+    /// The flags of these bits, whatever they mean.
+    pub const fn from_raw(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+impl std::ops::BitOr for CodegenFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
 /// With which IL and flags a method is compiled again.
 pub struct FunctionControl<'cb> {
     pub(crate) control: &'cb clr_profiler_sys::control::ICorProfilerFunctionControl,
@@ -324,13 +372,13 @@ pub struct FunctionControl<'cb> {
 }
 
 impl FunctionControl<'_> {
-    /// The method is not to be inlined, or not to be optimised.
+    /// How the method is to be compiled.
     ///
     /// # Errors
     /// The runtime's error.
-    pub fn set_codegen_flags(&self, flags: u32) -> Result<()> {
+    pub fn set_codegen_flags(&self, flags: CodegenFlags) -> Result<()> {
         // SAFETY: the interface is alive during the callback.
-        check(unsafe { self.control.SetCodegenFlags(flags) }, "SetCodegenFlags")
+        check(unsafe { self.control.SetCodegenFlags(flags.0) }, "SetCodegenFlags")
     }
 
     /// New IL, header and body; the runtime copies it.

@@ -38,7 +38,7 @@ impl HResult {
     /// Collections run beside the program, so it is too late to follow them object by object.
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// Methods can't be compiled again: that must be asked for at the start.
-    pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137d_u32 as i32);
+    pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
     /// The profiler is being detached, or was.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
     /// The method has no IL.
@@ -151,4 +151,29 @@ impl std::error::Error for Error {}
 /// Turns the runtime's answer into a result.
 pub(crate) fn check(hresult: windows_core::HRESULT, method: &'static str) -> Result<()> {
     if hresult.0 >= 0 { Ok(()) } else { Err(Error::new(HResult(hresult.0), method)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_of_the_header() {
+        let names = [
+            (HResult::REJIT_NOT_ENABLED, "CORPROF_E_REJIT_NOT_ENABLED"),
+            (HResult::SUSPENSION_IN_PROGRESS, "CORPROF_E_SUSPENSION_IN_PROGRESS"),
+            (HResult::STACK_UNSAFE, "CORPROF_E_STACKSNAPSHOT_UNSAFE"),
+            (HResult::STACK_UNMANAGED, "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"),
+            (HResult::INCONSISTENT_WITH_FLAGS, "CORPROF_E_INCONSISTENT_WITH_FLAGS"),
+            (HResult::PROFILER_DETACHING, "CORPROF_E_PROFILER_DETACHING"),
+            (HResult::UNSUPPORTED_FOR_ATTACH, "CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER"),
+            (HResult::CONCURRENT_GC_NOT_PROFILABLE, "CORPROF_E_CONCURRENT_GC_NOT_PROFILABLE"),
+            (HResult::UNSUPPORTED_CALL_SEQUENCE, "CORPROF_E_UNSUPPORTED_CALL_SEQUENCE"),
+            (HResult::DATA_INCOMPLETE, "CORPROF_E_DATAINCOMPLETE"),
+            (HResult::CANCEL_ACTIVATION, "CORPROF_E_PROFILER_CANCEL_ACTIVATION"),
+        ];
+        for (code, name) in names {
+            assert_eq!(code.name(), Some(name));
+        }
+    }
 }

@@ -135,6 +135,10 @@ impl Events {
     /// later all the same (seen on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
+    /// Flags that can be added while the profiler initializes, and not later: [`IMMUTABLE`](Self::IMMUTABLE), which can't be
+    /// taken back either, and [`GC`](Self::GC), since collections run beside the program by then.
+    pub const ONLY_AT_START: Self = Self::IMMUTABLE.union(Self::GC);
+
     /// Flags that a profiler may have that attaches to a running program.
     pub const ALLOWED_AFTER_ATTACH: Self = Self { low: 0x1005_02fe, high: 0xf6 };
 

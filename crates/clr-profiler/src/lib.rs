@@ -198,7 +198,7 @@ mod unloads;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
-pub use callback_args::Inlining;
+pub use callback_args::{CodegenFlags, Inlining};
 pub use callbacks::Callbacks;
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
@@ -213,8 +213,8 @@ pub use ids::{
 pub use info::{
     AppDomainInfo, ArrayClass, ArrayObject, AssemblyInfo, ClassInfo, ClassLayout, ClauseKind, CodeRange,
     DynamicFunction, EventDefinition, ExceptionClause, FunctionInfo, HandleKind, HeapRange, IlMove, IlRange, Inliners,
-    ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, RuntimeVersion,
-    StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
+    ModuleFlags, ModuleInfo, NoStack, ObjectHandle, ProfilerInfo, ProviderConfig, ProviderState, Reference,
+    RuntimeVersion, StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };
 pub use log::NestedLog;
 pub use metadata::MetadataImport;

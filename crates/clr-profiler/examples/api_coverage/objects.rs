@@ -20,6 +20,7 @@ pub(crate) fn ask(state: &State, look: ObjectId<'_>) -> Result<()> {
     checks.same("not frozen", info.is_frozen(look)?, false);
     handles(state, look)?;
 
+    members(state, class)?;
     let vector = field(state, look, class, "Vector")?;
     let array = info.array_object(vector, 1)?;
     checks.same("vector", array.dimensions, vec![(3, 0)]);
@@ -29,6 +30,8 @@ pub(crate) fn ask(state: &State, look: ObjectId<'_>) -> Result<()> {
     let element = info.array_class(info.class_of_object(vector)?)?.map(|array| (array.element_type, array.rank));
     checks.same("array class", element, Some((8, 1)));
     let matrix = field(state, look, class, "Matrix")?;
+    let in_matrix = state.names.member(info, info.class_of_object(matrix)?, 16 + 2 * 8 + 8);
+    checks.same("element by its place", in_matrix.as_deref(), Some("[1]"));
     checks.same("matrix", info.array_object(matrix, 2)?.dimensions, vec![(2, 10), (3, 20)]);
     checks.same("no array", info.array_object(look, 1).is_err(), true);
     checks.same("rank 0", info.array_object(vector, 0).is_err(), true);
@@ -69,6 +72,20 @@ fn nothing_moves(state: &State, look: ClassId) -> Result<()> {
         let reason = error.as_ref().and_then(|error| error.reason()).unwrap_or_default();
         state.checks.holds("refused where an object is lent", &error, reason.contains("lends objects"));
     }
+    Ok(())
+}
+
+/// The names of places in objects.
+fn members(state: &State, class: ClassId) -> Result<()> {
+    let (info, checks, names) = (&state.info, &state.checks, &state.names);
+    let metadata = info.module_metadata(info.class_info(class)?.module)?;
+    for (token, offset) in info.class_layout(class)?.fields {
+        let name = metadata.field(token)?.name;
+        checks.same("field by its place", names.member(info, class, offset as usize), Some(name));
+    }
+    // The first field of an exception is a base class's.
+    checks.same("field of a base class", names.member(info, class, 8).as_deref(), Some("_exceptionMethod"));
+    checks.same("no field", names.member(info, class, 0), None);
     Ok(())
 }
 

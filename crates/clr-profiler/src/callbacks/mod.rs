@@ -249,11 +249,14 @@ pub trait Callbacks: Send + Sync {
     fn moved_references(&self, ranges: MovedRanges<'_>) {}
     /// Objects that a collection left in place. Several calls per collection.
     fn surviving_references(&self, ranges: SurvivingRanges<'_>) {}
-    /// An object was allocated; its fields are still zero.
+    /// An object was allocated; its fields are still zero. Names may be asked for here, and this is the only place where
+    /// classes of arrays are met first: no class load tells of them. Ask about the object itself before, since it may be moved
+    /// while a name is looked up.
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {}
     /// How many objects of each class were allocated since the last collection.
     fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {}
-    /// The references that one object holds.
+    /// The references that one object holds, without their places: [`references_of`](crate::ProfilerInfo::references_of),
+    /// asked here, gives those as well.
     ///
     /// # Errors
     /// With an error the runtime tells no more of them in this collection.
@@ -262,7 +265,8 @@ pub trait Callbacks: Send + Sync {
     }
     /// Objects held by roots, without their kind. [`root_references2`](Self::root_references2) says more.
     fn root_references(&self, roots: &[ObjectId<'_>]) {}
-    /// Objects held by roots, with kind, flags and the root's own identifier.
+    /// Objects held by roots, with kind, flags and the root's own identifier. Static fields are no roots of their own: the
+    /// runtime keeps their objects in arrays that handles hold, and says of no element which field it is.
     fn root_references2(&self, roots: Roots<'_>) {}
     /// Pairs of a conditional weak table: the value lives as long as the key.
     fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {}

@@ -105,7 +105,7 @@ macro_rules! __callbacks {
             knows GarbageCollectionFinished as garbage_collection_finished();
             knows MovedReferences2 as moved_references(ranges: $crate::callback_args::MovedRanges<'_>);
             knows SurvivingReferences2 as surviving_references(ranges: $crate::callback_args::SurvivingRanges<'_>);
-            knows ObjectAllocated as object_allocated(object: $crate::ObjectId<'_>, class: $crate::ClassId);
+            asks ObjectAllocated as object_allocated(object: $crate::ObjectId<'_>, class: $crate::ClassId);
             knows ObjectsAllocatedByClass as objects_allocated_by_class(objects: $crate::callback_args::ObjectsOfClass<'_>);
             knows ObjectReferences as object_references(object: $crate::ObjectId<'_>, class: $crate::ClassId, references: &[$crate::ObjectId<'_>]) -> $crate::Result<()> = Ok(());
             knows RootReferences as root_references(roots: &[$crate::ObjectId<'_>]);

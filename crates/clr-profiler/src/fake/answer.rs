@@ -49,6 +49,24 @@ pub(super) unsafe fn put_array<T: Copy>(values: &[T], capacity: u32, needed: *mu
     }
 }
 
+/// A text of the caller's, ended by a zero.
+///
+/// # Safety
+/// `text` must be null or end with a zero.
+pub(super) unsafe fn read_text(text: *const u16) -> String {
+    let mut units = Vec::new();
+    let mut at = text;
+    // SAFETY: the caller's promise.
+    while !at.is_null() && unsafe { *at } != 0 {
+        // SAFETY: not past the zero.
+        unsafe {
+            units.push(*at);
+            at = at.add(1);
+        }
+    }
+    String::from_utf16_lossy(&units)
+}
+
 /// The answer to a question that can fail.
 pub(super) fn answer(outcome: Result<(), HResult>) -> HRESULT {
     outcome.map_or_else(|error| HRESULT(error.0), |()| S_OK)

@@ -71,6 +71,8 @@ pub(super) struct Callback(ICorProfilerCallback11);
 
 // SAFETY: the runtime calls the object from all its threads.
 unsafe impl Send for Callback {}
+// SAFETY: as above.
+unsafe impl Sync for Callback {}
 
 impl Callback {
     /// Goes through the class factory, with the interfaces in the runtime's order.

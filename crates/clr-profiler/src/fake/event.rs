@@ -1,23 +1,38 @@
 //! Events of the fake runtime: each callback as a value, and what compiled code and threads do.
 
-use std::ffi::c_void;
+use std::ops::Deref;
 
 use clr_profiler_sys::callback::ICorProfilerCallback11;
-use clr_profiler_sys::control::{ICorProfilerFunctionControl, ICorProfilerFunctionControl_Impl};
 use clr_profiler_sys::enums::{
     COR_PRF_GC_REASON, COR_PRF_GC_ROOT_FLAGS, COR_PRF_GC_ROOT_KIND, COR_PRF_JIT_CACHE, COR_PRF_SUSPEND_REASON,
     COR_PRF_TRANSITION_REASON,
 };
-use clr_profiler_sys::structs::COR_IL_MAP;
-use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
+use windows_core::{BOOL, GUID, HRESULT};
 
+use super::control::with_control;
+use super::heap::FakeObject;
 use super::words::{Parsed, Reader, Word};
-use super::world::FakeObject;
+use super::world::Shared;
 use crate::callback_args::{GcReason, JitCache, MovedRange, RootFlags, RootKind, SuspendReason, TransitionReason};
 use crate::{
     AppDomainId, AssemblyId, CallerSp, ClassId, ClauseKind, EventPipeProviderId, Events, FunctionId, GcHandleId,
     HResult, ModuleId, ReJitId, ThreadId,
 };
+
+/// The callback object, and the program that it is told of.
+#[derive(Clone, Copy)]
+struct Sent<'s> {
+    callback: &'s ICorProfilerCallback11,
+    world: &'s Shared,
+}
+
+impl Deref for Sent<'_> {
+    type Target = ICorProfilerCallback11;
+
+    fn deref(&self) -> &ICorProfilerCallback11 {
+        self.callback
+    }
+}
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
@@ -85,10 +100,15 @@ macro_rules! events {
             pub(super) const CALLBACKS: &'static [&'static str] = &[$(stringify!($name)),*];
 
             /// Calls the callback; `answer` takes what the profiler answers by an out-parameter.
-            pub(super) fn send(&self, callback: &ICorProfilerCallback11, answer: &mut Option<bool>) -> HRESULT {
+            pub(super) fn send(
+                &self,
+                callback: &ICorProfilerCallback11,
+                world: &Shared,
+                answer: &mut Option<bool>,
+            ) -> HRESULT {
                 match self {
                     $(Self::$name($($arg),*) => {
-                        let ($callback, $answer) = (callback, answer);
+                        let ($callback, $answer) = (Sent { callback, world }, answer);
                         // SAFETY: the object lives as long as the process, and what is passed lives through the call.
                         unsafe { $send }
                     })*
@@ -111,31 +131,6 @@ const SAFE: BOOL = BOOL(1);
 
 const fn status(status: &HResult) -> HRESULT {
     HRESULT(status.0)
-}
-
-/// Takes the IL and flags of a method that is compiled again.
-#[implement(ICorProfilerFunctionControl)]
-struct AcceptsAll;
-
-impl AcceptsAll {
-    /// An object that is never freed.
-    fn make() -> *mut c_void {
-        ICorProfilerFunctionControl::from(Self).into_raw()
-    }
-}
-
-impl ICorProfilerFunctionControl_Impl for AcceptsAll_Impl {
-    unsafe fn SetCodegenFlags(&self, _flags: u32) -> HRESULT {
-        HRESULT(0)
-    }
-
-    unsafe fn SetILFunctionBody(&self, _size: u32, _body: *const u8) -> HRESULT {
-        HRESULT(0)
-    }
-
-    unsafe fn SetILInstrumentedCodeMap(&self, _entries: u32, _map: *const COR_IL_MAP) -> HRESULT {
-        HRESULT(0)
-    }
 }
 
 fn addresses(objects: &[FakeObject]) -> Vec<usize> {
@@ -213,8 +208,9 @@ events! {
     ReJITCompilationStarted(id: FunctionId, rejit: ReJitId) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationStarted(id.0, rejit.0, SAFE);
     /// The method was compiled again, or not.
     ReJITCompilationFinished(id: FunctionId, rejit: ReJitId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITCompilationFinished(id.0, rejit.0, status(result), SAFE);
-    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets is accepted and changes nothing.
-    GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| c.GetReJITParameters(module.0, *method, AcceptsAll::make());
+    /// With which IL is a method (second) of a module to be compiled again? What the profiler sets is kept, see
+    /// [`Running::rejit_parameters`](super::Running::rejit_parameters), and changes nothing.
+    GetReJITParameters(module: ModuleId, method: u32) if Events::ENABLE_REJIT, |c, _| with_control(c.world, *module, *method, |control| c.GetReJITParameters(module.0, *method, control));
     /// A method (second) of a module could not be compiled again.
     ReJITError(module: ModuleId, method: u32, id: FunctionId, result: HResult) if Events::ENABLE_REJIT, |c, _| c.ReJITError(module.0, *method, id.0, status(result));
     /// A managed thread exists.

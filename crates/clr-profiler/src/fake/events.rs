@@ -2,10 +2,12 @@
 
 use crate::{Events, HResult};
 
+use super::code::ReJitRequest;
 use super::world::{Phase, World};
 
 /// Answers of the runtime that have no constant of their own in the framework.
-const INCONSISTENT_WITH_FLAGS: HResult = HResult(0x8013_1374_u32 as i32);
+const IRREVERSIBLE_INSTRUMENTATION: HResult = HResult(0x8013_1370_u32 as i32);
+const IMMUTABLE_FLAGS_SET: HResult = HResult(0x8013_1372_u32 as i32);
 const CALL_ONLY_FROM_INIT: HResult = HResult(0x8013_1356_u32 as i32);
 
 impl World {
@@ -25,15 +27,33 @@ impl World {
         let keeps_hooks =
             wanted.contains(Events::ENTER_LEAVE) && wanted.intersects(Events::SLOW_HOOKS) == self.with_info;
         if at_start && self.entries.is_some() && !keeps_hooks {
-            return Err(INCONSISTENT_WITH_FLAGS);
+            return Err(HResult::INCONSISTENT_WITH_FLAGS);
         }
         if self.phase == Phase::Running && added.contains(Events::GC) {
             return Err(HResult::CONCURRENT_GC_NOT_PROFILABLE);
         }
-        if !at_start && wanted.contains(Events::ENABLE_REJIT) && !now.contains(Events::ENABLE_REJIT) {
+        self.events = wanted;
+        Ok(())
+    }
+
+    /// A request about compiling methods again.
+    pub(super) fn request(&mut self, request: ReJitRequest) -> Result<(), HResult> {
+        if !self.events.contains(Events::ENABLE_REJIT) {
             return Err(HResult::REJIT_NOT_ENABLED);
         }
-        self.events = wanted;
+        self.code.requests.push(request);
+        Ok(())
+    }
+
+    /// The profiler wants to go. From then on all its questions are refused.
+    pub(super) fn detach(&mut self) -> Result<(), HResult> {
+        if self.entries.is_some() {
+            return Err(IRREVERSIBLE_INSTRUMENTATION);
+        }
+        if self.events.intersects(Events::IMMUTABLE) {
+            return Err(IMMUTABLE_FLAGS_SET);
+        }
+        self.phase = Phase::Detaching;
         Ok(())
     }
 
@@ -44,7 +64,7 @@ impl World {
             return Err(HResult::INVALID_ARGUMENT);
         }
         if self.events.intersects(Events::SLOW_HOOKS) != with_info {
-            return Err(INCONSISTENT_WITH_FLAGS);
+            return Err(HResult::INCONSISTENT_WITH_FLAGS);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use clr_profiler_sys::cor::*;
+use clr_profiler_sys::enumerators::ICorProfilerModuleEnum;
 use clr_profiler_sys::enums::*;
 use clr_profiler_sys::function_pointers::*;
 use clr_profiler_sys::info::*;
@@ -14,7 +15,8 @@ use windows_core::{BOOL, GUID, HRESULT, Interface, implement};
 use super::answer::{S_FALSE, S_OK, answer, put, put_array, put_text, unanswered};
 use super::metadata::Metadata;
 use super::threads::current;
-use super::world::{APP_DOMAIN, Entries, Shared, World, assembly_id, class_id, module_id, thread_id};
+use super::world::{APP_DOMAIN, Entries, Phase, Shared, World, assembly_id, class_id, module_id, thread_id};
+use super::{code, lists, visits};
 use crate::{Events, HResult, ThreadId, Token};
 
 const NOT_MANAGED_THREAD: HResult = HResult(0x8013_1355_u32 as i32);
@@ -27,7 +29,11 @@ pub(super) struct Info {
 impl Info {
     /// Asks the world; the answer is written while it is locked.
     pub(super) fn ask(&self, ask: impl FnOnce(&mut World) -> Result<(), HResult>) -> HRESULT {
-        answer(ask(&mut self.world.lock()))
+        let mut world = self.world.lock();
+        if world.phase == Phase::Detaching {
+            return HRESULT(HResult::PROFILER_DETACHING.0);
+        }
+        answer(ask(&mut world))
     }
 }
 
@@ -37,6 +43,12 @@ impl World {
         let function = &self.functions[self.function(function)?];
         let module = self.classes[function.class].module;
         Ok((class_id(function.class).0, module_id(module).0, function.token.0))
+    }
+
+    /// The index of the module of a method that is there.
+    fn method(&self, module: usize, method: u32) -> Result<usize, HResult> {
+        let module = self.module(module)?;
+        self.function_of_token(module, Token(method)).map(|_| module).ok_or(HResult::INVALID_ARGUMENT)
     }
 
     /// Module and token of a class.
@@ -49,7 +61,7 @@ impl World {
 impl ICorProfilerInfo_Impl for Info_Impl {
     unsafe fn GetClassFromObject(&self, object: usize, class: *mut usize) -> HRESULT {
         self.ask(|world| {
-            let (found, _) = world.objects.get(&object).ok_or(HResult::INVALID_ARGUMENT)?;
+            let found = world.heap.get(object)?.class;
             // SAFETY: the caller's pointer.
             unsafe { put(class, found.0) };
             Ok(())
@@ -83,9 +95,9 @@ impl ICorProfilerInfo_Impl for Info_Impl {
 
     unsafe fn GetObjectSize(&self, object: usize, size: *mut u32) -> HRESULT {
         self.ask(|world| {
-            let (_, found) = world.objects.get(&object).ok_or(HResult::INVALID_ARGUMENT)?;
+            let found = world.heap.get(object)?.bytes;
             // SAFETY: the caller's pointer.
-            unsafe { put(size, *found as u32) };
+            unsafe { put(size, found as u32) };
             Ok(())
         })
     }
@@ -234,6 +246,46 @@ impl ICorProfilerInfo_Impl for Info_Impl {
         })
     }
 
+    unsafe fn GetILFunctionBody(&self, module: usize, method: u32, body: *mut *const u8, size: *mut u32) -> HRESULT {
+        self.ask(|world| {
+            let il = world.code.il(world.method(module, method)?, method);
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put(body, il.as_ptr());
+                put(size, il.len() as u32);
+            }
+            Ok(())
+        })
+    }
+
+    unsafe fn GetILFunctionBodyAllocator(&self, module: usize, out: *mut *mut c_void) -> HRESULT {
+        self.ask(|world| {
+            world.module(module)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(out, code::allocator()) };
+            Ok(())
+        })
+    }
+
+    unsafe fn SetILFunctionBody(&self, module: usize, method: u32, start: *const u8) -> HRESULT {
+        self.ask(|world| {
+            let index = world.method(module, method)?;
+            // SAFETY: the caller's IL, in memory that stays.
+            world.code.set_il(index, method, unsafe { code::body(start) }?);
+            Ok(())
+        })
+    }
+
+    unsafe fn ForceGC(&self) -> HRESULT {
+        let collect = match self.world.lock().collect.clone() {
+            Some(collect) if current().is_none() => collect,
+            // On the program's threads, and before there is a program.
+            _ => return HRESULT(HResult::UNSUPPORTED_CALL_SEQUENCE.0),
+        };
+        collect();
+        S_OK
+    }
+
     unanswered! {
         GetCodeInfo(FunctionID, *mut *const u8, *mut u32);
         GetFunctionFromIP(*const u8, *mut FunctionID);
@@ -241,11 +293,7 @@ impl ICorProfilerInfo_Impl for Info_Impl {
         SetEnterLeaveFunctionHooks(Option<FunctionEnter>, Option<FunctionLeave>, Option<FunctionTailcall>);
         SetFunctionIDMapper(Option<FunctionIDMapper>);
         GetTokenAndMetaDataFromFunction(FunctionID, *const GUID, *mut *mut c_void, *mut mdToken);
-        GetILFunctionBody(ModuleID, mdMethodDef, *mut *const u8, *mut u32);
-        GetILFunctionBodyAllocator(ModuleID, *mut *mut c_void);
-        SetILFunctionBody(ModuleID, mdMethodDef, *const u8);
         SetFunctionReJIT(FunctionID);
-        ForceGC();
         SetILInstrumentedCodeMap(FunctionID, BOOL, u32, *const COR_IL_MAP);
         GetInprocInspectionInterface(*mut *mut c_void);
         GetInprocInspectionIThisThread(*mut *mut c_void);
@@ -311,8 +359,41 @@ impl ICorProfilerInfo2_Impl for Info_Impl {
         })
     }
 
+    unsafe fn DoStackSnapshot(
+        &self,
+        thread: usize,
+        visit: Option<StackSnapshotCallback>,
+        _flags: u32,
+        data: *mut c_void,
+        _context: *const u8,
+        _context_size: u32,
+    ) -> HRESULT {
+        visits::frames(&self.world, thread, visit, data)
+    }
+
+    unsafe fn GetGenerationBounds(
+        &self,
+        capacity: u32,
+        needed: *mut u32,
+        ranges: *mut COR_PRF_GC_GENERATION_RANGE,
+    ) -> HRESULT {
+        self.ask(|world| {
+            // SAFETY: the caller's pointers.
+            unsafe { put_array(&world.heap.bounds(), capacity, needed, ranges) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetObjectGeneration(&self, object: usize, range: *mut COR_PRF_GC_GENERATION_RANGE) -> HRESULT {
+        self.ask(|world| {
+            let found = world.heap.range_of(object)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(range, found) };
+            Ok(())
+        })
+    }
+
     unanswered! {
-        DoStackSnapshot(ThreadID, Option<StackSnapshotCallback>, u32, *mut c_void, *const u8, u32);
         SetEnterLeaveFunctionHooks2(Option<FunctionEnter2>, Option<FunctionLeave2>, Option<FunctionTailcall2>);
         GetStringLayout(*mut u32, *mut u32, *mut u32);
         GetClassLayout(ClassID, *mut COR_FIELD_OFFSET, u32, *mut u32, *mut u32);
@@ -327,8 +408,6 @@ impl ICorProfilerInfo2_Impl for Info_Impl {
         GetThreadStaticAddress(ClassID, mdFieldDef, ThreadID, *mut *mut c_void);
         GetContextStaticAddress(ClassID, mdFieldDef, ContextID, *mut *mut c_void);
         GetStaticFieldInfo(ClassID, mdFieldDef, *mut COR_PRF_STATIC_TYPE);
-        GetGenerationBounds(u32, *mut u32, *mut COR_PRF_GC_GENERATION_RANGE);
-        GetObjectGeneration(ObjectID, *mut COR_PRF_GC_GENERATION_RANGE);
     }
 }
 
@@ -437,13 +516,21 @@ impl ICorProfilerInfo3_Impl for Info_Impl {
         }
     }
 
+    unsafe fn RequestProfilerDetach(&self, _milliseconds: u32) -> HRESULT {
+        self.ask(World::detach)
+    }
+
+    unsafe fn EnumModules(&self, out: *mut *mut c_void) -> HRESULT {
+        let modules = (0..self.world.lock().modules.len()).map(|index| module_id(index).0).collect();
+        // SAFETY: the caller's pointer.
+        unsafe { lists::hand_out::<ICorProfilerModuleEnum>(modules, out) }
+    }
+
     unanswered! {
         EnumJITedFunctions(*mut *mut c_void);
-        RequestProfilerDetach(u32);
         GetFunctionEnter3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO, *mut u32, *mut COR_PRF_FUNCTION_ARGUMENT_INFO);
         GetFunctionLeave3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO, *mut COR_PRF_FUNCTION_ARGUMENT_RANGE);
         GetFunctionTailcall3Info(FunctionID, COR_PRF_ELT_INFO, *mut COR_PRF_FRAME_INFO);
-        EnumModules(*mut *mut c_void);
         GetThreadStaticAddress2(ClassID, mdFieldDef, AppDomainID, ThreadID, *mut *mut c_void);
     }
 }

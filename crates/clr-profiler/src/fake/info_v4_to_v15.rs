@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use clr_profiler_sys::cor::*;
+use clr_profiler_sys::enumerators::ICorProfilerThreadEnum;
 use clr_profiler_sys::enums::*;
 use clr_profiler_sys::function_pointers::*;
 use clr_profiler_sys::info::*;
@@ -10,8 +11,10 @@ use clr_profiler_sys::structs::*;
 use clr_profiler_sys::types::*;
 use windows_core::{BOOL, GUID, HRESULT};
 
-use super::answer::{S_OK, put, unanswered};
+use super::answer::{S_OK, put, put_array, put_text, read_text, unanswered};
+use super::code::{ReJitRequest, methods};
 use super::info_v1_to_v3::Info_Impl;
+use super::{event_pipe, lists, visits};
 use crate::{Events, HResult};
 
 impl ICorProfilerInfo4_Impl for Info_Impl {
@@ -21,17 +24,42 @@ impl ICorProfilerInfo4_Impl for Info_Impl {
 
     unsafe fn GetObjectSize2(&self, object: usize, size: *mut usize) -> HRESULT {
         self.ask(|world| {
-            let (_, found) = world.objects.get(&object).ok_or(HResult::INVALID_ARGUMENT)?;
+            let found = world.heap.get(object)?.bytes;
             // SAFETY: the caller's pointer.
-            unsafe { put(size, *found) };
+            unsafe { put(size, found) };
             Ok(())
         })
     }
 
+    unsafe fn EnumThreads(&self, out: *mut *mut c_void) -> HRESULT {
+        let threads = self.world.lock().thread_ids();
+        // SAFETY: the caller's pointer.
+        unsafe { lists::hand_out::<ICorProfilerThreadEnum>(threads, out) }
+    }
+
+    unsafe fn RequestReJIT(&self, count: u32, modules: *const usize, tokens: *const u32) -> HRESULT {
+        // SAFETY: the caller's arrays.
+        let methods = unsafe { methods(count, modules, tokens) };
+        self.ask(|world| world.request(ReJitRequest::Compile(methods)))
+    }
+
+    unsafe fn RequestRevert(
+        &self,
+        count: u32,
+        modules: *const usize,
+        tokens: *const u32,
+        each: *mut HRESULT,
+    ) -> HRESULT {
+        // SAFETY: the caller's arrays.
+        let methods = unsafe { methods(count, modules, tokens) };
+        self.ask(|world| {
+            // SAFETY: the caller's array, as long as the others.
+            unsafe { put_array(&vec![S_OK; methods.len()], count, std::ptr::null_mut(), each) };
+            world.request(ReJitRequest::Revert(methods))
+        })
+    }
+
     unanswered! {
-        EnumThreads(*mut *mut c_void);
-        RequestReJIT(u32, *const ModuleID, *const mdMethodDef);
-        RequestRevert(u32, *const ModuleID, *const mdMethodDef, *mut HRESULT);
         GetCodeInfo3(FunctionID, ReJITID, u32, *mut u32, *mut COR_PRF_CODE_INFO);
         GetFunctionFromIP2(*const u8, *mut FunctionID, *mut ReJITID);
         GetReJITIDs(FunctionID, u32, *mut u32, *mut ReJITID);
@@ -95,13 +123,38 @@ impl ICorProfilerInfo9_Impl for Info_Impl {
 }
 
 impl ICorProfilerInfo10_Impl for Info_Impl {
+    unsafe fn EnumerateObjectReferences(
+        &self,
+        object: usize,
+        visit: Option<ObjectReferenceCallback>,
+        data: *mut c_void,
+    ) -> HRESULT {
+        visits::references(&self.world, object, visit, data)
+    }
+
+    unsafe fn RequestReJITWithInliners(
+        &self,
+        _flags: u32,
+        count: u32,
+        modules: *const usize,
+        tokens: *const u32,
+    ) -> HRESULT {
+        // SAFETY: the caller's arrays.
+        let methods = unsafe { methods(count, modules, tokens) };
+        self.ask(|world| world.request(ReJitRequest::CompileWithInliners(methods)))
+    }
+
+    unsafe fn SuspendRuntime(&self) -> HRESULT {
+        self.ask(|world| world.suspension.begin())
+    }
+
+    unsafe fn ResumeRuntime(&self) -> HRESULT {
+        self.ask(|world| world.suspension.end())
+    }
+
     unanswered! {
-        EnumerateObjectReferences(ObjectID, Option<ObjectReferenceCallback>, *mut c_void);
         IsFrozenObject(ObjectID, *mut BOOL);
         GetLOHObjectSizeThreshold(*mut u32);
-        RequestReJITWithInliners(u32, u32, *const ModuleID, *const mdMethodDef);
-        SuspendRuntime();
-        ResumeRuntime();
     }
 }
 
@@ -113,12 +166,64 @@ impl ICorProfilerInfo11_Impl for Info_Impl {
 }
 
 impl ICorProfilerInfo12_Impl for Info_Impl {
+    unsafe fn EventPipeStartSession(
+        &self,
+        count: u32,
+        providers: *const COR_PRF_EVENTPIPE_PROVIDER_CONFIG,
+        _rundown: BOOL,
+        session: *mut EVENTPIPE_SESSION,
+    ) -> HRESULT {
+        // SAFETY: the caller's array, and texts that live through the call.
+        let providers = (0..count as usize).map(|n| unsafe { event_pipe::provider(&*providers.add(n)) }).collect();
+        self.ask(|world| {
+            if !world.events.contains(Events::EVENT_PIPE) {
+                return Err(HResult::INCONSISTENT_WITH_FLAGS);
+            }
+            // SAFETY: the caller's pointer.
+            unsafe { put(session, world.event_pipe.start(providers)) };
+            Ok(())
+        })
+    }
+
+    unsafe fn EventPipeAddProviderToSession(
+        &self,
+        session: EVENTPIPE_SESSION,
+        provider: COR_PRF_EVENTPIPE_PROVIDER_CONFIG,
+    ) -> HRESULT {
+        // SAFETY: texts that live through the call.
+        let provider = unsafe { event_pipe::provider(&provider) };
+        self.ask(|world| world.event_pipe.session(session).map(|session| session.providers.push(provider)))
+    }
+
+    unsafe fn EventPipeStopSession(&self, session: EVENTPIPE_SESSION) -> HRESULT {
+        self.ask(|world| world.event_pipe.session(session).map(|session| session.is_open = false))
+    }
+
+    unsafe fn EventPipeCreateProvider(&self, name: *const u16, provider: *mut EVENTPIPE_PROVIDER) -> HRESULT {
+        // SAFETY: the caller's text.
+        let name = unsafe { read_text(name) };
+        self.ask(|world| {
+            // SAFETY: the caller's pointer.
+            unsafe { put(provider, world.event_pipe.create_provider(name)) };
+            Ok(())
+        })
+    }
+
+    unsafe fn EventPipeGetProviderInfo(
+        &self,
+        provider: EVENTPIPE_PROVIDER,
+        capacity: u32,
+        needed: *mut u32,
+        name: *mut u16,
+    ) -> HRESULT {
+        self.ask(|world| {
+            // SAFETY: the caller's pointers.
+            unsafe { put_text(world.event_pipe.provider(provider)?, capacity, needed, name) };
+            Ok(())
+        })
+    }
+
     unanswered! {
-        EventPipeStartSession(u32, *const COR_PRF_EVENTPIPE_PROVIDER_CONFIG, BOOL, *mut EVENTPIPE_SESSION);
-        EventPipeAddProviderToSession(EVENTPIPE_SESSION, COR_PRF_EVENTPIPE_PROVIDER_CONFIG);
-        EventPipeStopSession(EVENTPIPE_SESSION);
-        EventPipeCreateProvider(*const u16, *mut EVENTPIPE_PROVIDER);
-        EventPipeGetProviderInfo(EVENTPIPE_PROVIDER, u32, *mut u32, *mut u16);
         EventPipeDefineEvent(EVENTPIPE_PROVIDER, *const u16, u32, u64, u32, u32, u8, BOOL, u32, *const COR_PRF_EVENTPIPE_PARAM_DESC, *mut EVENTPIPE_EVENT);
         EventPipeWriteEvent(EVENTPIPE_EVENT, u32, *const COR_PRF_EVENT_DATA, *const GUID, *const GUID);
     }
@@ -141,7 +246,7 @@ impl ICorProfilerInfo14_Impl for Info_Impl {
 }
 
 impl ICorProfilerInfo15_Impl for Info_Impl {
-    unanswered! {
-        EnumerateGCHeapObjects(Option<ObjectCallback>, *mut c_void);
+    unsafe fn EnumerateGCHeapObjects(&self, visit: Option<ObjectCallback>, data: *mut c_void) -> HRESULT {
+        visits::objects(&self.world, visit, data)
     }
 }

@@ -8,7 +8,7 @@ use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 use clr_profiler_sys::types::HCORENUM;
 use windows_core::{BOOL, GUID, HRESULT, implement};
 
-use super::answer::{S_FALSE, S_OK, answer, put, put_text, unanswered};
+use super::answer::{S_FALSE, S_OK, answer, put, put_text, read_text, unanswered};
 use super::world::{Class, Function, Shared, World};
 use crate::{HResult, Token};
 
@@ -79,22 +79,6 @@ unsafe fn next(
     if given == 0 { S_FALSE } else { S_OK }
 }
 
-/// # Safety
-/// `text` must be null or end with a zero.
-unsafe fn read(text: *const u16) -> String {
-    let mut units = Vec::new();
-    let mut at = text;
-    // SAFETY: the caller's promise.
-    while !at.is_null() && unsafe { *at } != 0 {
-        // SAFETY: not past the zero.
-        unsafe {
-            units.push(*at);
-            at = at.add(1);
-        }
-    }
-    String::from_utf16_lossy(&units)
-}
-
 impl IMetaDataImport_Impl for Metadata_Impl {
     unsafe fn CloseEnum(&self, position: HCORENUM) {
         if !position.is_null() {
@@ -114,7 +98,7 @@ impl IMetaDataImport_Impl for Metadata_Impl {
 
     unsafe fn FindTypeDefByName(&self, name: *const u16, enclosing: u32, out: *mut u32) -> HRESULT {
         // SAFETY: the caller's text.
-        let name = unsafe { read(name) };
+        let name = unsafe { read_text(name) };
         let world = self.world.lock();
         let enclosing = Some(Token(enclosing)).filter(|token| !token.is_nil());
         let classes = world.modules[self.module].classes.iter().map(|class| &world.classes[*class]);
@@ -165,7 +149,7 @@ impl IMetaDataImport_Impl for Metadata_Impl {
     ) -> HRESULT {
         // SAFETY: the caller's pointers.
         unsafe {
-            let name = read(name);
+            let name = read_text(name);
             let tokens = || self.methods(class, |function| function.name.to_bytes() == name.as_bytes());
             next(position, tokens, out, capacity, count)
         }
@@ -182,7 +166,7 @@ impl IMetaDataImport_Impl for Metadata_Impl {
     ) -> HRESULT {
         // SAFETY: the caller's pointers.
         unsafe {
-            let name = read(name);
+            let name = read_text(name);
             let matching = |class: &Class| {
                 let rows = class.fields.iter().enumerate().filter(|(_, field)| **field == name);
                 rows.map(|(row, _)| 0x0400_0001 + row as u32).collect()

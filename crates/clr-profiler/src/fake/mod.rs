@@ -51,30 +51,40 @@
 
 mod answer;
 mod calls;
+mod code;
 #[cfg(test)]
 mod complete;
+mod control;
 mod edge;
 mod event;
+mod event_pipe;
 mod events;
 mod examples;
+mod heap;
 mod info_v1_to_v3;
 mod info_v4_to_v15;
+mod lists;
 mod metadata;
 mod recorder;
 mod running;
 mod script;
+mod suspension;
 mod threads;
+mod visits;
 mod words;
 mod world;
 
+use crate::callback_args::Generation;
 use crate::profiler::Loader;
 use crate::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Profiler, ProfilerInfo, Result, Setup, ThreadId};
-use world::{Shared, World};
+use world::World;
 
+pub use code::{ReJitParameters, ReJitRequest};
 pub use event::{Event, Step, on};
+pub use event_pipe::FakeSession;
+pub use heap::FakeObject;
 pub use recorder::Recorder;
 pub use running::{Outcome, Running};
-pub use world::FakeObject;
 
 /// A runtime to be: what the program consists of. [`load`](Self::load) starts it.
 ///
@@ -83,6 +93,7 @@ pub struct FakeRuntime {
     world: World,
     module: usize,
     class: usize,
+    collection: Vec<Event>,
 }
 
 /// `void` without parameters, static.
@@ -97,7 +108,7 @@ impl Default for FakeRuntime {
 impl FakeRuntime {
     /// A runtime with every interface level, without a program.
     pub fn new() -> Self {
-        Self { world: World::new(), module: 0, class: 0 }
+        Self { world: World::new(), module: 0, class: 0, collection: Vec::new() }
     }
 
     /// The newest interface level it has, 3 to 15: what later ones brought it does not answer.
@@ -201,11 +212,49 @@ impl FakeRuntime {
     /// Where there is no such class.
     pub fn object(&mut self, class: &str, bytes: usize) -> FakeObject {
         let class = self.class_id(class);
-        let bytes = bytes.max(24);
-        let memory: &'static mut [u64] = Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice());
-        let address = memory.as_ptr() as usize;
-        self.world.objects.insert(address, (class, bytes));
-        FakeObject(address)
+        self.world.heap.allocate(class, bytes)
+    }
+
+    /// `from` refers to `to`, at this offset in bytes from the object's beginning: a multiple of 8, from 8 on.
+    ///
+    /// # Panics
+    /// Where there are no such objects, or there is no room.
+    pub fn reference(mut self, from: FakeObject, offset: usize, to: FakeObject) -> Self {
+        self.world.heap.refer(from, offset, to);
+        self
+    }
+
+    /// The generation that an object is in; without a word it is the youngest.
+    ///
+    /// # Panics
+    /// Where there is no such object.
+    pub fn generation(mut self, object: FakeObject, generation: Generation) -> Self {
+        self.world.heap.place(object, generation);
+        self
+    }
+
+    /// The IL of a method, header and body; without a word a method has one that returns at once.
+    ///
+    /// # Panics
+    /// Where there is no such method.
+    pub fn il(mut self, method: &str, il: &[u8]) -> Self {
+        let function = self.function(method);
+        let (module, token) = self.world.token_of(function);
+        self.world.code.set_il(module, token.0, il);
+        self
+    }
+
+    /// What happens, on the thread that asks, when the profiler asks for a collection; without a word nothing does, and the
+    /// collection succeeds.
+    pub fn on_force_gc(mut self, events: &[Event]) -> Self {
+        self.collection = events.to_vec();
+        self
+    }
+
+    /// The first so many attempts of the profiler to suspend the program find another suspension under way.
+    pub fn refuse_suspensions(mut self, attempts: u32) -> Self {
+        self.world.suspension.refusals = attempts;
+        self
     }
 
     /// The program of a recording that a [`Recorder`] made, or a test wrote, and what happened in it.
@@ -235,7 +284,7 @@ impl FakeRuntime {
     /// # Errors
     /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the runtime.
     pub fn load<P: Profiler>(self) -> Result<Running<P>> {
-        Running::start(Shared::new(self.world), None, |told| Loader::of_told(told))
+        Running::start(self, None, |told| Loader::of_told(told))
     }
 
     /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a configuration that a library
@@ -248,7 +297,7 @@ impl FakeRuntime {
         initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
     ) -> Result<Running<C>> {
         let initialize = |info: &ProfilerInfo, _: Option<&[u8]>| initialize(info);
-        Running::start(Shared::new(self.world), None, |told| Loader::with_told(initialize, |_, _| (), told))
+        Running::start(self, None, |told| Loader::with_told(initialize, |_, _| (), told))
     }
 
     /// Loads the profiler as into a program that runs already, with what the attaching side sends.
@@ -256,7 +305,7 @@ impl FakeRuntime {
     /// # Errors
     /// As for [`load`](Self::load).
     pub fn attach<P: Profiler>(self, client_data: &[u8]) -> Result<Running<P>> {
-        Running::start(Shared::new(self.world), Some(client_data), |told| Loader::of_told(told))
+        Running::start(self, Some(client_data), |told| Loader::of_told(told))
     }
 
     /// Loads callbacks that a closure of the test's makes in the place of `initialize_for_attach`.
@@ -269,8 +318,6 @@ impl FakeRuntime {
         initialize: impl FnOnce(&ProfilerInfo, &[u8]) -> Result<(C, Setup)> + 'static,
     ) -> Result<Running<C>> {
         let initialize = |info: &ProfilerInfo, data: Option<&[u8]>| initialize(info, data.unwrap_or_default());
-        Running::start(Shared::new(self.world), Some(client_data), |told| {
-            Loader::with_told(initialize, |_, _| (), told)
-        })
+        Running::start(self, Some(client_data), |told| Loader::with_told(initialize, |_, _| (), told))
     }
 }

@@ -5,9 +5,12 @@ use std::sync::{Arc, OnceLock};
 use clr_profiler_sys::enums::COR_PRF_CLAUSE_TYPE;
 use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
+use super::FakeRuntime;
 use super::calls::{self, Hook};
+use super::code::{ReJitParameters, ReJitRequest};
 use super::edge::{Callback, Door};
 use super::event::{Event, Step};
+use super::event_pipe::FakeSession;
 use super::threads::{Threads, as_thread};
 use super::world::{Activation, Phase, Shared, Thread, map};
 use crate::hooks::testing;
@@ -39,10 +42,11 @@ pub struct Running<P: 'static> {
 
 impl<P: Callbacks + 'static> Running<P> {
     pub(super) fn start(
-        world: Shared,
+        runtime: FakeRuntime,
         client_data: Option<&[u8]>,
         loader: impl FnOnce(Box<dyn FnOnce(&'static P)>) -> Loader,
     ) -> Result<Self> {
+        let world = Shared::new(runtime.world);
         let made: Arc<OnceLock<&'static P>> = Arc::default();
         let slot = made.clone();
         let told = Box::new(move |profiler| {
@@ -77,6 +81,12 @@ impl<P: Callbacks + 'static> Running<P> {
             world.phase = Phase::Running;
             world.thread(0).is_managed = true;
         }
+        let (played, told, collection) = (world.clone(), callback.clone(), runtime.collection);
+        world.lock().collect = Some(Arc::new(move || {
+            for event in &collection {
+                played.send(&told, event, &mut None);
+            }
+        }));
         Ok(Self { world, callback, profiler, hooks, threads: Threads::default() })
     }
 
@@ -93,6 +103,37 @@ impl<P: Callbacks + 'static> Running<P> {
     /// Queries of the profiler that the fake runtime does not implement, and how often each was made. The answer was `E_NOTIMPL`.
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
+    }
+
+    /// What the profiler set for methods that were compiled again, in the order in which it was asked.
+    pub fn rejit_parameters(&self) -> Vec<ReJitParameters> {
+        self.world.lock().code.parameters().to_vec()
+    }
+
+    /// What the profiler asked for about compiling methods again.
+    pub fn rejit_requests(&self) -> Vec<ReJitRequest> {
+        self.world.lock().code.requests.clone()
+    }
+
+    /// The IL that a method has by now, header and body.
+    ///
+    /// # Panics
+    /// For an identifier that no function has.
+    pub fn il(&self, function: FunctionId) -> Vec<u8> {
+        let world = self.world.lock();
+        assert!(world.function(function.0).is_ok(), "no function has {function:?}");
+        let (module, token) = world.token_of(function);
+        world.code.il(module, token.0).to_vec()
+    }
+
+    /// The EventPipe sessions that the profiler has started.
+    pub fn sessions(&self) -> Vec<FakeSession> {
+        self.world.lock().event_pipe.sessions.clone()
+    }
+
+    /// Whether the profiler has asked to be detached. The runtime's word that it was, a test plays.
+    pub fn is_detaching(&self) -> bool {
+        self.world.lock().phase == Phase::Detaching
     }
 
     /// From now on the function's identifier stands for another method of its class: identifiers are used again once what they
@@ -150,18 +191,12 @@ impl<P: Callbacks + 'static> Running<P> {
     }
 
     fn callback(&mut self, thread: usize, event: &Event) -> Outcome {
-        let notified = {
-            let mut world = self.world.lock();
-            world.know(thread, event);
-            let wanted = world.events;
-            event.needs().is_some_and(|needs| needs.is_empty() || wanted.intersects(needs))
-        };
+        self.world.lock().know(thread, event);
         let (world, callback, event) = (self.world.clone(), self.callback.clone(), event.clone());
         self.threads.run(thread, move || {
             let mut outcome = NOT_NOTIFIED;
-            if notified {
-                outcome = NOTIFIED;
-                outcome.hresult = HResult(event.send(callback.get(), &mut outcome.answer).0);
+            if let Some(hresult) = world.send(&callback, &event, &mut outcome.answer) {
+                outcome = Outcome { hresult, notified: true, ..outcome };
             }
             if let Event::JITCompilationStarted(function) = event {
                 map(&world, function);
@@ -208,6 +243,15 @@ impl<P: Callbacks + 'static> Running<P> {
 impl<P> Drop for Running<P> {
     fn drop(&mut self) {
         self.threads.end_all();
+    }
+}
+
+impl Shared {
+    /// Calls the callback where the profiler has asked for its kind of event; what it returned.
+    fn send(&self, callback: &Callback, event: &Event, answer: &mut Option<bool>) -> Option<HResult> {
+        let wanted = self.lock().events;
+        let notified = event.needs().is_some_and(|needs| needs.is_empty() || wanted.intersects(needs));
+        notified.then(|| HResult(event.send(callback.get(), self, answer).0))
     }
 }
 

@@ -8,7 +8,8 @@ use crate::{
     ModuleId, ReJitId, ThreadId,
 };
 
-use super::world::{FakeObject, assembly_id, class_id, module_id, thread_id};
+use super::heap::FakeObject;
+use super::world::{assembly_id, class_id, module_id, thread_id};
 use super::{FakeRuntime, NOTHING};
 
 pub(super) type Parsed<T> = Result<T, String>;

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler_sys::function_pointers::FunctionIDMapper2;
 use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
+use super::code::Code;
+use super::event_pipe::EventPipe;
+use super::heap::Heap;
+use super::suspension::Suspension;
 use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, HResult, ModuleId, ThreadId, Token};
 
 /// The one application domain.
@@ -20,11 +24,6 @@ const THREADS: usize = 0x7000_0000;
 
 /// Identifiers look like addresses: far from 0 and from each other.
 const STEP: usize = 0x40;
-
-/// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
-/// object's size lies there, so what a profiler reads from it are zeros.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FakeObject(pub usize);
 
 pub(super) struct Module {
     pub(super) name: String,
@@ -93,15 +92,24 @@ pub(super) enum Phase {
     BeforeInitialize,
     Initializing,
     Running,
+    /// The profiler has asked to be detached.
+    Detaching,
 }
+
+/// Plays a collection, on the calling thread.
+pub(super) type Collect = Arc<dyn Fn() + Send + Sync>;
 
 pub(super) struct World {
     pub(super) level: u8,
     pub(super) modules: Vec<Module>,
     pub(super) classes: Vec<Class>,
     pub(super) functions: Vec<Function>,
-    /// Class and size by address.
-    pub(super) objects: HashMap<usize, (ClassId, usize)>,
+    pub(super) heap: Heap,
+    pub(super) code: Code,
+    pub(super) suspension: Suspension,
+    pub(super) event_pipe: EventPipe,
+    /// What happens when the profiler asks for a collection.
+    pub(super) collect: Option<Collect>,
     pub(super) threads: BTreeMap<usize, Thread>,
     pub(super) phase: Phase,
     pub(super) is_attach: bool,
@@ -123,7 +131,11 @@ impl World {
             modules: Vec::new(),
             classes: Vec::new(),
             functions: Vec::new(),
-            objects: HashMap::new(),
+            heap: Heap::default(),
+            code: Code::default(),
+            suspension: Suspension::default(),
+            event_pipe: EventPipe::default(),
+            collect: None,
             threads: BTreeMap::new(),
             phase: Phase::default(),
             is_attach: false,
@@ -193,6 +205,12 @@ impl World {
         Some(FunctionId(FUNCTIONS + found * STEP))
     }
 
+    /// Index of the module and token of a function that is known.
+    pub(super) fn token_of(&self, function: FunctionId) -> (usize, Token) {
+        let known = &self.functions[self.function(function.0).unwrap_or_default()];
+        (self.classes[known.class].module, known.token)
+    }
+
     pub(super) fn function_of_token(&self, module: usize, token: Token) -> Option<FunctionId> {
         let index = (token.0 as usize).checked_sub(0x0600_0001)?;
         self.modules.get(module)?.functions.get(index).map(|function| FunctionId(FUNCTIONS + function * STEP))
@@ -221,6 +239,12 @@ impl World {
 
     pub(super) fn thread(&mut self, number: usize) -> &mut Thread {
         self.threads.entry(number).or_default()
+    }
+
+    /// The managed threads.
+    pub(super) fn thread_ids(&self) -> Vec<usize> {
+        let managed = self.threads.iter().filter(|(_, thread)| thread.is_managed);
+        managed.map(|(number, _)| thread_id(*number).0).collect()
     }
 
     pub(super) fn thread_of_id(&self, id: ThreadId) -> Option<(usize, &Thread)> {

@@ -41,6 +41,16 @@ impl HeapRange {
     }
 }
 
+/// A reference that an object holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Reference<'cb> {
+    /// Object that is referred to; may be null.
+    pub object: ObjectId<'cb>,
+    /// Place of the reference, in bytes from the beginning of the object that holds it.
+    pub offset: usize,
+}
+
 /// Where an array keeps its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -217,20 +227,22 @@ impl ProfilerInfo {
         Ok(bytes)
     }
 
-    /// Visits the references that an object holds, until `visit` breaks. Only where no collection can run: in callbacks during
-    /// one, or for objects that [`Suspended::heap_objects`] visits.
+    /// Visits the references that an object holds, until `visit` breaks; each with the place where the object keeps it, for
+    /// [`NameCache::member`](crate::NameCache::member) to name afterwards. Only where no collection can run: in callbacks
+    /// during one ([`object_references`](crate::Callbacks::object_references) gives references without their places), or for
+    /// objects that [`Suspended::heap_objects`] visits.
     ///
     /// # Errors
     /// The runtime's error.
     pub fn references_of(
         &self,
         object: ObjectId<'_>,
-        mut visit: impl FnMut(ObjectId<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(Reference<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let method = "EnumerateObjectReferences";
         outside_hooks(method)?;
         let runtime = self.at_level::<ICorProfilerInfo10>(method)?;
-        let mut visit: &mut dyn FnMut(ObjectId<'_>) -> ControlFlow<()> = &mut visit;
+        let mut visit: VisitReference<'_> = &mut visit;
         let data = (&raw mut visit).cast::<c_void>();
         // SAFETY: `data` lives through the call and is what the callback expects; the object is alive.
         let answer = unsafe { runtime.EnumerateObjectReferences(object.address(), Some(reference), data) };
@@ -343,9 +355,16 @@ unsafe fn visit(object: usize, data: *mut c_void) -> BOOL {
     guard(false, || visit(ObjectId::new(object)).is_continue()).into()
 }
 
-unsafe extern "system" fn reference(_root: usize, reference: *mut usize, data: *mut c_void) -> BOOL {
-    // SAFETY: the runtime passes the place of a reference, and the data it was given.
-    unsafe { if reference.is_null() { BOOL(1) } else { visit(*reference, data) } }
+type VisitReference<'v> = &'v mut dyn FnMut(Reference<'_>) -> ControlFlow<()>;
+
+unsafe extern "system" fn reference(object: usize, place: *mut usize, data: *mut c_void) -> BOOL {
+    if place.is_null() {
+        return BOOL(1);
+    }
+    let offset = place.addr().wrapping_sub(object);
+    // SAFETY: the runtime passes the place of a reference, and the data it was given: the closure's own reference.
+    let (found, visit) = unsafe { (ObjectId::new(*place), &mut *data.cast::<VisitReference<'_>>()) };
+    guard(false, || visit(Reference { object: found, offset }).is_continue()).into()
 }
 
 unsafe extern "system" fn heap_object(object: usize, data: *mut c_void) -> BOOL {

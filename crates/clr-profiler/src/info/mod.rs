@@ -35,7 +35,7 @@ pub use code::{CodeRange, IlRange};
 pub use event_pipe::{EventDefinition, ProviderConfig, ProviderState};
 pub use exceptions::{ClauseKind, ExceptionClause};
 pub use functions::{DynamicFunction, FunctionInfo};
-pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle};
+pub use heap::{ArrayObject, HandleKind, HeapRange, ObjectHandle, Reference};
 pub use lists::Inliners;
 pub use modules::{AppDomainInfo, AssemblyInfo, ModuleFlags, ModuleInfo};
 pub(crate) use process::LAST_WAIT;
@@ -228,7 +228,7 @@ impl ProfilerInfo {
         Ok(Events::from_bits(low, high))
     }
 
-    /// Sets all events at once. While the program runs, only those outside [`Events::IMMUTABLE`] can change; `events() | more`
+    /// Sets all events at once. While the program runs, only those outside [`Events::ONLY_AT_START`] can be added; `events() | more`
     /// and `events() - less` switch groups on and off. Callable everywhere but in hooks; the change holds for what happens
     /// from then on. [`Events::MODULE_LOADS`] stays on once the program has a module that can be unloaded: metadata must end
     /// with it.

@@ -15,6 +15,7 @@
 
 mod csharp;
 mod function;
+mod members;
 mod source;
 mod table;
 mod types;
@@ -78,8 +79,10 @@ impl FunctionName {
 /// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler) and up to 6 KiB of stack, the
 /// runtime's own part included.
 ///
-/// Where it may be used: in callbacks about functions, classes and modules and in the mapper; not in hooks, nor while a
-/// collection runs.
+/// Where it may be used: in callbacks about functions, classes, modules and exceptions, in
+/// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the profiler's own; not in hooks,
+/// nor while a collection runs ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up may load types and so let a
+/// collection run: ask for the size of an object before the name of its class.
 #[derive(Default)]
 pub struct NameCache {
     known: Mutex<Known>,
