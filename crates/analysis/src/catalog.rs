@@ -130,7 +130,7 @@ impl<'a> Catalog<'a> {
 
     /// Which slots a query's function and module filters keep.
     pub(crate) fn wanted(&self, query: &Query) -> Vec<bool> {
-        let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.name());
+        let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.function);
         self.functions.iter().map(wants).collect()
     }
 }

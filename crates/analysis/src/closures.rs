@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use clrscope_contract::request::split_marker;
 use clrscope_recording::model::{Function, Process, Recording, SourceKind};
 
 /// Looks a source line up: path of the module and metadata token to path of the file and line.
 pub type FindLine<'l> = dyn FnMut(&str, u32) -> Option<(String, u32)> + 'l;
-
-/// What a marker begins with.
-const BEGINNINGS: [&str; 4] = [" (async", " (iterator", " (lambda", " (local function"];
 
 /// The signature without the marker at its end, and the marker without its parentheses: `async lambda`. No marker where the
 /// function is the source method itself.
@@ -25,12 +23,8 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
         SourceKind::Lambda => "lambda",
         SourceKind::LocalFunction => "local function",
     };
-    let begin = BEGINNINGS.iter().filter_map(|beginning| function.signature.rfind(beginning)).max();
-    match begin.and_then(|at| Some((&function.signature[..at], function.signature[at..].strip_suffix(')')?.get(2..)?)))
-    {
-        Some((plain, marker)) => (plain, Some(marker)),
-        None => (&function.signature, Some(word)),
-    }
+    let (plain, marker) = split_marker(&function.signature);
+    (plain, marker.or(Some(word)))
 }
 
 /// Puts into the signatures of lambdas and local functions what tells them from others of their method, where there are others

@@ -89,7 +89,7 @@ pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use printable::{is_printable, one_line};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
-pub use select::process_matches;
+pub use select::{process_matches, resolve_names};
 pub use times::{Times, Totals};
 pub use views::conditions::{Conditions, ProcessConditions, conditions};
 pub use views::functions::{Functions, functions};

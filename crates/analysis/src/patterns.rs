@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use clrscope_contract::request::Glob;
-use clrscope_recording::model::Recording;
+use clrscope_contract::request::{Glob, Pattern};
+use clrscope_recording::model::{Process, Recording};
 
 /// A pattern that matched nothing in any process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct UnmatchedPattern {
     pub option: &'static str,
     /// The pattern.
     pub pattern: String,
+    /// The names of functions that are most like it, the nearest first.
+    pub nearest: Vec<String>,
 }
 
 impl fmt::Display for UnmatchedPattern {
@@ -19,7 +21,9 @@ impl fmt::Display for UnmatchedPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what =
             if self.option == "--redact" { "no argument or field that was recorded" } else { "no function that ran" };
-        write!(f, "{} '{}' matched {what}", self.option, self.pattern)
+        write!(f, "{} '{}' matched {what}", self.option, self.pattern)?;
+        let near: Vec<String> = self.nearest.iter().map(|name| format!("'{name}'")).collect();
+        if near.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", near.join(" or ")) }
     }
 }
 
@@ -38,15 +42,34 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     let all = all.chain(exclude.iter().map(|pattern| ("--exclude", pattern.as_str().to_owned())));
     let all = all.chain(names.map(|name| ("--redact", name)));
     let has_matched = |(option, pattern): &(&'static str, String)| {
-        let word = format!("{}={pattern}", option.trim_start_matches('-'));
+        let word = word(option, pattern);
         recorded.iter().any(|process| process.matched_patterns.contains(&word))
     };
-    all.filter(|one| !has_matched(one)).map(|(option, pattern)| UnmatchedPattern { option, pattern }).collect()
+    let unmatched = |(option, pattern): (&'static str, String)| {
+        let nearest = nearest(&recorded, option, &pattern);
+        UnmatchedPattern { option, pattern, nearest }
+    };
+    all.filter(|one| !has_matched(one)).map(unmatched).collect()
+}
+
+/// How processes note a pattern.
+fn word(option: &str, pattern: &str) -> String {
+    format!("{}={pattern}", option.trim_start_matches('-'))
+}
+
+/// The nearest of the names that the processes have noted for a pattern.
+fn nearest(processes: &[&Process], option: &str, pattern: &str) -> Vec<String> {
+    let word = word(option, pattern);
+    let Ok(parsed) = Pattern::parse(pattern) else { return Vec::new() };
+    let mut near = parsed.near_names();
+    let noted = processes.iter().flat_map(|process| &process.near_names);
+    noted.filter(|noted| noted.pattern == word).for_each(|noted| _ = near.look_at(&noted.name));
+    near.names().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use clrscope_recording::model::{Process, Run};
+    use clrscope_recording::model::{NearName, Run};
 
     use super::*;
 
@@ -58,12 +81,17 @@ mod tests {
             ..Process::default()
         };
         let run = Run { filled, ..Run::default() };
-        let processes = vec![matched(&["include=[A]*"]), matched(&["redact=pass*", "exclude=[B]*"])];
+        let mut processes = vec![matched(&["include=[A]*"]), matched(&["redact=pass*", "exclude=[B]*"])];
+        let near = |name: &str| NearName { pattern: "exclude=*::Skip".into(), name: name.into() };
+        processes[1].near_names = vec![near("A.B::Other"), near("A.B::Skipp"), near("A.B::SkipAll")];
         let found = unmatched_patterns(&Recording { run: run.clone(), processes, ..Recording::default() });
         let texts: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
-            ["--include '[B]*' matched no function that ran", "--exclude '*::Skip' matched no function that ran"]
+            [
+                "--include '[B]*' matched no function that ran",
+                "--exclude '*::Skip' matched no function that ran; did you mean 'A.B::SkipAll' or 'A.B::Skipp'?"
+            ]
         );
         assert_eq!(unmatched_patterns(&Recording { run, ..Recording::default() }), [], "nothing was recorded");
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clrscope_contract::request::{Glob, Pattern};
-use clrscope_recording::model::Thread;
+use clrscope_recording::model::{Function, Thread};
 
 use crate::metric::Metric;
 
@@ -187,10 +187,19 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
-    /// No function with calls matches.
+    /// No function matches.
     NoFunction {
         /// The patterns.
         wanted: String,
+        /// Functions with names like those.
+        nearest: Vec<String>,
+    },
+    /// No assembly matches.
+    NoModule {
+        /// The patterns.
+        wanted: String,
+        /// An assembly with a name like one of those.
+        nearest: Option<String>,
     },
 }
 
@@ -212,7 +221,8 @@ impl fmt::Display for QueryProblem {
             Self::MetricNotRecorded { metric: Metric { name, instrument, .. } } => {
                 write!(f, "the metric {name} needs the instrument '{instrument}', which did not record it")
             }
-            Self::NoFunction { wanted } => write!(f, "no recorded function matches {wanted}"),
+            Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
+            Self::NoModule { wanted, .. } => write!(f, "no recorded function is of an assembly that matches {wanted}"),
         }
     }
 }
@@ -291,9 +301,10 @@ impl Query {
         self.threads.is_empty() || self.threads.iter().any(|s| s.matches(thread))
     }
 
-    /// Whether the function called `name` of `module` is wanted.
-    pub(crate) fn wants_function(&self, module: &str, name: &str) -> bool {
-        (self.functions.is_empty() || self.functions.iter().any(|p| p.matches(module, name)))
+    /// Whether `function` of `module` is wanted.
+    pub(crate) fn wants_function(&self, module: &str, function: &Function) -> bool {
+        let is_named = |pattern: &Pattern| pattern.matches(module, &function.name, &function.signature);
+        (self.functions.is_empty() || self.functions.iter().any(is_named))
             && (self.modules.is_empty() || self.modules.iter().any(|m| m.matches(module)))
     }
 

@@ -1,7 +1,11 @@
 //! Which processes and threads a query means.
 
-use clrscope_contract::request::Glob;
-use clrscope_recording::model::{Process, Recording, Thread};
+use std::collections::BTreeSet;
+use std::fmt;
+
+use clrscope_contract::request::{Glob, Pattern};
+use clrscope_contract::words::nearest;
+use clrscope_recording::model::{Function, Process, Recording, Thread};
 
 use crate::programs::Program;
 use crate::query::{Query, QueryProblem};
@@ -37,6 +41,75 @@ pub(crate) fn processes<'a>(recording: &'a Recording, query: &Query) -> Result<V
     Ok(found)
 }
 
+/// The query with filters that name functions and assemblies which the recording has: a name that matches none as it is
+/// written is taken without regard to letter case.
+///
+/// # Errors
+/// When no function, or no assembly, of the recording matches in any case; with the names that are nearest. So a filter that
+/// names nothing is the same error in every view, and an empty view of a query that passed here is an answer.
+pub fn resolve_names(recording: &Recording, query: &Query) -> Result<Query, QueryProblem> {
+    let functions = if query.functions.is_empty() { Vec::new() } else { resolved_functions(recording, query)? };
+    let modules = if query.modules.is_empty() { Vec::new() } else { resolved_modules(recording, query)? };
+    Ok(Query { functions, modules, ..query.clone() })
+}
+
+/// Every function with its module's name.
+fn all_functions(recording: &Recording) -> impl Iterator<Item = (&str, &Function)> {
+    recording.processes.iter().flat_map(|process| {
+        let module = |function: &Function| process.modules.get(function.module as usize);
+        let functions = process.functions.iter().skip(1);
+        functions.map(move |function| (module(function).map_or("", |module| &*module.name), function))
+    })
+}
+
+fn resolved_functions(recording: &Recording, query: &Query) -> Result<Vec<Pattern>, QueryProblem> {
+    let matches = |pattern: &Pattern| {
+        all_functions(recording).any(|(module, of)| pattern.matches(module, &of.name, &of.signature))
+    };
+    let mut found = false;
+    let mut resolve = |pattern: &Pattern| {
+        let exact = matches(pattern);
+        let resolved = if exact { pattern.clone() } else { pattern.ignoring_case() };
+        found |= exact || matches(&resolved);
+        resolved
+    };
+    let resolved = query.functions.iter().map(&mut resolve).collect();
+    if found {
+        return Ok(resolved);
+    }
+    let mut nearest = Vec::new();
+    for pattern in &query.functions {
+        let mut near = pattern.near_names();
+        all_functions(recording).for_each(|(_, function)| _ = near.look_at(&function.name));
+        nearest.extend(near.names().map(str::to_owned));
+    }
+    Err(QueryProblem::NoFunction { wanted: quoted_list(&query.functions), nearest })
+}
+
+fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, QueryProblem> {
+    let names: BTreeSet<&str> = all_functions(recording).map(|(module, _)| module).collect();
+    let mut resolved = Vec::new();
+    for glob in &query.modules {
+        if names.iter().any(|name| glob.matches(name)) {
+            resolved.push(glob.clone());
+            continue;
+        }
+        let lower = Glob::new(&glob.as_str().to_lowercase());
+        resolved.extend(names.iter().filter(|name| lower.matches(&name.to_lowercase())).map(|name| Glob::new(name)));
+    }
+    if resolved.is_empty() {
+        let near = |glob: &Glob| nearest(glob.as_str(), names.iter().copied()).map(str::to_owned);
+        let nearest = query.modules.iter().find_map(near);
+        return Err(QueryProblem::NoModule { wanted: quoted_list(&query.modules), nearest });
+    }
+    Ok(resolved)
+}
+
+/// `'a' or 'b'`.
+pub(crate) fn quoted_list<T: fmt::Display>(all: &[T]) -> String {
+    all.iter().map(|one| format!("'{one}'")).collect::<Vec<_>>().join(" or ")
+}
+
 /// The processes and threads a query means, in the recording's order.
 pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Selected<'a>>, QueryProblem> {
     let select = |process: &'a Process| Selected {
@@ -45,8 +118,7 @@ pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec
     };
     let found: Vec<_> = processes(recording, query)?.into_iter().map(select).collect();
     if !query.threads.is_empty() && found.iter().all(|s| s.threads.is_empty()) {
-        let wanted: Vec<_> = query.threads.iter().map(|t| format!("'{t}'")).collect();
-        return Err(QueryProblem::NoThread { wanted: wanted.join(" or ") });
+        return Err(QueryProblem::NoThread { wanted: quoted_list(&query.threads) });
     }
     Ok(found)
 }

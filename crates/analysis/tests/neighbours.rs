@@ -79,7 +79,10 @@ fn order_limit_and_problems() {
     let order: Vec<_> = items.iter().map(|i| i.function.function.name()).collect();
     assert_eq!(order, ["W", "B", "A", "M"]);
     assert_eq!(callers(&r, &Query::default()).err(), Some(QueryProblem::FunctionNeeded { view: "callers" }));
-    assert_eq!(callees(&r, &about("Q")).err(), Some(QueryProblem::NoFunction { wanted: "'::Q'".into() }));
+    assert_eq!(
+        callees(&r, &about("Q")).err(),
+        Some(QueryProblem::NoFunction { wanted: "'::Q'".into(), nearest: Vec::new() })
+    );
     let apart = callers(&r, &Query { per_thread: true, ..about("W") });
     assert!(matches!(apart, Err(QueryProblem::NotAvailable { option: "--per-thread", .. })));
 }

@@ -3,12 +3,12 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use clrscope_analysis::{QueryProblem, tell_closures_apart};
+use clrscope_analysis::{Query, QueryProblem, resolve_names, tell_closures_apart};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
-use crate::errors::{Failure, reason, shown};
+use crate::errors::{Failure, quoted, reason, shown};
 use crate::terminal::say;
 
 /// More parts that can't be read than these are counted, not named.
@@ -107,9 +107,28 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
             Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
         }
-        QueryProblem::NoFunction { .. } => nothing(why, "'clrscope report REC --view functions' lists the functions"),
+        QueryProblem::NoFunction { nearest, .. } => {
+            nothing(why, &with_nearest(nearest, "'clrscope report REC --view functions' lists the functions"))
+        }
+        QueryProblem::NoModule { nearest, .. } => {
+            nothing(why, &with_nearest(nearest.as_slice(), "'clrscope report REC --view modules' lists the assemblies"))
+        }
         _ => nothing(why, "'clrscope report --help' explains the filters"),
     }
+}
+
+/// The hint, behind what somebody who misspelt a name most likely meant.
+fn with_nearest(nearest: &[String], hint: &str) -> String {
+    let names: Vec<String> = nearest.iter().map(|name| quoted(name)).collect();
+    if names.is_empty() { hint.to_owned() } else { format!("did you mean {}? {hint}", names.join(" or ")) }
+}
+
+/// The query with names that the recording has; see [`resolve_names`].
+///
+/// # Errors
+/// When it has none like that.
+pub(crate) fn resolved(recording: &Recording, query: &Query) -> Result<Query, Failure> {
+    resolve_names(recording, query).map_err(|problem| query_failure(&problem))
 }
 
 fn nothing(why: String, hint: &str) -> Failure {

@@ -5,9 +5,11 @@
 //! - [`request`] is the grammar in which a user says what is to be recorded.
 //! - [`trust`] says whether others could change a file that launcher and agent rely on.
 //! - [`command`] reads command lines as the `dotnet` host does.
+//! - [`words`] guesses what somebody meant who misspelt a word.
 
 pub mod command;
 pub mod developer_log;
 pub mod instruments;
 pub mod request;
 pub mod trust;
+pub mod words;

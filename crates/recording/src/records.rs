@@ -6,7 +6,7 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    CallsInfo, Function, HookCost, Loss, LossReason, Module, PairCost, Problem, Process, Remark, Run, Thread,
+    CallsInfo, Function, HookCost, Loss, LossReason, Module, NearName, PairCost, Problem, Process, Remark, Run, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -55,6 +55,7 @@ kinds! {
     PairCost { log 15 }
     PatternMatched { log 14 }
     MatchedPatterns { file 11 }
+    NearName { log 20 }
     // Tables.
     Indexed<Module> { log 3 }
     Module { file 7 }
@@ -121,6 +122,8 @@ record! {
     /// All patterns of the request that have matched something.
     pub(crate) struct MatchedPatterns {
         pub(crate) patterns: Vec<String>,
+        /// Functions with names like those of patterns that had matched nothing.
+        pub(crate) near: Vec<NearName>,
     }
 }
 

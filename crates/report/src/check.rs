@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::near::nearest;
+use clrscope_contract::words::nearest;
+
 use crate::render::Format;
 use crate::request::{Flag, Request};
 use crate::view::View;

@@ -22,7 +22,6 @@ mod cell;
 mod check;
 mod column;
 mod export;
-mod near;
 mod recorded;
 mod render;
 mod request;

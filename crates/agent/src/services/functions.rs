@@ -86,7 +86,7 @@ impl Functions {
         let module = self.module(name.module_id, &name.module);
         let passes = self.passes(&name, module);
         let wanted = passes && self.is_wanted(&name);
-        let named = self.choice.filter.names(&name.module, &name.name);
+        let named = self.choice.filter.names(&name);
         if name.name.starts_with("[unknown]") {
             self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
         }
@@ -164,7 +164,7 @@ impl Functions {
     }
 
     fn passes(&self, name: &FunctionName, module: Module) -> bool {
-        let passes = self.choice.filter.passes(&name.module, &name.name);
+        let passes = self.choice.filter.passes(name);
         passes && !(self.choice.just_my_code && module.framework)
     }
 

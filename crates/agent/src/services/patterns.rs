@@ -2,8 +2,11 @@
 //! the report says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use clrscope_contract::request::{Filter, Glob};
+use clr_profiler::names::FunctionName;
+use clrscope_contract::request::{Filter, Glob, Pattern};
+use clrscope_contract::words::NearNames;
 use clrscope_recording::writer::ProcessWriter;
 
 /// Some patterns of one option.
@@ -12,6 +15,30 @@ struct Marks {
     words: Vec<String>,
     seen: Vec<AtomicBool>,
     writer: &'static ProcessWriter,
+}
+
+/// Some patterns of functions, and for those that have matched nothing so far the names that are like them.
+struct Watched {
+    marks: Marks,
+    near: Vec<Mutex<NearNames>>,
+}
+
+impl Watched {
+    fn new(option: &str, patterns: &[Pattern], writer: &'static ProcessWriter) -> Self {
+        let near = patterns.iter().map(|pattern| Mutex::new(pattern.near_names())).collect();
+        Self { marks: Marks::new(option, patterns.iter().map(Pattern::as_str), writer), near }
+    }
+
+    fn look_at(&self, patterns: &[Pattern], function: &FunctionName) {
+        let FunctionName { module, name, signature, .. } = function;
+        self.marks.test(|at| {
+            let matches = patterns[at].matches(module, name, signature);
+            if !matches && self.near[at].lock().unwrap_or_else(PoisonError::into_inner).look_at(name) {
+                self.marks.writer.near_name(&self.marks.words[at], name);
+            }
+            matches
+        });
+    }
 }
 
 impl Marks {
@@ -34,22 +61,22 @@ impl Marks {
 /// Includes and excludes, watched.
 pub(crate) struct WatchedFilter {
     filter: Filter,
-    include: Marks,
-    exclude: Marks,
+    include: Watched,
+    exclude: Watched,
 }
 
 impl WatchedFilter {
     pub(crate) fn new(filter: Filter, writer: &'static ProcessWriter) -> Self {
-        let include = Marks::new("include", filter.include.iter().map(|pattern| pattern.as_str()), writer);
-        let exclude = Marks::new("exclude", filter.exclude.iter().map(|pattern| pattern.as_str()), writer);
+        let include = Watched::new("include", &filter.include, writer);
+        let exclude = Watched::new("exclude", &filter.exclude, writer);
         Self { filter, include, exclude }
     }
 
     /// Whether a function passes.
-    pub(crate) fn passes(&self, assembly: &str, name: &str) -> bool {
-        self.include.test(|at| self.filter.include[at].matches(assembly, name));
-        self.exclude.test(|at| self.filter.exclude[at].matches(assembly, name));
-        self.filter.passes(assembly, name)
+    pub(crate) fn passes(&self, function: &FunctionName) -> bool {
+        self.include.look_at(&self.filter.include, function);
+        self.exclude.look_at(&self.filter.exclude, function);
+        self.filter.passes(&function.module, &function.name, &function.signature)
     }
 
     /// Whether there are includes, which name functions.
@@ -58,8 +85,8 @@ impl WatchedFilter {
     }
 
     /// Whether a function is named by an include.
-    pub(crate) fn names(&self, assembly: &str, name: &str) -> bool {
-        self.filter.includes(assembly, name)
+    pub(crate) fn names(&self, function: &FunctionName) -> bool {
+        self.filter.includes(&function.module, &function.name, &function.signature)
     }
 }
 

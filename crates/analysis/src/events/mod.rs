@@ -265,7 +265,7 @@ fn wants_function(query: &Query, record: &Record<'_>, names: &EventNames<'_>) ->
         || record.fields().any(|field| match field.value {
             Value::Entity(entity) => names
                 .function(field.tag, entity)
-                .is_some_and(|function| query.wants_function(names.module_of(function), &function.name)),
+                .is_some_and(|function| query.wants_function(names.module_of(function), function)),
             _ => false,
         })
 }

@@ -14,6 +14,7 @@ use crate::function::FunctionRef;
 use crate::metric::{Amount, Metric};
 use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
+use crate::select::quoted_list;
 use crate::times::Times;
 
 /// One row of `callers` or `callees`: the function on the other side, with the calls and times of
@@ -157,8 +158,7 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
         }
     }
     if items.is_empty() {
-        let wanted: Vec<_> = query.functions.iter().map(|p| format!("'{p}'")).collect();
-        return Err(QueryProblem::NoFunction { wanted: wanted.join(" or ") });
+        return Err(QueryProblem::NoFunction { wanted: quoted_list(&query.functions), nearest: Vec::new() });
     }
     items.sort_by(|a, b| a.function.compare(&b.function, Sort::Own));
     Ok(NeighboursView { items, conditions: conditions_of(recording, query, metric, &totals) })

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clrscope_analysis::{METRICS, Metric, Query, Sort, ThreadSelector};
-use clrscope_contract::request::{Glob, Pattern, RequestError, parse_duration};
+use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
 
 use crate::errors::{Failure, quoted};
 
@@ -25,7 +25,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "ID|NAME")]
     thread: Vec<String>,
 
-    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; can be repeated
+    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be repeated
     #[arg(long, value_name = "PATTERN")]
     function: Vec<String>,
 
@@ -87,11 +87,7 @@ pub(super) fn patterns(option: &str, texts: &[String]) -> Result<Vec<Pattern>, F
 
 fn pattern(option: &str, text: &str) -> Result<Pattern, Failure> {
     Pattern::parse(text).map_err(|error| {
-        Failure::usage(
-            format!("'{option}' does not take {}", quoted(text)),
-            error.why,
-            "write [assembly]Namespace.Type::Method with * and ?, each part optional",
-        )
+        Failure::usage(format!("'{option}' does not take {}", quoted(text)), error.why, format!("write {PATTERN_HELP}"))
     })
 }
 

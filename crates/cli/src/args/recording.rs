@@ -20,7 +20,7 @@ pub(super) struct RecordingArgs {
     #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]", value_parser = InstrumentText, hide_possible_values = true)]
     instruments: Vec<String>,
 
-    /// Only functions that match, such as '[MyApp]*' or 'Shop.Cart::*'; can be repeated
+    /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be repeated
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 

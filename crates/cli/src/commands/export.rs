@@ -11,7 +11,7 @@ use clrscope_recording::model::Recording;
 use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
-use crate::recording_file::{open, query_failure};
+use crate::recording_file::{open, query_failure, resolved};
 
 /// What to write where.
 #[derive(Debug)]
@@ -38,15 +38,16 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
     let recording = open(&options.recording)?;
+    let export = &ExportOptions { query: resolved(&recording, &options.export.query)?, ..options.export.clone() };
     let result = match &options.output {
         Some(file) => {
             refuse_the_recording(file, &options.recording)?;
             if !options.force && fs::symlink_metadata(file).is_ok_and(|found| !is_passed_through(file, &found)) {
                 return Err(taken(file));
             }
-            write_file(format, &recording, options, file)
+            write_file(format, &recording, export, file, options.force)
         }
-        None => write_stdout(format, &recording, options),
+        None => write_stdout(format, &recording, export),
     };
     result.map_err(|error| failure(options, &error))
 }
@@ -75,9 +76,9 @@ fn refuse_the_recording(file: &Path, recording: &Path) -> Result<(), Failure> {
     }
 }
 
-fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &ExportTask) -> Result<(), ExportError> {
+fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOptions) -> Result<(), ExportError> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?)) {
+    match format.write(recording, export, &mut out).and_then(|()| Ok(out.flush()?)) {
         // A reader who has seen enough (`| head`) is no error.
         Err(ExportError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -89,21 +90,22 @@ fn write_stdout(format: &dyn Exporter, recording: &Recording, options: &ExportTa
 fn write_file(
     format: &dyn Exporter,
     recording: &Recording,
-    options: &ExportTask,
+    export: &ExportOptions,
     file: &Path,
+    force: bool,
 ) -> Result<(), ExportError> {
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
         let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
-        return format.write(recording, &options.export, &mut out).and_then(|()| Ok(out.flush()?));
+        return format.write(recording, export, &mut out).and_then(|()| Ok(out.flush()?));
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // As any other new file: what it holds was chosen to be passed on.
     let plain = fs::Permissions::from_mode(0o666);
     let draft = tempfile::Builder::new().permissions(plain).tempfile_in(folder)?;
     let mut out = BufWriter::new(draft);
-    format.write(recording, &options.export, &mut out)?;
+    format.write(recording, export, &mut out)?;
     let draft = out.into_inner().map_err(|error| error.into_error())?;
-    let kept = if options.force { draft.persist(file) } else { draft.persist_noclobber(file) };
+    let kept = if force { draft.persist(file) } else { draft.persist_noclobber(file) };
     kept.map_err(|error| error.error)?;
     Ok(())
 }

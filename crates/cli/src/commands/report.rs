@@ -8,7 +8,7 @@ use clrscope_report::{Format, Report, Request, View};
 use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::Failure;
-use crate::recording_file::{open, query_failure};
+use crate::recording_file::{open, query_failure, resolved};
 use crate::summary::say_unmatched;
 use crate::terminal;
 
@@ -40,10 +40,8 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);
     }
-    let request = match format {
-        Format::Text => view.for_people(&options.request),
-        _ => options.request.clone(),
-    };
+    let asked = Request { query: resolved(&recording, &options.request.query)?, ..options.request.clone() };
+    let request = if *format == Format::Text { view.for_people(&asked) } else { asked };
     let report = view.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
     match &options.folder {
         Some(folder) => ThreadFiles::write(folder, &recording, &report),

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::checked::{Checked, Setting};
-use super::nearest::nearest;
 use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value, With};
 use super::{ALL, find};
 use crate::request::{InstrumentRequest, Request, parse_size};
+use crate::words::nearest;
 
 /// Why what was asked for can't be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]

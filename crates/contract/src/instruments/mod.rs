@@ -9,7 +9,6 @@ pub mod events;
 pub mod exceptions;
 pub mod flow;
 mod help;
-mod nearest;
 pub mod spec;
 
 pub use check::{Refusal, check, check_all};

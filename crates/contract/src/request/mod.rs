@@ -13,13 +13,15 @@
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod error;
+mod marker;
 mod pattern;
 mod programs;
 mod recorded;
 mod syntax;
 
 pub use error::RequestError;
-pub use pattern::{Filter, Glob, Pattern, PatternError};
+pub use marker::split_marker;
+pub use pattern::{Filter, Glob, PATTERN_HELP, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
 pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_duration, parse_max_size, parse_size};

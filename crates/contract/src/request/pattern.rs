@@ -1,14 +1,50 @@
-//! Patterns for functions: `[assembly]Namespace.Type::Method` with `*` and `?`, each part optional.
+//! Patterns for functions: `[assembly]Namespace.Type::Method` with `*` and `?`, each part optional, or a name as reports
+//! print it.
+//!
+//! # What a pattern without `::` means
+//!
+//! - `System.Text.*`, `Shop.Cart`, `Cart`: the methods of the types of that name. A name without a dot is that of a type in any
+//!   namespace; one with dots begins at the outermost namespace.
+//! - `CountSimilar`, `*Similar`: methods of that name, of any type.
+//! - `Importer.IsDuplicate`: the methods `IsDuplicate` of those types. What stands behind the last dot is no method where it is
+//!   `*`.
+//! - `Shop.Cart.Add(Shop.Item, int)`: the method with this signature. What stands in parentheses at the end of a name,
+//!   `(async)` or `(lambda, Program.cs:17)`, means that code of the method alone; line and number are compared where they are
+//!   known, which they are in reports and not while a program runs.
+//!
+//! Launcher, agent and readers all use [`Pattern::matches`]: what `--include` records is what `--function` shows.
 
 use std::fmt;
+
+use super::marker::{Marker, split_marker};
+use crate::words::{NearNames, Part};
+
+/// How patterns are written, for help texts.
+pub const PATTERN_HELP: &str = "[assembly]Namespace.Type::Method with * and ?, each part optional; without '::' a type, a method \
+                                or Type.Method; or a name as reports print it";
 
 /// One pattern. Missing parts match everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
     assembly: String,
-    type_name: String,
-    method: String,
+    name: NamePattern,
+    /// Which code of the method is meant; `None` for all.
+    code: Option<String>,
+    ignores_case: bool,
+}
+
+/// What a pattern says about a function in its assembly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NamePattern {
+    /// `Type::Method`.
+    Member { type_name: String, method: String },
+    /// Without `::`: a type, a method, or both.
+    Word(String),
+    /// With parameters.
+    Signature(String),
+    /// A name that was too long for a table, a star where its middle was.
+    Shortened(String),
 }
 
 /// Why a text is not a pattern.
@@ -43,16 +79,13 @@ impl Pattern {
             Some(inner) => inner.split_once(']').ok_or(fail("the bracket '[' is not closed"))?,
             None => ("*", trimmed),
         };
-        let (type_name, method) = rest.split_once("::").unwrap_or((rest, "*"));
-        if method.contains("::") {
-            return Err(fail("'::' appears twice"));
-        }
-        let or_any = |part: &str| if part.is_empty() { "*".to_owned() } else { part.to_owned() };
+        let (rest, code) = split_marker(rest);
         Ok(Self {
             text: trimmed.to_owned(),
             assembly: or_any(assembly),
-            type_name: or_any(type_name),
-            method: or_any(method),
+            name: NamePattern::parse(rest).map_err(fail)?,
+            code: code.map(str::to_owned),
+            ignores_case: false,
         })
     }
 
@@ -62,15 +95,42 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches.
-    /// Names without a type, such as `[JIT]` and `[libc]qsort`, match by the name alone.
+    /// The pattern without regard to letter case.
     #[must_use]
-    pub fn matches(&self, assembly: &str, name: &str) -> bool {
-        match name.split_once("::") {
-            Some((type_name, method)) => {
-                glob(&self.method, method) && glob(&self.type_name, type_name) && glob(&self.assembly, assembly)
+    pub fn ignoring_case(&self) -> Self {
+        let lower = |text: &String| text.to_lowercase();
+        let name = match &self.name {
+            NamePattern::Member { type_name, method } => {
+                NamePattern::Member { type_name: lower(type_name), method: lower(method) }
             }
-            None => self.matches_bare(assembly, name),
+            NamePattern::Word(word) => NamePattern::Word(lower(word)),
+            NamePattern::Signature(signature) => NamePattern::Signature(lower(signature)),
+            NamePattern::Shortened(name) => NamePattern::Shortened(lower(name)),
+        };
+        let (assembly, code) = (lower(&self.assembly), self.code.as_ref().map(lower));
+        Self { text: self.text.clone(), assembly, name, code, ignores_case: true }
+    }
+
+    /// Whether the function called `name` (`Namespace.Type::Method`) of `assembly` matches; `signature` as C# would write it,
+    /// with what says which code of the method it is, or empty where it is not known. Names without a type, such as `[JIT]` and
+    /// `[libc]qsort`, match by the name alone.
+    #[must_use]
+    pub fn matches(&self, assembly: &str, name: &str, signature: &str) -> bool {
+        if self.ignores_case {
+            let [assembly, name, signature] = [assembly, name, signature].map(str::to_lowercase);
+            return self.matches_exactly(&assembly, &name, &signature);
+        }
+        self.matches_exactly(assembly, name, signature)
+    }
+
+    fn matches_exactly(&self, assembly: &str, name: &str, signature: &str) -> bool {
+        let (plain, code) = split_marker(signature);
+        if self.code.as_ref().is_some_and(|wanted| !code.is_some_and(|code| Marker(wanted).is_of(Marker(code)))) {
+            return false;
+        }
+        match name.split_once("::") {
+            Some((type_name, method)) => self.name.matches(type_name, method, plain) && glob(&self.assembly, assembly),
+            None => self.text == name || self.matches_bare(assembly, name),
         }
     }
 
@@ -79,16 +139,116 @@ impl Pattern {
         let in_library =
             name.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(_, rest)| !rest.is_empty());
         let (assembly, function) = in_library.unwrap_or((assembly, name));
-        // A pattern without `::` names a type; here it can only mean the function.
-        let wanted = if self.method == "*" { &self.type_name } else { &self.method };
-        glob(wanted, function) && glob(&self.assembly, assembly)
+        glob(self.name.bare(), function) && glob(&self.assembly, assembly)
     }
 
-    /// Whether some function of `assembly` could match: lets a whole assembly be passed over early.
+    /// Looks for names that are like what the pattern says: for one that matched nothing.
     #[must_use]
-    pub fn may_match_assembly(&self, assembly: &str) -> bool {
-        glob(&self.assembly, assembly)
+    pub fn near_names(&self) -> NearNames {
+        let part = match &self.name {
+            NamePattern::Member { method, .. } if method == "*" => Part::Type,
+            NamePattern::Member { .. } | NamePattern::Signature(_) => Part::Method,
+            NamePattern::Word(_) | NamePattern::Shortened(_) => Part::Either,
+        };
+        NearNames::new(&self.core(), part)
     }
+
+    /// What of the pattern is most like a name: the method, else the whole.
+    fn core(&self) -> String {
+        let whole = match &self.name {
+            NamePattern::Member { type_name, method } if method == "*" => type_name,
+            NamePattern::Member { method, .. } => method,
+            NamePattern::Word(word) | NamePattern::Shortened(word) => word,
+            NamePattern::Signature(signature) => signature.split(['(', '<']).next().unwrap_or_default(),
+        };
+        let stars = |c: char| c == '*' || c == '?';
+        let trimmed = whole.trim_matches(stars).trim_end_matches('.');
+        trimmed.rsplit('.').next().unwrap_or_default().trim_matches(stars).to_owned()
+    }
+}
+
+fn or_any(part: &str) -> String {
+    if part.is_empty() { "*".to_owned() } else { part.to_owned() }
+}
+
+impl NamePattern {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        // `(...)` are parameters that are not known.
+        if text.contains("...") && !text.ends_with("(...)") {
+            return Ok(Self::Shortened(text.replace("...", "*")));
+        }
+        if text.contains('(') {
+            return Ok(Self::Signature(text.to_owned()));
+        }
+        let Some((type_name, method)) = text.split_once("::") else { return Ok(Self::Word(or_any(text))) };
+        if method.contains("::") {
+            return Err("'::' appears twice");
+        }
+        Ok(Self::Member { type_name: or_any(type_name), method: or_any(method) })
+    }
+
+    fn matches(&self, type_name: &str, method: &str, signature: &str) -> bool {
+        match self {
+            Self::Member { type_name: ty, method: wanted } => glob(wanted, method) && is_type(ty, type_name),
+            Self::Word(word) => {
+                is_type(word, type_name) || is_method(word, method) || is_member(word, type_name, method, signature)
+            }
+            Self::Shortened(name) => glob(name, &format!("{type_name}::{method}")) || glob(name, signature),
+            Self::Signature(wanted) => {
+                let with_name = wanted.split_once('(').filter(|_| wanted.contains("::"));
+                match with_name {
+                    // The name and the parameters, as `flow` prints them.
+                    Some((name, parameters)) => {
+                        let end = signature.find('(').map_or("", |at| &signature[at + 1..]);
+                        glob(name, &format!("{type_name}::{method}")) && glob(parameters, end)
+                    }
+                    None => glob(wanted, signature),
+                }
+            }
+        }
+    }
+
+    /// What names a function without a type.
+    fn bare(&self) -> &str {
+        match self {
+            Self::Member { type_name, method } if method == "*" => type_name,
+            Self::Member { method: wanted, .. } | Self::Word(wanted) | Self::Shortened(wanted) => wanted,
+            Self::Signature(signature) => signature.strip_suffix("()").unwrap_or(signature),
+        }
+    }
+}
+
+/// Whether `pattern` names the type `Namespace.Outer+Inner`: the whole of it, or, without a dot, its own name in any namespace.
+fn is_type(pattern: &str, type_name: &str) -> bool {
+    if glob(pattern, type_name) {
+        return true;
+    }
+    if pattern.contains('.') {
+        // C# writes nested types with a dot.
+        return !pattern.contains('*') && type_name.contains('+') && glob(pattern, &type_name.replace('+', "."));
+    }
+    let in_any_namespace = type_name.rsplit('.').next().unwrap_or(type_name);
+    let own = in_any_namespace.rsplit('+').next().unwrap_or(in_any_namespace);
+    glob(pattern, in_any_namespace) || glob(pattern, own)
+}
+
+/// Whether a pattern without `::` names the method: a name without dots, or all of an interface's and its method's.
+fn is_method(pattern: &str, method: &str) -> bool {
+    if pattern.contains('.') {
+        return pattern == method;
+    }
+    glob(pattern, method.rsplit('.').next().unwrap_or(method))
+}
+
+/// Whether a pattern without `::` is a type and a method with a dot between them.
+fn is_member(pattern: &str, type_name: &str, method: &str, signature: &str) -> bool {
+    let as_printed = signature.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(['(', '<']));
+    let is_split_at = |at: usize| {
+        let (ty, wanted) = (&pattern[..at], &pattern[at + 1..]);
+        let is_named = !wanted.is_empty() && wanted.bytes().any(|b| b != b'*');
+        is_named && glob(wanted, method) && is_type(ty, type_name)
+    };
+    pattern.contains('.') && (as_printed || pattern.match_indices('.').any(|(at, _)| is_split_at(at)))
 }
 
 impl fmt::Display for Pattern {
@@ -110,15 +270,15 @@ pub struct Filter {
 impl Filter {
     /// Whether a function passes.
     #[must_use]
-    pub fn passes(&self, assembly: &str, name: &str) -> bool {
-        (self.include.is_empty() || self.includes(assembly, name))
-            && !self.exclude.iter().any(|p| p.matches(assembly, name))
+    pub fn passes(&self, assembly: &str, name: &str, signature: &str) -> bool {
+        (self.include.is_empty() || self.includes(assembly, name, signature))
+            && !self.exclude.iter().any(|p| p.matches(assembly, name, signature))
     }
 
     /// Whether a function is named by an include.
     #[must_use]
-    pub fn includes(&self, assembly: &str, name: &str) -> bool {
-        self.include.iter().any(|p| p.matches(assembly, name))
+    pub fn includes(&self, assembly: &str, name: &str, signature: &str) -> bool {
+        self.include.iter().any(|p| p.matches(assembly, name, signature))
     }
 }
 
@@ -202,7 +362,98 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, assembly: &str, name: &str) -> bool {
-        Pattern::parse(pattern).expect("a pattern").matches(assembly, name)
+        Pattern::parse(pattern).expect("a pattern").matches(assembly, name, "")
+    }
+
+    /// Whether a function of the assembly `Shop` with this name and signature matches.
+    fn names(pattern: &str, name: &str, signature: &str) -> bool {
+        Pattern::parse(pattern).expect("a pattern").matches("Shop", name, signature)
+    }
+
+    #[test]
+    fn a_word_is_a_type_or_a_method_in_any_namespace() {
+        let similar = (
+            "Shop.Services.RecommendationService::CountSimilar",
+            "Shop.Services.RecommendationService.CountSimilar(int)",
+        );
+        for pattern in [
+            "CountSimilar",
+            "*CountSimilar*",
+            "*Similar",
+            "RecommendationService",
+            "RecommendationService::CountSimilar",
+            "RecommendationService.CountSimilar",
+            "Recommendation*.Count*",
+            "Shop.Services.RecommendationService.CountSimilar",
+            "[Shop]*Similar",
+            "[Shop]CountSimilar",
+            "RecommendationService*",
+        ] {
+            assert!(names(pattern, similar.0, similar.1), "{pattern}");
+        }
+        for pattern in [
+            "Similar",
+            "Services",
+            "Services.RecommendationService",
+            "Shop.CountSimilar",
+            "[Other]CountSimilar",
+            "countsimilar",
+        ] {
+            assert!(!names(pattern, similar.0, similar.1), "{pattern}");
+        }
+        assert!(
+            Pattern::parse("countsimilar").expect("a pattern").ignoring_case().matches("Shop", similar.0, similar.1)
+        );
+        assert!(names("Dispose", "Shop.Bag::System.IDisposable.Dispose", ""));
+        assert!(names("Shop.Cart.Line", "Shop.Cart+Line::Add", ""));
+        assert!(names("Line::Add", "Shop.Cart+Line::Add", "") && names("Cart+Line::Add", "Shop.Cart+Line::Add", ""));
+        assert!(names("[JIT]", "[JIT]", ""));
+    }
+
+    #[test]
+    fn a_namespace_is_what_it_was() {
+        for other in [
+            "Contoso.System.Text.Json::Read",
+            "System.Textual::Read",
+            "System::Text",
+            "Shop.Cart::System.Text.IReader.Read",
+        ] {
+            assert!(!names("System.Text.*", other, ""), "{other}");
+        }
+        assert!(!names("Shop.*", "Contoso.Shop::Add", "Contoso.Shop.Add()"));
+        assert!(!names("System.*Reader", "System.Text::GetReader", ""));
+    }
+
+    #[test]
+    fn names_as_reports_print_them_are_patterns() {
+        let (add, signature) = ("Shop.Importer::IsDuplicate", "Shop.Importer.IsDuplicate(Shop.Entry, int[])");
+        for pattern in [
+            "Shop.Importer.IsDuplicate(Shop.Entry, int[])",
+            "Shop.Importer::IsDuplicate(Shop.Entry, int[])",
+            "Shop.Impor...icate",
+        ] {
+            assert!(names(pattern, add, signature), "{pattern}");
+        }
+        assert!(!names("Shop.Importer.IsDuplicate(Shop.Entry)", add, signature));
+        assert!(names("Shop.Cart.Cart(int)", "Shop.Cart::.ctor", "Shop.Cart.Cart(int)"));
+        assert!(names("Shop.Cart<int>.Add", "Shop.Cart::Add", "Shop.Cart<int>.Add(int)"));
+        let async_code = "Shop.Importer.IsDuplicate(Shop.Entry, int[]) (async)";
+        assert!(names("Shop.Importer::IsDuplicate (async)", add, async_code) && names(async_code, add, async_code));
+        assert!(!names("Shop.Importer::IsDuplicate (async)", add, signature));
+        assert!(names("Shop.Importer::IsDuplicate", add, async_code));
+    }
+
+    #[test]
+    fn lines_of_lambdas_are_compared_where_they_are_known() {
+        let name = "App.Program::Main";
+        let lambda = |marker: &str| format!("App.Program.Main(string[]) ({marker})");
+        let pattern = "Main (lambda, Program.cs:17)";
+        assert!(names(pattern, name, &lambda("lambda, Program.cs:17")));
+        assert!(!names(pattern, name, &lambda("lambda, Program.cs:18")));
+        assert!(!names(pattern, name, &lambda("async lambda, Program.cs:17")));
+        assert!(names(pattern, name, &lambda("lambda")), "the agent knows no lines");
+        assert!(names("Main (lambda)", name, &lambda("lambda 2, Program.cs:18")));
+        assert!(!names("Main (lambda)", name, "App.Program.Main(string[])"));
     }
 
     #[test]
@@ -263,8 +514,8 @@ mod tests {
             include: vec![Pattern::parse("[A]*").expect("a pattern")],
             exclude: vec![Pattern::parse("*::Skip").expect("a pattern")],
         };
-        assert!(filter.passes("A", "T::Run"));
-        assert!(!filter.passes("A", "T::Skip"));
-        assert!(!filter.passes("B", "T::Run"));
+        assert!(filter.passes("A", "T::Run", ""));
+        assert!(!filter.passes("A", "T::Skip", ""));
+        assert!(!filter.passes("B", "T::Run", ""));
     }
 }

@@ -47,10 +47,23 @@ record! {
         pub remarks: Vec<Remark>,
         /// The patterns of the request that have matched something: `include=[App]*`, for instance.
         pub matched_patterns: Vec<String>,
+        /// Functions whose names are like patterns that had matched nothing when they were met.
+        pub near_names: Vec<NearName>,
         /// The call stacks that records of instruments refer to by number.
         pub stacks: Arc<Stacks>,
         /// Raw event chunks of other instruments, by instrument name.
         pub events: Vec<EventArena>,
+    }
+}
+
+record! {
+    /// A function whose name is like a pattern of the request.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct NearName {
+        /// The pattern: `include=[App]*`, for instance.
+        pub pattern: String,
+        /// The function, `Namespace.Type::Method`.
+        pub name: String,
     }
 }
 

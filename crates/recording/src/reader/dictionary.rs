@@ -6,7 +6,7 @@ use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
-    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, PairCost, Process, Remark,
+    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, Process, Remark,
     TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
@@ -75,6 +75,7 @@ impl Dictionary {
                 self.process.functions.get_mut(index as usize)?.flags.unloaded = true;
             }
             Remark::LOG => self.process.remarks.push(decode(payload)?),
+            NearName::LOG => self.process.near_names.push(decode(payload)?),
             PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),
             CallsInfo::LOG => self.settings(decode(payload)?),
             OldSettings::LOG => self.settings(decode::<OldSettings>(payload)?.into()),

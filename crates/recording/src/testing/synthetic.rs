@@ -75,6 +75,7 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
     writer.thread_name(2, "a worker", None);
     writer.note(monotonic_ns(), "something worth knowing");
     writer.pattern_matched("include=App.*");
+    writer.near_name("exclude=Mtehod", "App::Method");
     writer.function_unloaded(function::FIRST);
     writer.carry_in_hook(block::edge_id(64, 0));
     for reason in [LossReason::NameUnknown, LossReason::EventDropped, LossReason::Stopped] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    CallsInfo, Function, HookCost, LossReason, Module, PairCost, Process, Remark, RemarkKind, ThreadRole,
+    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, ThreadRole,
 };
 use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
 
@@ -183,6 +183,11 @@ impl ProcessWriter {
     /// Notes that a pattern of the request has matched something: `include=PATTERN`, for instance.
     pub fn pattern_matched(&self, pattern: &str) {
         self.append(&PatternMatched { pattern: pattern.to_owned() });
+    }
+
+    /// Notes that a function has a name like a pattern of the request, which has matched nothing so far.
+    pub fn near_name(&self, pattern: &str, name: &str) {
+        self.append(&NearName { pattern: pattern.to_owned(), name: name.to_owned() });
     }
 
     /// Notes that an edge's count passed 2^32. Safe in a hook; whether there was room.

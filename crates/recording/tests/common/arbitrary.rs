@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
-    FunctionKind, HookCost, Loss, LossReason, Module, Node, NodeFlags, NodeTime, PairCost, Problem, Process, ROOT,
-    Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock,
-    TreeSource,
+    FunctionKind, HookCost, Loss, LossReason, Module, NearName, Node, NodeFlags, NodeTime, PairCost, Problem, Process,
+    ROOT, Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole,
+    TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -51,11 +51,13 @@ prop_compose! {
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
         losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
         ticks in (any::<u64>(), cost()), stacks in stacks(), matched_patterns in vec(text(), 0..3),
+        near in vec((text(), text()), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
             complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns,
+            near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }

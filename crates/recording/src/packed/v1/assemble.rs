@@ -193,7 +193,10 @@ impl Parts {
             Process::FILE => process.replace_record(decode(payload)?),
             CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
             Loss::FILE => process.losses.push(decode(payload)?),
-            MatchedPatterns::FILE => process.matched_patterns = decode::<MatchedPatterns>(payload)?.patterns,
+            MatchedPatterns::FILE => {
+                let MatchedPatterns { patterns, near } = decode(payload)?;
+                (process.matched_patterns, process.near_names) = (patterns, near);
+            }
             Arena::FILE => {
                 let Arena { instrument } = decode(payload)?;
                 process.events.push(EventArena { instrument, chunks: Vec::new() });

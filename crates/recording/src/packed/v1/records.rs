@@ -27,7 +27,8 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     for arena in &process.events {
         put(bytes, &Arena { instrument: arena.instrument.clone() });
     }
-    if !process.matched_patterns.is_empty() {
-        put(bytes, &MatchedPatterns { patterns: process.matched_patterns.clone() });
+    let (patterns, near) = (process.matched_patterns.clone(), process.near_names.clone());
+    if !patterns.is_empty() || !near.is_empty() {
+        put(bytes, &MatchedPatterns { patterns, near });
     }
 }

@@ -23,7 +23,10 @@ pub(super) fn recording(recording: &Recording) -> Object {
     ]);
     let unmatched = unmatched_patterns(recording);
     if !unmatched.is_empty() {
-        let rows = unmatched.iter().map(|one| object([("option", json!(one.option)), ("pattern", json!(one.pattern))]));
+        let rows = unmatched.iter().map(|one| {
+            let nearest = json!(one.nearest);
+            object([("option", json!(one.option)), ("pattern", json!(one.pattern)), ("nearest", nearest)])
+        });
         all.insert("unmatched_patterns".to_owned(), array(rows));
     }
     if !recording.problems.is_empty() {

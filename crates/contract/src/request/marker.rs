@@ -1,0 +1,34 @@
+//! What stands at the end of a signature and says which code of the source method it is: `(async)`, `(lambda, Program.cs:17)`.
+
+/// What markers begin with.
+const BEGINNINGS: [&str; 4] = [" (async", " (iterator", " (lambda", " (local function"];
+
+/// A name or signature, and the marker at its end without the parentheses: `async lambda`.
+#[must_use]
+pub fn split_marker(text: &str) -> (&str, Option<&str>) {
+    let begin = BEGINNINGS.iter().filter_map(|beginning| text.rfind(beginning)).max();
+    let split = begin.and_then(|at| Some((&text[..at], text[at..].strip_suffix(')')?.get(2..)?)));
+    split.map_or((text, None), |(plain, marker)| (plain, Some(marker)))
+}
+
+/// A marker: words, and what tells the code from others that have the same: a number, a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marker<'m>(pub(super) &'m str);
+
+impl<'m> Marker<'m> {
+    /// The words, the number and the line.
+    fn parts(self) -> (&'m str, Option<&'m str>, Option<&'m str>) {
+        let (front, line) = self.0.split_once(", ").map_or((self.0, None), |(front, line)| (front, Some(line)));
+        match front.rsplit_once(' ') {
+            Some((words, number)) if number.bytes().all(|b| b.is_ascii_digit()) => (words, Some(number), line),
+            _ => (front, None, line),
+        }
+    }
+
+    /// Whether the code with the marker `code` is meant: the words are the same, and number and line where both have them.
+    pub(super) fn is_of(self, code: Marker<'_>) -> bool {
+        let (wanted, code) = (self.parts(), code.parts());
+        let agree = |a: Option<&str>, b: Option<&str>| a.is_none() || b.is_none() || a == b;
+        wanted.0 == code.0 && agree(wanted.1, code.1) && agree(wanted.2, code.2)
+    }
+}

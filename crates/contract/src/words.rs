@@ -1,0 +1,152 @@
+//! What somebody who misspelt a word most likely meant.
+
+/// The word of `known` that is nearest to `word`, if one is near: as a rule one slip in three letters.
+#[must_use]
+pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let most = slips(word);
+    let distances = known.map(|one| (distance(word, one), one));
+    distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, one)| one)
+}
+
+/// How many slips a word may have and still be recognised.
+fn slips(word: &str) -> usize {
+    (word.chars().count() / 3).max(1)
+}
+
+/// Which own names of functions are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// That of the type.
+    Type,
+    /// That of the method.
+    Method,
+    /// Both.
+    Either,
+}
+
+/// The functions whose names are nearest to what was looked for, out of many that are looked at one by one.
+#[derive(Debug, Clone)]
+pub struct NearNames {
+    /// In lower case.
+    wanted: String,
+    part: Part,
+    /// With their distances, the nearest first.
+    found: Vec<(usize, String)>,
+}
+
+impl NearNames {
+    /// Names that are kept.
+    pub const MOST: usize = 3;
+    /// A shorter word is part of too many names.
+    const SHORTEST_PART: usize = 3;
+
+    /// Looks for what is like `wanted`, a method's or a type's own name.
+    #[must_use]
+    pub fn new(wanted: &str, part: Part) -> Self {
+        Self { wanted: wanted.to_lowercase(), part, found: Vec::new() }
+    }
+
+    /// Looks at the function called `name` (`Namespace.Type::Method`); whether it is among the nearest so far and was not
+    /// before.
+    pub fn look_at(&mut self, name: &str) -> bool {
+        let (type_name, method) = name.split_once("::").unwrap_or(("", name));
+        let own = |text: &str| text.rsplit(['.', '+']).next().unwrap_or_default().to_lowercase();
+        let distances = [(Part::Method, method), (Part::Type, type_name)]
+            .into_iter()
+            .filter(|(part, _)| self.part == Part::Either || self.part == *part)
+            .filter_map(|(_, name)| self.distance(&own(name)));
+        let Some(distance) = distances.min() else { return false };
+        let place = self.found.partition_point(|(known, other)| (*known, other.as_str()) < (distance, name));
+        if place >= Self::MOST || self.found.iter().any(|(_, known)| known == name) {
+            return false;
+        }
+        self.found.insert(place, (distance, name.to_owned()));
+        self.found.truncate(Self::MOST);
+        true
+    }
+
+    fn distance(&self, part: &str) -> Option<usize> {
+        let is_part = |whole: &str, part: &str| part.len() >= Self::SHORTEST_PART && whole.contains(part);
+        if self.wanted.is_empty() || part == self.wanted {
+            return (!part.is_empty() && !self.wanted.is_empty()).then_some(0);
+        }
+        if is_part(part, &self.wanted) || is_part(&self.wanted, part) {
+            return Some(1);
+        }
+        let most = slips(&self.wanted);
+        let is_possible = part.len().abs_diff(self.wanted.len()) <= most;
+        is_possible.then(|| distance(part, &self.wanted)).filter(|distance| *distance <= most)
+    }
+
+    /// The nearest names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.found.iter().map(|(_, name)| name.as_str())
+    }
+}
+
+/// How many letters must be put in, left out, replaced, or swapped with the next one to make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    // Row by row of the table of distances between beginnings of both; of the rows before, only two are needed.
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted() {
+        for (a, b, slips) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("call", "calls", 1),
+            ("flwo", "flow", 1),
+            ("clack", "clock", 1),
+            ("x", "y", 1),
+        ] {
+            assert_eq!((distance(a, b), distance(b, a)), (slips, slips), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_many_functions_are_kept() {
+        let mut near = NearNames::new("CountSimlar", Part::Either);
+        for name in [
+            "A.B::Other",
+            "A.Service::CountSimilar",
+            "A.B::countsimlar",
+            "A.B::Count",
+            "A.CountSimilarly::Run",
+            "A.B::ToString",
+        ] {
+            near.look_at(name);
+        }
+        assert_eq!(near.names().collect::<Vec<_>>(), ["A.B::countsimlar", "A.B::Count", "A.Service::CountSimilar"]);
+        assert!(!near.look_at("A.B::Count") && !NearNames::new("", Part::Either).look_at("A.B::Run"));
+    }
+
+    #[test]
+    fn only_what_is_near_is_meant() {
+        let known = || ["calls", "flow", "events", "exceptions"].into_iter();
+        assert_eq!(nearest("call", known()), Some("calls"));
+        assert_eq!(nearest("excepitons", known()), Some("exceptions"));
+        assert_eq!(nearest("speed", known()), None);
+        assert_eq!(nearest("", known()), None);
+        assert_eq!(nearest("nmae", ["calls", "name"].into_iter()), Some("name"));
+        assert_eq!(nearest("exclusive-ns", ["exclusive_ns", "inclusive_ns"].into_iter()), Some("exclusive_ns"));
+    }
+}
