@@ -176,7 +176,7 @@ fn refusals_name_what_is_known() {
     assert!(refusal("flow:speed=9").hint.contains("its options: last, all, args, depth"));
     assert!(refusal("flow:last=1k").hint.contains("at least 1MiB"));
     assert_eq!(refusal("flow:last").why, "option 'last' of 'flow' needs a value");
-    assert_eq!(refusal("flow:args=9").hint, "write args[=values|types]");
+    assert_eq!(refusal("flow:args=9").hint, "write args[=values|types|check]");
     for deep in ["flow:args,depth=9", "flow:args,depth=abc", "flow:args,depth=-1", "flow:args,depth"] {
         assert_eq!(refusal(deep).hint, "write depth=N with a number from 0 to 5", "{deep}");
     }
@@ -208,7 +208,9 @@ fn help_says_defaults_bounds_and_needs() {
         lines.into_iter().find(|(spelled, _)| spelled.starts_with(option)).expect("an option").1
     };
     assert!(about("flow", "depth=N").ends_with(" (default 1, at most 5, needs args)"));
-    assert!(about("flow", "args[=values|types]").ends_with("or their types"));
+    assert!(
+        about("flow", "args[=values|types|check]").ends_with("or their types; check records no calls and is for tests")
+    );
     assert!(about("events", "allocations").ends_with(" (default off, needs objects)"));
     assert!(about("events", "groups=GROUP+GROUP").contains("(default runtime+loads"));
     assert_eq!(lines(find("events").expect("an instrument")).last().expect("a line").0, ALL_MEMBERS);

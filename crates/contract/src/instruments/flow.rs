@@ -37,7 +37,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: ARGS,
             value: Value::Extra { words: &[VALUES, TYPES, CHECK] },
-            about: "arguments, this, fields and results of the functions that --include names, or their types; check compares where they are looked for with the runtime, and records no calls",
+            about: "arguments, this, fields and results of the functions that --include names, or their types; check records no calls and is for tests",
         },
         OptionSpec {
             name: DEPTH,
