@@ -114,6 +114,10 @@ fn make_free(place: &RecordingPath, force: bool) -> Result<(), Failure> {
     if place.file.is_dir() {
         return Err(cannot_write(&place.file, "it is a folder", "name a file in it"));
     }
+    if place.file.metadata().is_ok_and(|there| !there.is_file()) {
+        // A pipe or a device is somebody's, not a recording to be replaced.
+        return Err(cannot_write(&place.file, "it is no regular file", "choose another name with -o"));
+    }
     let taken = [&place.file, &place.folder].into_iter().find(|path| path.symlink_metadata().is_ok());
     match taken {
         None => Ok(()),
@@ -177,6 +181,19 @@ mod tests {
         let failure = begin_at(&temp.path().join("b.clrs"), true, &START).expect_err("must be refused").to_string();
         assert!(failure.contains("is not a recording"), "{failure}");
         assert!(precious.join("thesis.txt").exists());
+    }
+
+    #[test]
+    fn force_replaces_no_pipe() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let path = temp.path().join("pipe.clrs");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+        assert!(made.success());
+        for force in [false, true] {
+            let failure = begin_at(&path, force, &START).expect_err("must be refused").to_string();
+            assert!(failure.contains("no regular file"), "{failure}");
+        }
+        assert!(path.exists());
     }
 
     #[test]

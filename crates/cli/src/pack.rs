@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process;
 
-use clrscope_recording::pack::{PackError, PackOptions, PackProgress, pack_with};
+use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft, pack_with};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::errors::{Failure, reason, shown};
@@ -60,11 +60,9 @@ pub(crate) fn abandon(folder: &Path, file: &Path, code: u8) -> ! {
 /// The unfinished file lies beside the finished one under a hidden name with our process id.
 fn remove_drafts(file: &Path) {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let prefix = format!(".{}.{}-", file.file_name().unwrap_or_default().to_string_lossy(), process::id());
+    let name = file.file_name().unwrap_or_default();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with(&prefix) && name.ends_with(".part") {
+        if is_draft(&entry.file_name(), name) {
             // A draft that can't be removed is litter, nothing worse.
             let _ = fs::remove_file(entry.path());
         }

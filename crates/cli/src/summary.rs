@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
 use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
-use clrscope_recording::model::{Process, Recording, Remark, RemarkKind};
+use clrscope_recording::model::{LossReason, Process, Recording, Remark, RemarkKind};
 
 use clrscope_report::first_functions;
 
@@ -42,6 +42,7 @@ pub(crate) fn after_run(recorded: &Recorded) {
     refusals.truncate(MOST_REFUSALS);
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     say_unmatched(&recording);
+    say_bounds(&recording);
     say_advice(&recording);
     if !view.top.is_empty() && view.conditions.totals.functions_ns > 0 {
         say(first_functions(&view, message_width()).trim_end());
@@ -60,6 +61,16 @@ pub(crate) fn after_run(recorded: &Recorded) {
 /// Patterns that matched nothing, a line each.
 pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
+}
+
+/// What kept the recording from growing: from then on it says less than the program did.
+fn say_bounds(recording: &Recording) {
+    for bound in [LossReason::SizeLimit, LossReason::DiskReserve] {
+        let losses = recording.processes.iter().flat_map(|process| &process.losses);
+        if losses.filter(|loss| loss.reason == bound).count() > 0 {
+            say(&format!("clrscope: {}; everything up to then is there", bound.sentence()));
+        }
+    }
 }
 
 /// Remarks that say what to do differently, of each process the last.
@@ -86,8 +97,8 @@ fn nothing(limited: bool) {
                 .to_owned()
         }
         None => "clrscope: nothing was recorded, and no file is kept: the program started no .NET runtime that loads \
-                 profilers (it ended before it did, is a native program or NativeAOT, or its runtimeconfig.json \
-                 switches diagnostics off); 'clrscope doctor' shows whether .NET programs can be profiled here"
+                 profilers (it ended before it did, is a native program or NativeAOT, its runtimeconfig.json \
+                 switches diagnostics off, or it is recorded by another 'clrscope run' that it ran); 'clrscope doctor' shows whether .NET programs can be profiled here"
             .to_owned(),
     });
 }

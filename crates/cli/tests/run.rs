@@ -387,3 +387,34 @@ fn the_doctor_tries_every_runtime() {
     assert!(tried.is_some_and(|r| r["status"] == "ok"), "{document:#}");
     assert!(rows.iter().all(|r| r["status"] == "ok" || r["cure"].is_string()), "each failure has its cure");
 }
+
+#[test]
+fn a_recording_stops_at_its_greatest_size_and_says_so() {
+    let (place, runtime) = (TestFolder::new(), newest());
+    let arguments = [OsString::from("22")];
+    let alone = bare(&place, runtime, "Paths", &arguments).expect_success();
+    // Eight million calls are twice as many events of 16 bytes, and more than twice the size.
+    let options = ["-i", "flow:all", "--max-size", "64MiB", "-o", "r.clrs"];
+    let with = over(&place, runtime, &options, "Paths", &arguments).expect_success();
+    assert_eq!(with.stdout_text(), alone.stdout_text());
+    let said = with.stderr_text();
+    assert!(said.contains("the recording reached its greatest size (--max-size) and stopped"), "{said}");
+    let losses = json(&place, "report r.clrs --view losses");
+    let rows = losses["rows"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["reason"] == "size_limit" && row["count"] == 1), "{losses}");
+    let plain = fs::metadata(place.file("r.clrs")).expect("packed").len();
+    assert!(plain < 64 << 20, "{plain} bytes");
+    let text = place.run("report r.clrs --view losses");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("greatest size (--max-size)"), "{text:?}");
+}
+
+#[test]
+fn little_address_space_is_told_before_the_program_starts() {
+    let place = TestFolder::new();
+    let script = "ulimit -v 60000000; exec \"$0\" \"$@\"";
+    let words = [env!("CARGO_BIN_EXE_clrscope"), "run", "--", "true"];
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script]).args(words).current_dir(place.path());
+    let said = testkit::run(shell).stderr_text();
+    assert!(said.contains("of address space: .NET and the agent reserve much more"), "{said}");
+}

@@ -21,6 +21,16 @@ proptest! {
     }
 }
 
+#[test]
+fn what_stands_behind_the_end_of_a_file_is_told() {
+    let recording = Recording { processes: vec![Process::default()], ..Recording::default() };
+    let one = packed(&recording);
+    let both = unpacked(&[one.clone(), one.clone()].concat()).expect("the first of them");
+    assert_eq!(both.processes.len(), 1);
+    let told = format!("{} bytes behind its end were not read", one.len());
+    assert!(both.problems.iter().any(|problem| problem.what.starts_with(&told)), "{:?}", both.problems);
+}
+
 /// A recording directory made from nothing, with one process.
 fn directory(folder: &Path) -> std::path::PathBuf {
     use clrscope_recording::writer::{ProcessRecord, ProcessWriter, RunWriter};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clrscope_contract::request::Request;
 
+use crate::doctor::little_address_space;
 use crate::errors::{Failure, one_line};
 use crate::launch::{Debugger, Obstacle, Stdout, obstacles, resolve};
 use crate::session::{Plan, record};
@@ -40,6 +41,10 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
     programs::check(&options.request.programs, options.request.trust_writable)?;
     if !options.quiet {
         warn_of_obstacles("clrscope");
+        // The runtime may not even start, and its own words then name neither us nor the limit.
+        if let Some(little) = little_address_space() {
+            say(&format!("clrscope: {little}; if it does not start: ulimit -v unlimited, or -i calls:max=256MiB"));
+        }
     }
     let recorded = record(Plan {
         program: &program,

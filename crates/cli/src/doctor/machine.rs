@@ -35,9 +35,7 @@ pub(super) fn limits() -> Vec<Check> {
         let found = format!("a file may have only {}: recordings end there, and .NET itself may fail", size(bytes));
         bad.push(Check::bad(Status::Warning, "limits", found, "ulimit -f unlimited"));
     }
-    if let Some(bytes) = getrlimit(Resource::As).current.filter(|&n| n < LITTLE_ADDRESS_SPACE) {
-        let found =
-            format!("a process may have only {} of address space: .NET and the agent reserve much more", size(bytes));
+    if let Some(found) = little_address_space() {
         bad.push(Check::bad(Status::Warning, "limits", found, "ulimit -v unlimited"));
     }
     if let Some(bytes) = memory_limit().filter(|&n| n < LITTLE_MEMORY) {
@@ -48,6 +46,12 @@ pub(super) fn limits() -> Vec<Check> {
         true => vec![Check::ok("limits", "descriptors, file size, address space and memory suffice")],
         false => bad,
     }
+}
+
+/// What to say where a process may have less address space than .NET and the agent reserve.
+pub(crate) fn little_address_space() -> Option<String> {
+    let bytes = getrlimit(Resource::As).current.filter(|&n| n < LITTLE_ADDRESS_SPACE)?;
+    Some(format!("a process may have only {} of address space: .NET and the agent reserve much more", size(bytes)))
 }
 
 /// A limit in words.

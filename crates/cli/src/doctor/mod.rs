@@ -6,6 +6,8 @@ mod runtimes;
 mod trial;
 mod variables;
 
+pub(crate) use machine::little_address_space;
+
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {

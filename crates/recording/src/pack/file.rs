@@ -1,13 +1,36 @@
 //! A file that appears under its name when it is complete, or not at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Names tried for the temporary file before giving up.
 const TRIES: u32 = 100;
+
+/// Bytes that a file's name may have.
+const LONGEST_NAME: usize = 255;
+/// Bytes that stand before and behind the name in that of its draft, and more.
+const AROUND_NAME: usize = 32;
+/// Ends the name of a draft.
+const DRAFT: &str = ".part";
+
+/// Beginning of the names of drafts of the file `name` that this process makes; of a long name a part.
+fn draft_prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(LONGEST_NAME - AROUND_NAME)]));
+    prefix.push(format!(".{}-", std::process::id()));
+    prefix
+}
+
+/// Whether `entry` is the name of a draft, made by this process, of the file called `name`.
+#[must_use]
+pub fn is_draft(entry: &OsStr, name: &OsStr) -> bool {
+    let bytes = entry.as_bytes();
+    bytes.starts_with(draft_prefix(name).as_bytes()) && bytes.ends_with(DRAFT.as_bytes())
+}
 
 /// A file under a temporary name in the folder where it will stay. Dropping it removes it.
 #[derive(Debug)]
@@ -25,9 +48,8 @@ impl NewFile {
     pub(super) fn create(name: &Path) -> io::Result<Self> {
         let base = name.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         for attempt in 0..TRIES {
-            let mut temporary = OsString::from(".");
-            temporary.push(base);
-            temporary.push(format!(".{}-{attempt}.part", std::process::id()));
+            let mut temporary = draft_prefix(base);
+            temporary.push(format!("{attempt}{DRAFT}"));
             let temporary = name.with_file_name(temporary);
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary) {
                 Ok(file) => {
@@ -98,6 +120,25 @@ impl Drop for NewFile {
         if !self.kept {
             // Nothing more can be done about a file that can't be removed.
             let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drafts_of_names_as_long_as_names_may_be_have_room_for_theirs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for length in [1, 200, 240, 250, LONGEST_NAME] {
+            let path = folder.path().join("n".repeat(length));
+            let mut file = NewFile::create(&path).expect("a draft");
+            let draft = file.temporary.file_name().expect("a name").to_owned();
+            assert!(is_draft(&draft, path.file_name().expect("a name")), "{}", draft.display());
+            file.write_all(b"content").expect("written");
+            file.keep(false).expect("kept");
+            assert_eq!(fs::read(&path).expect("the file"), b"content");
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::open_error::OpenError;
 use crate::packed::v1;
 use crate::reader;
 use file::NewFile;
+pub use file::is_draft;
 
 /// How to pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

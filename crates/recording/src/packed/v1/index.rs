@@ -100,7 +100,11 @@ fn scan(source: &Source) -> Found {
         }
         at = next;
     }
-    found.problems.push(if complete {
+    // Behind the index stands the trailer.
+    let behind = source.len().saturating_sub(at.saturating_add(TRAILER));
+    found.problems.push(if complete && behind > 0 {
+        format!("{behind} bytes behind its end were not read: is it several files in one?")
+    } else if complete {
         "its end is damaged; the index was not used".to_owned()
     } else {
         format!("it was cut after {} bytes or its end is damaged; everything before is here", source.len())
