@@ -2,7 +2,8 @@
 //! agent inside it.
 //!
 //! Notices must be handed on with the program. Where a crate offers several licences, its text under MIT is
-//! the one that is taken.
+//! the one that is taken. What is not linked (procedural macros, tools of the build, tests) is handed on to nobody, but
+//! its licence and where it comes from are looked at all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -18,6 +19,8 @@ use serde_json::Value;
 const NAME: &str = "THIRD-PARTY-NOTICES.txt";
 /// What is handed out: the tool, and the agent that it carries.
 const ROOTS: [&str; 2] = ["clrscope", "clrscope-agent"];
+/// The one place that crates of others come from.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// The platform that it is made for.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 /// Licences that ask for no more than to be handed on, the one that is taken first where there is a choice in front.
@@ -53,14 +56,19 @@ struct Linked {
 /// A sentence, when cargo does not tell what is linked, or a crate is under a licence nobody has agreed to.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run() -> Result<(), String> {
-    let (linked, path) = (linked()?, workspace_root().join(NAME));
+    let metadata = metadata()?;
+    let objections = objections(&metadata);
+    if !objections.is_empty() {
+        return Err(objections.join("\n"));
+    }
+    let (linked, path) = (linked(&metadata), workspace_root().join(NAME));
     fs::write(&path, notices(&linked)?).map_err(|error| format!("{}: {error}", path.display()))?;
     println!("{} crates", linked.len());
     Ok(())
 }
 
-/// All that is linked into what is handed out, but for our own crates, by name.
-fn linked() -> Result<Vec<Linked>, String> {
+/// What cargo knows of the workspace and of all that it depends on.
+fn metadata() -> Result<Value, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root()).args([
@@ -74,7 +82,27 @@ fn linked() -> Result<Vec<Linked>, String> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}
+
+/// What is wrong with crates of others, linked or not: a licence nobody has agreed to, another place than the registry.
+fn objections(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let of_others = packages.filter(|package| !package["source"].is_null());
+    let objection = |package: &Value| {
+        let one = Linked::of(package);
+        let why = match (one.is_agreed_to(), text(&package["source"])) {
+            (false, _) => format!("is under '{}', which is not among the licences agreed to", one.licence),
+            (true, source) if source != REGISTRY => format!("comes from {source}"),
+            _ => return None,
+        };
+        Some(format!("{} {} {why}", one.name, one.version))
+    };
+    of_others.filter_map(objection).collect()
+}
+
+/// All that is linked into what is handed out, but for our own crates, by name.
+fn linked(metadata: &Value) -> Vec<Linked> {
     let by_id = |list: &Value| -> BTreeMap<String, Value> {
         list.as_array().into_iter().flatten().map(|one| (text(&one["id"]), one.clone())).collect()
     };
@@ -98,7 +126,7 @@ fn linked() -> Result<Vec<Linked>, String> {
     let of_others = seen.iter().map(|id| &packages[id]).filter(|package| !package["source"].is_null());
     let mut all: Vec<Linked> = of_others.map(Linked::of).collect();
     all.sort();
-    Ok(all)
+    all
 }
 
 fn text(value: &Value) -> String {
@@ -128,12 +156,27 @@ impl Linked {
         }
     }
 
+    /// Whether each part of the licence offers one that was agreed to.
+    fn is_agreed_to(&self) -> bool {
+        let is_allowed = |one: &str| ALLOWED.contains(&one.trim());
+        let offers_one = |part: &str| {
+            let part = part.trim().trim_start_matches('(').trim_end_matches(')');
+            part.split(" OR ").flat_map(|one| one.split('/')).any(is_allowed)
+        };
+        self.licence.split(" AND ").all(offers_one) || self.exception().is_some()
+    }
+
+    /// The licence that was agreed to for this crate alone.
+    fn exception(&self) -> Option<&'static str> {
+        let excepted = EXCEPTIONS.iter().find(|(name, licence)| *name == self.name && *licence == self.licence);
+        excepted.map(|(_, licence)| *licence)
+    }
+
     /// The licence it is used under.
     fn taken(&self) -> Result<&str, String> {
         let alternatives = || self.licence.split(" OR ").flat_map(|part| part.split('/')).map(str::trim);
         let allowed = ALLOWED.iter().find(|wanted| alternatives().any(|one| one == **wanted)).copied();
-        let excepted = EXCEPTIONS.iter().find(|(name, licence)| *name == self.name && *licence == self.licence);
-        allowed.or(excepted.map(|(_, licence)| *licence)).ok_or_else(|| {
+        allowed.or(self.exception()).ok_or_else(|| {
             format!(
                 "{} {} is under '{}', which is not among the licences agreed to",
                 self.name, self.version, self.licence
@@ -210,8 +253,31 @@ mod tests {
     #[test]
     fn the_notices_are_those_of_what_is_linked() {
         let committed = fs::read_to_string(workspace_root().join(NAME)).unwrap_or_default();
-        let now = notices(&linked().expect("cargo tells")).expect("licences that are agreed to");
+        let now = notices(&linked(&metadata().expect("cargo tells"))).expect("licences that are agreed to");
         assert!(committed == now, "run `cargo xtask notices`");
+    }
+
+    #[test]
+    fn every_crate_of_others_is_under_a_licence_agreed_to_and_comes_from_the_registry() {
+        assert_eq!(objections(&metadata().expect("cargo tells")), [""; 0]);
+    }
+
+    #[test]
+    fn a_strange_licence_and_a_strange_place_are_objected_to() {
+        let one = |licence: &str, source: &str| {
+            let package = serde_json::json!({
+                "name": "some", "version": "1.0.0", "license": licence, "source": source, "manifest_path": "/Cargo.toml",
+            });
+            objections(&serde_json::json!({ "packages": [package] })).concat()
+        };
+        for agreed in ["MIT", "Apache-2.0 / MIT", "(MIT OR Apache-2.0) AND Unicode-3.0", "GPL-3.0 OR MIT"] {
+            assert_eq!(one(agreed, REGISTRY), "", "{agreed}");
+        }
+        for strange in ["GPL-3.0", "", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND OpenSSL", "CDDL-1.0"] {
+            assert!(one(strange, REGISTRY).contains("licences agreed to"), "{strange}");
+        }
+        let place = "git+https://example.org/some";
+        assert_eq!(one("MIT", place), format!("some 1.0.0 comes from {place}"));
     }
 
     #[test]
