@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use clrscope_analysis::{Forest, Query, TreeNode, TreeOptions, call_graph, functions, tree};
 use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, CallsInfo, Function, HookCost, Module, Node, NodeFlags, NodeTime, Process, ROOT,
+    CallTree, CallTreeBuilder, CallsInfo, Function, HookCost, Module, Node, NodeFlags, NodeValues, Process, ROOT,
     Recording, Thread, TreeSource,
 };
 use clrscope_recording::pack;
@@ -29,17 +29,20 @@ fn callee(caller: u32, place: u32) -> u32 {
 /// node in two hundred.
 fn tree_of(nodes: u32, seed: u64) -> CallTree {
     let mut numbers = Numbers::new(seed);
-    let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 1000, cpu_ns: 0 });
+    let mut builder = CallTreeBuilder::new(NodeValues { metric: 1000, cpu_ns: 0 });
     let mut path = vec![(ROOT, 0)];
     for _ in 1..nodes {
         let leave = if path.len() > 60 { 1 + numbers.below(50) } else { numbers.below(3) };
         path.truncate(path.len().saturating_sub(leave).max(1));
         let function = callee(path[path.len() - 1].1, numbers.below(8) as u32);
         let timed = numbers.below(200) == 0;
-        let time = if timed { NodeTime { wall_ns: 1_000_000, cpu_ns: 900_000 } } else { NodeTime::default() };
+        let time = if timed { NodeValues { metric: 1_000_000, cpu_ns: 900_000 } } else { NodeValues::default() };
         let calls = 1 + numbers.below(100) as u64;
         let parent = path[path.len() - 1].0;
-        path.push((builder.push(Node { parent, function, calls, time, flags: NodeFlags::default() }), function));
+        path.push((
+            builder.push(Node { parent, function, calls, values: time, flags: NodeFlags::default() }),
+            function,
+        ));
     }
     builder.finish()
 }

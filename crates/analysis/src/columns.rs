@@ -31,14 +31,14 @@ impl Columns {
     /// The row of one key in one thread, whose calls are those of the function in `slot`; see the crate's page
     /// for the definitions.
     pub(crate) fn times(&self, slot: u32, sums: &Sums) -> Times {
-        let share = self.cost.share(slot, sums.hooks, sums.own.wall_ns);
-        let exclusive = sums.own.wall_ns - share.likely;
+        let share = self.cost.share(slot, sums.hooks, sums.own.metric);
+        let exclusive = sums.own.metric - share.likely;
         let least = exclusive.saturating_add(sums.suspended_ns);
         // Rounding, and times of odd recordings, must not make anything negative.
         let inclusive = if self.raw {
-            sums.inclusive.wall_ns.max(least.saturating_add(share.likely))
+            sums.inclusive.metric.max(least.saturating_add(share.likely))
         } else {
-            sums.inclusive.wall_ns.saturating_sub(sums.inclusive_cost_ns).max(least)
+            sums.inclusive.metric.saturating_sub(sums.inclusive_cost_ns).max(least)
         };
         let inside = if self.raw { least.saturating_add(share.likely) } else { least };
         let exclusive_cpu = if self.raw { sums.own.cpu_ns } else { sums.own.cpu_ns.saturating_sub(share.likely) };

@@ -64,7 +64,7 @@ impl Owners {
     fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
         let root = Above { owner: catalog.root(), waits: None };
         let mut above = vec![root; tree.len()];
-        let mut times = tree.times().iter().peekable();
+        let mut times = tree.values().iter().peekable();
         for (node, (&parent, &function)) in tree.parents().iter().zip(tree.functions()).enumerate().skip(1) {
             let slot = catalog.slot(function);
             let mut here = above.get(parent as usize).copied().unwrap_or(root);
@@ -82,11 +82,11 @@ impl Owners {
             let (work, waited) = match (known.cpu, here.waits) {
                 (true, waits) => (time.cpu_ns, Some(waits.unwrap_or(WaitKind::Other))),
                 (false, Some(waits)) => (0, Some(waits)),
-                (false, None) => (time.wall_ns, None),
+                (false, None) => (time.metric, None),
             };
             add(&mut self.work, (here.owner, slot), work);
             if let Some(waits) = waited {
-                add(&mut self.waits, (here.owner, waits), time.wall_ns.saturating_sub(work));
+                add(&mut self.waits, (here.owner, waits), time.metric.saturating_sub(work));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Trees of paths, whatever they are made from: what views sum up and walk.
 //!
 //! `calls` records trees. Other instruments record stacks, and a tree is made of those: a node per distinct path, measured by
-//! the metric. The sums know one kind of tree, whose measured column they call wall time; in a tree of stacks it holds the
-//! metric's values, and the other columns are empty.
+//! the metric. The sums know one kind of tree: its nodes have a value of the metric, which in the trees of `calls` is wall
+//! time; CPU time and calls stand beside it there, and nowhere else.
 
 use std::sync::LazyLock;
 
 use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, Process, ROOT, Recording, StackFrame, Stacks, Thread,
+    CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, Process, ROOT, Recording, StackFrame, Stacks, Thread,
     TreeSource,
 };
 use rustc_hash::FxHashMap;
@@ -111,8 +111,8 @@ fn tree_of(table: &Stacks, amounts: impl Iterator<Item = (u32, u64)>) -> CallTre
     }
     let mut builder = CallTreeBuilder::default();
     for (parent, function, amount) in nodes {
-        let time = NodeTime { wall_ns: amount, cpu_ns: 0 };
-        builder.push(Node { parent, function, calls: 0, time, flags: NodeFlags::default() });
+        let values = NodeValues { metric: amount, cpu_ns: 0 };
+        builder.push(Node { parent, function, calls: 0, values, flags: NodeFlags::default() });
     }
     builder.finish().in_preorder().into_owned()
 }

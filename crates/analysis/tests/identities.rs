@@ -11,7 +11,7 @@ use clrscope_analysis::{
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::model::{
-    CallTreeBuilder, EventArena, HookCost, Node, NodeFlags, NodeTime, Process, Recording, StackFrame, StacksBuilder,
+    CallTreeBuilder, EventArena, HookCost, Node, NodeFlags, NodeValues, Process, Recording, StackFrame, StacksBuilder,
     Thread, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
@@ -53,13 +53,13 @@ fn hook_cost() -> impl Strategy<Value = HookCost> {
 }
 
 fn thread(id: u32, steps: &[Step]) -> Thread {
-    let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 100, cpu_ns: 10 });
+    let mut builder = CallTreeBuilder::new(NodeValues { metric: 100, cpu_ns: 10 });
     for (at, step) in steps.iter().enumerate() {
         builder.push(Node {
             parent: at.saturating_sub(step.up) as u32,
             function: step.function,
             calls: step.calls,
-            time: NodeTime { wall_ns: step.wall_ns, cpu_ns: step.cpu_ns },
+            values: NodeValues { metric: step.wall_ns, cpu_ns: step.cpu_ns },
             flags: NodeFlags::default(),
         });
     }
@@ -103,7 +103,7 @@ fn any_recording() -> impl Strategy<Value = Recording> {
 fn measured(r: &Recording) -> (u64, u64) {
     let trees = r.processes[0].threads.iter().map(|t| t.tree.load());
     trees.fold((0, 0), |(all, outside), tree| {
-        (all + tree.times().iter().map(|t| t.1.wall_ns).sum::<u64>(), outside + tree.time(0).wall_ns)
+        (all + tree.values().iter().map(|t| t.1.metric).sum::<u64>(), outside + tree.values_of(0).metric)
     })
 }
 

@@ -3,7 +3,7 @@
 use clrscope_analysis::{Forest, Query, QueryProblem, Sort, Tree, TreeNode, TreeOptions, tree};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::model::{
-    CallTreeBuilder, HookCost, Node, NodeFlags, NodeTime, ROOT, Recording, Thread, TreeSource,
+    CallTreeBuilder, HookCost, Node, NodeFlags, NodeValues, ROOT, Recording, Thread, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 
@@ -169,10 +169,10 @@ fn a_walk_ends_when_its_visitor_does() {
 /// A recording of one thread with the given parents; every node has 1 ns and one of three functions.
 fn large(parents: impl Iterator<Item = u32>) -> Recording {
     let mut r = recording("thread 1\n  A 1\n  B 1\n  C 1\n");
-    let mut builder = CallTreeBuilder::new(NodeTime::default());
+    let mut builder = CallTreeBuilder::new(NodeValues::default());
     for (at, parent) in parents.enumerate() {
-        let time = NodeTime { wall_ns: 1, cpu_ns: 1 };
-        builder.push(Node { parent, function: at as u32 % 3 + 1, calls: 1, time, flags: NodeFlags::default() });
+        let time = NodeValues { metric: 1, cpu_ns: 1 };
+        builder.push(Node { parent, function: at as u32 % 3 + 1, calls: 1, values: time, flags: NodeFlags::default() });
     }
     let tree = TreeSource::ready(builder.finish());
     r.processes[0].threads = vec![Thread { id: 1, tree, ..Thread::default() }];

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_recording::model::{CallTreeBuilder, Node, NodeFlags, NodeTime, TreeSource};
+use clrscope_recording::model::{CallTreeBuilder, Node, NodeFlags, NodeValues, TreeSource};
 use clrscope_recording::testing::fuzzing::{Target, seeds};
 use clrscope_recording::testing::mutate::{lie, mutate};
 use clrscope_recording::testing::synthetic::Numbers;
@@ -84,11 +84,11 @@ fn whatever_a_file_holds_a_report_of_it_ends() {
 #[test]
 fn a_path_of_100_000_calls_is_shown_in_every_way() {
     let mut recording = sample();
-    let mut tree = CallTreeBuilder::new(NodeTime::default());
+    let mut tree = CallTreeBuilder::new(NodeValues::default());
     for number in 1..100_000_u32 {
-        let time = NodeTime { wall_ns: 1_000, cpu_ns: 900 };
+        let time = NodeValues { metric: 1_000, cpu_ns: 900 };
         let (parent, function) = (number - 1, 1 + number % 5);
-        tree.push(Node { parent, function, calls: 1, time, flags: NodeFlags::default() });
+        tree.push(Node { parent, function, calls: 1, values: time, flags: NodeFlags::default() });
     }
     recording.processes[0].threads[0].tree = TreeSource::ready(tree.finish());
     let place = TestFolder::new();

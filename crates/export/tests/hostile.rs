@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::model::{
-    CallTreeBuilder, Function, Node, NodeFlags, NodeTime, Process, Recording, Thread, TreeSource,
+    CallTreeBuilder, Function, Node, NodeFlags, NodeValues, Process, Recording, Thread, TreeSource,
 };
 use clrscope_recording::testing::allocator::{self, Counting};
 use clrscope_recording::testing::fuzzing::{Target, seeds};
@@ -65,8 +65,8 @@ fn every_view_and_format_of_any_recording_ends_in_bounded_memory() {
 
 /// A tree of 100,000 nodes: with `forks` 0 all below the root, with 1 each below the one before, with 2 two below each.
 fn tree(forks: u32) -> Recording {
-    let mut builder = CallTreeBuilder::new(NodeTime::default());
-    let time = NodeTime { wall_ns: 1_000, cpu_ns: 900 };
+    let mut builder = CallTreeBuilder::new(NodeValues::default());
+    let time = NodeValues { metric: 1_000, cpu_ns: 900 };
     let mut path = Vec::new();
     for number in 1..100_000_u32 {
         let parent = match forks {
@@ -80,7 +80,7 @@ fn tree(forks: u32) -> Recording {
         };
         path.push(number);
         let function = number % 50;
-        builder.push(Node { parent, function, calls: 3, time, flags: NodeFlags::default() });
+        builder.push(Node { parent, function, calls: 3, values: time, flags: NodeFlags::default() });
     }
     let named = |number: u32| Function { name: format!("App.Type{number}::Method"), ..Function::default() };
     let thread = Thread { id: 1, tree: TreeSource::ready(builder.finish()), ..Thread::default() };

@@ -17,7 +17,7 @@ fn main() {
         for thread in &process.threads {
             let tree = thread.tree.load();
             let calls: u64 = (0..tree.len() as u32).map(|n| tree.calls(n)).sum();
-            let time: u64 = tree.times().iter().map(|t| t.1.wall_ns).sum();
+            let time: u64 = tree.values().iter().map(|t| t.1.metric).sum();
             println!(
                 "thread {} {} {:?} {}: {} nodes {calls} calls {time} ns",
                 thread.id,
@@ -37,7 +37,7 @@ fn main() {
                         "{:w$}{name} {} {:?}",
                         "",
                         tree.calls(node),
-                        tree.time(node).wall_ns,
+                        tree.values_of(node).metric,
                         w = depth[node as usize] as usize
                     );
                 }

@@ -69,7 +69,7 @@ fn load_all(recording: &Recording) -> (usize, u64, u64) {
         let tree = thread.tree.load();
         sums.0 += tree.len();
         sums.1 += (0..tree.len() as u32).map(|node| tree.calls(node)).sum::<u64>();
-        sums.2 += tree.times().iter().map(|(_, time)| time.wall_ns).sum::<u64>();
+        sums.2 += tree.values().iter().map(|(_, time)| time.metric).sum::<u64>();
     }
     sums
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clrscope_recording::layout::{HEADER_BYTES, block, thread};
 use clrscope_recording::model::{
-    CallTreeBuilder, Clock, Function, HookCost, Node, NodeFlags, NodeTime, PairCost, Process, ROOT, Recording,
+    CallTreeBuilder, Clock, Function, HookCost, Node, NodeFlags, NodeValues, PairCost, Process, ROOT, Recording,
     StackFrame, StacksBuilder, Thread, TreeSource,
 };
 use clrscope_recording::testing::allocator::{self, Counting};
@@ -27,11 +27,11 @@ const FUNCTIONS: u16 = 3;
 const THREADS: u16 = 5;
 const TREE: u16 = 7;
 
-fn tree_of(nodes: u32, deep: bool, time: NodeTime) -> TreeSource {
-    let mut builder = CallTreeBuilder::new(NodeTime::default());
+fn tree_of(nodes: u32, deep: bool, time: NodeValues) -> TreeSource {
+    let mut builder = CallTreeBuilder::new(NodeValues::default());
     for number in 1..nodes {
         let parent = if deep { number - 1 } else { ROOT };
-        builder.push(Node { parent, function: 1, calls: 1, time, flags: NodeFlags::default() });
+        builder.push(Node { parent, function: 1, calls: 1, values: time, flags: NodeFlags::default() });
     }
     TreeSource::ready(builder.finish())
 }
@@ -67,8 +67,8 @@ fn multiple(bytes: &[u8]) -> (Recording, f64) {
 
 #[test]
 fn content_that_compresses_without_end_takes_a_bounded_multiple() {
-    let none = NodeTime::default();
-    let some = NodeTime { wall_ns: 1, cpu_ns: 1 };
+    let none = NodeValues::default();
+    let some = NodeValues { metric: 1, cpu_ns: 1 };
     // Measured: 26, 10, 36, 50 and 69 times.
     for (what, most, recording) in [
         ("functions without names", 32.0, recording(200_000, Vec::new())),
@@ -84,7 +84,7 @@ fn content_that_compresses_without_end_takes_a_bounded_multiple() {
 
 #[test]
 fn a_section_that_claims_a_giant_content_is_refused_before_room_is_made() {
-    let small = packed(&recording(3, vec![tree_of(10, true, NodeTime::default())]));
+    let small = packed(&recording(3, vec![tree_of(10, true, NodeValues::default())]));
     for plain in [1 << 20, 1 << 32, u64::MAX] {
         let bytes = rewrite(&small, &mut |claims, _| claims.plain = plain);
         let (read, memory) = allocator::of_thread(|| unpacked(&bytes).expect("its start is right"));
@@ -95,7 +95,7 @@ fn a_section_that_claims_a_giant_content_is_refused_before_room_is_made() {
 
 #[test]
 fn a_tree_that_claims_more_nodes_than_it_has_bytes_is_refused() {
-    let small = packed(&recording(1, vec![tree_of(10, true, NodeTime::default())]));
+    let small = packed(&recording(1, vec![tree_of(10, true, NodeValues::default())]));
     let bytes = rewrite(&small, &mut |claims, _| {
         if claims.kind == TREE {
             claims.count = u32::MAX;
@@ -112,7 +112,7 @@ fn a_tree_that_claims_more_nodes_than_it_has_bytes_is_refused() {
 
 #[test]
 fn a_tree_that_claims_a_few_more_nodes_gives_those_it_has() {
-    let small = packed(&recording(1, vec![tree_of(40, true, NodeTime::default())]));
+    let small = packed(&recording(1, vec![tree_of(40, true, NodeValues::default())]));
     let bytes = rewrite(&small, &mut |claims, _| {
         if claims.kind == TREE {
             claims.count += 1;
@@ -123,7 +123,7 @@ fn a_tree_that_claims_a_few_more_nodes_gives_those_it_has() {
 
 #[test]
 fn an_index_far_away_makes_no_room_for_what_is_between() {
-    let small = packed(&recording(3, vec![tree_of(10, true, NodeTime::default())]));
+    let small = packed(&recording(3, vec![tree_of(10, true, NodeValues::default())]));
     for far in [1_000, 1 << 20, u32::MAX] {
         for kind in [FUNCTIONS, THREADS, TREE] {
             let bytes = rewrite(&small, &mut |claims, _| {
@@ -142,7 +142,7 @@ fn an_index_far_away_makes_no_room_for_what_is_between() {
 
 #[test]
 fn a_file_behind_a_file_adds_nothing() {
-    let small = packed(&recording(3, vec![tree_of(1_000, true, NodeTime::default())]));
+    let small = packed(&recording(3, vec![tree_of(1_000, true, NodeValues::default())]));
     let mut twice = small.clone();
     twice.extend_from_slice(&small[16..]);
     let read = unpacked(&twice).expect("its start is right");
@@ -261,7 +261,7 @@ fn a_million_measured_callers_in_any_order_are_sorted_in_no_time() {
 
 #[test]
 fn deep_recursion_in_a_tree_takes_no_stack() {
-    let bytes = packed(&recording(1, vec![tree_of(1_000_000, true, NodeTime::default())]));
+    let bytes = packed(&recording(1, vec![tree_of(1_000_000, true, NodeValues::default())]));
     let small_stack = std::thread::Builder::new().stack_size(128 << 10).spawn(move || {
         let read = unpacked(&bytes).expect("its start is right");
         load_all(&read)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clrscope_recording::OpenError;
 use clrscope_recording::model::{
-    CallTreeBuilder, EventArena, EventChunk, NodeTime, Process, Recording, Thread, TreeSource,
+    CallTreeBuilder, EventArena, EventChunk, NodeValues, Process, Recording, Thread, TreeSource,
 };
 use clrscope_recording::pack::{PackError, PackOptions, pack, pack_with};
 use common::{assert_same, packed, unpacked};
@@ -111,7 +111,7 @@ fn a_directory_is_packed_and_reads_the_same() {
 fn what_can_no_longer_be_read_is_a_problem_and_not_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, again) = (folder.path().join("x.clrs"), folder.path().join("y.clrs"));
-    let tree = CallTreeBuilder::new(NodeTime::default()).finish();
+    let tree = CallTreeBuilder::new(NodeValues::default()).finish();
     let thread = Thread { id: 1, tree: TreeSource::ready(tree), ..Thread::default() };
     let chunks = vec![EventChunk { thread: 0, sequence: 1, bytes: vec![7; 20_000].into() }];
     let events = vec![EventArena { instrument: "flow".into(), chunks }];

@@ -81,7 +81,7 @@ fn check(recording: &Recording) {
     assert_eq!(tree.functions(), [0, 40, 41]);
     assert_eq!(tree.parents(), [0, 0, 1]);
     assert_eq!((tree.calls(1), tree.calls(2)), (3, (1 << 32) + 7));
-    assert_eq!((tree.time(2).wall_ns, tree.time(2).cpu_ns), (500, 400));
+    assert_eq!((tree.values_of(2).metric, tree.values_of(2).cpu_ns), (500, 400));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! In depth-first order a subtree is a range of numbers. Sums over ranges come from running sums kept
 //! at every 16th node only, so that they cost two bytes per node.
 
-use clrscope_recording::model::{CallTree, NodeTime, ROOT};
+use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 
 use crate::catalog::{Catalog, Role, Slot};
 
@@ -19,21 +19,21 @@ pub(super) struct FittedCosts {
 /// Sums over a subtree or over everything before a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RangeSums {
-    pub(super) time: NodeTime,
+    pub(super) values: NodeValues,
     pub(super) cost_ns: f64,
 }
 
 impl RangeSums {
     pub(super) fn add(&mut self, other: &Self) {
-        self.time = add_times(self.time, other.time);
+        self.values = add_values(self.values, other.values);
         self.cost_ns += other.cost_ns;
     }
 
     fn since(&self, before: &Self) -> Self {
         Self {
-            time: NodeTime {
-                wall_ns: self.time.wall_ns.saturating_sub(before.time.wall_ns),
-                cpu_ns: self.time.cpu_ns.saturating_sub(before.time.cpu_ns),
+            values: NodeValues {
+                metric: self.values.metric.saturating_sub(before.values.metric),
+                cpu_ns: self.values.cpu_ns.saturating_sub(before.values.cpu_ns),
             },
             cost_ns: self.cost_ns - before.cost_ns,
         }
@@ -45,7 +45,7 @@ impl RangeSums {
 struct Checkpoint {
     before: RangeSums,
     /// First entry of the tree's times at or after the node.
-    next_time: usize,
+    next_values: usize,
 }
 
 /// A decoded tree in depth-first preorder.
@@ -81,7 +81,7 @@ impl Loaded {
             if node % BLOCK == 0 {
                 self.checkpoints.push(at);
             }
-            self.add_time(&mut at, node);
+            self.add_values_of(&mut at, node);
             let place = catalog.place(function);
             if place.role == Role::Managed && node != ROOT {
                 let enter_ns = costs.enter_ns[self.slot(parent, catalog) as usize];
@@ -92,17 +92,17 @@ impl Loaded {
 
     /// Adds the time of one node to the running sums, if it has any.
     #[inline]
-    fn add_time(&self, at: &mut Checkpoint, node: u32) {
-        if let Some(&(_, time)) = self.tree.times().get(at.next_time).filter(|t| t.0 == node) {
-            at.before.time = add_times(at.before.time, time);
-            at.next_time += 1;
+    fn add_values_of(&self, at: &mut Checkpoint, node: u32) {
+        if let Some(&(_, values)) = self.tree.values().get(at.next_values).filter(|t| t.0 == node) {
+            at.before.values = add_values(at.before.values, values);
+            at.next_values += 1;
         }
     }
 
     /// Adds one node to the running sums.
     #[inline]
     fn pass(&self, at: &mut Checkpoint, node: u32, catalog: &Catalog<'_>, costs: &FittedCosts) {
-        self.add_time(at, node);
+        self.add_values_of(at, node);
         let slot = self.slot(node, catalog);
         if catalog.role(slot) == Role::Managed {
             let parent = self.slot(self.tree.parents()[node as usize], catalog);
@@ -156,6 +156,6 @@ impl Loaded {
     }
 }
 
-pub(super) fn add_times(a: NodeTime, b: NodeTime) -> NodeTime {
-    NodeTime { wall_ns: a.wall_ns.saturating_add(b.wall_ns), cpu_ns: a.cpu_ns.saturating_add(b.cpu_ns) }
+pub(super) fn add_values(a: NodeValues, b: NodeValues) -> NodeValues {
+    NodeValues { metric: a.metric.saturating_add(b.metric), cpu_ns: a.cpu_ns.saturating_add(b.cpu_ns) }
 }

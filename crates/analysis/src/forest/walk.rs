@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use clrscope_recording::model::{NodeTime, ROOT, Thread};
+use clrscope_recording::model::{NodeValues, ROOT, Thread};
 
-use super::loaded::{FittedCosts, Loaded, RangeSums, add_times};
+use super::loaded::{FittedCosts, Loaded, RangeSums, add_values};
 use super::share::{Claim, share_out};
 use super::{Forest, Pruned, TreeNode, TreeOptions};
 use crate::catalog::{Catalog, Role, Slot};
@@ -158,7 +158,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let members_before = self.members.len();
         self.gather_children(group.members.clone());
         let children = self.group_scratch(members_before);
-        let own = self.own_time(group.members.clone());
+        let own = self.own_values(group.members.clone());
         let hooks = Hooks {
             leaves: if self.names.catalog.role(group.slot) == Role::Managed { group.calls } else { 0 },
             enters: self.managed_calls(children.clone()),
@@ -220,12 +220,12 @@ impl<'f, 'a> Walk<'f, 'a> {
             group.sums.add(&loaded.subtree(node, &self.names.catalog, &self.costs));
         }
         let cost = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
-        group.inclusive_ns = group.sums.time.wall_ns.saturating_sub(cost);
+        group.inclusive_ns = group.sums.values.metric.saturating_sub(cost);
     }
 
-    fn own_time(&self, members: Range<usize>) -> NodeTime {
-        let times = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].tree().time(n));
-        times.fold(NodeTime::default(), add_times)
+    fn own_values(&self, members: Range<usize>) -> NodeValues {
+        let values = self.members[members].iter().map(|&(t, n)| self.trees[t as usize].tree().values_of(n));
+        values.fold(NodeValues::default(), add_values)
     }
 
     fn managed_calls(&self, groups: Range<usize>) -> u64 {
@@ -234,8 +234,8 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     /// The columns of a node; its children's inclusive times become their shares.
-    fn share(&mut self, group: &Group, own: NodeTime, hooks: Hooks, children: Range<usize>) -> Times {
-        let share = self.columns.cost.share(group.slot, hooks, own.wall_ns);
+    fn share(&mut self, group: &Group, own: NodeValues, hooks: Hooks, children: Range<usize>) -> Times {
+        let share = self.columns.cost.share(group.slot, hooks, own.metric);
         let within_suspension = self.names.catalog.role(group.slot) == Role::Suspended;
         let is_suspension = |slot| !within_suspension && self.names.catalog.role(slot) == Role::Suspended;
         let mut claims: Vec<Claim> = self.groups[children.clone()]
@@ -244,7 +244,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             .collect();
         let own_cost = hooks.leaves as f64 * self.costs.leave_ns[group.slot as usize]
             + hooks.enters as f64 * self.costs.enter_ns[group.slot as usize];
-        let claim = if self.columns.raw { own.wall_ns } else { own.wall_ns.saturating_sub(own_cost.round() as u64) };
+        let claim = if self.columns.raw { own.metric } else { own.metric.saturating_sub(own_cost.round() as u64) };
         let shared = share_out(group.inclusive_ns, claim, &mut claims);
         for (child, claim) in self.groups[children].iter_mut().zip(&claims) {
             child.inclusive_ns = claim.ns;
@@ -252,7 +252,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let profiler = share.likely.min(shared.exclusive_ns);
         let exclusive_cpu = if self.columns.raw { own.cpu_ns } else { own.cpu_ns.saturating_sub(share.likely) };
         let cost_cpu = if self.columns.raw { 0 } else { group.sums.cost_ns.round() as u64 };
-        let inclusive_cpu = group.sums.time.cpu_ns.saturating_sub(cost_cpu).max(exclusive_cpu);
+        let inclusive_cpu = group.sums.values.cpu_ns.saturating_sub(cost_cpu).max(exclusive_cpu);
         Times {
             calls: group.calls,
             inclusive_ns: group.inclusive_ns,
@@ -305,7 +305,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             Sort::Total => self.total(group, self.metric()),
             Sort::Calls => group.calls,
             Sort::Exclusive => self.own(group, &WALL),
-            Sort::InclusiveCpu => group.sums.time.cpu_ns,
+            Sort::InclusiveCpu => group.sums.values.cpu_ns,
             Sort::Name | Sort::Module => 0,
             _ => group.inclusive_ns,
         }
@@ -319,8 +319,8 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn own(&self, group: &Group, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
-            Source::Calls(Column::Cpu) => self.own_time(group.members.clone()).cpu_ns,
-            Source::Calls(Column::Wall) | Source::Stacks { .. } => self.own_time(group.members.clone()).wall_ns,
+            Source::Calls(Column::Cpu) => self.own_values(group.members.clone()).cpu_ns,
+            Source::Calls(Column::Wall) | Source::Stacks { .. } => self.own_values(group.members.clone()).metric,
         }
     }
 
@@ -328,7 +328,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn total(&self, group: &Group, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
-            Source::Calls(Column::Cpu) => group.sums.time.cpu_ns,
+            Source::Calls(Column::Cpu) => group.sums.values.cpu_ns,
             Source::Calls(Column::Wall) | Source::Stacks { .. } => group.inclusive_ns,
         }
     }
@@ -357,7 +357,7 @@ fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -
             let (hooks, taken) = &mut fits[slot as usize];
             hooks.add_leaves(sums.hooks.leaves);
             hooks.add_enters(sums.hooks.enters);
-            *taken = taken.saturating_add(columns.cost.share(slot, sums.hooks, sums.own.wall_ns).likely);
+            *taken = taken.saturating_add(columns.cost.share(slot, sums.hooks, sums.own.metric).likely);
         }
         trees.push((at, Loaded::new(tree)));
     });

@@ -54,11 +54,11 @@ impl Counter {
         }
         self.walls.clear();
         self.walls.resize(catalog.len() + 1, 0);
-        for (node, time) in tree.times() {
+        for (node, values) in tree.values() {
             let Some(&function) = tree.functions().get(*node as usize) else { continue };
             let slot = if *node == ROOT { catalog.root() } else { catalog.slot(function) };
             let wall = &mut self.walls[slot as usize];
-            *wall = wall.saturating_add(time.wall_ns);
+            *wall = wall.saturating_add(values.metric);
         }
         for (slot, fit) in self.fits.iter_mut().enumerate() {
             let Counts { calls, enters } = self.counts[slot];

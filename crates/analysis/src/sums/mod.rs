@@ -10,7 +10,7 @@
 mod count;
 mod pass;
 
-use clrscope_recording::model::{CallTree, NodeTime};
+use clrscope_recording::model::{CallTree, NodeValues};
 
 use crate::catalog::{Catalog, Role, Slot, SlotRole};
 use crate::cost::{Cost, Hooks};
@@ -25,11 +25,11 @@ pub(crate) const NO_KEY: u32 = u32::MAX;
 pub(crate) struct Sums {
     pub(crate) calls: u64,
     pub(crate) hooks: Hooks,
-    pub(crate) own: NodeTime,
+    pub(crate) own: NodeValues,
     /// Time of suspensions right below.
     pub(crate) suspended_ns: u64,
     /// Whole subtrees of outermost nodes.
-    pub(crate) inclusive: NodeTime,
+    pub(crate) inclusive: NodeValues,
     /// Modelled cost of the hooks in these subtrees, as far as it fits into each function's time.
     pub(crate) inclusive_cost_ns: u64,
     pub(crate) max_recursion: u32,
@@ -81,7 +81,7 @@ struct HookedFunction {
 /// Sums that few nodes have; apart from the cells, which every node touches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rare {
-    own: NodeTime,
+    own: NodeValues,
     suspended_ns: u64,
 }
 
@@ -131,7 +131,7 @@ impl<K: Keys> Summed<'_, K> {
             hooks: Hooks { enters: counts.enters, leaves: if hooked { counts.calls } else { 0 } },
             own: rare.own,
             suspended_ns: rare.suspended_ns,
-            inclusive: NodeTime { wall_ns: cell.wall_ns, cpu_ns: cell.cpu_ns },
+            inclusive: NodeValues { metric: cell.metric, cpu_ns: cell.cpu_ns },
             inclusive_cost_ns: cell.cost_ns.round() as u64,
             max_recursion: cell.max_open,
         }

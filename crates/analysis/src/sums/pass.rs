@@ -1,6 +1,6 @@
 //! The second pass: inclusive times, recursion and whatever else goes by key.
 
-use clrscope_recording::model::{CallTree, NodeTime, ROOT};
+use clrscope_recording::model::{CallTree, NodeValues, ROOT};
 
 use super::count::Counts;
 use super::{HookedFunction, Keys, NO_KEY, Rare, Summer};
@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, NO_FUNCTION, Role, SlotRole};
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     /// Sums over the subtrees of outermost nodes.
-    pub(super) wall_ns: u64,
+    pub(super) metric: u64,
     pub(super) cpu_ns: u64,
     pub(super) cost_ns: f64,
     /// Nodes of this key on the path.
@@ -37,16 +37,16 @@ pub(super) struct OpenNode {
 /// Sums over everything passed so far; differences of them are sums over subtrees.
 #[derive(Debug, Clone, Copy, Default)]
 struct Running {
-    wall_ns: u64,
+    metric: u64,
     cpu_ns: u64,
     cost_ns: f64,
 }
 
 impl Running {
     #[inline]
-    fn add(&mut self, time: NodeTime) {
-        self.wall_ns = self.wall_ns.saturating_add(time.wall_ns);
-        self.cpu_ns = self.cpu_ns.saturating_add(time.cpu_ns);
+    fn add(&mut self, values: NodeValues) {
+        self.metric = self.metric.saturating_add(values.metric);
+        self.cpu_ns = self.cpu_ns.saturating_add(values.cpu_ns);
     }
 }
 
@@ -78,12 +78,12 @@ impl Summer {
         }
         let mut now = Running::default();
         let mut max_depth = 0;
-        let mut times = tree.times().iter().peekable();
-        let mut time_of = |node: u32| times.next_if(|t| t.0 == node).map_or(NodeTime::default(), |t| t.1);
+        let mut with_values = tree.values().iter().peekable();
+        let mut values_of = |node: u32| with_values.next_if(|t| t.0 == node).map_or(NodeValues::default(), |t| t.1);
         if K::ARE_SLOTS {
             self.grow(catalog.root());
         }
-        self.enter_root(catalog, keys.root_key(), time_of(ROOT), &mut now);
+        self.enter_root(catalog, keys.root_key(), values_of(ROOT), &mut now);
         let parents = tree.parents();
         let mut ahead = Ahead::EMPTY;
         for (node, (&parent, calls)) in (0..).zip(parents.iter().zip(tree.calls_in_order())).skip(1) {
@@ -92,7 +92,7 @@ impl Summer {
             }
             let HookedFunction { leave_ns, place } = ahead.of(node);
             self.climb(parent, &now);
-            let time = time_of(node);
+            let values = values_of(node);
             let caller = self.path.last_mut().filter(|caller| caller.node == parent)?;
             let key = keys.key(caller.place.slot, place.slot);
             let hooked_calls = if place.role == Role::Managed { calls } else { 0 };
@@ -105,13 +105,13 @@ impl Summer {
             now.cost_ns += hooked_calls as f64 * caller.enter_ns;
             let before = now;
             now.cost_ns += hooked_calls as f64 * leave_ns;
-            now.add(time);
+            now.add(values);
             if place.role == Role::Suspended && caller.place.role != Role::Suspended && caller.key != NO_KEY {
                 let rare = &mut self.rare[caller.key as usize];
-                rare.suspended_ns = rare.suspended_ns.saturating_add(time.wall_ns);
+                rare.suspended_ns = rare.suspended_ns.saturating_add(values.metric);
             }
             if key != NO_KEY {
-                self.open::<K>(key, calls, time);
+                self.open::<K>(key, calls, values);
             }
             let mut frame = OpenNode { node, key, place, depth, enter_ns: 0.0, enters: 0, before };
             // Most nodes have no children and need not lie on the path.
@@ -128,14 +128,14 @@ impl Summer {
         Some(max_depth)
     }
 
-    fn enter_root(&mut self, catalog: &Catalog<'_>, key: u32, time: NodeTime, now: &mut Running) {
+    fn enter_root(&mut self, catalog: &Catalog<'_>, key: u32, values: NodeValues, now: &mut Running) {
         let place = SlotRole { slot: catalog.root(), role: Role::Unhooked };
         if key != NO_KEY {
-            self.open::<super::ByFunction>(key, 0, time);
+            self.open::<super::ByFunction>(key, 0, values);
         }
         let enter_ns = self.enter_ns[place.slot as usize];
         self.path.push(OpenNode { node: ROOT, key, place, depth: 0, enter_ns, enters: 0, before: *now });
-        now.add(time);
+        now.add(values);
     }
 
     /// Looks up the next nodes' functions and cells together: one by one, each node would wait for
@@ -167,7 +167,7 @@ impl Summer {
     }
 
     #[inline]
-    fn open<K: Keys>(&mut self, key: u32, calls: u64, time: NodeTime) {
+    fn open<K: Keys>(&mut self, key: u32, calls: u64, values: NodeValues) {
         let at = key as usize;
         if at >= self.cells.len() {
             self.grow(key);
@@ -182,10 +182,10 @@ impl Summer {
             let counts = &mut self.counts[at];
             counts.calls = counts.calls.saturating_add(calls);
         }
-        if time != NodeTime::default() {
+        if values != NodeValues::default() {
             let own = &mut self.rare[at].own;
-            own.wall_ns = own.wall_ns.saturating_add(time.wall_ns);
-            own.cpu_ns = own.cpu_ns.saturating_add(time.cpu_ns);
+            own.metric = own.metric.saturating_add(values.metric);
+            own.cpu_ns = own.cpu_ns.saturating_add(values.cpu_ns);
         }
     }
 
@@ -210,7 +210,7 @@ impl Summer {
         let cell = &mut self.cells[frame.key as usize];
         cell.open -= 1;
         if cell.open == 0 {
-            cell.wall_ns += now.wall_ns - frame.before.wall_ns;
+            cell.metric += now.metric - frame.before.metric;
             cell.cpu_ns += now.cpu_ns - frame.before.cpu_ns;
             cell.cost_ns += now.cost_ns - frame.before.cost_ns;
         }

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use clrscope_recording::model::{
     CallTreeBuilder, CallsInfo, Clock, Exit, Function, FunctionKind, HookCost, Loss, LossReason, Module, Node,
-    NodeFlags, NodeTime, Process, ROOT, Recording, Remark, Run, SourceKind, Thread, ThreadRole, TreeSource,
+    NodeFlags, NodeValues, Process, ROOT, Recording, Remark, Run, SourceKind, Thread, ThreadRole, TreeSource,
 };
 use tempfile::TempDir;
 
@@ -87,11 +87,11 @@ fn module(name: &str, framework: bool) -> Module {
 }
 
 fn node(parent: u32, function: u32, calls: u64, wall_ns: u64, cpu_ns: u64) -> Node {
-    Node { parent, function, calls, time: NodeTime { wall_ns, cpu_ns }, flags: NodeFlags::default() }
+    Node { parent, function, calls, values: NodeValues { metric: wall_ns, cpu_ns }, flags: NodeFlags::default() }
 }
 
 fn main_tree() -> TreeSource {
-    let mut tree = CallTreeBuilder::new(NodeTime { wall_ns: 2_000_000, cpu_ns: 0 });
+    let mut tree = CallTreeBuilder::new(NodeValues { metric: 2_000_000, cpu_ns: 0 });
     let main = tree.push(node(ROOT, 1, 1, 5_000_000, 4_000_000));
     let jit = tree.push(node(main, 6, 12, 60_000_000, 55_000_000));
     assert_eq!(jit, 2);
@@ -106,7 +106,7 @@ fn main_tree() -> TreeSource {
 }
 
 fn pool_tree() -> TreeSource {
-    let mut tree = CallTreeBuilder::new(NodeTime { wall_ns: 800_000_000, cpu_ns: 0 });
+    let mut tree = CallTreeBuilder::new(NodeValues { metric: 800_000_000, cpu_ns: 0 });
     let add = tree.push(node(ROOT, 8, 100, 70_000_000, 66_000_000));
     tree.push(node(add, 3, 999, 800_000, 700_000));
     TreeSource::ready(tree.finish())

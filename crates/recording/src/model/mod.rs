@@ -22,4 +22,4 @@ pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
 pub(crate) use stacks::StackNode;
 pub use stacks::{StackFrame, Stacks, StacksBuilder};
-pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT, TreeSource};
+pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

@@ -80,11 +80,12 @@ pub struct NodeFlags {
     pub by_tail_call: bool,
 }
 
-/// Time charged to one node, without its children, before any compensation.
+/// Measured values of one node, without its children, before any compensation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeTime {
-    /// Wall time.
-    pub wall_ns: u64,
+pub struct NodeValues {
+    /// Value of the metric that the tree is made for: in the trees of `calls` wall time in nanoseconds, in trees made of
+    /// stacks the amount of their metric.
+    pub metric: u64,
     /// CPU time; 0 where not measured.
     pub cpu_ns: u64,
 }
@@ -99,7 +100,7 @@ pub struct Node {
     /// Calls along this path.
     pub calls: u64,
     /// Exclusive time.
-    pub time: NodeTime,
+    pub values: NodeValues,
     /// Marks.
     pub flags: NodeFlags,
 }
@@ -112,8 +113,8 @@ pub struct CallTree {
     calls: Vec<u32>,
     /// Calls beyond 32 bits: node and upper half, ordered by node.
     carries: Vec<(u32, u32)>,
-    /// Nodes with time, ordered by node: most paths were never seen by a sampling clock.
-    times: Vec<(u32, NodeTime)>,
+    /// Nodes with values, ordered by node: most paths were never seen by a sampling clock.
+    values: Vec<(u32, NodeValues)>,
     /// Nodes entered by a tail call, ordered.
     tail: Vec<u32>,
 }
@@ -163,19 +164,19 @@ impl CallTree {
         })
     }
 
-    /// Exclusive time of `node`.
+    /// Own values of `node`.
     #[must_use]
-    pub fn time(&self, node: u32) -> NodeTime {
-        match self.times.binary_search_by_key(&node, |t| t.0) {
-            Ok(at) => self.times[at].1,
-            Err(_) => NodeTime::default(),
+    pub fn values_of(&self, node: u32) -> NodeValues {
+        match self.values.binary_search_by_key(&node, |t| t.0) {
+            Ok(at) => self.values[at].1,
+            Err(_) => NodeValues::default(),
         }
     }
 
-    /// The nodes that have time, ordered by number.
+    /// The nodes that have values, ordered by number.
     #[must_use]
-    pub fn times(&self) -> &[(u32, NodeTime)] {
-        &self.times
+    pub fn values(&self) -> &[(u32, NodeValues)] {
+        &self.values
     }
 
     /// Marks of `node`.
@@ -241,7 +242,7 @@ impl CallTree {
             parent: *self.parents.get(at)?,
             function: *self.functions.get(at)?,
             calls: self.calls(node),
-            time: self.time(node),
+            values: self.values_of(node),
             flags: self.flags(node),
         })
     }
@@ -253,7 +254,7 @@ pub(crate) struct Columns<'a> {
     pub(crate) functions: &'a mut Vec<u32>,
     pub(crate) calls: &'a mut Vec<u32>,
     pub(crate) carries: &'a mut Vec<(u32, u32)>,
-    pub(crate) times: &'a mut Vec<(u32, NodeTime)>,
+    pub(crate) values: &'a mut Vec<(u32, NodeValues)>,
     pub(crate) tail: &'a mut Vec<u32>,
 }
 
@@ -266,9 +267,9 @@ pub struct CallTreeBuilder {
 impl CallTreeBuilder {
     /// A tree with its root, which holds time spent outside every recorded function.
     #[must_use]
-    pub fn new(root_time: NodeTime) -> Self {
+    pub fn new(root_values: NodeValues) -> Self {
         let mut builder = Self::default();
-        builder.push(Node { parent: ROOT, function: 0, calls: 0, time: root_time, flags: NodeFlags::default() });
+        builder.push(Node { parent: ROOT, function: 0, calls: 0, values: root_values, flags: NodeFlags::default() });
         builder
     }
 
@@ -291,8 +292,8 @@ impl CallTreeBuilder {
         if high != 0 {
             tree.carries.push((number, high));
         }
-        if node.time != NodeTime::default() {
-            tree.times.push((number, node.time));
+        if node.values != NodeValues::default() {
+            tree.values.push((number, node.values));
         }
         if node.flags.by_tail_call {
             tree.tail.push(number);
@@ -303,8 +304,8 @@ impl CallTreeBuilder {
     /// The columns, for a reader that has whole columns at hand. Whoever adds to them keeps the order
     /// of nodes and what [`CallTree`] says about each column.
     pub(crate) fn columns(&mut self) -> Columns<'_> {
-        let CallTree { parents, functions, calls, carries, times, tail } = &mut self.tree;
-        Columns { parents, functions, calls, carries, times, tail }
+        let CallTree { parents, functions, calls, carries, values, tail } = &mut self.tree;
+        Columns { parents, functions, calls, carries, values, tail }
     }
 
     /// The finished tree.
@@ -319,12 +320,12 @@ mod tests {
     use super::*;
 
     fn node(parent: u32, function: u32, calls: u64) -> Node {
-        Node { parent, function, calls, time: NodeTime::default(), flags: NodeFlags::default() }
+        Node { parent, function, calls, values: NodeValues::default(), flags: NodeFlags::default() }
     }
 
     #[test]
     fn counts_beyond_32_bits_come_back() {
-        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        let mut builder = CallTreeBuilder::new(NodeValues::default());
         let a = builder.push(node(ROOT, 1, 7 << 32 | 5));
         let b = builder.push(node(a, 2, 9));
         let tree = builder.finish();
@@ -336,23 +337,23 @@ mod tests {
 
     #[test]
     fn breadth_first_becomes_depth_first() {
-        let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 1, cpu_ns: 1 });
+        let mut builder = CallTreeBuilder::new(NodeValues { metric: 1, cpu_ns: 1 });
         for (parent, function) in [(0, 10), (0, 20), (1, 11), (2, 21), (1, 12)] {
-            let time = NodeTime { wall_ns: function.into(), cpu_ns: 0 };
-            builder.push(Node { time, ..node(parent, function, 1) });
+            let time = NodeValues { metric: function.into(), cpu_ns: 0 };
+            builder.push(Node { values: time, ..node(parent, function, 1) });
         }
         let breadth = builder.finish();
         let depth = breadth.in_preorder();
         assert_eq!(depth.functions(), [0, 10, 11, 12, 20, 21]);
         assert_eq!(depth.parents(), [0, 0, 1, 1, 0, 4]);
-        assert_eq!((0..6).map(|at| depth.time(at).wall_ns).collect::<Vec<_>>(), [1, 10, 11, 12, 20, 21]);
+        assert_eq!((0..6).map(|at| depth.values_of(at).metric).collect::<Vec<_>>(), [1, 10, 11, 12, 20, 21]);
         assert!(matches!(depth.in_preorder(), Cow::Borrowed(_)), "it stays as it is");
         assert_eq!(*CallTree::default().in_preorder(), CallTree::default());
     }
 
     #[test]
     fn a_parent_from_the_future_becomes_the_root() {
-        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        let mut builder = CallTreeBuilder::new(NodeValues::default());
         builder.push(node(17, 1, 1));
         assert_eq!(builder.finish().parents(), [0, 0]);
     }

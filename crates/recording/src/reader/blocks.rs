@@ -2,7 +2,7 @@
 
 use super::segment::SegmentBytes;
 use crate::layout::{block, function, time, u32_at, u64_at};
-use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
+use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT};
 
 /// What all trees of a process share.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct TreeSources {
 /// Sampled times, sorted by edge and found by their block.
 #[derive(Debug, Default)]
 pub(crate) struct EdgeTimes {
-    times: Vec<(u32, NodeTime)>,
+    times: Vec<(u32, NodeValues)>,
     groups: Vec<Group>,
 }
 
@@ -41,7 +41,7 @@ impl EdgeTimes {
             }
             let edge = u32_at(record, time::EDGE);
             if edge as usize / 8 < most_blocks {
-                let time = NodeTime { wall_ns: u64_at(record, time::WALL), cpu_ns: u64_at(record, time::CPU) };
+                let time = NodeValues { metric: u64_at(record, time::WALL), cpu_ns: u64_at(record, time::CPU) };
                 times.push((edge, time));
             }
         }
@@ -58,16 +58,16 @@ impl EdgeTimes {
         Self { times, groups }
     }
 
-    fn of(&self, edge: u32) -> NodeTime {
+    fn of(&self, edge: u32) -> NodeValues {
         let of_block = edge / 8;
-        let Some(group) = self.groups.get(of_block as usize / 64) else { return NodeTime::default() };
+        let Some(group) = self.groups.get(of_block as usize / 64) else { return NodeValues::default() };
         if group.blocks >> (of_block % 64) & 1 == 0 {
-            return NodeTime::default();
+            return NodeValues::default();
         }
         // Edges of a group stand together: 320 at most, mostly a few.
         let rest = &self.times[group.first as usize..];
         let rest = &rest[..rest.len().min(64 * 8)];
-        rest.binary_search_by_key(&edge, |t| t.0).map_or(NodeTime::default(), |at| rest[at].1)
+        rest.binary_search_by_key(&edge, |t| t.0).map_or(NodeValues::default(), |at| rest[at].1)
     }
 }
 
@@ -194,14 +194,14 @@ impl<'a> Walk<'a> {
         let mut time = self.sources.times.of(edge);
         if self.sources.stride == block::STRIDE_TSC {
             let ticks = u64_at(block, block::TICKS + slot * 8);
-            time.wall_ns = (ticks as f64 * self.sources.ns_per_tick) as u64;
+            time.metric = (ticks as f64 * self.sources.ns_per_tick) as u64;
         }
         let marks = u32_at(block, block::NEXT) & block::MARKS;
         self.builder.push(Node {
             parent,
             function,
             calls: u64::from(high) << 32 | u64::from(low),
-            time,
+            values: time,
             flags: NodeFlags { by_tail_call: function != 0 && marks >> slot & 1 == 1 },
         })
     }

@@ -11,8 +11,8 @@
 //! spaces are a level. `outside WALL CPU` is the thread's own time.
 
 use crate::model::{
-    CallTree, CallTreeBuilder, CallsInfo, Function, FunctionKind, HookCost, Module, Node, NodeFlags, NodeTime, Process,
-    ROOT, Recording, Thread, ThreadRole, TreeSource,
+    CallTree, CallTreeBuilder, CallsInfo, Function, FunctionKind, HookCost, Module, Node, NodeFlags, NodeValues,
+    Process, ROOT, Recording, Thread, ThreadRole, TreeSource,
 };
 
 /// The recording of one process with id 7 whose CPU time was measured, and whose hooks cost nothing.
@@ -68,7 +68,7 @@ fn tree(body: &str, functions: &mut Vec<Function>) -> CallTree {
     let lines: Vec<(usize, &str, [u64; 3])> = body.lines().filter(|l| !l.trim().is_empty()).map(line).collect();
     let base = lines.iter().map(|l| l.0).min().unwrap_or(0);
     let outside = lines.iter().find(|l| l.1 == "outside").map_or([0; 3], |l| l.2);
-    let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: outside[0], cpu_ns: outside[1] });
+    let mut builder = CallTreeBuilder::new(NodeValues { metric: outside[0], cpu_ns: outside[1] });
     let mut path = vec![ROOT];
     for (indent, name, [calls, wall_ns, cpu_ns]) in lines.into_iter().filter(|l| l.1 != "outside") {
         let depth = (indent - base) / 2;
@@ -78,7 +78,7 @@ fn tree(body: &str, functions: &mut Vec<Function>) -> CallTree {
             parent: *path.last().expect("a parent"),
             function: index(name, functions),
             calls,
-            time: NodeTime { wall_ns, cpu_ns },
+            values: NodeValues { metric: wall_ns, cpu_ns },
             flags: NodeFlags { by_tail_call },
         });
         path.push(node);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
-    FunctionKind, HookCost, Loss, LossReason, Module, NearName, Node, NodeFlags, NodeTime, PairCost, Problem, Process,
-    ROOT, Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole,
-    TickClock, TreeSource,
+    FunctionKind, HookCost, Loss, LossReason, Module, NearName, Node, NodeFlags, NodeValues, PairCost, Problem,
+    Process, ROOT, Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread,
+    ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -168,9 +168,9 @@ fn stacks() -> impl Strategy<Value = Stacks> {
     })
 }
 
-fn time() -> impl Strategy<Value = NodeTime> {
-    let any_time = (any::<u64>(), any::<u64>()).prop_map(|(wall_ns, cpu_ns)| NodeTime { wall_ns, cpu_ns });
-    prop_oneof![3 => Just(NodeTime::default()), 1 => any_time]
+fn time() -> impl Strategy<Value = NodeValues> {
+    let any_time = (any::<u64>(), any::<u64>()).prop_map(|(metric, cpu_ns)| NodeValues { metric, cpu_ns });
+    prop_oneof![3 => Just(NodeValues::default()), 1 => any_time]
 }
 
 fn count() -> impl Strategy<Value = u64> {
@@ -193,7 +193,7 @@ pub(crate) fn tree() -> impl Strategy<Value = CallTree> {
         for (depth, function, calls, time, by_tail_call) in nodes {
             path.truncate(1 + depth % path.len());
             let parent = path[path.len() - 1];
-            path.push(builder.push(Node { parent, function, calls, time, flags: NodeFlags { by_tail_call } }));
+            path.push(builder.push(Node { parent, function, calls, values: time, flags: NodeFlags { by_tail_call } }));
         }
         builder.finish()
     })

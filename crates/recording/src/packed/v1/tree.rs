@@ -1,6 +1,6 @@
 //! Trees: columns of numbers in preorder, cut into parts that can be read one without the other.
 
-use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeTime, ROOT};
+use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT};
 use crate::varint::{Varints, put};
 
 /// Nodes in a part.
@@ -53,10 +53,10 @@ impl Encoder<'_> {
             tailed = number;
             self.tail += 1;
         }
-        while let Some((number, time)) = self.tree.times().get(self.time).filter(|t| (t.0 as usize) < end) {
+        while let Some((number, values)) = self.tree.values().get(self.time).filter(|t| (t.0 as usize) < end) {
             put(gaps, u64::from(number - timed));
-            put(walls, time.wall_ns);
-            put(cpus, time.cpu_ns);
+            put(walls, values.metric);
+            put(cpus, values.cpu_ns);
             timed = *number;
             self.time += 1;
         }
@@ -172,8 +172,8 @@ impl Decoder {
         self.path.truncate(same);
         for &(in_file, function) in &path[same..] {
             let parent = self.path.last().copied().unwrap_or(ROOT);
-            let (time, flags) = (NodeTime::default(), NodeFlags::default());
-            let in_tree = self.builder.push(Node { parent, function, calls: 0, time, flags });
+            let (time, flags) = (NodeValues::default(), NodeFlags::default());
+            let in_tree = self.builder.push(Node { parent, function, calls: 0, values: time, flags });
             self.runs.push(Run { in_tree, in_file });
             self.path.push(in_tree);
         }
@@ -227,8 +227,8 @@ impl Decoder {
             tree.carries.pop();
         }
         while let Some(at) = read.timed.next(found) {
-            let (Some(wall_ns), Some(cpu_ns)) = (read.walls.next(), read.cpus.next()) else { break };
-            tree.times.push((shift + at, NodeTime { wall_ns, cpu_ns }));
+            let (Some(metric), Some(cpu_ns)) = (read.walls.next(), read.cpus.next()) else { break };
+            tree.values.push((shift + at, NodeValues { metric, cpu_ns }));
         }
         tree.tail.extend(std::iter::from_fn(|| read.tails.next(found)).map(|at| shift + at));
         if found > 0 {
@@ -275,14 +275,14 @@ mod tests {
     use super::*;
 
     fn node(parent: u32, function: u32) -> Node {
-        let time = NodeTime { wall_ns: u64::from(function % 7) * 1_000, cpu_ns: u64::from(function % 2) };
+        let time = NodeValues { metric: u64::from(function % 7) * 1_000, cpu_ns: u64::from(function % 2) };
         let flags = NodeFlags { by_tail_call: function.is_multiple_of(5) };
-        Node { parent, function, calls: u64::from(function) << 20, time, flags }
+        Node { parent, function, calls: u64::from(function) << 20, values: time, flags }
     }
 
     /// A tree of several parts whose depth goes up and down.
     fn tree(nodes: u32) -> CallTree {
-        let mut builder = CallTreeBuilder::new(NodeTime { wall_ns: 3, cpu_ns: 0 });
+        let mut builder = CallTreeBuilder::new(NodeValues { metric: 3, cpu_ns: 0 });
         let mut path = vec![ROOT];
         for number in 1..nodes {
             let depth = (number.wrapping_mul(2_654_435_761) >> 20) as usize % 40;
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_empty_tree_and_a_root_come_back() {
-        for tree in [CallTree::default(), CallTreeBuilder::new(NodeTime::default()).finish()] {
+        for tree in [CallTree::default(), CallTreeBuilder::new(NodeValues::default()).finish()] {
             assert_eq!(decode(&parts(&tree)), tree);
         }
     }
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn nodes_in_another_order_are_put_in_preorder() {
-        let mut builder = CallTreeBuilder::new(NodeTime::default());
+        let mut builder = CallTreeBuilder::new(NodeValues::default());
         let (a, b) = (builder.push(node(ROOT, 1)), builder.push(node(ROOT, 2)));
         builder.push(node(a, 3));
         builder.push(node(b, 4));
