@@ -8,7 +8,7 @@ use clrscope_testkit as testkit;
 use testkit::Runtime;
 
 /// The example profilers, built from the sources as they are now. `cargo test --test NAME` alone would not.
-fn profiler(name: &str) -> PathBuf {
+pub(crate) fn profiler(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         // A target folder of its own: cargo holds a lock on the usual one while it builds.

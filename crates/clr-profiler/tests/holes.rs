@@ -1,0 +1,125 @@
+//! Holes through which safe code crashed its program, each closed: the example profiler `holes`, which forbids `unsafe`, asks for
+//! all of it on every runtime at hand, gets sentences, and the program ends well.
+
+mod common;
+#[path = "common/attach.rs"]
+mod diagnostic_port;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+
+use clr_profiler::Guid;
+use clrscope_testkit as testkit;
+
+const CLASS: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}";
+
+/// What the profiler wrote, as `(what, answer)`.
+fn lines(output: &Path) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(output).expect("the profiler writes");
+    let split = |line: &str| line.split_once(": ").map(|(what, said)| (what.to_owned(), said.to_owned()));
+    text.lines().filter_map(split).collect()
+}
+
+/// Runs a fixture under the profiler to its good end, and gives what that wrote.
+fn run(runtime: &testkit::Runtime, fixture: &str, arguments: &[&str]) -> Vec<(String, String)> {
+    let folder = testkit::scratch();
+    let output = folder.path().join("answers");
+    let mut command = common::profiled(runtime, fixture, "holes", CLASS);
+    command.args(arguments).env("HOLES_OUTPUT", &output);
+    testkit::run(command).expect_success();
+    lines(&output)
+}
+
+fn answers<'l>(lines: &'l [(String, String)], what: &str) -> Vec<&'l str> {
+    lines.iter().filter(|line| line.0 == what).map(|line| line.1.as_str()).collect()
+}
+
+#[test]
+fn metadata_modules_and_il_after_unload_are_refused() {
+    testkit::each_runtime(|runtime| {
+        let lines = run(runtime, "Loading", &["contexts"]);
+        assert!(answers(&lines, "alive").contains(&"true"), "on .NET {}: {lines:?}", runtime.version);
+        for what in ["module", "metadata", "name", "metadata again", "IL", "type", "compile again"] {
+            let said = answers(&lines, what);
+            let gone = "CORPROF_E_DATAINCOMPLETE the module was unloaded";
+            assert!(
+                !said.is_empty() && said.iter().all(|said| *said == gone),
+                "{what} on {}: {said:?}",
+                runtime.version
+            );
+        }
+        assert!(answers(&lines, "contains").iter().all(|said| *said == "false"), "{lines:?}");
+        assert_eq!(answers(&lines, "dropped").len(), answers(&lines, "alive").len(), "{lines:?}");
+    });
+}
+
+#[test]
+fn classes_and_functions_after_unload_are_refused() {
+    testkit::each_runtime(|runtime| {
+        let lines = run(runtime, "Loading", &["contexts"]);
+        for what in ["function", "code", "class", "layout"] {
+            let said = answers(&lines, what);
+            let gone = "CORPROF_E_DATAINCOMPLETE the module was unloaded";
+            assert!(
+                !said.is_empty() && said.iter().all(|said| *said == gone),
+                "{what} on {}: {said:?}",
+                runtime.version
+            );
+        }
+    });
+}
+
+#[test]
+fn objects_do_not_move_in_their_callback_and_handles_open_nowhere_else() {
+    testkit::each_runtime(|runtime| {
+        let lines = run(runtime, "Throws", &["2000"]);
+        let refused = |what: &str, part: &str| {
+            let said = answers(&lines, what);
+            let is_refused =
+                |said: &&str| said.starts_with("CORPROF_E_UNSUPPORTED_CALL_SEQUENCE") && said.contains(part);
+            assert!(said.len() == 1 && said.iter().all(is_refused), "{what} on {}: {said:?}", runtime.version);
+        };
+        refused("suspension where an object is lent", "lends objects");
+        refused("handle on an own thread", "may move the object");
+        assert_eq!(answers(&lines, "handle in the callback"), ["true"], "on .NET {}", runtime.version);
+        assert_eq!(answers(&lines, "moved"), [""; 0], "on .NET {}", runtime.version);
+        assert_eq!(answers(&lines, "exceptions"), ["2000"], "on .NET {}", runtime.version);
+    });
+}
+
+#[test]
+fn queries_after_detach_are_refused_and_the_program_runs_on() {
+    testkit::each_runtime(|runtime| {
+        let folder = testkit::scratch();
+        let output = folder.path().join("answers");
+        let mut command = runtime.command(&testkit::fixture("Counter"));
+        command.args(["-", "10"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = command.spawn().expect("the program starts");
+        let mut input = program.stdin.take().expect("a pipe");
+        let mut counts = BufReader::new(program.stdout.take().expect("a pipe"));
+        let mut next = || {
+            writeln!(input, "gc").expect("it reads");
+            let mut line = String::new();
+            counts.read_line(&mut line).expect("it writes");
+            line
+        };
+        assert_eq!(next(), "count 10\n");
+        let library = common::profiler("holes");
+        let data = output.to_str().expect("a path").as_bytes();
+        let answer = diagnostic_port::attach(program.id(), &library, Guid::parse(CLASS), data);
+        assert_eq!(answer, 0, "attached on .NET {}", runtime.version);
+        let is_over = || std::fs::read_to_string(&output).is_ok_and(|text| text.contains("\nend: "));
+        testkit::wait_until("the last question", is_over);
+        assert_eq!(next(), "count 20\n", "the program runs on .NET {}", runtime.version);
+        drop(input);
+        assert!(program.wait().expect("it ends").success(), "on .NET {}", runtime.version);
+        let lines = lines(&output);
+        assert_eq!(answers(&lines, "detach"), ["true"]);
+        for what in ["modules", "threads", "events", "suspension", "detach again"] {
+            let said = answers(&lines, what);
+            let is_refused = |said: &&str| said.starts_with("CORPROF_E_PROFILER_DETACHING the profiler was detached");
+            assert!(said.len() == 20 && said.iter().all(is_refused), "{what} on {}: {said:?}", runtime.version);
+        }
+    });
+}
