@@ -262,7 +262,7 @@ pub struct ObjectsOfClass<'cb> {
 impl ObjectsOfClass<'_> {
     /// Class and number of objects.
     pub fn iter(&self) -> impl Iterator<Item = (ClassId, u32)> {
-        self.classes.iter().map(|class| ClassId(*class)).zip(self.counts.iter().copied())
+        self.classes.iter().map(|class| ClassId::told(*class)).zip(self.counts.iter().copied())
     }
 }
 
@@ -414,8 +414,11 @@ pub struct EventPipeEvent<'cb> {
     pub activity: Option<&'cb Guid>,
     /// The activity that one came from.
     pub related_activity: Option<&'cb Guid>,
-    /// The managed thread; null where there is none.
-    pub thread: ThreadId,
-    /// Instruction pointers of the stack, innermost first.
+    /// The managed thread that the event is about, where that is another than the one that runs this callback: in events of
+    /// `Microsoft-DotNETCore-SampleProfiler`. All other events are delivered on the thread that raised them, see
+    /// [`current_thread`](crate::ProfilerInfo::current_thread).
+    pub thread: Option<ThreadId>,
+    /// Instruction pointers of that thread's stack, innermost first. Empty where [`thread`](Self::thread) is `None`:
+    /// [`stack_here`](crate::ProfilerInfo::stack_here) walks the stack then.
     pub stack: &'cb [usize],
 }

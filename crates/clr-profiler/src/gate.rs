@@ -44,6 +44,11 @@ impl<const COUNTERS: usize> Gate<COUNTERS> {
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
+    /// Whether the gate is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
     /// Waits until nobody is inside who entered before the gate was closed. Not from inside.
     pub(crate) fn wait_until_empty(&self) {
         for counter in &self.inside {
@@ -116,6 +121,6 @@ mod tests {
             gate.wait_until_empty();
             alive.store(false, Ordering::Relaxed);
         });
-        assert!(gate.enter().is_none());
+        assert!(gate.is_closed() && gate.enter().is_none());
     }
 }

@@ -121,17 +121,18 @@
 //! |---|---|
 //! | identifiers | come from the runtime; `from_raw`, the way from a number, is unsafe |
 //! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
-//! | modules, and their metadata and IL, after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
+//! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
 //! | changed IL | [`ProfilerInfo::set_il_function_body`] is unsafe: nobody verifies the code |
 //!
 //! What is left, against which even a profiler without `unsafe` can crash its program:
 //!
-//! - **Classes, functions, assemblies and threads that are gone.** These identifiers are addresses of the runtime's own structures, and
-//!   say nothing of the module or thread they belong to. Forget them in [`Callbacks::module_unload_started`] (only collectible assemblies are
-//!   unloaded; type arguments may come from one, too), in [`Callbacks::dynamic_method_unloaded`] and in
-//!   [`Callbacks::thread_destroyed`].
+//! - **What is gone and nobody asked about.** A class's or function's identifier says nothing of its module: the framework knows of
+//!   those whose declaration, arguments or elements were asked for, that were compiled, and, with
+//!   [`Events::CLASS_LOADS`], that were loaded. Others, and dynamic methods, assemblies and threads, are forgotten by the
+//!   profiler itself: in [`Callbacks::module_unload_started`] (only collectible assemblies are unloaded),
+//!   [`Callbacks::dynamic_method_unloaded`] and [`Callbacks::thread_destroyed`].
 //! - **Queries in hooks.** A collection waits for a hook to return, and what waits for a collection waits for ever. Debug
 //!   builds refuse; release hooks don't pay for a check.
 //! - **A suspended program.** While [`Suspended`] lives, code that takes a lock of a suspended thread waits for ever: the C
@@ -167,6 +168,7 @@ mod call_stacks;
 pub mod callback_args;
 pub mod callbacks;
 mod client_table;
+mod collectible_ids;
 mod com;
 mod current_stack;
 mod error;

@@ -30,6 +30,16 @@ impl Drop for InModule {
 }
 
 impl ModuleLife {
+    /// Whether the runtime has begun to unload the module.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// A call begins that borrows nothing.
+    pub(crate) fn enter_owned(self, method: &'static str) -> Result<InModule> {
+        if self.0.enter_owned() { Ok(InModule(self)) } else { Err(gone(method)) }
+    }
+
     /// A call about the module begins.
     ///
     /// # Errors
@@ -67,12 +77,11 @@ impl CollectibleModules {
     /// # Errors
     /// A sentence where the module is gone.
     pub(crate) fn enter(&self, module: ModuleId, method: &'static str) -> Result<Option<InModule>> {
-        let Some(life) = self.life(module) else { return Ok(None) };
-        if life.0.enter_owned() { Ok(Some(InModule(life))) } else { Err(gone(method)) }
+        self.life(module).map(|life| life.enter_owned(method)).transpose()
     }
 
     /// The life of a module, where it is known that it can be unloaded.
-    fn life(&self, module: ModuleId) -> Option<ModuleLife> {
+    pub(crate) fn life(&self, module: ModuleId) -> Option<ModuleLife> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }

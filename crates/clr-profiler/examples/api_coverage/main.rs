@@ -38,6 +38,9 @@ struct State {
     died: AtomicU64,
     collections: AtomicU64,
     delivered: AtomicU64,
+    /// Events with the stack of another thread, and with a stack only.
+    samples: AtomicU64,
+    stacks_of_nobody: AtomicU64,
     own_events: AtomicU64,
 }
 
@@ -54,6 +57,8 @@ impl Profiler for Questions {
             died: AtomicU64::new(0),
             collections: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
+            samples: AtomicU64::new(0),
+            stacks_of_nobody: AtomicU64::new(0),
             own_events: AtomicU64::new(0),
         };
         let objects = Events::GC | Events::ENABLE_OBJECT_ALLOCATED | Events::OBJECT_ALLOCATED;
@@ -144,6 +149,12 @@ impl Callbacks for Questions {
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
         let state = self.state;
         let ours = event.event_id == own_thread::OWN_EVENT && event.data == own_thread::OWN_DATA;
-        if ours { &state.own_events } else { &state.delivered }.fetch_add(1, Ordering::Relaxed);
+        let count = match (event.thread, event.stack) {
+            (Some(_), [_, ..]) => &state.samples,
+            (None, [_, ..]) => &state.stacks_of_nobody,
+            _ if ours => &state.own_events,
+            _ => &state.delivered,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 }

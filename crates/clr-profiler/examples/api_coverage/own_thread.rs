@@ -99,6 +99,17 @@ fn recompile(state: &State) -> Result<()> {
     Ok(())
 }
 
+/// Waits for each of these events to be delivered, ten seconds at the longest.
+fn wait_until_some<const KINDS: usize>(counts: [&AtomicU64; KINDS]) {
+    for _ in 0..1000 {
+        if counts.iter().all(|count| count.load(Ordering::Relaxed) > 0) {
+            break;
+        }
+        #[expect(clippy::disallowed_methods, reason = "events are delivered on another thread")]
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn event_pipe(state: &State) -> Result<()> {
     let (info, checks) = (&state.info, &state.checks);
     let enabled = Arc::new(AtomicU64::new(0));
@@ -125,14 +136,14 @@ fn event_pipe(state: &State) -> Result<()> {
     info.event_pipe_add_provider(session, &provider("Microsoft-Windows-DotNETRuntime", 1))?;
     info.event_pipe_write_event(event, &[OWN_DATA])?;
     info.force_gc()?;
-    for _ in 0..1000 {
-        if state.delivered.load(Ordering::Relaxed) > 0 && state.own_events.load(Ordering::Relaxed) > 0 {
-            break;
-        }
-        #[expect(clippy::disallowed_methods, reason = "events are delivered on another thread")]
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until_some([&state.delivered, &state.own_events]);
     info.event_pipe_stop_session(session)?;
+    // What the runtime's own sampler says of other threads.
+    let session = info.event_pipe_start_session(&[provider("Microsoft-DotNETCore-SampleProfiler", u64::MAX)], false)?;
+    wait_until_some([&state.samples]);
+    info.event_pipe_stop_session(session)?;
+    checks.holds("stacks of other threads", (), state.samples.load(Ordering::Relaxed) > 0);
+    checks.same("stacks without a thread", state.stacks_of_nobody.load(Ordering::Relaxed), 0);
     checks.holds("events of the runtime", (), state.delivered.load(Ordering::Relaxed) > 0);
     checks.same("own event", state.own_events.load(Ordering::Relaxed), 1);
     checks.holds("own provider was enabled", (), enabled.load(Ordering::Relaxed) > 0);

@@ -187,7 +187,7 @@ impl ICorProfilerCallback8_Impl for CallbackObject_Impl {
         // SAFETY: the runtime passes an array of that length.
         let il = DynamicIl(unsafe { slice(il_header, cb_il_header) });
         self.notify(|p| {
-            p.dynamic_method_jit_compilation_started(FunctionId(function_id), is_safe_to_block.as_bool(), il);
+            p.dynamic_method_jit_compilation_started(FunctionId::told(function_id), is_safe_to_block.as_bool(), il);
         })
     }
 
@@ -227,7 +227,7 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
                 data: slice(event_data, cb_event_data),
                 activity: Guid::from_ptr(activity_id),
                 related_activity: Guid::from_ptr(related_activity_id),
-                thread: ThreadId(event_thread),
+                thread: ThreadId(event_thread).non_null(),
                 stack: slice(stack_frames, num_stack_frames),
             }
         };

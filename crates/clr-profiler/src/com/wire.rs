@@ -43,9 +43,9 @@ wire! {
     AppDomainId = usize, |raw| Self(raw);
     AssemblyId = usize, |raw| Self(raw);
     ModuleId = usize, |raw| Self(raw);
-    ClassId = usize, |raw| Self(raw);
-    FunctionId = usize, |raw| Self(raw);
-    Option<FunctionId> = usize, |raw| FunctionId(raw).non_null();
+    ClassId = usize, |raw| Self::told(raw);
+    FunctionId = usize, |raw| Self::told(raw);
+    Option<FunctionId> = usize, |raw| FunctionId::told(raw).non_null();
     ThreadId = usize, |raw| Self(raw);
     ReJitId = usize, |raw| Self(raw);
     GcHandleId = usize, |raw| Self(raw);

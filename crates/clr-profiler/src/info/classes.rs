@@ -3,7 +3,7 @@
 use clr_profiler_sys::cor::CorElementType;
 use clr_profiler_sys::structs::COR_FIELD_OFFSET;
 
-use super::{ProfilerInfo, ask_array, ask_word};
+use super::{ProfilerInfo, ask_array, ask_word, enter_all};
 use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::{ClassId, ModuleId, ObjectId, Result, Token};
@@ -53,6 +53,7 @@ impl ProfilerInfo {
     pub fn class_info(&self, class: ClassId) -> Result<ClassInfo> {
         outside_collections("GetClassIDInfo2")?;
         let runtime = self.base("GetClassIDInfo2")?;
+        let _class_stays = class.enter("GetClassIDInfo2")?;
         let (mut module, mut token, mut parent) = (0, 0, 0);
         let type_arguments = ask_array("GetClassIDInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters.
@@ -60,12 +61,14 @@ impl ProfilerInfo {
                 runtime.GetClassIDInfo2(class.0, &mut module, &mut token, &mut parent, capacity, needed, arguments)
             }
         })?;
-        Ok(ClassInfo {
+        let found = ClassInfo {
             module: ModuleId(module),
             token: Token(token),
-            parent: ClassId(parent).non_null(),
-            type_arguments: type_arguments.into_iter().map(ClassId).collect(),
-        })
+            parent: ClassId::told(parent).non_null(),
+            type_arguments: type_arguments.into_iter().map(ClassId::told).collect(),
+        };
+        self.note_class(class, found.module, &found.type_arguments);
+        Ok(found)
     }
 
     /// Element and rank of an array type, `None` where `class` is not one. Also during a collection.
@@ -75,6 +78,7 @@ impl ProfilerInfo {
     pub fn array_class(&self, class: ClassId) -> Result<Option<ArrayClass>> {
         outside_hooks("IsArrayClass")?;
         let runtime = self.base("IsArrayClass")?;
+        let _class_stays = class.enter("IsArrayClass")?;
         let (mut kind, mut element, mut rank) = (CorElementType::default(), 0, 0);
         // SAFETY: valid out-parameters.
         let answer = unsafe { runtime.IsArrayClass(class.0, &mut kind, &mut element, &mut rank) };
@@ -83,7 +87,9 @@ impl ProfilerInfo {
         if answer.0 != 0 {
             return Ok(None);
         }
-        Ok(Some(ArrayClass { element_type: kind.0 as u8, element: ClassId(element).non_null(), rank }))
+        let element = ClassId::told(element).non_null();
+        self.note_class(class, ModuleId::NULL, element.as_slice());
+        Ok(Some(ArrayClass { element_type: kind.0 as u8, element, rank }))
     }
 
     /// The class of a type that is not generic and is loaded. May load types.
@@ -95,7 +101,10 @@ impl ProfilerInfo {
         let runtime = self.base("GetClassFromToken")?;
         let _inside = self.in_module(module, "GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
-        ask_word("GetClassFromToken", |out| unsafe { runtime.GetClassFromToken(module.0, token.0, out) }).map(ClassId)
+        let class = ask_word("GetClassFromToken", |out| unsafe { runtime.GetClassFromToken(module.0, token.0, out) })
+            .map(ClassId::told)?;
+        self.note_class(class, module, &[]);
+        Ok(class)
     }
 
     /// The class of a generic type with these type arguments, those of enclosing types first. May load types.
@@ -110,13 +119,35 @@ impl ProfilerInfo {
     ) -> Result<ClassId> {
         where_objects_may_move("GetClassFromTokenAndTypeArgs")?;
         let runtime = self.base("GetClassFromTokenAndTypeArgs")?;
+        let _arguments_stay = enter_all(type_arguments, "GetClassFromTokenAndTypeArgs")?;
         let _inside = self.in_module(module, "GetClassFromTokenAndTypeArgs")?;
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
-        ask_word("GetClassFromTokenAndTypeArgs", |out| {
+        let class = ask_word("GetClassFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid array with its length, and a valid out-parameter.
             unsafe { runtime.GetClassFromTokenAndTypeArgs(module.0, token.0, count, arguments, out) }
         })
-        .map(ClassId)
+        .map(ClassId::told)?;
+        self.note_class(class, module, type_arguments);
+        Ok(class)
+    }
+
+    /// Notes a class that goes with a module that can be unloaded: one that is declared there, or made of types from there.
+    fn note_class(&self, class: ClassId, module: ModuleId, made_of: &[ClassId]) {
+        if !self.connection.modules.any() {
+            return;
+        }
+        let declared = self.connection.modules.life(module);
+        if let Some(life) = declared.or_else(|| made_of.iter().find_map(|class| class.life())) {
+            class.goes_with(&life);
+        }
+    }
+
+    /// The runtime has loaded a class, which may go with its module.
+    pub(crate) fn class_loaded(&self, class: ClassId) {
+        if self.connection.modules.any() {
+            // The answer is noted; arrays are when somebody asks for their elements.
+            let _ = self.class_info(class);
+        }
     }
 
     /// Where the fields of a class lie, without those of its base classes. Not in hooks.
@@ -127,6 +158,7 @@ impl ProfilerInfo {
         outside_hooks("GetClassLayout")?;
         let method = "GetClassLayout";
         let runtime = self.base(method)?;
+        let _class_stays = class.enter(method)?;
         let (mut size, mut count) = (0, 0);
         // SAFETY: no array, and valid out-parameters.
         let first = unsafe { runtime.GetClassLayout(class.0, std::ptr::null_mut(), 0, &mut count, &mut size) };
@@ -150,6 +182,6 @@ impl ProfilerInfo {
         let runtime = self.base("GetClassFromObject")?;
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
         let ask = |out| unsafe { runtime.GetClassFromObject(object.address(), out) };
-        ask_word("GetClassFromObject", ask).map(ClassId)
+        ask_word("GetClassFromObject", ask).map(ClassId::told)
     }
 }

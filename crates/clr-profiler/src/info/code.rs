@@ -59,6 +59,7 @@ impl ProfilerInfo {
     pub fn code_info(&self, function: FunctionId) -> Result<Vec<CodeRange>> {
         outside_collections("GetCodeInfo2")?;
         let runtime = self.base("GetCodeInfo2")?;
+        let _function_stays = function.enter("GetCodeInfo2")?;
         // SAFETY: valid out-parameters.
         ask_array("GetCodeInfo2", |capacity, needed, infos| unsafe {
             runtime.GetCodeInfo2(function.0, capacity, needed, infos)
@@ -74,6 +75,7 @@ impl ProfilerInfo {
         outside_collections("GetNativeCodeStartAddresses")?;
         let method = "GetNativeCodeStartAddresses";
         let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
+        let _function_stays = function.enter(method)?;
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, starts| unsafe {
             runtime.GetNativeCodeStartAddresses(function.0, rejit.0, capacity, needed, starts)
@@ -119,7 +121,7 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
         // SAFETY: valid out-parameters; the address is only compared.
         check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
-        Ok((FunctionId(function), ReJitId(rejit)))
+        Ok((FunctionId::told(function), ReJitId(rejit)))
     }
 
     /// The frame of the version whose code begins at `start`, from its prolog; `None` where that is not understood. `address` is where

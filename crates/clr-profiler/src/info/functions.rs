@@ -3,7 +3,7 @@
 use clr_profiler_sys::info::ICorProfilerInfo8;
 use windows_core::BOOL;
 
-use super::{ProfilerInfo, ask_array, ask_word};
+use super::{ProfilerInfo, ask_array, ask_word, enter_all};
 use crate::call_context::{outside_collections, outside_hooks, where_objects_may_move};
 use crate::error::check;
 use crate::text::read_text;
@@ -48,6 +48,7 @@ impl ProfilerInfo {
     /// [`function_info`](Self::function_info) for one frame, which gives type arguments exactly; 0 stands for none.
     pub(crate) fn function_info_in_frame(&self, function: FunctionId, frame: usize) -> Result<FunctionInfo> {
         let runtime = self.base("GetFunctionInfo2")?;
+        let _function_stays = function.enter("GetFunctionInfo2")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         let type_arguments = ask_array("GetFunctionInfo2", |capacity, needed, arguments: *mut usize| {
             // SAFETY: valid out-parameters; the frame is that of the hook that runs, or none.
@@ -64,12 +65,14 @@ impl ProfilerInfo {
                 )
             }
         })?;
-        Ok(FunctionInfo {
-            class: ClassId(class).non_null(),
+        let found = FunctionInfo {
+            class: ClassId::told(class).non_null(),
             module: ModuleId(module),
             token: Token(token),
-            type_arguments: type_arguments.into_iter().map(ClassId).collect(),
-        })
+            type_arguments: type_arguments.into_iter().map(ClassId::told).collect(),
+        };
+        self.note_function(function, found.class, found.module, &found.type_arguments);
+        Ok(found)
     }
 
     /// Class, module and token of a function, for callers that need no type arguments: a lighter
@@ -80,11 +83,14 @@ impl ProfilerInfo {
     pub fn function_place(&self, function: FunctionId) -> Result<(Option<ClassId>, ModuleId, Token)> {
         outside_collections("GetFunctionInfo")?;
         let runtime = self.base("GetFunctionInfo")?;
+        let _function_stays = function.enter("GetFunctionInfo")?;
         let (mut class, mut module, mut token) = (0, 0, 0);
         // SAFETY: valid out-parameters.
         let answer = unsafe { runtime.GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
         check(answer, "GetFunctionInfo")?;
-        Ok((ClassId(class).non_null(), ModuleId(module), Token(token)))
+        let class = ClassId::told(class).non_null();
+        self.note_function(function, class, ModuleId(module), &[]);
+        Ok((class, ModuleId(module), Token(token)))
     }
 
     /// Whether a function has no metadata. Callable anywhere but in hooks.
@@ -94,6 +100,7 @@ impl ProfilerInfo {
     pub fn is_function_dynamic(&self, function: FunctionId) -> Result<bool> {
         outside_hooks("IsFunctionDynamic")?;
         let method = "IsFunctionDynamic";
+        let _function_stays = function.enter(method)?;
         let mut dynamic = BOOL(0);
         // SAFETY: a valid out-parameter.
         let answer = unsafe { self.at_level::<ICorProfilerInfo8>(method)?.IsFunctionDynamic(function.0, &mut dynamic) };
@@ -109,6 +116,7 @@ impl ProfilerInfo {
         outside_collections("GetDynamicFunctionInfo")?;
         let method = "GetDynamicFunctionInfo";
         let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
+        let _function_stays = function.enter(method)?;
         let (mut module, mut blob, mut size) = (0, std::ptr::null(), 0);
         let name = read_text(method, |capacity, needed, buffer| {
             // SAFETY: valid out-parameters.
@@ -136,7 +144,9 @@ impl ProfilerInfo {
         let _inside = self.in_module(module, "GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
         let ask = |out| unsafe { runtime.GetFunctionFromToken(module.0, method.0, out) };
-        ask_word("GetFunctionFromToken", ask).map(FunctionId)
+        let function = FunctionId::told(ask_word("GetFunctionFromToken", ask)?);
+        self.note_function(function, None, module, &[]);
+        Ok(function)
     }
 
     /// The function of a method with these type arguments (of the method itself), in `class`. May load types.
@@ -152,13 +162,46 @@ impl ProfilerInfo {
     ) -> Result<FunctionId> {
         where_objects_may_move("GetFunctionFromTokenAndTypeArgs")?;
         let runtime = self.base("GetFunctionFromTokenAndTypeArgs")?;
+        let _class_stays = class.map(|class| class.enter("GetFunctionFromTokenAndTypeArgs")).transpose()?;
+        let _arguments_stay = enter_all(type_arguments, "GetFunctionFromTokenAndTypeArgs")?;
         let _inside = self.in_module(module, "GetFunctionFromTokenAndTypeArgs")?;
         let class = class.map_or(0, |class| class.0);
         let (count, arguments) = (type_arguments.len() as u32, type_arguments.as_ptr().cast());
-        ask_word("GetFunctionFromTokenAndTypeArgs", |out| {
+        let function = ask_word("GetFunctionFromTokenAndTypeArgs", |out| {
             // SAFETY: a valid out-parameter and an array of identifiers, each a word.
             unsafe { runtime.GetFunctionFromTokenAndTypeArgs(module.0, method.0, class, count, arguments, out) }
         })
-        .map(FunctionId)
+        .map(FunctionId::told)?;
+        self.note_function(function, None, module, type_arguments);
+        Ok(function)
+    }
+
+    /// Notes what goes with a module that can be unloaded: a function that is declared there, or made for types from there.
+    fn note_function(
+        &self,
+        function: FunctionId,
+        class: Option<ClassId>,
+        module: ModuleId,
+        type_arguments: &[ClassId],
+    ) {
+        if !self.connection.modules.any() {
+            return;
+        }
+        let declared = self.connection.modules.life(module);
+        if let (Some(class), Some(life)) = (class, &declared) {
+            class.goes_with(life);
+        }
+        let made_for = || type_arguments.iter().chain(&class).find_map(|class| class.life());
+        if let Some(life) = declared.or_else(made_for) {
+            function.goes_with(&life);
+        }
+    }
+
+    /// The runtime compiles a function, which may go with its module.
+    pub(crate) fn compiling(&self, function: FunctionId) {
+        if self.connection.modules.any() {
+            // Its answer is noted; functions without metadata have none.
+            let _ = self.function_place(function);
+        }
     }
 }

@@ -163,6 +163,7 @@ impl ProfilerInfo {
         let method = "GetBoxClassLayout";
         outside_hooks(method)?;
         let runtime = self.base(method)?;
+        let _class_stays = class.enter(method)?;
         let mut offset = 0;
         // SAFETY: a valid out-parameter.
         check(unsafe { runtime.GetBoxClassLayout(class.0, &mut offset) }, method)?;

@@ -136,7 +136,7 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let found = collect::<ICorProfilerFunctionEnum>(method, |out| unsafe { runtime.EnumJITedFunctions2(out) })?;
-        Ok(found.into_iter().map(|one| (FunctionId(one.function_id), ReJitId(one.rejit_id))).collect())
+        Ok(found.into_iter().map(|one| (FunctionId::told(one.function_id), ReJitId(one.rejit_id))).collect())
     }
 
     /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were compiled ahead of time.
@@ -166,6 +166,7 @@ impl ProfilerInfo {
         let method = "GetTokenAndMetaDataFromFunction";
         outside_collections(method)?;
         let runtime = self.base(method)?;
+        let _function_stays = function.enter(method)?;
         let (mut token, mut found) = (0, std::ptr::null_mut());
         let interface = &clr_profiler_sys::metadata::IMetaDataImport2::IID;
         // SAFETY: valid out-parameters.

@@ -25,7 +25,8 @@ use windows_core::{GUID, HRESULT, IUnknown, Interface};
 use crate::call_context::outside_hooks;
 use crate::error::check;
 use crate::stop::Stops;
-use crate::{Error, Events, HResult, Result};
+use crate::unloads::InModule;
+use crate::{ClassId, Error, Events, HResult, Result};
 
 pub use classes::{ArrayClass, ClassInfo, ClassLayout};
 pub(crate) use connection::Call;
@@ -295,6 +296,14 @@ impl ProfilerInfo {
         let answer = unsafe { runtime.SetEnterLeaveFunctionHooks3(entry(enter), entry(leave), entry(tailcall)) };
         check(answer, "SetEnterLeaveFunctionHooks3")
     }
+}
+
+/// A call about several classes begins.
+///
+/// # Errors
+/// A sentence where one of them is gone.
+fn enter_all(classes: &[ClassId], method: &'static str) -> Result<Vec<Option<InModule>>> {
+    classes.iter().map(|class| class.enter(method)).collect()
 }
 
 /// One word by an out-parameter.

@@ -72,6 +72,7 @@ impl ProfilerInfo {
         let method = "SetILInstrumentedCodeMap";
         outside_collections(method)?;
         let runtime = self.base(method)?;
+        let _function_stays = function.enter(method)?;
         let entry =
             |one: &IlMove| COR_IL_MAP { old_offset: one.old, new_offset: one.new, accurate: one.is_exact.into() };
         let entries: Vec<_> = map.iter().map(entry).collect();
@@ -168,6 +169,7 @@ impl ProfilerInfo {
         let method = "GetReJITIDs";
         outside_collections(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        let _function_stays = function.enter(method)?;
         // SAFETY: valid out-parameters.
         let ids = ask_array(method, |capacity, needed, ids| unsafe {
             runtime.GetReJITIDs(function.0, capacity, needed, ids)
@@ -184,6 +186,7 @@ impl ProfilerInfo {
         let method = "GetCodeInfo3";
         outside_collections(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        let _function_stays = function.enter(method)?;
         // SAFETY: valid out-parameters.
         ask_array(method, |capacity, needed, infos| unsafe {
             runtime.GetCodeInfo3(function.0, rejit.0, capacity, needed, infos)
@@ -200,6 +203,7 @@ impl ProfilerInfo {
         let method = "GetILToNativeMapping2";
         outside_collections(method)?;
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
+        let _function_stays = function.enter(method)?;
         // SAFETY: valid out-parameters.
         let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
             runtime.GetILToNativeMapping2(function.0, rejit.0, capacity, needed, map)

@@ -48,6 +48,7 @@ impl ProfilerInfo {
         let method = "GetStaticFieldInfo";
         outside_collections(method)?;
         let runtime = self.base(method)?;
+        let _class_stays = class.enter(method)?;
         let mut kind = COR_PRF_STATIC_TYPE::default();
         // SAFETY: a valid out-parameter.
         check(unsafe { runtime.GetStaticFieldInfo(class.0, field.0, &mut kind) }, method)?;
@@ -67,6 +68,7 @@ impl ProfilerInfo {
     /// for constants.
     pub fn static_address(&self, class: ClassId, field: Token, app_domain: AppDomainId) -> Result<StaticAddress> {
         let runtime = self.base("GetAppDomainStaticAddress")?;
+        let _class_stays = class.enter("GetAppDomainStaticAddress")?;
         // SAFETY: a valid out-parameter.
         address("GetAppDomainStaticAddress", |out| unsafe {
             runtime.GetAppDomainStaticAddress(class.0, field.0, app_domain.0, out)
@@ -85,6 +87,7 @@ impl ProfilerInfo {
         thread: ThreadId,
     ) -> Result<StaticAddress> {
         let runtime = self.base("GetThreadStaticAddress2")?;
+        let _class_stays = class.enter("GetThreadStaticAddress2")?;
         // SAFETY: a valid out-parameter.
         address("GetThreadStaticAddress2", |out| unsafe {
             runtime.GetThreadStaticAddress2(class.0, field.0, app_domain.0, thread.0, out)
@@ -97,6 +100,7 @@ impl ProfilerInfo {
     /// The runtime's error; from .NET 9 on `CORPROF_E_DATAINCOMPLETE` before the class was initialized.
     pub fn image_static_address(&self, class: ClassId, field: Token) -> Result<StaticAddress> {
         let runtime = self.base("GetRVAStaticAddress")?;
+        let _class_stays = class.enter("GetRVAStaticAddress")?;
         // SAFETY: a valid out-parameter.
         address("GetRVAStaticAddress", |out| unsafe { runtime.GetRVAStaticAddress(class.0, field.0, out) })
     }

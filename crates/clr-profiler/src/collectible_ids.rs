@@ -1,0 +1,131 @@
+//! Classes and functions of modules that can be unloaded, as far as the runtime was asked about them: queries are refused
+//! once their module is gone.
+//!
+//! An identifier is an address of the runtime's own structures, which may be another class's or function's later. So an
+//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::told`], [`FunctionId::told`]). One
+//! table serves the process, as identifiers are addresses in it; it stays empty where nothing can be unloaded, and then
+//! nobody looks.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use crate::unloads::{InModule, ModuleLife};
+use crate::{ClassId, FunctionId, Result};
+
+/// Identifiers that are kept, of which those that are gone make room.
+const MOST: usize = 1 << 16;
+
+static MEMBERS: Members = Members::new();
+
+struct Members {
+    any: AtomicBool,
+    /// A bit for each identifier there has been, and for others: where it is not set there is nothing to look up.
+    filter: [AtomicU64; 64],
+    lives: RwLock<Option<HashMap<usize, ModuleLife>>>,
+}
+
+impl Members {
+    const fn new() -> Self {
+        Self { any: AtomicBool::new(false), filter: [const { AtomicU64::new(0) }; 64], lives: RwLock::new(None) }
+    }
+
+    /// Word and bit of an identifier in the filter.
+    fn bit(&self, id: usize) -> (&AtomicU64, u64) {
+        let mixed = (id >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+        (&self.filter[mixed >> 6], 1 << (mixed & 63))
+    }
+
+    fn note(&self, id: usize, life: &ModuleLife) {
+        let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+        let lives = lives.get_or_insert_default();
+        if lives.len() >= MOST {
+            lives.retain(|_, life| !life.is_over());
+        }
+        lives.insert(id, life.clone());
+        let (word, bit) = self.bit(id);
+        word.fetch_or(bit, Ordering::Release);
+        self.any.store(true, Ordering::Release);
+    }
+
+    fn life(&self, id: usize) -> Option<ModuleLife> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let (word, bit) = self.bit(id);
+        if word.load(Ordering::Acquire) & bit == 0 {
+            return None;
+        }
+        self.lives.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).cloned()
+    }
+
+    /// The runtime has just handed the identifier out, so it is not that of what is gone.
+    #[inline]
+    fn told(&self, id: usize) {
+        if self.any.load(Ordering::Relaxed) {
+            self.forget_if_gone(id);
+        }
+    }
+
+    #[cold]
+    fn forget_if_gone(&self, id: usize) {
+        if self.life(id).is_some_and(|life| life.is_over()) {
+            let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+            lives.as_mut().and_then(|lives| lives.remove(&id));
+        }
+    }
+}
+
+macro_rules! members {
+    ($($id:ident),*) => {$(
+        impl $id {
+            /// An identifier that the runtime hands out.
+            #[inline]
+            pub(crate) fn told(raw: usize) -> Self {
+                MEMBERS.told(raw);
+                Self(raw)
+            }
+
+            /// Goes with the module of this life.
+            pub(crate) fn goes_with(self, life: &ModuleLife) {
+                MEMBERS.note(self.0, life);
+            }
+
+            /// The life of the module with which this goes, where that is known.
+            pub(crate) fn life(self) -> Option<ModuleLife> {
+                MEMBERS.life(self.0)
+            }
+
+            /// A call about this begins; the module, if it can be unloaded, stays meanwhile.
+            ///
+            /// # Errors
+            /// A sentence where the module is gone.
+            pub(crate) fn enter(self, method: &'static str) -> Result<Option<InModule>> {
+                self.life().map(|life| life.enter_owned(method)).transpose()
+            }
+        }
+    )*};
+}
+
+members!(ClassId, FunctionId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModuleId;
+    use crate::unloads::CollectibleModules;
+
+    #[test]
+    fn what_went_with_its_module_is_refused_until_the_identifier_is_handed_out_again() {
+        let modules = CollectibleModules::default();
+        let module = ModuleId(0x7777_0000);
+        modules.loaded(module, true);
+        let (class, other) = (ClassId::told(0x7777_0008), ClassId::told(0x7777_0010));
+        class.goes_with(&modules.life(module).unwrap());
+        assert!(class.enter("A").unwrap().is_some() && other.enter("A").unwrap().is_none());
+        modules.unloading(module);
+        assert_eq!(class.enter("A").err().unwrap().to_string(), "A: the module was unloaded");
+        assert!(other.enter("A").unwrap().is_none());
+        assert!(ClassId::told(0x7777_0008).enter("A").unwrap().is_none());
+    }
+}
