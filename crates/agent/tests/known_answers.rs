@@ -4,7 +4,7 @@
 mod support;
 
 use clrscope_testkit::{Expectations, each_runtime};
-use support::{Sums, known, record};
+use support::{Sums, compare, known, record, record_with};
 
 /// Clocks, each with the whole set of fixtures.
 const REQUESTS: [&str; 2] = ["calls", "calls:clock=tsc"];
@@ -66,6 +66,28 @@ fn dynamic_methods() {
 #[test]
 fn eight_threads_and_the_pool() {
     check("Threads");
+}
+
+/// Hooks find the callees beyond the first forty in another way than by walking their blocks.
+#[test]
+fn callers_with_twenty_thousand_callees_on_many_threads_count_exactly() {
+    each_runtime(|runtime| {
+        for (request, callees, threads) in
+            [("calls", "20000", "2"), ("calls:clock=tsc", "1000", "8"), ("calls;flow", "200", "4")]
+        {
+            let run = record_with(runtime, "Callees", request, &[callees, threads]);
+            let place = format!("{callees} callees with {request} on {}", runtime.version);
+            let process = &run.recording.processes[0];
+            let wrong = compare(&Expectations::parse(&run.finished.stdout_text()), &Sums::of(process, "Callees"));
+            let lost: Vec<_> = process.losses.iter().filter(|loss| !loss.reason.is_benign()).collect();
+            assert!(
+                wrong.is_empty() && lost.is_empty(),
+                "{place}: {lost:?}, {} wrong, {:?}",
+                wrong.len(),
+                wrong.first()
+            );
+        }
+    });
 }
 
 #[test]

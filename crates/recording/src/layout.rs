@@ -1,4 +1,4 @@
-//! Version 1 of the segments: sizes, offsets and numbers that writer and reader share.
+//! Version 2 of the segments: sizes, offsets and numbers that writer and reader share.
 //!
 //! # A recording directory
 //!
@@ -32,7 +32,9 @@
 //! An edge stands for "this caller, on this path, calls that function". A caller's edges lie in a
 //! chain of 64-byte blocks, five edges to a block; a function that calls nothing has no block.
 //! Blocks are addressed by their byte offset from the end of the header; offset 0 is a block that
-//! stays empty, so that "no block" needs no test. With `clock=tsc` blocks are 128 bytes apart and
+//! stays empty, so that "no block" needs no test. Where a caller has many callees, hooks follow the chain up to the first
+//! block marked [`block::MAPPED`] only, and find the edges behind it in a map of their own; new blocks are put right behind
+//! that one. With `clock=tsc` blocks are 128 bytes apart and
 //! the second half holds the time of each edge in ticks of the time stamp counter.
 //!
 //! # Events
@@ -48,7 +50,9 @@ pub const HEADER_BYTES: usize = 4096;
 /// First eight bytes of every segment.
 pub const MAGIC: [u8; 8] = *b"CLRSSEG\0";
 /// Version of the segments.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The oldest version that can be read. Version 2 added [`block::MAPPED`], and a free edge in front of a full block.
+pub const OLDEST_VERSION: u32 = 1;
 
 /// Offsets within a segment's header.
 pub mod header {
@@ -106,13 +110,17 @@ pub mod block {
     pub const CHILDREN: usize = 20;
     /// `u32` each: calls, modulo 2^32; a log record `CARRY` for each overflow.
     pub const COUNTS: usize = 40;
-    /// `u32`: offset of the next block of the same caller; the lowest five bits mark edges that
-    /// were first entered by a tail call.
+    /// `u32`: offset of the next block of the same caller ([`OFFSET`]); the lowest five bits mark edges that
+    /// were first entered by a tail call ([`MARKS`]), the sixth is [`MAPPED`].
     pub const NEXT: usize = 60;
     /// `u64` each: ticks, in the second half of a block with `clock=tsc`.
     pub const TICKS: usize = 64;
-    /// The bits of `NEXT` that are marks.
+    /// The bits of `NEXT` that mark edges.
     pub const MARKS: u32 = 31;
+    /// The bit of `NEXT` that tells hooks to go no further along the chain. Readers follow it as if the bit were not there.
+    pub const MAPPED: u32 = 32;
+    /// The bits of `NEXT` that are the offset.
+    pub const OFFSET: u32 = !(MARKS | MAPPED);
     /// The key of a thread's root edge.
     pub const ROOT_KEY: u32 = u32::MAX;
 

@@ -179,11 +179,11 @@ fn a_directory_of_another_version_is_refused_and_says_why() {
     let name = directory(folder.path());
     for path in clrscope_recording::testing::synthetic::segments(&name).expect("files") {
         let mut bytes = std::fs::read(&path).expect("a segment");
-        bytes[12] = 2;
+        bytes[12] = 3;
         std::fs::write(&path, bytes).expect("a segment");
     }
     let refused = clrscope_recording::open(&name).expect_err("from the future").to_string();
-    assert!(refused.contains("has version 2; this clrscope reads version 1"), "{refused}");
+    assert!(refused.contains("has version 3; this clrscope reads versions 1 to 2"), "{refused}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use clrscope_recording::layout::{block, function, thread};
+use clrscope_recording::layout::{OLDEST_VERSION, block, function, header, thread};
 use clrscope_recording::model::{
     CallsInfo, Clock, Exit, Function, FunctionKind, LossReason, Module, Recording, ThreadRole,
 };
@@ -124,6 +124,49 @@ fn blocks_that_stand_there_to_measure_something_are_passed_over() {
         arena.base().add(main as usize + block::CHILDREN).cast::<u32>().write(piece.next);
     }
     check(&clrscope_recording::open(&name).expect("a recording"));
+}
+
+#[test]
+fn a_directory_of_the_first_version_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let _run = RunWriter::create(&name, &["dotnet".into(), "app.dll".into()], "calls", 42).expect("a run");
+    drop(write(&name));
+    for path in clrscope_recording::testing::synthetic::segments(&name).expect("files") {
+        let mut bytes = std::fs::read(&path).expect("a segment");
+        bytes[header::VERSION] = OLDEST_VERSION as u8;
+        std::fs::write(&path, bytes).expect("a segment");
+    }
+    check(&clrscope_recording::open(&name).expect("a recording"));
+}
+
+/// As the agent chains the blocks of a caller with many callees: the newest, which may have free edges, stands behind the
+/// block at which hooks stop.
+#[test]
+fn blocks_behind_the_mark_for_hooks_are_read_and_free_edges_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("x.clrs.d");
+    let (writer, arena) = write(&name);
+    let record = writer.threads().record(0).expect("a thread");
+    let main = record.u32(thread::ROOT).load(Ordering::Relaxed) + 64;
+    let piece = arena.take(0).expect("room");
+    let (stop, newest, oldest) = (piece.next, piece.next + 64, piece.next + 128);
+    for (at, edges) in [(stop, block::EDGES), (newest, 2), (oldest, block::EDGES)] {
+        (0..edges).for_each(|slot| store_edge(&arena, at, slot, function::FIRST, 1, 0));
+    }
+    record.u32(thread::BLOCKS).fetch_add(3, Ordering::Relaxed);
+    let before = clrscope_recording::open(&name).expect("a recording").processes[0].threads[0].tree.load().len();
+    // SAFETY: all blocks are the test's.
+    unsafe {
+        let next = |at: u32, to: u32| arena.base().add(at as usize + block::NEXT).cast::<u32>().write(to);
+        next(stop, newest | block::MAPPED);
+        next(newest, oldest);
+        let child = arena.base().add(main as usize + block::CHILDREN).cast::<u32>();
+        next(oldest, child.read());
+        child.write(stop);
+    }
+    let after = clrscope_recording::open(&name).expect("a recording").processes[0].threads[0].tree.load().len();
+    assert_eq!(after, before + 2 * block::EDGES + 2, "with all that was there");
 }
 
 #[test]

@@ -34,6 +34,14 @@ areas! {
     PIECE_BYTES: 4, at 48;
     /// `u32`: 1 while hooks of `clock=tsc` are not to read the clock, to measure what that costs.
     CLOCK_OFF: 4, at 52;
+    /// `u64`: address of the thread's map of edges, 0 where none of its callers has many callees.
+    EDGE_MAP: 8, at 56;
+    /// `u32`: by how many bits a fingerprint is shifted to the right to be a place in the map of edges.
+    EDGE_MAP_SHIFT: 4, at 112;
+    /// `u32`: edges in the map.
+    EDGE_MAP_LENGTH: 4, at 116;
+    /// `u32`: edges that belong into the map and found no room there.
+    EDGE_MAP_LACKS: 4, at 120;
     /// The filters under way, as the shadow stack's rules keep them.
     FILTERS: FILTERS_BYTES, at 128;
     /// `u64`: address of the chunk that the thread's events of `flow` go to.

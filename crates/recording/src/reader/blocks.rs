@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         while let Some(chain) = stack.last_mut() {
             let block = self.block(chain.block);
             if chain.slot == block::EDGES {
-                let next = u32_at(block, block::NEXT) & !block::MARKS;
+                let next = u32_at(block, block::NEXT) & block::OFFSET;
                 if next != 0 && self.enter_block(next).is_some() {
                     (chain.block, chain.slot) = (next, 0);
                 } else {
@@ -142,8 +142,8 @@ impl<'a> Walk<'a> {
             chain.slot += 1;
             let function = u32_at(block, block::KEYS + slot * 4);
             if function == 0 {
-                // Edges fill a block in order, and only a full block has a next one.
-                stack.pop();
+                // Edges fill a block in order. Behind one that is not full yet there may be others, which are.
+                chain.slot = block::EDGES;
                 continue;
             }
             if function == function::PADDING {

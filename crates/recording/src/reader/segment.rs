@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
+use crate::layout::{HEADER_BYTES, MAGIC, OLDEST_VERSION, VERSION, header, u32_at, u64_at};
 use crate::model::Problem;
 
 /// Space is reserved before the first byte is written.
@@ -96,8 +96,8 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
         return Err(format!("is of kind {} where {kind} was expected", u32_at(bytes, header::KIND)));
     }
     let version = u32_at(bytes, header::VERSION);
-    if version != VERSION {
-        return Err(format!("has version {version}; this clrscope reads version {VERSION}"));
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+        return Err(format!("has version {version}; this clrscope reads versions {OLDEST_VERSION} to {VERSION}"));
     }
     Ok(u64_at(bytes, header::COMMITTED))
 }

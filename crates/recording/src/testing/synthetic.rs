@@ -263,8 +263,8 @@ impl Program {
                 }
             }
             let next = self.get(block_at, block::NEXT);
-            if next & !block::MARKS != 0 {
-                block_at = next & !block::MARKS;
+            if next & block::OFFSET != 0 {
+                block_at = next & block::OFFSET;
             } else {
                 let new = self.new_block(walker);
                 self.put(block_at, block::NEXT, next | new);

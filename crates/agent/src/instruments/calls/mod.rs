@@ -5,6 +5,7 @@
 //! | [`arch`] | the fast paths in assembly, for each processor |
 //! | [`hooks`] | the sets of them |
 //! | [`slow`] | what they do out of line |
+//! | [`edge_map`] | how the edges of callers with many callees are found |
 //! | [`frames`] | a thread's shadow stack |
 //! | [`stacks`] | a thread's begin and end |
 //! | [`shared`] | what all threads share; the fields of an edge |
@@ -15,6 +16,7 @@
 
 pub(crate) mod arch;
 mod calibrate;
+pub(crate) mod edge_map;
 mod frames;
 pub(crate) mod hooks;
 mod options;

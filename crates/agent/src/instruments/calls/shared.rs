@@ -43,6 +43,16 @@ impl Shared {
         unsafe { AtomicU32::from_ptr(self.arena.base().add(self.offset(at, field + slot * 4, slot)).cast()) }
     }
 
+    /// The number that a map of edges has of an edge: where in the arena its child field lies.
+    pub(crate) fn place_in_arena(&self, edge: *mut u32) -> u32 {
+        edge.addr().wrapping_sub(self.arena.base().addr()) as u32
+    }
+
+    /// The edge with a [`place_in_arena`](Self::place_in_arena).
+    pub(crate) fn edge_at(&self, place: u32) -> *mut u32 {
+        self.arena.base().wrapping_add(place as usize).cast()
+    }
+
     /// The bytes from the arena's beginning to `within` of the block at `at`.
     fn offset(&self, at: u32, within: usize, slot: usize) -> usize {
         let (at, stride) = (at as usize, self.stride as usize);
@@ -53,9 +63,9 @@ impl Shared {
 
     /// Offset of the block an edge lies in, and its slot.
     fn place(&self, edge: *mut u32) -> (u32, usize) {
-        let offset = edge.addr().wrapping_sub(self.arena.base().addr());
-        let at = offset as u32 & !(self.stride - 1);
-        (at, offset.wrapping_sub(at as usize + block::CHILDREN) / 4)
+        let offset = self.place_in_arena(edge);
+        let at = offset & !(self.stride - 1);
+        (at, offset.wrapping_sub(at + block::CHILDREN as u32) as usize / 4)
     }
 
     /// The edge in `slot` of the block at `at`: the address of its child field.
@@ -91,7 +101,18 @@ impl Shared {
 
     /// The next block of the same caller, 0 for none.
     pub(crate) fn next(&self, at: u32) -> u32 {
-        self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & !block::MARKS
+        self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::OFFSET
+    }
+
+    /// Whether the edges of the blocks behind this one are in the [map](super::edge_map) of their thread.
+    pub(crate) fn is_mapped(&self, at: u32) -> bool {
+        self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::MAPPED != 0
+    }
+
+    /// Tells hooks to look for the edges of the blocks behind this one in the map: for the thread whose block it is.
+    pub(crate) fn set_mapped(&self, at: u32) {
+        let field = self.word(at, block::NEXT, 0);
+        field.store(field.load(Ordering::Relaxed) | block::MAPPED, Ordering::Release);
     }
 
     /// Chains a block behind another: for the thread whose block it is.
@@ -100,7 +121,7 @@ impl Shared {
     /// `next` must be the offset of a block that was taken from the arena: hooks follow it unchecked.
     pub(crate) unsafe fn set_next(&self, at: u32, next: u32) {
         let field = self.word(at, block::NEXT, 0);
-        field.store(field.load(Ordering::Relaxed) & block::MARKS | next, Ordering::Release);
+        field.store(field.load(Ordering::Relaxed) & !block::OFFSET | next, Ordering::Release);
     }
 
     /// The first block of the calls of an edge, 0 for none.

@@ -11,11 +11,15 @@ use clrscope_recording::layout::{block, function, thread};
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 
+use super::edge_map::EdgeMap;
 use super::frames::{Frame, Stack, edge_of, frame};
 use super::shared::{Shared, shared};
 use crate::boundary::guard;
 use crate::hooks::own;
 use crate::services::threads;
+
+/// Blocks of a caller that hooks walk: 40 callees. What walking them costs is about what the map costs.
+const WALKED_MOST: usize = 8;
 
 /// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
 /// and the slow path is off.
@@ -189,6 +193,7 @@ fn find_or_make(
         unsafe { shared.set_first_block(caller, at) };
         return Some(shared.edge(at, 0));
     }
+    let mut blocks = 0;
     loop {
         for slot in 0..block::EDGES {
             match shared.key(at, slot) {
@@ -200,16 +205,76 @@ fn find_or_make(
                 _ => {}
             }
         }
+        blocks += usize::from(shared.key(at, 0) != function::PADDING);
+        if shared.is_mapped(at) {
+            return find_or_make_mapped(shared, record, stack, caller, function, at, may_wait);
+        }
         let next = shared.next(at);
         if next == 0 {
             let new = take_block(shared, record, may_wait)?;
             shared.set_key(new, 0, function, stack.next_is_after_tail_call());
+            let edge = shared.edge(new, 0);
+            // SAFETY: the calling thread's record, of which no other map is in use.
+            let is_mapped = blocks >= WALKED_MOST && unsafe { EdgeMap::of(record) }.insert(shared, caller, function, edge);
             // SAFETY: the block was just taken.
             unsafe { shared.set_next(at, new) };
-            return Some(shared.edge(new, 0));
+            if is_mapped {
+                shared.set_mapped(at);
+            }
+            return Some(edge);
         }
         at = next;
     }
+}
+
+/// The edge of a caller with many callees that is in none of the blocks up to `last`, behind which hooks don't walk.
+fn find_or_make_mapped(
+    shared: &Shared,
+    record: ThreadRecord,
+    stack: &Stack,
+    caller: *mut u32,
+    function: u32,
+    last: u32,
+    may_wait: bool,
+) -> Option<*mut u32> {
+    // SAFETY: the calling thread's record, of which no other map is in use.
+    let mut map = unsafe { EdgeMap::of(record) };
+    if let Some(edge) = map.find(shared, caller, function) {
+        return Some(edge);
+    }
+    if !map.is_complete()
+        && let Some(edge) = find_behind(shared, last, function)
+    {
+        return Some(edge);
+    }
+    let newest = shared.next(last);
+    let free = (0..block::EDGES).find(|&slot| shared.key(newest, slot) == 0);
+    let (at, slot) = match free {
+        Some(slot) => (newest, slot),
+        None => (take_block(shared, record, may_wait)?, 0),
+    };
+    shared.set_key(at, slot, function, stack.next_is_after_tail_call());
+    if at != newest {
+        // SAFETY: the block was just taken, and leads to those that were there.
+        unsafe { shared.set_next(at, newest) };
+        // SAFETY: as above.
+        unsafe { shared.set_next(last, at) };
+    }
+    let edge = shared.edge(at, slot);
+    map.insert(shared, caller, function, edge);
+    Some(edge)
+}
+
+/// The edge of `function` in the blocks behind `last`: where the map has not room for all.
+fn find_behind(shared: &Shared, last: u32, function: u32) -> Option<*mut u32> {
+    let mut at = shared.next(last);
+    while at != 0 {
+        if let Some(slot) = (0..block::EDGES).find(|&slot| shared.key(at, slot) == function) {
+            return Some(shared.edge(at, slot));
+        }
+        at = shared.next(at);
+    }
+    None
 }
 
 /// A fresh block of zeros.

@@ -7,6 +7,7 @@ use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::{block, thread};
 use clrscope_recording::writer::{Piece, ThreadRecord};
 
+use super::edge_map::EdgeMap;
 use super::frames::{self, Frame};
 use super::shared::Shared;
 use crate::hooks::own;
@@ -98,6 +99,8 @@ fn stack_bytes() -> usize {
 
 /// The thread has ended: what it did not use is for others.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
+    // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
+    unsafe { EdgeMap::of(record) }.give_back();
     let next = record.u32(own::FREE_NEXT).load(Ordering::Relaxed);
     let end = record.u32(own::FREE_END).swap(next, Ordering::Relaxed);
     if end.saturating_sub(next) >= shared.stride {

@@ -14,8 +14,10 @@ use super::super::{slow, values};
 use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
 use crate::hooks::own;
 use crate::instruments::calls;
+use crate::instruments::calls::edge_map::{CALLEE_FACTOR, CALLER_FACTOR};
 use crate::instruments::calls::arch::x86_64::hooks::{
-    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
+    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
+    push_edge,
 };
 
 // The numbers that the assembly is written with.
@@ -394,4 +396,8 @@ global_asm!(
     values_tailcall = sym values::tailcall,
     calls_enter = sym calls::slow::enter,
     carry = sym calls::slow::carry,
+    edge_map = const own::EDGE_MAP,
+    edge_map_shift = const own::EDGE_MAP_SHIFT,
+    caller_factor = const CALLER_FACTOR,
+    callee_factor = const CALLEE_FACTOR,
 );

@@ -19,6 +19,7 @@ use std::mem::offset_of;
 
 use clrscope_recording::layout::block;
 
+use super::super::super::edge_map::{CALLEE_FACTOR, CALLER_FACTOR, Entry};
 use super::super::super::{frames::Frame, slow};
 use crate::arch::x86_64::stubs::{leave_slow, restore_arguments, save_arguments};
 use crate::hooks::own;
@@ -37,6 +38,10 @@ const _: () = assert!(
         && block::COUNTS == 40
         && block::NEXT == 60
         && block::MARKS == 31
+        && block::MAPPED == 32
+        && size_of::<Entry>() == 8
+        && offset_of!(Entry, edge) == 0
+        && offset_of!(Entry, fingerprint) == 4
         && block::STRIDE_SAMPLED == 64
         && block::STRIDE_TSC == 128
         // The ticks of the edge whose child field is at p lie at p + p % 128 + 24.
@@ -86,13 +91,65 @@ macro_rules! find_edge {
             // The next block of the same caller; block 0 is empty and has none.
             "mov eax, [rax + 60]\n",
             "and eax, -32\n",
-            "jnz 2b\n",
-            "jmp 9f\n",
+            "jz 9f\n",
+            "test al, 32\n",
+            "jz 2b\n",
+            "jmp 12f\n",
             push_edge!("3", "0"),
             push_edge!("4", "1"),
             push_edge!("5", "2"),
             push_edge!("6", "3"),
             push_edge!("7", "4"),
+            find_mapped_edge!(),
+        )
+    };
+}
+
+/// Finds the edge in the thread's map, counts the call and pushes the frame.
+macro_rules! find_mapped_edge {
+    () => {
+        concat!(
+            "12:\n",
+            "push rdx\n",
+            "push rcx\n",
+            "mov rax, [r11 + 8]\n",
+            "sub rax, [r10 + 8]\n",
+            "imul edx, eax, {caller_factor}\n",
+            "imul eax, r14d, {callee_factor}\n",
+            "add edx, eax\n",
+            "mov ecx, [r10 + {edge_map_shift}]\n",
+            "mov eax, edx\n",
+            "shr eax, cl\n",
+            "shl rax, 3\n",
+            "add rax, [r10 + {edge_map}]\n",
+            "13:\n",
+            "mov ecx, [rax]\n",
+            "test ecx, ecx\n",
+            "jz 15f\n",
+            "cmp [rax + 4], edx\n",
+            "je 14f\n",
+            "16:\n",
+            "add rax, 8\n",
+            "jmp 13b\n",
+            // Its function lies 20 bytes before the child field, its count 20 bytes behind.
+            "14:\n",
+            "add rcx, [r10 + 8]\n",
+            "cmp [rcx - 20], r14d\n",
+            "jne 16b\n",
+            "add dword ptr [rcx + 20], 1\n",
+            "mov rax, rcx\n",
+            "pop rcx\n",
+            "pop rdx\n",
+            "jc 8f\n",
+            "mov [r11 + 16], r15\n",
+            "mov [r11 + 24], rax\n",
+            "add r11, 16\n",
+            "mov [r10], r11\n",
+            "ret\n",
+            "15:\n",
+            "pop rcx\n",
+            "pop rdx\n",
+            "jmp 9f\n",
         )
     };
 }
@@ -301,8 +358,13 @@ global_asm!(
     leave = sym slow::leave,
     tailcall = sym slow::tailcall,
     clock_off = const own::CLOCK_OFF,
+    edge_map = const own::EDGE_MAP,
+    edge_map_shift = const own::EDGE_MAP_SHIFT,
+    caller_factor = const CALLER_FACTOR,
+    callee_factor = const CALLEE_FACTOR,
 );
 
 pub(crate) use {
-    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, load_record, load_top, push_edge,
+    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
+    push_edge,
 };
