@@ -1,9 +1,9 @@
 //! The edges of callers with many callees.
 //!
 //! Hooks find an edge by walking the blocks of its caller, and who calls five thousand functions in turn (an interpreter, a
-//! dispatcher, generated code) would walk a thousand blocks for each call. So they walk the first few only
-//! ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges behind those stand in a map of the thread's own,
-//! by caller and function.
+//! dispatcher, generated code) would walk a thousand blocks for each call. So of a caller with more than a few blocks they
+//! look at the first one only ([`block::MAPPED`](clrscope_recording::layout::block::MAPPED)); the edges behind it stand in a map
+//! of the thread's own, by caller and function.
 //!
 //! The map is a table with open addressing in pages of the thread's, which nobody else reads: hooks in assembly look
 //! things up, and the slow path, on the same thread, puts them in. An entry is a fingerprint of caller and function and the

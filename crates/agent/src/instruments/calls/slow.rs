@@ -18,7 +18,7 @@ use crate::boundary::guard;
 use crate::hooks::own;
 use crate::services::threads;
 
-/// Blocks of a caller that hooks walk: 40 callees. What walking them costs is about what the map costs.
+/// Blocks of a caller that hooks walk: 40 callees. Callers with more have their edges in the map, but for the first block's.
 const WALKED_MOST: usize = 8;
 
 /// A frame that matches no enter and no leave: every hook of a stopped thread takes the slow path,
@@ -193,7 +193,7 @@ fn find_or_make(
         unsafe { shared.set_first_block(caller, at) };
         return Some(shared.edge(at, 0));
     }
-    let mut blocks = 0;
+    let (mut first, mut blocks) = (0, 0);
     loop {
         for slot in 0..block::EDGES {
             match shared.key(at, slot) {
@@ -205,29 +205,46 @@ fn find_or_make(
                 _ => {}
             }
         }
-        blocks += usize::from(shared.key(at, 0) != function::PADDING);
         if shared.is_mapped(at) {
             return find_or_make_mapped(shared, record, stack, caller, function, at, may_wait);
         }
+        if shared.key(at, 0) != function::PADDING {
+            first = if blocks == 0 { at } else { first };
+            blocks += 1;
+        }
         let next = shared.next(at);
         if next == 0 {
+            if blocks >= WALKED_MOST && map_edges(shared, record, caller, first) {
+                return find_or_make_mapped(shared, record, stack, caller, function, first, may_wait);
+            }
             let new = take_block(shared, record, may_wait)?;
             shared.set_key(new, 0, function, stack.next_is_after_tail_call());
-            let edge = shared.edge(new, 0);
-            // SAFETY: the calling thread's record, of which no other map is in use.
-            let is_mapped = blocks >= WALKED_MOST && unsafe { EdgeMap::of(record) }.insert(shared, caller, function, edge);
             // SAFETY: the block was just taken.
             unsafe { shared.set_next(at, new) };
-            if is_mapped {
-                shared.set_mapped(at);
-            }
-            return Some(edge);
+            return Some(shared.edge(new, 0));
         }
         at = next;
     }
 }
 
-/// The edge of a caller with many callees that is in none of the blocks up to `last`, behind which hooks don't walk.
+/// Puts all edges of `caller` but those of its first block into the thread's map, and tells hooks to look there; whether
+/// there was room.
+fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32) -> bool {
+    // SAFETY: the calling thread's record, of which no other map is in use.
+    let mut map = unsafe { EdgeMap::of(record) };
+    let mut at = shared.next(first);
+    while at != 0 {
+        let mut slots = 0..block::EDGES;
+        if !slots.all(|slot| map.insert(shared, caller, shared.key(at, slot), shared.edge(at, slot))) {
+            return false;
+        }
+        at = shared.next(at);
+    }
+    shared.set_mapped(first);
+    true
+}
+
+/// The edge of a caller with many callees that is not in its block `last`, behind which hooks don't walk.
 fn find_or_make_mapped(
     shared: &Shared,
     record: ThreadRecord,
