@@ -48,6 +48,12 @@ fn exceptions_through_finally_catch_and_filters() {
     check("Exceptions");
 }
 
+/// On .NET 9 the runtime's exception handling is managed code, which returns after the blocks that it has called.
+#[test]
+fn helpers_that_handle_exceptions_leave_without_a_loss() {
+    known::check("Exceptions", &["calls:helpers=on"]);
+}
+
 #[test]
 fn tail_calls() {
     check("TailCalls");

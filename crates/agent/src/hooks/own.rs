@@ -42,6 +42,8 @@ areas! {
     EDGE_MAP_LENGTH: 4, at 116;
     /// `u32`: edges that belong into the map and found no room there.
     EDGE_MAP_LACKS: 4, at 120;
+    /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended frames; 0 where none has.
+    ENDED_BY_BLOCK: 8, at 224;
     /// The filters under way, as the shadow stack's rules keep them.
     FILTERS: FILTERS_BYTES, at 128;
     /// `u64`: address of the chunk that the thread's events of `flow` go to.

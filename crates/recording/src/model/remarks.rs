@@ -81,11 +81,13 @@ pub enum LossReason {
     SizeLimit = 21,
     /// The disk's last free space was left to others: the recording could not grow.
     DiskReserve = 22,
+    /// A thread had to wait for a place in the thread table longer than a hook may wait; its next call tried again.
+    ThreadTableBehind = 23,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -109,6 +111,7 @@ impl LossReason {
         Self::StackTableFull,
         Self::SizeLimit,
         Self::DiskReserve,
+        Self::ThreadTableBehind,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -138,6 +141,7 @@ impl LossReason {
             Self::StackTableFull => "stack_table_full",
             Self::SizeLimit => "size_limit",
             Self::DiskReserve => "disk_reserve",
+            Self::ThreadTableBehind => "thread_table_behind",
         }
     }
 
@@ -168,6 +172,9 @@ impl LossReason {
             Self::StackTableFull => "call stacks found no memory; their events are recorded without a stack",
             Self::SizeLimit => "the recording reached its greatest size (--max-size) and stopped; the program went on",
             Self::DiskReserve => "the disk is nearly full (5 % or 2 GiB are left free): the recording could not grow",
+            Self::ThreadTableBehind => {
+                "new threads found no place in the thread table in time; their first calls were not recorded"
+            }
         }
     }
 

@@ -122,6 +122,26 @@ impl Stack {
         }
     }
 
+    /// Notes that frames at and below `frame_pointer` were ended by a finally or catch block, some of which may still leave.
+    pub(crate) fn note_ended_by_block(&mut self, frame_pointer: usize) {
+        let highest = self.record.u64(own::ENDED_BY_BLOCK);
+        highest.store(highest.load(Ordering::Relaxed).max(frame_pointer as u64), Ordering::Relaxed);
+    }
+
+    /// Forgets what [`note_ended_by_block`](Self::note_ended_by_block) noted, once the activation on top is none of those
+    /// below: the blocks of an exception that was thrown and caught within a block leave the outer one's alone.
+    pub(crate) fn forget_ended_by_block(&mut self) {
+        let highest = self.record.u64(own::ENDED_BY_BLOCK);
+        if self.top().sp as u64 > highest.load(Ordering::Relaxed) {
+            highest.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the activation with this caller's stack pointer, which is not on the stack, may be one that a block ended.
+    pub(crate) fn was_ended_by_block(&self, sp: usize) -> bool {
+        sp as u64 <= self.record.u64(own::ENDED_BY_BLOCK).load(Ordering::Relaxed)
+    }
+
     /// The topmost frame that `wanted` accepts, without the lowest.
     pub(crate) fn find(&self, wanted: impl Fn(Frame) -> bool) -> Option<*mut Frame> {
         let bottom = self.bottom_address();

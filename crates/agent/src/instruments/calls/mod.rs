@@ -237,6 +237,10 @@ impl Callbacks for Calls {
     fn exception_catcher_enter(&self, _function: FunctionId, _exception: ObjectId<'_>) {
         self.with_clause(OddCallback::Catch, |frame| unwind::block_enter(self.shared, frame));
     }
+
+    fn exception_catcher_leave(&self) {
+        unwind::catcher_leave(self.shared);
+    }
 }
 
 impl Calls {

@@ -68,7 +68,7 @@ fn end_frame(sp: usize, by_tail_call: bool) {
             stack.mark_top();
         }
         stack.pop();
-    } else {
+    } else if !stack.was_ended_by_block(sp) {
         shared.writer.state().lose(LossReason::UnmatchedLeave, 1, monotonic_ns());
     }
 }

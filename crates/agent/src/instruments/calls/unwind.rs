@@ -32,10 +32,21 @@ impl Frames for Stack {
 }
 
 /// A finally, fault or catch block runs: everything above its owner is gone.
+///
+/// But for the runtime's own exception handling, which is managed code on .NET 9 and later: it has called the block, and
+/// its calls that are under way return once the block has ended. Their frames are gone by then, as what the block calls
+/// belongs to the block's owner; that they leave is no loss ([`Stack::was_ended_by_block`]).
 pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
     with_own(shared, |stack, filters| {
-        shadow_stack::block_enter(stack, filters, frame_pointer);
+        if shadow_stack::block_enter(stack, filters, frame_pointer) > 0 {
+            stack.note_ended_by_block(frame_pointer);
+        }
     });
+}
+
+/// A catch block has ended, and the handling of its exception with it.
+pub(super) fn catcher_leave(shared: &Shared) {
+    with_own(shared, |stack, _| stack.forget_ended_by_block());
 }
 
 /// A filter runs while everything above its owner is still alive.

@@ -201,12 +201,9 @@ impl Instrument for Exceptions {
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let advise_overhead = AdviseOverhead::new(self.writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
         let mut tasks: Vec<Box<dyn Task>> =
-            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer)), Box::new(advise_overhead)];
-        if self.types.is_some() {
-            tasks.push(Box::new(ReportUnread::new(self.writer)));
-        }
+            vec![self.log.task(), self.stacks.task(), Box::new(CountDropped(self.writer))];
+        tasks.extend(tasks_of_values(self.writer, self.types));
         tasks
     }
 
@@ -214,6 +211,16 @@ impl Instrument for Exceptions {
         self.log.detach_in_child();
         self.stacks.detach_in_child();
     }
+}
+
+/// Tasks where arguments are read. What calls cost whose values are read is known for all instruments together, so who reads none must
+/// not advise about it.
+fn tasks_of_values(writer: &'static ProcessWriter, types: Option<&'static Types>) -> Vec<Box<dyn Task>> {
+    if types.is_none() {
+        return Vec::new();
+    }
+    let advise_overhead = AdviseOverhead::new(writer, "exceptions:args", COSTLY_CALLS / arguments::SAMPLED);
+    vec![Box::new(advise_overhead), Box::new(ReportUnread::new(writer))]
 }
 
 /// Counts arguments that found no room: the hooks that know of it are quick.
@@ -310,5 +317,21 @@ impl Callbacks for Exceptions {
 
     fn exception_clr_catcher_execute(&self) {
         self.write(Kind::EXCEPTION_CLR_CATCHER_EXECUTE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::writer::ProcessRecord;
+
+    use super::*;
+
+    /// With `flow:args` beside it, the calls whose values `flow` reads were told of as `exceptions:args`.
+    #[test]
+    fn without_arguments_nobody_advises_about_their_cost() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = ProcessRecord { pid: 7, mono_ns: 1, ..ProcessRecord::default() };
+        let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &record).expect("a folder for the process");
+        assert!(tasks_of_values(Box::leak(Box::new(writer)), None).is_empty());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::thread;
 use clrscope_recording::model::{LossReason, ThreadRole};
-use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{ProcessWriter, ThreadRecord, ThreadTable, monotonic_ns};
 
 use crate::boundary::guard;
 use crate::hooks;
@@ -91,9 +91,15 @@ fn begin() -> Option<ThreadRecord> {
     let registry = REGISTRY.get()?;
     let begun = try_begin(registry);
     if begun.is_none() {
-        registry.writer.state().lose(LossReason::ThreadTableFull, 1, monotonic_ns());
+        registry.writer.state().lose(reason_without_place(registry.writer.threads()), 1, monotonic_ns());
     }
     begun
+}
+
+/// Why a thread found no place: a full table never has one again, one that is behind has one soon, and the thread's next call
+/// takes it.
+fn reason_without_place(table: &ThreadTable) -> LossReason {
+    if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
 }
 
 fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
@@ -136,4 +142,24 @@ extern "C" fn thread_ended(record: *mut c_void) {
         record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
         registry.followers.thread_ends(record);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_behind_is_not_told_of_as_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let table = ThreadTable::create(&folder.path().join("threads.seg")).expect("a table");
+        while table.take().is_some() {}
+        assert_eq!(reason_without_place(&table), LossReason::ThreadTableBehind);
+        table.keep_ahead();
+        assert!(table.take().is_some(), "the next attempt finds a place");
+        while table.len() < thread::MOST {
+            table.keep_ahead();
+            while table.take().is_some() {}
+        }
+        assert_eq!(reason_without_place(&table), LossReason::ThreadTableFull);
+    }
 }
