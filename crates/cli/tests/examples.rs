@@ -75,3 +75,15 @@ fn calls_are_traced_as_shown() {
     let said = run_readme(&TestFolder::new(), "trace");
     assert!(said.ends_with(shown(include_str!("../../../examples/trace/README.md"))), "{said}");
 }
+
+#[test]
+fn allocations_are_summed_as_shown() {
+    let said = run_readme(&TestFolder::new(), "allocations");
+    assert!(said.contains(shown(include_str!("../../../examples/allocations/README.md"))), "{said}");
+}
+
+#[test]
+fn stacks_are_sampled() {
+    let said = run_readme(&TestFolder::new(), "sampler");
+    assert!(said.contains("Amounts.Program::Compute;Amounts.Program::Three "), "{said}");
+}

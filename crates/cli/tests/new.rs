@@ -4,7 +4,7 @@ mod common;
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clrscope_testkit as testkit;
@@ -21,27 +21,85 @@ fn cargo(folder: &Path, words: &[&str]) -> String {
     text
 }
 
+/// A crate that `new` has made.
+struct NewCrate {
+    folder: PathBuf,
+    class_id: String,
+    library: PathBuf,
+}
+
+impl NewCrate {
+    fn make(place: &TestFolder, name: &str, options: &[&str], folder: &str) -> Self {
+        let made =
+            place.clrscope(["new", name]).args(options).arg("--framework").arg(testkit::workspace_root()).output();
+        let made = made.expect("the tool starts");
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(made.status.success() && made.stdout.is_empty(), "{said}");
+        let folder = place.file(folder);
+        let class_id = said.split("class ").nth(1).and_then(|rest| rest.split(',').next()).expect(&said).to_owned();
+        // The versions this repository was tested with: nothing is fetched.
+        fs::copy(testkit::workspace_root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
+        let library = testkit::target_folder().join(format!("new/debug/lib{}.so", name.replace('-', "_")));
+        Self { folder, class_id, library }
+    }
+
+    /// Is laid out as `cargo fmt` does, passes its test, and is built.
+    fn passes(&self, test: &str) {
+        let formatted = Command::new("cargo").args(["fmt", "--check"]).current_dir(&self.folder).status();
+        assert!(formatted.expect("cargo starts").success());
+        let tested = cargo(&self.folder, &["test"]);
+        assert!(tested.contains(&format!("test {test} ... ok")), "{tested}");
+        cargo(&self.folder, &["build"]);
+    }
+
+    /// What the profiler writes about a fixture to the file that `variable` names.
+    fn profile(&self, place: &TestFolder, runtime: &testkit::Runtime, program: &[&str], variable: &str) -> String {
+        let output = place.file("output.txt");
+        let library = self.library.to_string_lossy();
+        let mut command = place.clrscope(["run", "--profiler", &library, "--clsid", &self.class_id, "--"]);
+        command.args(runtime.words(&testkit::fixture(program[0]))).args(&program[1..]).env(variable, &output);
+        runtime.prepare(&mut command);
+        let finished = testkit::run(command).expect_success();
+        assert!(finished.stderr_text().ends_with("was loaded into one process\n"), "{}", finished.stderr_text());
+        fs::read_to_string(&output).expect("the profiler writes at its end")
+    }
+}
+
+#[test]
+fn each_template_makes_a_crate_that_passes_its_test_and_profiles_a_program() {
+    let place = TestFolder::new();
+    let runtime = testkit::runtimes().last().expect("a runtime");
+    let written = |template: &str, test: &str, program: &[&str]| {
+        let made =
+            NewCrate::make(&place, &format!("by-{template}"), &["--template", template], &format!("by-{template}"));
+        made.passes(test);
+        made.profile(&place, runtime, program, &format!("BY_{}_OUTPUT", template.to_uppercase()))
+    };
+    let said = written("allocations", "tests::objects_and_bytes_are_summed_by_class", &["Amounts", "allocate"]);
+    assert!(said.starts_with("3200000\t100000\tAmounts.Link\n"), "{said}");
+    let said = written("exceptions", "tests::an_exception_is_told_with_its_stack", &["Exceptions"]);
+    assert!(said.contains("System.InvalidOperationException: \"simple 0\""), "{said}");
+    let said = written("sampler", "tests::stacks_of_all_threads_are_counted", &["Amounts", "compute", "500"]);
+    assert!(said.contains("Amounts.Program::Compute;Amounts.Program::Three "), "{said}");
+}
+
+#[test]
+fn an_unknown_template_is_refused_with_the_names_of_all() {
+    let place = TestFolder::new();
+    let refused = place.clrscope(["new", "mine", "--template", "smapler"]).output().expect("the tool starts");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && !place.file("mine").exists(), "{said}");
+    for name in ["counter", "allocations", "exceptions", "sampler"] {
+        assert!(said.contains(name), "{said}");
+    }
+}
+
 #[test]
 fn a_new_crate_passes_its_test_and_counts_the_calls_of_a_program() {
     let place = TestFolder::new();
-    let made = place
-        .clrscope(["new", "shop-watch", "--path", "tools/watch", "--framework"])
-        .arg(testkit::workspace_root())
-        .output()
-        .expect("the tool starts");
-    let said = String::from_utf8_lossy(&made.stderr).into_owned();
-    assert!(made.status.success() && made.stdout.is_empty(), "{said}");
-    let folder = place.file("tools/watch");
-    let class_id = said.split("class ").nth(1).and_then(|rest| rest.split(',').next()).expect(&said).to_owned();
-    // The versions this repository was tested with: nothing is fetched.
-    fs::copy(testkit::workspace_root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file");
-
-    let formatted = Command::new("cargo").args(["fmt", "--check"]).current_dir(&folder).status();
-    assert!(formatted.expect("cargo starts").success());
-    let tested = cargo(&folder, &["test"]);
-    assert!(tested.contains("test tests::calls_of_all_threads_are_counted_by_name ... ok"), "{tested}");
-    cargo(&folder, &["build"]);
-    let library = testkit::target_folder().join("new/debug/libshop_watch.so");
+    let made = NewCrate::make(&place, "shop-watch", &["--path", "tools/watch"], "tools/watch");
+    made.passes("tests::calls_of_all_threads_are_counted_by_name");
+    let (library, class_id) = (made.library, made.class_id);
     testkit::each_runtime(|runtime| {
         let output = place.file("calls.txt");
         let library = library.to_string_lossy();
@@ -110,7 +168,6 @@ fn the_framework_is_looked_for_around_the_current_folder_and_a_crate_stays_out_o
     let mut command = place.clrscope(["new", "mine"]);
     assert!(command.current_dir(place.file("clone/crates")).output().expect("the tool starts").status.success());
     let manifest = fs::read_to_string(place.file("clone/crates/mine/Cargo.toml")).expect("the manifest");
-    let framework = fs::canonicalize(place.file("clone/crates/clr-profiler")).expect("the folder");
-    assert!(manifest.contains(&format!("clr-profiler = {{ path = \"{}\" }}\n", framework.display())), "{manifest}");
+    assert!(manifest.contains("clr-profiler = { path = \"../../crates/clr-profiler\" }\n"), "{manifest}");
     assert!(manifest.ends_with("\n[workspace]\n"), "{manifest}");
 }

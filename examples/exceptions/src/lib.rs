@@ -2,6 +2,7 @@
 //!
 //! The file's name comes from `EXCEPTIONS_PROFILER_OUTPUT`. The stack is a shadow stack, which the framework keeps.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clr_profiler::{
@@ -27,6 +28,12 @@ struct Exceptions {
 impl Profiler for Exceptions {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let path = std::env::var_os("EXCEPTIONS_PROFILER_OUTPUT").unwrap_or_else(|| "exceptions.txt".into());
+        Self::start(info, path.as_ref())
+    }
+}
+
+impl Exceptions {
+    fn start(info: &ProfilerInfo, path: &Path) -> Result<(Self, Setup)> {
         let log = NestedLog::create(path).map_err(|error| Error::refused("initialize", error.to_string()))?;
         // From .NET 9 on the runtime throws by managed code of its own, which does not belong into the stack.
         let functions = Arc::new(NamedFunctions::new(info, |function| !function.is_exception_handling()));
@@ -35,9 +42,7 @@ impl Profiler for Exceptions {
         let setup = setup.with_call_stacks(stacks.clone(), functions.clone());
         Ok((Self { info: info.clone(), functions, stacks, reader: ExceptionReader::new(), log }, setup))
     }
-}
 
-impl Exceptions {
     fn thrown(&self, exception: ObjectId<'_>) {
         let names = self.functions.names();
         let class = self.info.class_of_object(exception).map(|class| names.class(&self.info, class));
@@ -84,3 +89,6 @@ impl Callbacks for Exceptions {
         self.reader.module_unloaded();
     }
 }
+
+#[cfg(test)]
+mod tests;

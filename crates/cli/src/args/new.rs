@@ -3,19 +3,24 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::PossibleValue;
+use clap::builder::PossibleValuesParser;
 
-use crate::commands::new::{CrateName, NewOptions};
+use crate::commands::new::{CrateName, NewOptions, TEMPLATES, Template};
 use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
   clrscope new shop-watch
   cd shop-watch; cargo test
+  clrscope new who-allocates --template allocations
   clrscope new shop-watch --path ~/tools/watch --framework ~/clrscope
 
-The new crate counts the calls of each function; change what you like. It takes the crate
-clr-profiler from the checkout of clrscope around the current folder or around this program,
-else by version.";
+The new crate is a whole profiler with its README and a test; change what you like. Its
+manifest asks for the version of clr-profiler that belongs to this program. That version
+is not on crates.io yet, so the manifest also has the path of a checkout: that around the
+current folder or around this program, or that of --framework. The path is relative if the
+crate stands in the checkout; take it out once the version is published.";
 
 /// Make a crate for a profiler of your own, ready to build and with a test that passes
 #[derive(Debug, Args)]
@@ -23,6 +28,10 @@ else by version.";
 pub(super) struct New {
     /// Name of the crate
     name: String,
+
+    /// What the profiler does
+    #[arg(long, value_name = "TEMPLATE", value_parser = templates(), default_value = TEMPLATES[0].name)]
+    template: String,
 
     /// Folder of the crate, which must not exist [default: ./NAME]
     #[arg(long, value_name = "DIR")]
@@ -33,6 +42,10 @@ pub(super) struct New {
     framework: Option<PathBuf>,
 }
 
+fn templates() -> PossibleValuesParser {
+    PossibleValuesParser::new(TEMPLATES.iter().map(|one| PossibleValue::new(one.name).help(one.about)))
+}
+
 impl New {
     pub(super) fn into_options(self) -> Result<NewOptions, Failure> {
         let name = CrateName::parse(&self.name).map_err(|why| {
@@ -40,6 +53,8 @@ impl New {
             Failure::usage(format!("{} is no name for a crate", quoted(&self.name)), why, hint)
         })?;
         let folder = self.path.unwrap_or_else(|| PathBuf::from(&self.name));
-        Ok(NewOptions { name, folder, framework: self.framework })
+        // The parser has let no other name through.
+        let template = Template::named(&self.template).unwrap_or(&TEMPLATES[0]);
+        Ok(NewOptions { name, template, folder, framework: self.framework })
     }
 }

@@ -41,20 +41,45 @@ impl Framework {
         Ok(around.map_or_else(|| Self::Version(env!("CARGO_PKG_VERSION").to_owned()), Self::Folder))
     }
 
-    /// The right side of a dependency, with more keys of the table.
-    pub(super) fn dependency(&self, more: &str) -> String {
-        match self {
-            Self::Folder(folder) => format!("{{ path = {}{more} }}", quoted(&folder.to_string_lossy())),
-            Self::Version(version) => format!("{{ version = \"{version}\"{more} }}"),
-        }
+    /// What a dependency of the crate in `crate_folder` has: the published version; and as long as there is none that can be
+    /// fetched, the path in a checkout beside it, relative where the crate stands in that checkout.
+    pub(super) fn dependency(&self, crate_folder: &Path) -> String {
+        let published = env!("CARGO_PKG_VERSION");
+        let Self::Folder(folder) = self else { return format!("version = \"{published}\"") };
+        let path = within(folder, crate_folder).unwrap_or_else(|| folder.clone());
+        let path = format!("path = {}", quoted(&path.to_string_lossy()));
+        // Cargo refuses a path where the version is another.
+        if has_version(folder, published) { format!("version = \"{published}\", {path}") } else { path }
     }
+}
+
+/// The way from a crate in a checkout to the framework in it.
+fn within(framework: &Path, crate_folder: &Path) -> Option<PathBuf> {
+    let root = framework.ancestors().nth(Path::new(INSIDE).components().count())?;
+    // The folder of the new crate is not there yet.
+    let parent =
+        crate_folder.ancestors().skip(1).find_map(|above| fs::canonicalize(above).ok().map(|real| (above, real)));
+    let (above, real) = parent?;
+    let inside = real.strip_prefix(root).ok()?.join(crate_folder.strip_prefix(above).ok()?);
+    let up: PathBuf = inside.components().map(|_| "..").collect();
+    Some(up.join(INSIDE))
+}
+
+/// Whether the checkout of the framework is of this version.
+fn has_version(framework: &Path, version: &str) -> bool {
+    let says = format!("version = \"{version}\"");
+    let workspace = framework.ancestors().nth(Path::new(INSIDE).components().count());
+    let manifests = [Some(framework), workspace].into_iter().flatten().map(|folder| folder.join("Cargo.toml"));
+    manifests.filter_map(|path| fs::read_to_string(path).ok()).any(|text| text.lines().any(|line| line.trim() == says))
 }
 
 impl fmt::Display for Framework {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => write!(f, "from {}", shown(folder)),
-            Self::Version(version) => write!(f, "{version} by version (--framework DIR takes a checkout)"),
+            Self::Version(version) => {
+                write!(f, "{version} by version, as published (until then, --framework DIR takes a checkout)")
+            }
         }
     }
 }
@@ -100,8 +125,19 @@ mod tests {
     #[test]
     fn dependencies_are_toml() {
         let odd = Framework::Folder(PathBuf::from("/a \"b\"\\c\n"));
-        assert_eq!(odd.dependency(""), "{ path = \"/a \\\"b\\\"\\\\c\\u000A\" }");
-        let version = Framework::Version("1.2.3".to_owned());
-        assert_eq!(version.dependency(", x = 1"), "{ version = \"1.2.3\", x = 1 }");
+        assert_eq!(odd.dependency(Path::new("/x")), "path = \"/a \\\"b\\\"\\\\c\\u000A\"");
+        let published = Framework::Version("0.1.0".to_owned()).dependency(Path::new("/x"));
+        assert_eq!(published, format!("version = \"{}\"", env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn a_crate_in_the_checkout_names_the_framework_by_a_relative_path_and_others_by_the_whole() {
+        let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("the repository");
+        let framework = Framework::Folder(root.join(INSIDE));
+        let version = format!("version = \"{}\", ", env!("CARGO_PKG_VERSION"));
+        let inside = framework.dependency(&root.join("examples/not-there/mine"));
+        assert_eq!(inside, format!("{version}path = \"../../../crates/clr-profiler\""));
+        let outside = framework.dependency(Path::new("/not-there/mine"));
+        assert_eq!(outside, format!("{version}path = {:?}", root.join(INSIDE)));
     }
 }

@@ -1,4 +1,4 @@
-//! `clrscope new`: a crate for a profiler, made from the repository's own template.
+//! `clrscope new`: a crate for a profiler, made from one of the repository's examples.
 
 mod framework;
 mod name;
@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::{self, Path, PathBuf};
 
 pub(crate) use name::CrateName;
+pub(crate) use template::{TEMPLATES, Template};
 
 use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
@@ -19,6 +20,8 @@ use framework::Framework;
 pub(crate) struct NewOptions {
     /// Name of the crate.
     pub(crate) name: CrateName,
+    /// What it does.
+    pub(crate) template: &'static Template,
     /// Where; must not exist.
     pub(crate) folder: PathBuf,
     /// Where the framework is; looked for when `None`.
@@ -37,7 +40,13 @@ pub(crate) fn perform(options: &NewOptions) -> Result<(), Failure> {
     }
     let framework = Framework::choose(options.framework.as_deref())?;
     let class_id = fresh_class_id().map_err(|error| cannot(&options.folder, &error))?;
-    let files = template::files(&options.name, &class_id, &framework, stands_in_a_package(&folder));
+    let files = template::files(
+        options.template,
+        &options.name,
+        &class_id,
+        &framework.dependency(&folder),
+        stands_in_a_package(&folder),
+    );
     write(&folder, &files).map_err(|error| {
         // A half-made crate would only be in the way of the next try.
         let _ = fs::remove_dir_all(&folder);

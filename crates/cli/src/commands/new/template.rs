@@ -1,45 +1,96 @@
 //! The new crate's files: those of `examples/template`, with other names.
 
-use super::framework::Framework;
 use super::name::CrateName;
 
-const LIBRARY: &str = include_str!("../../../../../examples/template/src/lib.rs");
-const TESTS: &str = include_str!("../../../../../examples/template/src/tests.rs");
-const README: &str = include_str!("../../../../../examples/template/README.md");
+/// A profiler to begin with: an example of the repository.
+#[derive(Debug)]
+pub(crate) struct Template {
+    /// Name on the command line.
+    pub(crate) name: &'static str,
+    /// What the new profiler does, for help.
+    pub(crate) about: &'static str,
+    /// Name of the example.
+    package: &'static str,
+    library: &'static str,
+    tests: &'static str,
+    readme: &'static str,
+    /// The example's own class.
+    class_id: &'static str,
+    /// Program of the README's commands.
+    program: &'static str,
+}
+
+/// Reads the files of an example.
+macro_rules! template {
+    ($name:literal from $package:literal, $class_id:literal, $program:literal: $about:literal) => {
+        Template {
+            name: $name,
+            about: $about,
+            package: $package,
+            library: include_str!(concat!("../../../../../examples/", $package, "/src/lib.rs")),
+            tests: include_str!(concat!("../../../../../examples/", $package, "/src/tests.rs")),
+            readme: include_str!(concat!("../../../../../examples/", $package, "/README.md")),
+            class_id: $class_id,
+            program: $program,
+        }
+    };
+}
+
+/// The first is the one without a word.
+pub(crate) static TEMPLATES: [Template; 4] = [
+    template! { "counter" from "template", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}", "Recursion.dll":
+    "counts the calls of each function" },
+    template! { "allocations" from "allocations", "{4B7D2E91-6C1F-4A58-9E37-2D0A8C5F1B66}", "Amounts.dll allocate":
+    "sums objects and bytes by class" },
+    template! { "exceptions" from "exceptions", "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21}", "Exceptions.dll":
+    "tells each exception with its stack, its filters and who caught it" },
+    template! { "sampler" from "sampler", "{9A36C0D4-57E8-4F1B-8B02-61D7E94A3C5D}", "Amounts.dll compute 3000":
+    "looks at the stacks of all threads a hundred times a second" },
+];
+
+impl Template {
+    /// The template of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        TEMPLATES.iter().find(|template| template.name == name)
+    }
+}
+
 /// How the sources are laid out: `cargo fmt` leaves them as they are.
 const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
-/// The template's own class.
-const CLASS_ID: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C01}";
 /// What in the README concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
 
 /// Paths in the crate's folder, and what is in them. `apart` keeps the crate out of a workspace around it.
 pub(super) fn files(
+    template: &Template,
     name: &CrateName,
     class_id: &str,
-    framework: &Framework,
+    framework: &str,
     apart: bool,
 ) -> [(&'static str, String); 6] {
-    let code = name.in_code();
+    let (code, package) = (name.in_code(), template.package);
+    let theirs = format!("{}_PROFILER_OUTPUT", package.to_uppercase());
     let variable = format!("{}_OUTPUT", code.to_uppercase());
-    let renamed = |text: &str| text.replace(CLASS_ID, class_id).replace("TEMPLATE_PROFILER_OUTPUT", &variable);
-    let readme = renamed(&without_the_repository(README))
-        .replace("# template:", &format!("# {}:", name.as_str()))
-        .replace(" -p template", "")
-        .replace("libtemplate.so", &format!("lib{code}.so"))
-        .replace("dotnet/fixtures/bin/Recursion.dll", "YOUR.dll")
-        .replace("; for `clrscope` see the end", "");
+    let renamed = |text: &str| text.replace(template.class_id, class_id).replace(&theirs, &variable);
+    let readme = renamed(&without_the_repository(template.readme))
+        .replace(&format!("# {package}:"), &format!("# {}:", name.as_str()))
+        .replace(&format!(" -p {package}\n"), "\n")
+        .replace(&format!("lib{package}.so"), &format!("lib{code}.so"))
+        .replace(&format!("dotnet/fixtures/bin/{}", template.program), "YOUR.dll")
+        .replace("; for `clrscope` see the end", "")
+        .replace("; `clrscope` comes by `cargo install --path crates/cli`", "");
     [
         ("Cargo.toml", manifest(name, framework, apart)),
         ("README.md", readme),
         ("rustfmt.toml", LAYOUT.to_owned()),
         (".gitignore", "/target\n".to_owned()),
-        ("src/lib.rs", renamed(LIBRARY)),
-        ("src/tests.rs", renamed(TESTS)),
+        ("src/lib.rs", renamed(template.library)),
+        ("src/tests.rs", renamed(template.tests)),
     ]
 }
 
-fn manifest(name: &CrateName, framework: &Framework, apart: bool) -> String {
+/// `framework` is what the dependency on the framework has: version, path or both.
+fn manifest(name: &CrateName, framework: &str, apart: bool) -> String {
     let mut text = format!(
         "[package]
 name = \"{}\"
@@ -53,15 +104,13 @@ publish = false
 crate-type = [\"cdylib\"]
 
 [dependencies]
-clr-profiler = {}
+clr-profiler = {{ {framework} }}
 
 [dev-dependencies]
-clr-profiler = {}
+clr-profiler = {{ {framework}, features = [\"testing\"] }}
 ",
         name.as_str(),
         env!("CARGO_PKG_RUST_VERSION"),
-        framework.dependency(""),
-        framework.dependency(", features = [\"testing\"]"),
     );
     if apart {
         text.push_str("\n# Not a member of the workspace around it.\n[workspace]\n");
@@ -80,22 +129,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_the_template_is_left() {
+    fn nothing_of_an_example_is_left() {
         let name = CrateName::parse("shop-watch").expect("a name");
-        let framework = Framework::Version("0.1.0".to_owned());
         let class_id = "{00000000-0000-4000-8000-000000000000}";
-        let files = files(&name, class_id, &framework, false);
-        for (path, text) in &files {
-            let lower = text.to_lowercase();
-            for word in ["template", "6f0e8e6b", "fixtures", "<!--", "repository", "-p template"] {
-                assert!(!lower.contains(word), "{path} has {word}:\n{text}");
+        for template in &TEMPLATES {
+            let files = files(template, &name, class_id, "version = \"0.1.0\"", false);
+            let (package, class) = (template.package, template.class_id[1..9].to_lowercase());
+            let words = [class, format!("lib{package}"), format!("-p {package}"), format!("{package}_profiler_output")];
+            for (path, text) in &files {
+                let lower = text.to_lowercase();
+                for word in ["template", "fixtures", "<!--", "repository", "crates/cli"]
+                    .into_iter()
+                    .chain(words.iter().map(String::as_str))
+                {
+                    assert!(!lower.contains(word), "{}: {path} has {word}:\n{text}", template.name);
+                }
             }
+            assert_eq!(files[4].1.matches(class_id).count(), 1, "{}", template.name);
+            let readme = &files[1].1;
+            assert!(readme.contains("SHOP_WATCH_OUTPUT=") && readme.contains("libshop_watch.so"), "{readme}");
+            assert!(readme.starts_with("# shop-watch: ") && readme.contains("-- YOUR.dll\n"), "{readme}");
         }
-        assert_eq!(files[4].1.matches(class_id).count(), 1);
-        assert!(
-            files[1].1.contains("SHOP_WATCH_OUTPUT=calls.txt") && files[1].1.contains("libshop_watch.so"),
-            "{}",
-            files[1].1
-        );
     }
 }

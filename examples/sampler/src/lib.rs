@@ -1,0 +1,137 @@
+//! The stacks of all threads, a hundred times a second, as collapsed stacks: `main;Work;Step 42`.
+//!
+//! The file's name comes from `SAMPLER_PROFILER_OUTPUT`: a profiler must not write to the program's own output.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clr_profiler::{
+    Callbacks, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, Result, Setup, StackWalk,
+    ThreadId,
+};
+
+// The class identifier is how the runtime finds a profiler: each has its own.
+clr_profiler::export_profiler!(Sampler, "{9A36C0D4-57E8-4F1B-8B02-61D7E94A3C5D}");
+
+const INTERVAL: Duration = Duration::from_millis(10);
+/// How long a sample may wait for a collection that is under way.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The profiler the runtime makes when it loads this library.
+struct Sampler(Arc<State>);
+
+/// Shared with the thread that takes the samples.
+struct State {
+    info: ProfilerInfo,
+    names: NameCache,
+    samples: Mutex<Samples>,
+}
+
+#[derive(Default)]
+struct Samples {
+    threads: HashMap<ThreadId, String>,
+    /// By the thread's name and the frames from outside in.
+    stacks: HashMap<String, u64>,
+    taken: u64,
+    /// Samples that were not taken: the runtime was busy for longer than [`PATIENCE`], say.
+    missed: u64,
+}
+
+/// Functions on the stack of a thread, the innermost first.
+type Stack = (ThreadId, Vec<FunctionId>);
+
+impl Profiler for Sampler {
+    fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+        let state = Arc::new(State { info: info.clone(), names: NameCache::new(), samples: Mutex::default() });
+        let own = Arc::clone(&state);
+        OwnThread::start(info, "sampler", move |thread| {
+            while thread.sleep(INTERVAL) {
+                own.sample();
+            }
+        })?;
+        // Other events would be asked for here, and told by other methods of `Callbacks`.
+        Ok((Self(state), Setup::new(Events::ENABLE_STACK_SNAPSHOT | Events::THREADS | Events::MODULE_LOADS)))
+    }
+}
+
+impl Callbacks for Sampler {
+    fn thread_name_changed(&self, thread: ThreadId, name: &str) {
+        self.0.samples().threads.insert(thread, name.to_owned());
+    }
+
+    // The runtime uses its identifiers again: what is known by them must go with the thread, and the module.
+    fn thread_destroyed(&self, thread: ThreadId) {
+        self.0.samples().threads.remove(&thread);
+    }
+
+    fn module_unload_started(&self, module: ModuleId) {
+        self.0.names.module_unloaded(module);
+    }
+
+    fn shutdown(&self) {
+        if let Some(path) = std::env::var_os("SAMPLER_PROFILER_OUTPUT") {
+            // There is nobody to tell about a failure: the program's output is not ours.
+            drop(std::fs::write(path, self.0.report()));
+        }
+    }
+}
+
+impl State {
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sample(&self) {
+        let Ok(stacks) = self.stacks() else {
+            self.samples().missed += 1;
+            return;
+        };
+        // The program runs again: now names may be looked up.
+        for (thread, functions) in stacks {
+            let names: Vec<_> = functions.iter().rev().map(|f| self.names.function(&self.info, *f)).collect();
+            let mut samples = self.samples();
+            let mut stack = samples.threads.get(&thread).cloned().unwrap_or_else(|| "thread".to_owned());
+            for name in &names {
+                stack += ";";
+                stack += &name.name;
+            }
+            *samples.stacks.entry(stack).or_default() += 1;
+        }
+        self.samples().taken += 1;
+    }
+
+    /// The stacks of all threads that run managed code, while the program stands still.
+    fn stacks(&self) -> Result<Vec<Stack>> {
+        let suspended = self.info.suspend_within(PATIENCE)?;
+        let mut stacks = Vec::new();
+        for thread in self.info.threads()? {
+            let mut functions = Vec::new();
+            let walk = suspended.stack_of(thread, |frame| {
+                functions.push(frame.function);
+                ControlFlow::Continue(())
+            });
+            if walk == Ok(StackWalk::Complete) {
+                stacks.push((thread, functions));
+            }
+        }
+        Ok(stacks)
+    }
+
+    fn report(&self) -> String {
+        let samples = self.samples();
+        let mut rows: Vec<_> = samples.stacks.iter().collect();
+        rows.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        let mut text = String::new();
+        for (stack, count) in rows {
+            let _ = writeln!(text, "{stack} {count}");
+        }
+        let _ = writeln!(text, "# {} samples, {} missed", samples.taken, samples.missed);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;
