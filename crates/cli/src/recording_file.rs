@@ -1,7 +1,9 @@
 //! Opening recordings, and what to say when that fails or a query finds nothing.
 
+use std::fs;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clrscope_analysis::{Query, QueryProblem, resolve_names, tell_closures_apart};
 use clrscope_recording::OpenError;
@@ -56,6 +58,35 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
         lines.first(module, method).map(|line| (line.file, line.line))
     });
     Ok(Opened(recording))
+}
+
+/// The newest recording in the current folder, by the time of its last change; says on stderr which one that is.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(".").into_iter().flatten().flatten();
+    let changed = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_folder = entry.file_type().ok()?.is_dir();
+        // While a program runs its recording is a folder that changes in its files.
+        let is_recording = if is_folder { name.ends_with(".clrs.d") } else { name.ends_with(".clrs") };
+        let place = if is_folder { newest_within(&entry.path()) } else { entry.metadata().ok()?.modified().ok() };
+        is_recording.then_some((place?, name))
+    };
+    let Some((_, name)) = entries.filter_map(changed).max() else {
+        let why = "REC is not given, and this folder has no recording (NAME.clrs or NAME.clrs.d)";
+        return Err(Failure::usage("no recording to report on", why, "clrscope report NAME.clrs"));
+    };
+    say(&format!("clrscope: the newest recording here is {}", quoted(&name)));
+    Ok(PathBuf::from(name))
+}
+
+/// When a folder or something right in it was last changed.
+fn newest_within(folder: &Path) -> Option<SystemTime> {
+    let changed = |entry: fs::DirEntry| entry.metadata().ok()?.modified().ok();
+    let own = fs::metadata(folder).ok()?.modified().ok();
+    fs::read_dir(folder).ok()?.flatten().filter_map(changed).chain(own).max()
 }
 
 /// Why `path` could not be opened, as three lines.

@@ -20,8 +20,9 @@ const TOP: usize = 5;
 /// Processes without recording that are told of; the report has all.
 const MOST_REFUSALS: usize = 3;
 
-/// Says on stderr what was recorded, and where nothing was, why not.
-pub(crate) fn after_run(recorded: &Recorded) {
+/// Says on stderr what was recorded, and where nothing was, why not; the latter also where only errors are wanted: the exit
+/// code is the program's and does not tell.
+pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
     let Some(path) = &recorded.path else { return nothing(recorded.limited) };
     let recording = match open(path) {
         Ok(recording) => recording,
@@ -29,9 +30,6 @@ pub(crate) fn after_run(recorded: &Recorded) {
         Err(_) if !path.exists() => return,
         Err(failure) => return say(failure.to_string().trim_end()),
     };
-    let own = own_name(&recording);
-    let query = Query { limit: Some(TOP), process: own.as_deref().map(Glob::new), ..Query::default() };
-    let view = summary(&recording, &query).unwrap_or_default();
     let mut refusals: Vec<&str> = recording.processes.iter().filter_map(Process::refusal).collect();
     if refusals.len() == recording.processes.len() {
         return match refusals.first() {
@@ -39,6 +37,12 @@ pub(crate) fn after_run(recorded: &Recorded) {
             None => nothing(recorded.limited),
         };
     }
+    if quiet {
+        return;
+    }
+    let own = own_name(&recording);
+    let query = Query { limit: Some(TOP), process: own.as_deref().map(Glob::new), ..Query::default() };
+    let view = summary(&recording, &query).unwrap_or_default();
     refusals.truncate(MOST_REFUSALS);
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     say_unmatched(&recording);

@@ -1,9 +1,12 @@
 //! The filters that are the same for every command that reads a recording.
 
-use clap::Args;
+use std::ffi::OsStr;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args, Command};
 use clrscope_analysis::{METRICS, Metric, Query, Sort, ThreadSelector};
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
+use clrscope_report::{Flag, VIEWS, View};
 
 use crate::errors::{Failure, quoted};
 
@@ -33,26 +36,33 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
-    /// Only from this time after the start, such as 500ms or 10s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help = format!("Only from this time after the start, such as 500ms or 10s; {}", with_times()))]
     since: Option<String>,
 
-    /// Only up to this time after the start
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help = format!("Only up to this time after the start; {}", with_times()))]
     until: Option<String>,
 
     /// At most this many rows; in trees, children of a node
-    #[arg(long, value_name = "ROWS", value_parser = whole::<usize>)]
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = whole::<usize>)]
     limit: Option<usize>,
 
     /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, cpu
     /// (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module
-    #[arg(long, value_name = "KEY", value_parser = sort)]
+    #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
+}
+
+/// What obeys `--since` and `--until`: views of single events, and of metrics that are sums of such.
+fn with_times() -> String {
+    let obeys = |view: &&&View| view.why_not(Flag::Since).is_none() && view.why_not(Flag::Metric).is_some();
+    let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();
+    let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
+    let all: Vec<String> = metrics.collect();
+    format!("in the views {}, the export calllog, and with {}", views.join(", "), all.join(", "))
 }
 
 impl Filters {
@@ -105,9 +115,23 @@ pub(super) fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it takes a whole number".to_owned())
 }
 
-fn sort(text: &str) -> Result<Sort, String> {
-    Sort::parse(text).ok_or_else(|| {
-        let known: Vec<&str> = Sort::ALL.iter().map(|(name, _)| *name).collect();
-        format!("it takes one of: {}", known.join(", "))
-    })
+/// A sort key: the words of the command line, which shells complete, and the names of columns in JSON.
+#[derive(Debug, Clone)]
+struct SortKey;
+
+impl TypedValueParser for SortKey {
+    type Value = Sort;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Sort, clap::Error> {
+        let words = self.possible_values().into_iter().flatten();
+        match value.to_str().and_then(Sort::parse) {
+            Some(sort) => Ok(sort),
+            // For its words of refusal.
+            None => PossibleValuesParser::new(words).parse_ref(command, arg, value).and(Ok(Sort::Own)),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Sort::ALL.iter().map(|(name, _)| PossibleValue::new(*name))))
+    }
 }

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clrscope_analysis::Metric;
 use clrscope_contract::instruments::DEFAULT;
 use clrscope_contract::request::Glob;
+use clrscope_contract::words::nearest;
 use clrscope_recording::events::Group;
 use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
@@ -27,9 +28,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Report {
-    /// The recording: NAME.clrs or NAME.clrs.d
+    /// The recording: NAME.clrs or NAME.clrs.d [default: the newest in this folder]
     #[arg(value_name = "REC")]
-    recording: PathBuf,
+    recordings: Vec<PathBuf>,
 
     /// What to show
     #[arg(long, value_name = "VIEW", default_value = "summary", value_parser = views())]
@@ -38,6 +39,10 @@ pub(super) struct Report {
     /// How to show it
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: String,
+
+    /// As --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 
     /// Columns to show, in this order, by their keys in JSON
     #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
@@ -112,6 +117,8 @@ fn formats() -> PossibleValuesParser {
 
 impl Report {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
+        let recording = only(self.recordings)?;
+        let format = if self.json { "json" } else { &self.format };
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
         query.metric = self.metric;
@@ -130,7 +137,7 @@ impl Report {
             ..Request::default()
         };
         // clap lets no other names through.
-        let (Some(view), Some(format)) = (view(&self.view), Format::parse(&self.format)) else {
+        let (Some(view), Some(format)) = (view(&self.view), Format::parse(format)) else {
             return Err(Failure::usage(
                 "cannot show that",
                 "there is no such view or format",
@@ -138,8 +145,20 @@ impl Report {
             ));
         };
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
-        Ok(Task::Report(Box::new(ReportOptions { recording: self.recording, view, format, request, folder: output })))
+        Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, folder: output })))
     }
+}
+
+/// A report is about one recording.
+fn only(mut recordings: Vec<PathBuf>) -> Result<Option<PathBuf>, Failure> {
+    let last = recordings.pop();
+    if recordings.is_empty() {
+        return Ok(last);
+    }
+    let why = format!("a report is about one recording, and {} were named", recordings.len() + 1);
+    let hint = "to compare recordings, write the rows of each, 'clrscope report REC --view functions --sort name --format \
+                csv', and compare these files";
+    Err(Failure::usage("cannot report on several recordings at once", why, hint))
 }
 
 fn group(name: &str) -> Result<Group, Failure> {
@@ -148,7 +167,10 @@ fn group(name: &str) -> Result<Group, Failure> {
         Failure::usage(
             format!("'--group' does not take {}", quoted(name)),
             "there is no such group of events",
-            format!("known: {}", known.join(", ")),
+            match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("known: {}", known.join(", ")),
+            },
         )
     })
 }

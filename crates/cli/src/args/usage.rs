@@ -3,6 +3,9 @@
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use clrscope_contract::words::nearest;
+
+use super::description;
 use crate::errors::Failure;
 
 /// The text that was asked for (`--help`, `--version`), or what is wrong with the command line.
@@ -52,12 +55,34 @@ fn words(error: &Error, command: &str) -> (String, String) {
     }
 }
 
+/// What was most likely meant, by the same measure everywhere, else where help is.
 fn hint(error: &Error, command: &str) -> String {
-    let suggestions = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-    match suggestions.iter().find_map(|&kind| first(error, kind)) {
-        Some(suggestion) => format!("did you mean '{suggestion}'?"),
-        None => format!("see '{command} --help'"),
-    }
+    let near = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let known: Vec<String> = description().get_subcommands().map(|one| one.get_name().to_owned()).collect();
+            near_of(first(error, ContextKind::InvalidSubcommand), &known)
+        }
+        ErrorKind::UnknownArgument => {
+            let given = first(error, ContextKind::InvalidArg).map(|argument| bare(&argument));
+            let known = options_of(command.trim_start_matches("clrscope").trim());
+            given.filter(|given| given.starts_with("--")).and_then(|given| near_of(Some(given), &known))
+        }
+        _ => near_of(first(error, ContextKind::InvalidValue), &all(error, ContextKind::ValidValue)),
+    };
+    near.map_or_else(|| format!("see '{command} --help'"), |near| format!("did you mean '{near}'?"))
+}
+
+fn near_of(word: Option<String>, known: &[String]) -> Option<String> {
+    nearest(&word?, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The long options of a command.
+fn options_of(command: &str) -> Vec<String> {
+    let description = description();
+    let command = description.find_subcommand(command).unwrap_or(&description);
+    let longs =
+        command.get_arguments().flat_map(|argument| argument.get_long_and_visible_aliases().unwrap_or_default());
+    longs.map(|long| format!("--{long}")).collect()
 }
 
 fn possible(error: &Error) -> String {

@@ -45,7 +45,7 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     say(&format!("clrscope: profiling the demo on .NET in {} ({})", install.root.display(), install.origin.in_words()));
     let recorded = run(&install, &library, output, options.force)?;
     let Some(path) = &recorded.path else {
-        summary::after_run(&recorded);
+        summary::after_run(&recorded, false);
         return Err(Failure::new("the demo was not recorded", "its runtime loaded no agent", "run 'clrscope doctor'"));
     };
     let recording = open(path)?;

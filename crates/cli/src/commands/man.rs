@@ -35,14 +35,26 @@ pub(crate) fn perform(options: ManOptions) -> Result<(), Failure> {
 }
 
 fn page(command: clap::Command) -> Result<String, Failure> {
-    let mut page = Vec::new();
-    Man::new(command).render(&mut page).map_err(|error| super::cannot_print(&error))?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    rendered(command).map_err(|error| super::cannot_print(&error))
 }
 
+fn rendered(command: clap::Command) -> io::Result<String> {
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    // clap's name for the section of what stands behind the options, which are examples here.
+    let page = String::from_utf8_lossy(&page);
+    Ok(page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n").replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n"))
+}
+
+/// The main page and one for each command.
 fn write_all(folder: &Path, command: clap::Command) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    clap_mangen::generate_to(command, folder)
+    let pages = command.get_subcommands().filter(|one| !one.is_hide_set()).cloned().collect::<Vec<_>>();
+    for page in pages.into_iter().chain([command]) {
+        let name = page.get_display_name().unwrap_or_else(|| page.get_name()).to_owned();
+        fs::write(folder.join(format!("{name}.1")), rendered(page)?)?;
+    }
+    Ok(())
 }

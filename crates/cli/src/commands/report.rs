@@ -1,22 +1,22 @@
 //! `clrscope report`: one view of a recording in one format.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clrscope_report::{Format, Report, Request, View};
 
 use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::Failure;
-use crate::recording_file::{open, query_failure, resolved};
+use crate::recording_file::{newest_here, open, query_failure, resolved};
 use crate::summary::say_unmatched;
 use crate::terminal;
 
 /// What to show and how.
 #[derive(Debug)]
 pub(crate) struct ReportOptions {
-    /// The recording.
-    pub(crate) recording: PathBuf,
+    /// The recording; the newest in the current folder when `None`.
+    pub(crate) recording: Option<PathBuf>,
     /// The view.
     pub(crate) view: &'static View,
     /// The format.
@@ -33,10 +33,14 @@ pub(crate) struct ReportOptions {
 /// When the recording can't be opened, the request not be answered, or the result not be written.
 pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     let ReportOptions { view, format, .. } = options;
+    let path = match &options.recording {
+        Some(path) => path.clone(),
+        None => newest_here()?,
+    };
     if options.request.follow {
-        return follow_log(options);
+        return follow_log(options, &path);
     }
-    let recording = open(&options.recording)?;
+    let recording = open(&path)?;
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);
     }
@@ -60,9 +64,9 @@ pub(super) fn print(report: &Report<'_>, format: Format) -> Result<(), Failure> 
 }
 
 /// Prints rows as they come, until every process has ended.
-fn follow_log(options: &ReportOptions) -> Result<(), Failure> {
+fn follow_log(options: &ReportOptions, path: &Path) -> Result<(), Failure> {
     let mut state = clrscope_report::FollowState::default();
-    follow(&options.recording, &options.view.instruments(), |recording| {
+    follow(path, &options.view.instruments(), |recording| {
         let report = match options.view.open(recording, &options.request) {
             Ok(report) => report,
             Err(problem) => return Poll::unanswered(&problem),

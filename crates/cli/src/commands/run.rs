@@ -57,11 +57,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         stdout: Stdout::Ours,
         debugger: options.debugger,
     })?;
-    match &recorded.path {
-        Some(_) if options.quiet => {}
-        // That there is no recording is no chatter.
-        _ => summary::after_run(&recorded),
-    }
+    summary::after_run(&recorded, options.quiet);
     Ok(recorded.ended.code())
 }
 

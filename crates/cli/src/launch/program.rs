@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, shown};
+use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, shell_word, shown};
 
 /// A program that exists and may be started.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,12 +34,25 @@ pub(crate) fn resolve(
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("dll")) {
         return resolve_library(path, arguments, name(path.file_stem()), dotnet);
     }
+    if path.extension().is_some_and(|e| PROJECTS.iter().any(|project| e.eq_ignore_ascii_case(project)))
+        && path.is_file()
+    {
+        return Err(is_project(path));
+    }
     if given.as_bytes().contains(&b'/') {
         check_file(path)?;
     } else {
         check_on_path(given).map_err(|failure| where_dotnet_is(failure, given, dotnet))?;
     }
     Ok(Program { executable: given.clone(), arguments: arguments.to_vec(), name: name(path.file_name()) })
+}
+
+/// Endings of files that `dotnet run` builds and runs.
+const PROJECTS: [&str; 3] = ["csproj", "fsproj", "vbproj"];
+
+fn is_project(path: &Path) -> Failure {
+    let run = format!("clrscope run -- dotnet run --project {}", shell_word(&path.to_string_lossy()));
+    not_executable(path, "it is a project, not a program", &run)
 }
 
 /// `app.dll` alone means `dotnet app.dll`.

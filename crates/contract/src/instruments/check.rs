@@ -108,7 +108,7 @@ impl Spec {
             return Ok((option, value));
         }
         match (self.options.iter().find(|option| option.bare_words().any(|word| word == name)), value) {
-            (Some(option), None) => Ok((option, Some(name))),
+            (Some(option), None | Some("on")) => Ok((option, Some(name))),
             (Some(_), Some(value)) => Err(Refusal {
                 why: format!("option '{name}' of '{}' does not take '{value}'", self.name),
                 hint: format!("write {name}"),
@@ -125,11 +125,23 @@ impl Spec {
             Some(value) => format!("option '{}' of '{}' does not take '{value}'", option.name, self.name),
             None => format!("option '{}' of '{}' needs a value", option.name, self.name),
         };
-        Refusal { why, hint: option.wanted() }
+        Refusal { why, hint: with_nearest(value.unwrap_or_default(), option.value_words(), option.wanted()) }
     }
 }
 
 impl OptionSpec {
+    /// The words that the option takes as its value.
+    fn value_words(&self) -> impl Iterator<Item = &'static str> {
+        let words: Vec<&'static str> = match self.value {
+            Value::Switch { .. } => vec!["on", "off"],
+            Value::Extra { words } => words.iter().copied().chain(["on", "off"]).collect(),
+            Value::OneOf { words, .. } => words.to_vec(),
+            Value::Set { .. } => self.bare_words().collect(),
+            Value::Size { .. } | Value::Count { .. } => Vec::new(),
+        };
+        words.into_iter()
+    }
+
     /// What the value means; `None` for one that the option does not take.
     fn read(&self, value: Option<&str>) -> Option<Setting> {
         let one_of =
