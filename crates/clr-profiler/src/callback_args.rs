@@ -29,6 +29,7 @@ macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $value:literal => $word:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
         pub enum $name {
             $($(#[$case_doc])* $case,)*
             /// A value this crate does not know.

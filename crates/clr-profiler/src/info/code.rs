@@ -11,6 +11,7 @@ use crate::{FunctionId, ReJitId, Result};
 
 /// A piece of native code; a function may have a hot and a cold one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct CodeRange {
     /// Address of its first byte.
     pub start: usize,
@@ -27,6 +28,7 @@ impl CodeRange {
 
 /// Native code and the IL it was made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct IlRange {
     /// Offset in the IL; `None` for prolog, epilog and what has no IL.
     pub il: Option<u32>,
