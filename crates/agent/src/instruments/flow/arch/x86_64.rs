@@ -6,42 +6,30 @@
 //! happened in the upper two bits, the lower half of the caller's stack pointer. It goes to the thread's
 //! chunk, and is there for others once the chunk's `USED` has grown over it: the very last store.
 
-use std::arch::global_asm;
-
 use clrscope_recording::layout::{chunk, flow};
 
 use super::super::{slow, values};
 use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
 use crate::hooks::own;
 use crate::instruments::calls;
-use crate::instruments::calls::edge_map::{CALLEE_FACTOR, CALLER_FACTOR};
 use crate::instruments::calls::arch::x86_64::hooks::{
-    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
+    calls_asm, carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
     push_edge,
 };
 
-// The numbers that the assembly is written with.
-const _: () = assert!(
-    own::FLOW_CHUNK == 208
-        && own::FLOW_ROOM == 216
-        && chunk::USED == 16
-        && chunk::NON_CALL_BYTES == 40
-        && chunk::HEAD == 64
-        && flow::BYTES == 16
-        && flow::WHAT == 8
-        && flow::SP == 12
-        && flow::REGISTERS == 27
-);
+// What the assembly takes for granted of the numbers that are its operands: the registers of a pair fill an event's bytes,
+// and the upper half of a client identifier begins behind all bits of `WHAT`.
+const _: () = assert!(flow::BYTES == 16 && flow::SP + 4 == flow::BYTES && flow::KIND == 3 << 30);
 
 /// Finds the place of the next event in `r11`, or leaves for 19 where there is none. Uses `rax`.
 macro_rules! place_at_enter {
     () => {
         concat!(
-            "mov r11, [r10 + 208]\n",
-            "mov eax, [r11 + 16]\n",
-            "cmp eax, [r10 + 216]\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "mov eax, [r11 + {used}]\n",
+            "cmp eax, [r10 + {flow_room}]\n",
             "jae 19f\n",
-            "lea r11, [r11 + rax + 64]\n",
+            "lea r11, [r11 + rax + {head}]\n",
         )
     };
 }
@@ -50,11 +38,11 @@ macro_rules! place_at_enter {
 macro_rules! place_at_leave {
     () => {
         concat!(
-            "mov r11, [r10 + 208]\n",
-            "mov r8d, [r11 + 16]\n",
-            "cmp r8d, [r10 + 216]\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "mov r8d, [r11 + {used}]\n",
+            "cmp r8d, [r10 + {flow_room}]\n",
             "jae 9f\n",
-            "lea r11, [r11 + r8 + 64]\n",
+            "lea r11, [r11 + r8 + {head}]\n",
         )
     };
 }
@@ -62,28 +50,28 @@ macro_rules! place_at_leave {
 /// The event's place has been filled.
 macro_rules! publish {
     () => {
-        concat!("mov r11, [r10 + 208]\n", "add dword ptr [r11 + 16], 16\n",)
+        concat!("mov r11, [r10 + {flow_chunk}]\n", "add dword ptr [r11 + {used}], {event_bytes}\n",)
     };
 }
 
 /// Writes the function and its stack pointer at enter, and publishes.
 macro_rules! name_at_enter {
     () => {
-        concat!("mov [r11 + 8], r14d\n", "mov [r11 + 12], r15d\n", publish!(),)
+        concat!("mov [r11 + {what}], r14d\n", "mov [r11 + {sp}], r15d\n", publish!(),)
     };
 }
 
-/// Counterpart at leave (kind 0x40000000) and tail call (0x80000000).
+/// Counterpart at leave and tail call, whose kinds differ.
 macro_rules! name_at_leave {
     ($kind:literal) => {
-        concat!("or edi, ", $kind, "\n", "mov [r11 + 8], edi\n", "mov [r11 + 12], esi\n", publish!(),)
+        concat!("or edi, ", $kind, "\n", "mov [r11 + {what}], edi\n", "mov [r11 + {sp}], esi\n", publish!(),)
     };
 }
 
 /// Writes the time, by reading the clock.
 macro_rules! time_at_enter {
     () => {
-        concat!("push rdx\n", "rdtsc\n", "mov [r11], eax\n", "mov [r11 + 4], edx\n", "pop rdx\n",)
+        concat!("push rdx\n", "rdtsc\n", "mov [r11 + {ticks}], eax\n", "mov [r11 + {ticks} + 4], edx\n", "pop rdx\n",)
     };
 }
 
@@ -93,8 +81,8 @@ macro_rules! time_at_leave {
             "mov r8, rax\n",
             "mov r9, rdx\n",
             "rdtsc\n",
-            "mov [r11], eax\n",
-            "mov [r11 + 4], edx\n",
+            "mov [r11 + {ticks}], eax\n",
+            "mov [r11 + {ticks} + 4], edx\n",
             "mov rax, r8\n",
             "mov rdx, r9\n",
         )
@@ -138,19 +126,19 @@ macro_rules! enter_registers {
             "shr rax, 32\n",
             "jz 17f\n",
             load_record!("17f"),
-            "mov r11, [r10 + 208]\n",
-            "mov eax, [r11 + 16]\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "mov eax, [r11 + {used}]\n",
             // The event and at most seven pairs, less what the place is found by.
             "add eax, 128\n",
-            "cmp eax, [r10 + 216]\n",
+            "cmp eax, [r10 + {flow_room}]\n",
             "jae 17f\n",
-            "lea r11, [r11 + rax - 64]\n",
+            "lea r11, [r11 + rax + {head} - 128]\n",
             time_at_enter!(),
             "mov eax, r14d\n",
-            "and eax, 0x3fffffff\n",
-            "mov [r11 + 8], eax\n",
-            "mov [r11 + 12], r15d\n",
-            "add r11, 16\n",
+            "and eax, {no_kind}\n",
+            "mov [r11 + {what}], eax\n",
+            "mov [r11 + {sp}], r15d\n",
+            "add r11, {event_bytes}\n",
             store_pair!("32", "21f", "mov [r11], rdi\nmov [r11 + 8], rsi\n"),
             store_pair!("33", "21f", "mov [r11], rdx\nmov [r11 + 8], rcx\n"),
             store_pair!("34", "21f", "mov [r11], r8\nmov [r11 + 8], r9\n"),
@@ -160,14 +148,14 @@ macro_rules! enter_registers {
             store_pair!("37", "22f", "movlps [r11], xmm4\nmovlps [r11 + 8], xmm5\n"),
             store_pair!("38", "22f", "movlps [r11], xmm6\nmovlps [r11 + 8], xmm7\n"),
             "22:\n",
-            "mov rax, [r10 + 208]\n",
+            "mov rax, [r10 + {flow_chunk}]\n",
             "sub r11, rax\n",
-            "sub r11d, 64\n",
+            "sub r11d, {head}\n",
             "mov r10d, r11d\n",
-            "sub r10d, [rax + 16]\n",
-            "sub r10d, 16\n",
-            "add [rax + 40], r10d\n",
-            "mov [rax + 16], r11d\n",
+            "sub r10d, [rax + {used}]\n",
+            "sub r10d, {event_bytes}\n",
+            "add [rax + {non_call_bytes}], r10d\n",
+            "mov [rax + {used}], r11d\n",
             "ret\n",
         )
     };
@@ -182,22 +170,22 @@ macro_rules! leave_registers {
             "shr r8, 32\n",
             "jz 17f\n",
             load_record!("17f"),
-            "mov r11, [r10 + 208]\n",
-            "mov r8d, [r11 + 16]\n",
-            "add r8d, 32\n",
-            "cmp r8d, [r10 + 216]\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "mov r8d, [r11 + {used}]\n",
+            "add r8d, 2 * {event_bytes}\n",
+            "cmp r8d, [r10 + {flow_room}]\n",
             "ja 17f\n",
-            "lea r11, [r11 + r8 + 32]\n",
+            "lea r11, [r11 + r8 + {head} - 2 * {event_bytes}]\n",
             time_at_leave!(),
-            "and edi, 0x07ffffff\n",
-            "or edi, 0x48000000\n",
-            "mov [r11 + 8], edi\n",
-            "mov [r11 + 12], esi\n",
-            "mov [r11 + 16], rax\n",
-            "movlps [r11 + 24], xmm0\n",
-            "mov r11, [r10 + 208]\n",
-            "add dword ptr [r11 + 40], 16\n",
-            "add dword ptr [r11 + 16], 32\n",
+            "and edi, {function}\n",
+            "or edi, {leave_with_registers}\n",
+            "mov [r11 + {what}], edi\n",
+            "mov [r11 + {sp}], esi\n",
+            "mov [r11 + {event_bytes}], rax\n",
+            "movlps [r11 + {event_bytes} + 8], xmm0\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "add dword ptr [r11 + {non_call_bytes}], {event_bytes}\n",
+            "add dword ptr [r11 + {used}], 2 * {event_bytes}\n",
             "ret\n",
         )
     };
@@ -239,15 +227,15 @@ macro_rules! leave_sampled {
         concat!(
             part_at_leave!(),
             load_top!("9f"),
-            "cmp [r11], rsi\n",
+            "cmp [r11 + {frame_sp}], rsi\n",
             "jne 9f\n",
             place_at_leave!(),
             time_at_leave!(),
             name_at_leave!($kind),
-            "mov r11, [r10]\n",
+            "mov r11, [r10 + {top}]\n",
             $mark,
-            "sub r11, 16\n",
-            "mov [r10], r11\n",
+            "sub r11, {frame_bytes}\n",
+            "mov [r10 + {top}], r11\n",
             "ret\n",
             leave_slow_both!($slow),
             leave_values!("18:\n", $values),
@@ -261,26 +249,26 @@ macro_rules! leave_tsc {
         concat!(
             part_at_leave!(),
             load_top!("9f"),
-            "cmp [r11], rsi\n",
+            "cmp [r11 + {frame_sp}], rsi\n",
             "jne 9f\n",
             place_at_leave!(),
-            "mov [r11 + 12], esi\n",
-            "mov r11, [r10]\n",
+            "mov [r11 + {sp}], esi\n",
+            "mov r11, [r10 + {top}]\n",
             charge_at_leave!(),
-            "mov r11, [r10 + 208]\n",
-            "mov r8d, [r11 + 16]\n",
-            "lea r11, [r11 + r8 + 64]\n",
-            "mov r8, [r10 + 16]\n",
-            "mov [r11], r8\n",
+            "mov r11, [r10 + {flow_chunk}]\n",
+            "mov r8d, [r11 + {used}]\n",
+            "lea r11, [r11 + r8 + {head}]\n",
+            "mov r8, [r10 + {last_ticks}]\n",
+            "mov [r11 + {ticks}], r8\n",
             "or edi, ",
             $kind,
             "\n",
-            "mov [r11 + 8], edi\n",
+            "mov [r11 + {what}], edi\n",
             publish!(),
-            "mov r11, [r10]\n",
+            "mov r11, [r10 + {top}]\n",
             $mark,
-            "sub r11, 16\n",
-            "mov [r10], r11\n",
+            "sub r11, {frame_bytes}\n",
+            "mov [r10 + {top}], r11\n",
             "ret\n",
             leave_slow_both!($slow),
             leave_values!("18:\n", $values),
@@ -288,7 +276,7 @@ macro_rules! leave_tsc {
     };
 }
 
-global_asm!(
+calls_asm!(
     ".text",
     ".p2align 6",
     ".hidden clrscope_enter_flow",
@@ -308,13 +296,13 @@ global_asm!(
     ".hidden clrscope_leave_flow",
     ".globl clrscope_leave_flow",
     "clrscope_leave_flow:",
-    leave_alone!("0x40000000", "{leave}", leave_registers!(), "17:\n", "{values_leave}"),
+    leave_alone!("{is_leave}", "{leave}", leave_registers!(), "17:\n", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow",
     ".globl clrscope_tailcall_flow",
     "clrscope_tailcall_flow:",
-    leave_alone!("0x80000000", "{tailcall}", "", "18:\n", "{values_tailcall}"),
+    leave_alone!("{is_tailcall}", "{tailcall}", "", "18:\n", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_sampled",
@@ -322,12 +310,12 @@ global_asm!(
     "clrscope_enter_flow_sampled:",
     part_at_enter!(),
     load_top!("19f"),
-    "cmp [r11], r15",
+    "cmp [r11 + {frame_sp}], r15",
     "jbe 19f",
     place_at_enter!(),
     time_at_enter!(),
     name_at_enter!(),
-    "mov r11, [r10]",
+    "mov r11, [r10 + {top}]",
     find_edge!(),
     carry_slow!(),
     enter_slow!(),
@@ -338,13 +326,13 @@ global_asm!(
     ".hidden clrscope_leave_flow_sampled",
     ".globl clrscope_leave_flow_sampled",
     "clrscope_leave_flow_sampled:",
-    leave_sampled!("0x40000000", "", "{leave_both}", "{values_leave}"),
+    leave_sampled!("{is_leave}", "", "{leave_both}", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow_sampled",
     ".globl clrscope_tailcall_flow_sampled",
     "clrscope_tailcall_flow_sampled:",
-    leave_sampled!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
+    leave_sampled!("{is_tailcall}", "or qword ptr [r11 + {frame_word}], 1\n", "{tailcall_both}", "{values_tailcall}"),
 
     ".p2align 6",
     ".hidden clrscope_enter_flow_tsc",
@@ -352,21 +340,21 @@ global_asm!(
     "clrscope_enter_flow_tsc:",
     part_at_enter!(),
     load_top!("19f"),
-    "cmp [r11], r15",
+    "cmp [r11 + {frame_sp}], r15",
     "jbe 19f",
     place_at_enter!(),
-    "mov r11, [r10]",
+    "mov r11, [r10 + {top}]",
     "push rdx",
     charge_at_enter!(),
     // The place is still there: only this thread fills its chunk.
-    "mov r11, [r10 + 208]",
-    "mov eax, [r11 + 16]",
-    "lea r11, [r11 + rax + 64]",
-    "mov rdx, [r10 + 16]",
-    "mov [r11], rdx",
+    "mov r11, [r10 + {flow_chunk}]",
+    "mov eax, [r11 + {used}]",
+    "lea r11, [r11 + rax + {head}]",
+    "mov rdx, [r10 + {last_ticks}]",
+    "mov [r11 + {ticks}], rdx",
     "pop rdx",
     name_at_enter!(),
-    "mov r11, [r10]",
+    "mov r11, [r10 + {top}]",
     find_edge!(),
     carry_slow!(),
     enter_slow!(),
@@ -377,13 +365,13 @@ global_asm!(
     ".hidden clrscope_leave_flow_tsc",
     ".globl clrscope_leave_flow_tsc",
     "clrscope_leave_flow_tsc:",
-    leave_tsc!("0x40000000", "", "{leave_both}", "{values_leave}"),
+    leave_tsc!("{is_leave}", "", "{leave_both}", "{values_leave}"),
 
     ".p2align 6",
     ".hidden clrscope_tailcall_flow_tsc",
     ".globl clrscope_tailcall_flow_tsc",
     "clrscope_tailcall_flow_tsc:",
-    leave_tsc!("0x80000000", "or qword ptr [r11 + 8], 1\n", "{tailcall_both}", "{values_tailcall}"),
+    leave_tsc!("{is_tailcall}", "or qword ptr [r11 + {frame_word}], 1\n", "{tailcall_both}", "{values_tailcall}"),
 
     enter = sym slow::enter,
     leave = sym slow::leave,
@@ -396,8 +384,18 @@ global_asm!(
     values_tailcall = sym values::tailcall,
     calls_enter = sym calls::slow::enter,
     carry = sym calls::slow::carry,
-    edge_map = const own::EDGE_MAP,
-    edge_map_shift = const own::EDGE_MAP_SHIFT,
-    caller_factor = const CALLER_FACTOR,
-    callee_factor = const CALLEE_FACTOR,
+    flow_chunk = const own::FLOW_CHUNK,
+    flow_room = const own::FLOW_ROOM,
+    used = const chunk::USED,
+    head = const chunk::HEAD,
+    non_call_bytes = const chunk::NON_CALL_BYTES,
+    event_bytes = const flow::BYTES,
+    ticks = const flow::TICKS,
+    what = const flow::WHAT,
+    sp = const flow::SP,
+    function = const flow::FUNCTION,
+    no_kind = const !flow::KIND,
+    is_leave = const flow::LEAVE,
+    is_tailcall = const flow::TAILCALL,
+    leave_with_registers = const flow::LEAVE | 1 << flow::REGISTERS,
 );

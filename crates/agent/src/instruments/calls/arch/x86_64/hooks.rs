@@ -14,39 +14,71 @@
 //! No fast path allocates, blocks, makes a system call or touches a vector register. Everything else
 //! happens in [`slow`], behind stubs that save all argument registers.
 
-use std::arch::global_asm;
-use std::mem::offset_of;
-
 use clrscope_recording::layout::block;
 
-use super::super::super::edge_map::{CALLEE_FACTOR, CALLER_FACTOR, Entry};
-use super::super::super::{frames::Frame, slow};
-use crate::arch::x86_64::stubs::{leave_slow, restore_arguments, save_arguments};
+use super::super::super::slow;
+use crate::arch::x86_64::stubs::leave_slow;
 use crate::hooks::own;
 
-// The numbers that the assembly is written with: of the thread's record, of a frame, of a block of edges.
+// What the assembly takes for granted of the numbers that are its operands.
 const _: () = assert!(
-    own::TOP == 0
-        && own::BASE == 8
-        && own::LAST_TICKS == 16
-        && size_of::<Frame>() == 16
-        && offset_of!(Frame, sp) == 0
-        && offset_of!(Frame, word) == 8
-        && block::EDGES == 5
-        && block::KEYS == 0
-        && block::CHILDREN == 20
-        && block::COUNTS == 40
-        && block::NEXT == 60
-        && block::MARKS == 31
-        && block::MAPPED == 32
-        && size_of::<Entry>() == 8
-        && offset_of!(Entry, edge) == 0
-        && offset_of!(Entry, fingerprint) == 4
-        && block::STRIDE_SAMPLED == 64
-        && block::STRIDE_TSC == 128
-        // The ticks of the edge whose child field is at p lie at p + p % 128 + 24.
-        && 2 * block::CHILDREN + 24 == block::TICKS
+    // Five slots of four bytes, tried one by one.
+    block::EDGES == 5
+        // A child field lies in its block where its address modulo the larger stride says.
+        && block::STRIDE_TSC.is_power_of_two()
+        && block::STRIDE_TSC == 2 * block::STRIDE_SAMPLED
+        // All bits above the marks are the offset of the next block.
+        && (block::MARKS + 1).is_power_of_two()
+        && (block::MAPPED > block::MARKS && block::MAPPED < 128)
+        // An entry's place is shifted by 3.
+        && map::ENTRY_BYTES == 1 << 3
+        // From the address of a child field, and its distance from the block, to the ticks: 8 bytes a slot instead of 4.
+        && 2 * block::CHILDREN <= block::TICKS
 );
+
+/// Numbers of the map of edges.
+pub(crate) mod map {
+    use std::mem::offset_of;
+
+    pub(crate) use super::super::super::super::edge_map::{CALLEE_FACTOR, CALLER_FACTOR};
+    use super::super::super::super::edge_map::Entry;
+
+    pub(crate) const EDGE: usize = offset_of!(Entry, edge);
+    pub(crate) const FINGERPRINT: usize = offset_of!(Entry, fingerprint);
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
+}
+
+/// `global_asm!` with the offsets that the paths of `calls` are written with: of the thread's record, of a frame, of a block of
+/// edges.
+macro_rules! calls_asm {
+    ($($assembly:tt)*) => {
+        std::arch::global_asm!(
+            $($assembly)*
+            top = const $crate::hooks::own::TOP,
+            base = const $crate::hooks::own::BASE,
+            last_ticks = const $crate::hooks::own::LAST_TICKS,
+            frame_bytes = const size_of::<clr_profiler::shadow_stack::Frame>(),
+            frame_sp = const std::mem::offset_of!(clr_profiler::shadow_stack::Frame, sp),
+            frame_word = const std::mem::offset_of!(clr_profiler::shadow_stack::Frame, word),
+            keys = const clrscope_recording::layout::block::KEYS,
+            children = const clrscope_recording::layout::block::CHILDREN,
+            counts = const clrscope_recording::layout::block::COUNTS,
+            next = const clrscope_recording::layout::block::NEXT,
+            no_marks = const !(clrscope_recording::layout::block::MARKS as i32),
+            edge_mask = const clrscope_recording::layout::block::STRIDE_TSC - 1,
+            ticks_behind = const clrscope_recording::layout::block::TICKS
+                - 2 * clrscope_recording::layout::block::CHILDREN,
+            edge_map = const $crate::hooks::own::EDGE_MAP,
+            edge_map_shift = const $crate::hooks::own::EDGE_MAP_SHIFT,
+            caller_factor = const $crate::instruments::calls::arch::x86_64::hooks::map::CALLER_FACTOR,
+            callee_factor = const $crate::instruments::calls::arch::x86_64::hooks::map::CALLEE_FACTOR,
+            map_edge = const $crate::instruments::calls::arch::x86_64::hooks::map::EDGE,
+            map_fingerprint = const $crate::instruments::calls::arch::x86_64::hooks::map::FINGERPRINT,
+            map_entry_bytes = const $crate::instruments::calls::arch::x86_64::hooks::map::ENTRY_BYTES,
+            mapped = const clrscope_recording::layout::block::MAPPED,
+        );
+    };
+}
 
 /// The five ways an edge can lie in its block: the count goes up, the frame is pushed.
 macro_rules! push_edge {
@@ -54,17 +86,17 @@ macro_rules! push_edge {
         concat!(
             $label,
             ":\n",
-            "add dword ptr [rax + 40 + ",
+            "add dword ptr [rax + {counts} + ",
             $slot,
             " * 4], 1\n",
-            "lea rax, [rax + 20 + ",
+            "lea rax, [rax + {children} + ",
             $slot,
             " * 4]\n",
             "jc 8f\n",
-            "mov [r11 + 16], r15\n",
-            "mov [r11 + 24], rax\n",
-            "add r11, 16\n",
-            "mov [r10], r11\n",
+            "mov [r11 + {frame_bytes} + {frame_sp}], r15\n",
+            "mov [r11 + {frame_bytes} + {frame_word}], rax\n",
+            "add r11, {frame_bytes}\n",
+            "mov [r10 + {top}], r11\n",
             "ret\n",
         )
     };
@@ -74,25 +106,25 @@ macro_rules! push_edge {
 macro_rules! find_edge {
     () => {
         concat!(
-            "mov rax, [r11 + 8]\n",
+            "mov rax, [r11 + {frame_word}]\n",
             "mov eax, [rax]\n",
             "2:\n",
-            "add rax, [r10 + 8]\n",
-            "cmp [rax], r14d\n",
+            "add rax, [r10 + {base}]\n",
+            "cmp [rax + {keys}], r14d\n",
             "je 3f\n",
-            "cmp [rax + 4], r14d\n",
+            "cmp [rax + {keys} + 4], r14d\n",
             "je 4f\n",
-            "cmp [rax + 8], r14d\n",
+            "cmp [rax + {keys} + 8], r14d\n",
             "je 5f\n",
-            "cmp [rax + 12], r14d\n",
+            "cmp [rax + {keys} + 12], r14d\n",
             "je 6f\n",
-            "cmp [rax + 16], r14d\n",
+            "cmp [rax + {keys} + 16], r14d\n",
             "je 7f\n",
             // The next block of the same caller; block 0 is empty and has none.
-            "mov eax, [rax + 60]\n",
-            "and eax, -32\n",
+            "mov eax, [rax + {next}]\n",
+            "and eax, {no_marks}\n",
             "jz 9f\n",
-            "test al, 32\n",
+            "test al, {mapped}\n",
             "jz 2b\n",
             "jmp 12f\n",
             push_edge!("3", "0"),
@@ -112,8 +144,8 @@ macro_rules! find_mapped_edge {
             "12:\n",
             "push rdx\n",
             "push rcx\n",
-            "mov rax, [r11 + 8]\n",
-            "sub rax, [r10 + 8]\n",
+            "mov rax, [r11 + {frame_word}]\n",
+            "sub rax, [r10 + {base}]\n",
             "imul edx, eax, {caller_factor}\n",
             "imul eax, r14d, {callee_factor}\n",
             "add edx, eax\n",
@@ -123,28 +155,28 @@ macro_rules! find_mapped_edge {
             "shl rax, 3\n",
             "add rax, [r10 + {edge_map}]\n",
             "13:\n",
-            "mov ecx, [rax]\n",
+            "mov ecx, [rax + {map_edge}]\n",
             "test ecx, ecx\n",
             "jz 15f\n",
-            "cmp [rax + 4], edx\n",
+            "cmp [rax + {map_fingerprint}], edx\n",
             "je 14f\n",
             "16:\n",
-            "add rax, 8\n",
+            "add rax, {map_entry_bytes}\n",
             "jmp 13b\n",
             // Its function lies 20 bytes before the child field, its count 20 bytes behind.
             "14:\n",
-            "add rcx, [r10 + 8]\n",
-            "cmp [rcx - 20], r14d\n",
+            "add rcx, [r10 + {base}]\n",
+            "cmp [rcx + {keys} - {children}], r14d\n",
             "jne 16b\n",
-            "add dword ptr [rcx + 20], 1\n",
+            "add dword ptr [rcx + {counts} - {children}], 1\n",
             "mov rax, rcx\n",
             "pop rcx\n",
             "pop rdx\n",
             "jc 8f\n",
-            "mov [r11 + 16], r15\n",
-            "mov [r11 + 24], rax\n",
-            "add r11, 16\n",
-            "mov [r10], r11\n",
+            "mov [r11 + {frame_bytes} + {frame_sp}], r15\n",
+            "mov [r11 + {frame_bytes} + {frame_word}], rax\n",
+            "add r11, {frame_bytes}\n",
+            "mov [r10 + {top}], r11\n",
             "ret\n",
             "15:\n",
             "pop rcx\n",
@@ -159,11 +191,11 @@ macro_rules! carry_slow {
     () => {
         concat!(
             "8:\n",
-            save_arguments!(),
+            $crate::arch::x86_64::stubs::save_arguments!(),
             "mov rdi, rax\n",
             "mov rsi, r15\n",
             "call {carry}\n",
-            restore_arguments!(),
+            $crate::arch::x86_64::stubs::restore_arguments!(),
             "ret\n",
         )
     };
@@ -176,11 +208,11 @@ macro_rules! enter_slow {
             "9:\n",
             "cmp byte ptr [rip + clrscope_stopped], 0\n",
             "jne 10f\n",
-            save_arguments!(),
+            $crate::arch::x86_64::stubs::save_arguments!(),
             "mov rdi, r14\n",
             "mov rsi, r15\n",
             "call {calls_enter}\n",
-            restore_arguments!(),
+            $crate::arch::x86_64::stubs::restore_arguments!(),
             "10:\n",
             "ret\n",
         )
@@ -204,7 +236,7 @@ macro_rules! load_record {
 /// Loads the thread's record and its frame on top.
 macro_rules! load_top {
     ($none:literal) => {
-        concat!(load_record!($none), "mov r11, [r10]\n",)
+        concat!(load_record!($none), "mov r11, [r10 + {top}]\n",)
     };
 }
 
@@ -215,16 +247,16 @@ macro_rules! charge_at_enter {
             "rdtsc\n",
             "shl rdx, 32\n",
             "or rax, rdx\n",
-            "mov rdx, [r10 + 16]\n",
-            "mov [r10 + 16], rax\n",
+            "mov rdx, [r10 + {last_ticks}]\n",
+            "mov [r10 + {last_ticks}], rax\n",
             "sub rax, rdx\n",
             // The ticks of the edge whose child field is at p lie at p + p % 128 + 24: 64 + 8 * slot
             // within the block where the child field lies at 20 + 4 * slot.
-            "mov r11, [r11 + 8]\n",
+            "mov r11, [r11 + {frame_word}]\n",
             "mov edx, r11d\n",
-            "and edx, 127\n",
-            "add [r11 + rdx + 24], rax\n",
-            "mov r11, [r10]\n",
+            "and edx, {edge_mask}\n",
+            "add [r11 + rdx + {ticks_behind}], rax\n",
+            "mov r11, [r10 + {top}]\n",
         )
     };
 }
@@ -238,13 +270,13 @@ macro_rules! charge_at_leave {
             "rdtsc\n",
             "shl rdx, 32\n",
             "or rax, rdx\n",
-            "mov rdx, [r10 + 16]\n",
-            "mov [r10 + 16], rax\n",
+            "mov rdx, [r10 + {last_ticks}]\n",
+            "mov [r10 + {last_ticks}], rax\n",
             "sub rax, rdx\n",
-            "mov rdx, [r11 + 8]\n",
+            "mov rdx, [r11 + {frame_word}]\n",
             "mov esi, edx\n",
-            "and esi, 127\n",
-            "add [rdx + rsi + 24], rax\n",
+            "and esi, {edge_mask}\n",
+            "add [rdx + rsi + {ticks_behind}], rax\n",
             "mov rax, r8\n",
             "mov rdx, r9\n",
         )
@@ -272,7 +304,7 @@ macro_rules! charge_at_leave_unless_off {
     };
 }
 
-global_asm!(
+calls_asm!(
     ".text",
 
     ".p2align 6",
@@ -281,7 +313,7 @@ global_asm!(
     "clrscope_enter_sampled:",
     load_top!("9f"),
     // A frame that lies at or below the caller's stack pointer is dead.
-    "cmp [r11], r15",
+    "cmp [r11 + {frame_sp}], r15",
     "jbe 9f",
     find_edge!(),
     carry_slow!(),
@@ -292,10 +324,10 @@ global_asm!(
     ".globl clrscope_leave_sampled",
     "clrscope_leave_sampled:",
     load_top!("9f"),
-    "cmp [r11], rsi",
+    "cmp [r11 + {frame_sp}], rsi",
     "jne 9f",
-    "sub r11, 16",
-    "mov [r10], r11",
+    "sub r11, {frame_bytes}",
+    "mov [r10 + {top}], r11",
     "ret",
     leave_slow!("{leave}"),
 
@@ -306,11 +338,11 @@ global_asm!(
     ".globl clrscope_tailcall_sampled",
     "clrscope_tailcall_sampled:",
     load_top!("9f"),
-    "cmp [r11], rsi",
+    "cmp [r11 + {frame_sp}], rsi",
     "jne 9f",
-    "or qword ptr [r11 + 8], 1",
-    "sub r11, 16",
-    "mov [r10], r11",
+    "or qword ptr [r11 + {frame_word}], 1",
+    "sub r11, {frame_bytes}",
+    "mov [r10 + {top}], r11",
     "ret",
     leave_slow!("{tailcall}"),
 
@@ -319,7 +351,7 @@ global_asm!(
     ".globl clrscope_enter_tsc",
     "clrscope_enter_tsc:",
     load_top!("9f"),
-    "cmp [r11], r15",
+    "cmp [r11 + {frame_sp}], r15",
     "jbe 9f",
     charge_at_enter_unless_off!(),
     find_edge!(),
@@ -331,11 +363,11 @@ global_asm!(
     ".globl clrscope_leave_tsc",
     "clrscope_leave_tsc:",
     load_top!("9f"),
-    "cmp [r11], rsi",
+    "cmp [r11 + {frame_sp}], rsi",
     "jne 9f",
     charge_at_leave_unless_off!(),
-    "sub r11, 16",
-    "mov [r10], r11",
+    "sub r11, {frame_bytes}",
+    "mov [r10 + {top}], r11",
     "ret",
     leave_slow!("{leave}"),
 
@@ -344,12 +376,12 @@ global_asm!(
     ".globl clrscope_tailcall_tsc",
     "clrscope_tailcall_tsc:",
     load_top!("9f"),
-    "cmp [r11], rsi",
+    "cmp [r11 + {frame_sp}], rsi",
     "jne 9f",
     charge_at_leave_unless_off!(),
-    "or qword ptr [r11 + 8], 1",
-    "sub r11, 16",
-    "mov [r10], r11",
+    "or qword ptr [r11 + {frame_word}], 1",
+    "sub r11, {frame_bytes}",
+    "mov [r10 + {top}], r11",
     "ret",
     leave_slow!("{tailcall}"),
 
@@ -358,13 +390,9 @@ global_asm!(
     leave = sym slow::leave,
     tailcall = sym slow::tailcall,
     clock_off = const own::CLOCK_OFF,
-    edge_map = const own::EDGE_MAP,
-    edge_map_shift = const own::EDGE_MAP_SHIFT,
-    caller_factor = const CALLER_FACTOR,
-    callee_factor = const CALLEE_FACTOR,
 );
 
 pub(crate) use {
-    carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
+    calls_asm, carry_slow, charge_at_enter, charge_at_leave, enter_slow, find_edge, find_mapped_edge, load_record, load_top,
     push_edge,
 };
