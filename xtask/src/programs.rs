@@ -226,7 +226,7 @@ fn on_sdk(sdk: &Sdk) -> String {
 fn csc(place: &Path) -> Result<Vec<Run>, String> {
     let (sdk, out) = (sdk()?, place.join("demo.dll"));
     let mut command = sdk.compiler();
-    command.args(["-nologo", "-deterministic", "-optimize", "-langversion:latest", "-nullable:enable"]);
+    command.args(["-nologo", "-deterministic", "-optimize", "-unsafe", "-langversion:latest", "-nullable:enable"]);
     command.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
     command.arg(format!("-out:{}", out.display()));
     let demo = workspace_root().join("dotnet/demo");

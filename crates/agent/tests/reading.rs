@@ -4,8 +4,8 @@ mod support;
 
 use clrscope_analysis::{Argument, Field, FlowKind, FlowLog, FlowRow, Passing, Query, Value};
 use clrscope_recording::model::{LossReason, Recording};
-use clrscope_testkit::{Runtime, each_runtime, fixture, run};
-use support::{Run, record_with};
+use clrscope_testkit::{Runtime, confine, each_runtime, fixture, run};
+use support::{Run, record_confined, record_with};
 
 /// Both instruments that read values, of all methods of the program and of the framework.
 const READERS: [&str; 2] = ["flow:args,last=64MiB;include=*", "exceptions:args;include=*"];
@@ -118,5 +118,24 @@ fn a_value_that_is_being_constructed_is_shown_when_it_is_there() {
         });
         let truth = [0, 1, 2].map(|x| (x, format!("p{x}")));
         assert_eq!(points, truth, "{}", runtime.version);
+    });
+}
+
+#[test]
+fn where_the_system_copies_no_memory_nothing_is_read_that_may_not_be_there() {
+    each_runtime(|runtime| {
+        for name in ["Gone", "Values"] {
+            let bare = run(runtime.command(&fixture(name))).expect_success();
+            for reader in READERS {
+                let Some(seen) = record_confined(runtime, name, reader, confine::without_copies) else { return };
+                let place = format!("{name} on {} with {reader}", runtime.version);
+                support::assert_unchanged(&seen.finished, &bare, &place);
+                let process = &seen.recording.processes[0];
+                assert!(process.remarks.iter().any(|remark| remark.text.contains("process_vm_readv")), "{place}");
+                assert!(!process.remarks.iter().any(|remark| remark.text.contains("not where they")), "{place}");
+                let unread = process.losses.iter().find(|loss| loss.reason == LossReason::ValuesUnread);
+                assert!(unread.is_some_and(|unread| unread.count > 1_000), "{place}: {:?}", process.losses);
+            }
+        }
     });
 }

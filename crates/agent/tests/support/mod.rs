@@ -53,6 +53,17 @@ pub(crate) fn record_in(runtime: &Runtime, name: &str, request: &str, environmen
     record_command(runtime, name, request, command)
 }
 
+/// Runs a fixture where [`confine`](clrscope_testkit::confine) puts its command; nothing where it can't.
+pub(crate) fn record_confined(
+    runtime: &Runtime,
+    name: &str,
+    request: &str,
+    confine: impl FnOnce(&Command) -> Option<Command>,
+) -> Option<Run> {
+    let command = confine(&runtime.command(&fixture(name)))?;
+    Some(record_command(runtime, name, request, command))
+}
+
 fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
     let folder = scratch();
     let out: PathBuf = folder.path().join("run.clrs.d");

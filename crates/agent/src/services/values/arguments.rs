@@ -46,6 +46,9 @@ impl ArgumentRegisters {
                 true
             });
             if is_right {
+                if writer.memory.was_refused() {
+                    plan.proof.leave_unread();
+                }
                 return writer.used();
             }
             plan.proof.refute();

@@ -6,6 +6,7 @@
 //! program.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use crate::os::memory::{PAGE, copy_if_there};
 
@@ -70,11 +71,13 @@ pub(crate) struct Memory {
     /// Where the window was copied from, and how much of it.
     start: usize,
     bytes: usize,
+    /// Something was not there.
+    has_failed: bool,
 }
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { window: [0; WINDOW], start: 0, bytes: 0 }
+        Self { window: [0; WINDOW], start: 0, bytes: 0, has_failed: false }
     }
 
     /// The bytes at an address; `None` where there are none.
@@ -94,12 +97,19 @@ impl Memory {
     #[inline]
     pub(crate) fn copy(&mut self, at: At, into: &mut [u8]) -> bool {
         if at.ground == Ground::Unknown {
-            return self.copy_unknown(at.address, into);
+            let is_there = self.copy_unknown(at.address, into);
+            self.has_failed |= !is_there;
+            return is_there;
         }
         let from = std::ptr::with_exposed_provenance::<u8>(at.address);
         // SAFETY: whoever gave the ground has promised it for what is read, and `into` is our own.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         true
+    }
+
+    /// Whether something was left unread because the system copies nothing for us.
+    pub(super) fn was_refused(&self) -> bool {
+        self.has_failed && !can_copy()
     }
 
     #[cold]
@@ -122,11 +132,14 @@ impl Memory {
     }
 }
 
-/// Whether the system copies memory for us at all: some containers forbid it.
+/// Whether the system copies memory for us at all: some containers forbid it. Found out once, before any hook.
 pub(crate) fn can_copy() -> bool {
-    let there = 0x1234_5678_9ABC_DEF0_u64;
-    let mut copy = [0; 8];
-    copy_if_there(std::ptr::from_ref(&there).expose_provenance(), &mut copy) && u64::from_ne_bytes(copy) == there
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let there = 0x1234_5678_9ABC_DEF0_u64;
+        let mut copy = [0; 8];
+        copy_if_there(std::ptr::from_ref(&there).expose_provenance(), &mut copy) && u64::from_ne_bytes(copy) == there
+    })
 }
 
 /// Whether memory lies in frames of the calling thread that have not ended.

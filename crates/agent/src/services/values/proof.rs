@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::kinds::Kind;
-use super::memory::{At, Memory};
+use super::memory::{At, Memory, can_copy};
 use super::types::table::{class_of, is_told, number_of};
 
 /// Calls whose values were not read because their plan is not believed.
@@ -100,7 +100,9 @@ fn judge_reference(memory: &mut Memory, at: At) -> Verdict {
         Some(object) if object % 8 == 0 => object,
         _ => return Verdict::Wrong,
     };
-    let Some(id) = memory.word(At::unknown(object)) else { return Verdict::Wrong };
+    let Some(id) = memory.word(At::unknown(object)) else {
+        return if can_copy() { Verdict::Wrong } else { Verdict::Open };
+    };
     if class_of(id).is_some() {
         return Verdict::Right;
     }
@@ -109,7 +111,7 @@ fn judge_reference(memory: &mut Memory, at: At) -> Verdict {
         return Verdict::Right;
     }
     // The runtime may be about to tell. But a class is an aligned structure in memory.
-    if id % 8 == 0 && memory.word(At::unknown(id)).is_some() { Verdict::Open } else { Verdict::Wrong }
+    if id % 8 == 0 && (memory.word(At::unknown(id)).is_some() || !can_copy()) { Verdict::Open } else { Verdict::Wrong }
 }
 
 #[cfg(test)]

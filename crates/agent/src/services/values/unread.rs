@@ -22,11 +22,12 @@ pub(crate) struct ReportUnread {
 impl ReportUnread {
     /// Remarks at once where the system refuses to copy memory.
     pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
+        // The answer is known from here on, as no hook may ask the system for it.
         if !can_copy() {
             writer.remark(
                 monotonic_ns(),
                 RemarkKind::Note,
-                "the system refuses process_vm_readv: values that may not be there any more, as in spans, are shown as ?",
+                "the system refuses process_vm_readv (a filter of system calls, as containers have them): objects and spans among values are shown as ?, and the calls are counted",
             );
         }
         Self { writer, named: HashSet::new() }
