@@ -87,3 +87,9 @@ fn stacks_are_sampled() {
     let said = run_readme(&TestFolder::new(), "sampler");
     assert!(said.contains("Amounts.Program::Compute;Amounts.Program::Three "), "{said}");
 }
+
+#[test]
+fn the_heap_is_shown_with_the_way_to_the_largest_object() {
+    let said = run_readme(&TestFolder::new(), "heap");
+    assert!(said.contains(shown(include_str!("../../../examples/heap/README.md"))), "{said}");
+}

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 use crate::error::check;
 use crate::il;
-use crate::{ClassId, EventPipeProviderId, GcHandleId, Guid, ObjectId, Result, ThreadId};
+use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
 /// Answer to whether the compiler may inline a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -288,6 +288,13 @@ pub struct Root<'cb> {
     pub flags: RootFlags,
     /// The function for a stack root (0 where the runtime's own), the handle for a handle, else something opaque.
     pub id: usize,
+}
+
+impl Root<'_> {
+    /// The function whose stack holds the object, for a root of kind [`RootKind::Stack`] that is not the runtime's own.
+    pub fn function(&self) -> Option<FunctionId> {
+        FunctionId(self.id).non_null().filter(|_| self.kind == RootKind::Stack)
+    }
 }
 
 impl<'cb> Roots<'cb> {

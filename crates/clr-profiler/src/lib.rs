@@ -93,6 +93,7 @@
 //! | a readable log | [`NestedLog`] |
 //! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
+//! | to attach to a running program | [`Profiler`](Profiler#attaching) |
 //! | tests without .NET | module `fake`, with the feature `testing` |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
 //!

@@ -32,6 +32,34 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 ///     }
 /// }
 /// ```
+///
+/// # Attaching
+///
+/// A profiler is loaded when the program starts, or attached to one that runs: whoever attaches sends the runtime's diagnostics
+/// socket the command "attach profiler" with class, library and bytes for the profiler. This is what a profiler then meets:
+///
+/// 1. [`initialize_for_attach`](Self::initialize_for_attach) is called instead of [`initialize`](Self::initialize), on a thread of
+///    the runtime's own, while the program runs on. The [`Setup`] may have [`Events::ALLOWED_AFTER_ATTACH`] only: no hooks,
+///    nothing about how code is compiled, no allocations but large ones. [`Events::GC`] can be asked for here and never later;
+///    the runtime waits for a collection in the background to end, and collects without concurrency until the detach.
+/// 2. Callbacks may come at once, from other threads, before the next point.
+/// 3. [`profiler_attach_complete`](Callbacks::profiler_attach_complete) says that everything may be asked. What happened before
+///    is told by nobody; a profiler catches up by asking: [`modules`](ProfilerInfo::modules), [`threads`](ProfilerInfo::threads) and
+///    [`compiled_functions`](ProfilerInfo::compiled_functions); classes have no list. What is loaded, started or compiled
+///    meanwhile may be both listed and told, so what is kept by identifier should not mind a second time. Names of threads are told
+///    when they change and can't be asked for.
+/// 4. Then it is like any other profiler, [`OwnThread`](crate::OwnThread) included.
+///    [`request_detach`](ProfilerInfo::request_detach) ends it, where no event of [`Events::IMMUTABLE`] is set;
+///    [`profiler_detach_succeeded`](Callbacks::profiler_detach_succeeded) is the last call. EventPipe sessions must be stopped
+///    before. [`shutdown`](Callbacks::shutdown) comes instead where the program ends first.
+/// 5. The library stays mapped, and the same profiler may be attached again: as a new value, beside statics that keep what they
+///    were. One profiler at a time: another attach is refused with `CORPROF_E_PROFILER_ALREADY_ACTIVE`.
+///
+/// The example `heap` does all of this: it takes a picture of the heap and detaches.
+///
+/// [`Events::ALLOWED_AFTER_ATTACH`]: crate::Events::ALLOWED_AFTER_ATTACH
+/// [`Events::GC`]: crate::Events::GC
+/// [`Events::IMMUTABLE`]: crate::Events::IMMUTABLE
 #[expect(unused_variables, reason = "the defaults ignore their arguments; the names are documentation")]
 pub trait Profiler: Callbacks + Sized + 'static {
     /// First call: makes the profiler, with the events, hooks and flags it wants. There is no managed thread yet and no

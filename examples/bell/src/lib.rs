@@ -23,7 +23,6 @@ const STEPS: [i32; 10] = [0, 2, 4, 7, 9, 12, 14, 16, 19, 21];
 /// The profiler the runtime makes when it loads this library.
 struct Bell(Mutex<Sound>);
 
-#[derive(Default)]
 struct Sound {
     samples: Vec<i16>,
     random: u64,
@@ -83,9 +82,9 @@ impl Bell {
 
 impl Profiler for Bell {
     fn initialize(_info: &ProfilerInfo) -> Result<(Self, Setup)> {
-        let mut sound = Sound::default();
-        sound.rings = Self::output() == TERMINAL;
-        sound.random = std::env::var("BELL_PROFILER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        let seed = std::env::var("BELL_PROFILER_SEED").ok().and_then(|seed| seed.parse().ok());
+        let rings = Self::output() == TERMINAL;
+        let mut sound = Sound { samples: Vec::new(), random: seed.unwrap_or(1), rings };
         sound.double_beep();
         Ok((Self(Mutex::new(sound)), Setup::new(Events::CLASS_LOADS)))
     }

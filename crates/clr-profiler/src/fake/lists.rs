@@ -23,10 +23,7 @@ struct List {
 ///
 /// # Safety
 /// `out` must be null or valid for a write.
-pub(super) unsafe fn hand_out<I: Interface>(ids: Vec<usize>, out: *mut *mut c_void) -> HRESULT
-where
-    I: From<ListObject>,
-{
+pub(super) unsafe fn hand_out<I: Interface + From<ListObject>>(ids: Vec<usize>, out: *mut *mut c_void) -> HRESULT {
     let list = I::from(ListObject(ids));
     // SAFETY: the caller's promise.
     unsafe { put(out, list.into_raw()) };

@@ -41,7 +41,7 @@ fn stacks_are_walked_while_the_program_is_suspended_and_say_why_not() {
         assert_eq!(info.suspend_within(Duration::ZERO).err().map(|error| error.hresult()), in_progress);
         let suspended = info.suspend_within(PATIENT).unwrap();
         assert_eq!(info.suspend().err().map(|error| error.hresult()), in_progress, "once");
-        assert_eq!(info.threads().unwrap(), [0, 1, 2].map(|number| info_thread(number)));
+        assert_eq!(info.threads().unwrap(), [0, 1, 2].map(info_thread));
         let mut frames = Vec::new();
         let walk = suspended.stack_of(one, |frame| {
             frames.push(frame.function);
@@ -196,7 +196,8 @@ fn info_token(info: &ProfilerInfo, module: ModuleId) -> Token {
 fn sessions_of_event_pipe_are_kept_and_need_their_event() {
     let runtime =
         ProviderConfig { name: "Microsoft-Windows-DotNETRuntime".into(), keywords: 1, level: 4, filter: None };
-    let refused = load(shop(), Events::NONE).profiler().info().event_pipe_start_session(&[runtime.clone()], false);
+    let refused =
+        load(shop(), Events::NONE).profiler().info().event_pipe_start_session(std::slice::from_ref(&runtime), false);
     assert_eq!(refused.map_err(|error| error.hresult()), Err(HResult::INCONSISTENT_WITH_FLAGS));
     let program = load(shop(), Events::EVENT_PIPE);
     let info = program.profiler().info();
