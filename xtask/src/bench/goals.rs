@@ -1,6 +1,8 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
-use super::programs::Program::{self, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny};
+use super::programs::Program::{
+    self, Callees, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
+};
 use super::programs::Under::{
     self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
 };
@@ -52,10 +54,19 @@ const fn framework(what: &'static str, which: &'static str) -> Goal {
 }
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 21] = [
+pub(super) const GOALS: [Goal; 23] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
+    goal("callees", "1 callee in turn, `calls` / bare", Callees(1, 200_000_000), SAMPLED, Bare, Limit::None),
+    goal(
+        "callees",
+        "5,000 callees in turn, `calls` / bare",
+        Callees(5_000, 200_000_000),
+        SAMPLED,
+        Bare,
+        Limit::Ratio(3.0),
+    ),
     goal("P6", "1 number, `flow:args` / `flow`", Numbers(1, 200), FLOW_ARGS, FLOW, Limit::Ratio(1.5)),
     goal("P6", "3 numbers, `flow:args` / `flow`", Numbers(3, 200), FLOW_ARGS, FLOW, Limit::Ratio(1.5)),
     goal(

@@ -40,6 +40,8 @@ pub(super) enum Under {
 pub(super) enum Program {
     /// A recursion of tiny functions, so many rounds of half a million calls.
     Tiny(u32),
+    /// One caller with so many callees, called in turn until so many calls are made; each compiled once and for all.
+    Callees(u32, u32),
     /// A program that ends at once.
     Hello,
     /// So many threads that make a few calls and wait; prints the bytes that are in memory then.
@@ -139,6 +141,11 @@ impl Bench {
         let of = |name: &str, argument: String| with(name, &[argument]);
         match which {
             Program::Tiny(rounds) => of("Tiny", rounds.to_string()),
+            Program::Callees(count, calls) => {
+                let mut command = with("Callees", &[count.to_string(), calls.to_string()])?;
+                command.env("DOTNET_TieredCompilation", "0");
+                Ok(command)
+            }
             Program::Hello => of("Tiny", "0".into()),
             Program::Threads(count) => with("Tiny", &["0".into(), count.to_string()]),
             Program::Library(rounds) => of("Library", rounds.to_string()),
