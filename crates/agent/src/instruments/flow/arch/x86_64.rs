@@ -9,7 +9,7 @@
 use clrscope_recording::layout::{chunk, flow};
 
 use super::super::{slow, values};
-use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both, restore_arguments, save_arguments};
+use crate::arch::x86_64::stubs::{enter_slow_after, leave_slow_after, leave_slow_both};
 use crate::hooks::own;
 use crate::instruments::calls;
 use crate::instruments::calls::arch::x86_64::hooks::{
