@@ -35,7 +35,7 @@ programs: real ones, with the values of all calls read under flow:args and excep
 /// The target that is not of the recording alone: every view and every format of a packed file.
 const VIEWS: &str = "views";
 
-/// What is soaked.
+/// A program to be soaked.
 #[derive(Clone, Copy)]
 enum Soak {
     /// A fuzz target.

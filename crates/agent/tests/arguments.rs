@@ -41,7 +41,7 @@ fn said_line(line: &str) -> Option<Call> {
     Some(Call { is_begin, name: name.to_owned(), args, returns })
 }
 
-/// The same calls as they were recorded.
+/// Recorded calls, in the form of what the program says.
 fn recorded(recording: &Recording, names: &[String]) -> Vec<Call> {
     let log = FlowLog::open(recording, &Query::default(), None).expect("flow was recorded");
     let mut found = Vec::new();

@@ -38,7 +38,7 @@ fn unchanged(runtime: &Runtime, name: &str, arguments: &[&str]) -> Run {
     unchanged_with(runtime, name, "calls", &bare(runtime, name, arguments), arguments)
 }
 
-/// The same with any request, against what the program did bare.
+/// As [`unchanged`], with any request, against what the program did bare.
 fn unchanged_with(runtime: &Runtime, name: &str, request: &str, bare: &Finished, arguments: &[&str]) -> Run {
     let run = record_with(runtime, name, request, arguments);
     let place = format!("{name} {arguments:?} with {request} on {}", runtime.version);

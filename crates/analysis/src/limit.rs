@@ -48,7 +48,7 @@ impl Limit {
         self.steps > 0
     }
 
-    /// What was left out.
+    /// Amount that was left out.
     pub(crate) fn left_out(&self) -> LeftOut {
         LeftOut { rows: self.left_out, is_whole: self.steps > 0 }
     }

@@ -4,7 +4,7 @@ use clrscope_recording::model::FunctionKind;
 
 use crate::function::FunctionRef;
 
-/// What a thread waits for.
+/// Reason why a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitKind {
     /// A lock that another thread holds.

@@ -54,7 +54,7 @@ impl Failure {
         self
     }
 
-    /// What was to be done.
+    /// Task that failed.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }

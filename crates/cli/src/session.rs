@@ -25,7 +25,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) program: &'a Program,
     /// The command as the user gave it.
     pub(crate) command: &'a [OsString],
-    /// What to record, without a place.
+    /// Request, without a place.
     pub(crate) request: Request,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,

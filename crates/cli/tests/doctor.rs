@@ -27,7 +27,7 @@ fn doctor_with(place: &TestFolder, runtime: &Runtime) -> Command {
     command
 }
 
-/// The same under limits: words of `ulimit`.
+/// Output of `doctor` under limits: words of `ulimit`.
 fn limited(command: &Command, limit: &str) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit {limit}; exec \"$@\""), "bash"], command)
 }

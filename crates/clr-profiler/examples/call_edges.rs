@@ -27,7 +27,7 @@ struct Calls {
     /// Assembly and signature of each function that was compiled.
     signatures: Mutex<BTreeSet<String>>,
     threads: PerThread<Mutex<Thread>>,
-    /// What threads that have ended saw.
+    /// Counts of threads that have ended.
     ended: Arc<Mutex<Seen>>,
 }
 

@@ -52,7 +52,7 @@ impl HResult {
     pub const STACK_UNSAFE: Self = Self(0x8013_1360_u32 as i32);
     /// The thread is in native code, or in the midst of an exception, where its managed stack has no beginning.
     pub const STACK_UNMANAGED: Self = Self(0x8013_135f_u32 as i32);
-    /// What is asked needs an event that is not set.
+    /// The question needs an event that is not set.
     pub const INCONSISTENT_WITH_FLAGS: Self = Self(0x8013_1374_u32 as i32);
 
     /// Whether this is a success (not negative).

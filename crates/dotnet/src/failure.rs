@@ -5,11 +5,11 @@ use std::fmt;
 /// Why something about .NET could not be done, in three short sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What was to be done.
+    /// Task that failed.
     pub what: String,
     /// Why it could not be.
     pub why: String,
-    /// What the user can do now.
+    /// Cure: what the user can do now.
     pub hint: String,
 }
 

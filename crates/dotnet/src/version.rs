@@ -13,7 +13,7 @@ pub struct Version {
     pub minor: u32,
     /// `15` in `8.0.15`.
     pub patch: u32,
-    /// What follows a hyphen, empty for a release.
+    /// Label behind the hyphen, empty for a release.
     pub preview: String,
 }
 

@@ -21,7 +21,7 @@ use std::io::{self, Write};
 use clrscope_analysis::{Query, QueryProblem};
 use clrscope_recording::model::Recording;
 
-/// What an export contains.
+/// Contents of an export.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportOptions {
     /// Processes, threads and functions, metric; order, limit and compensation as in reports.
@@ -80,7 +80,7 @@ pub trait Exporter: Sync {
     /// Name of the format on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it is, in one line.
+    /// Description in one line.
     fn description(&self) -> &'static str;
 
     /// Usual ending of its files, without the point.

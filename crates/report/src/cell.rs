@@ -155,7 +155,7 @@ pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
 /// The keys of a thread in JSON.
 pub(crate) const THREAD_PARTS: &[&str] = &["id", "os_id", "name", "role"];
 
-/// What names a thread.
+/// Names of a thread.
 fn thread_identity(thread: &Thread) -> Value {
     json!({ "id": thread.id, "os_id": thread.os_id, "name": thread.name, "role": thread.role.name() })
 }

@@ -1,4 +1,4 @@
-//! What views refuse.
+//! Refusals of options that a view can't obey.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::views::VIEWS;
 /// Why a request makes no sense: three lines for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is refused.
+    /// Option that is refused.
     pub what: String,
     /// Why.
     pub why: String,
-    /// What to do instead.
+    /// Cure: what to do instead.
     pub hint: String,
 }
 

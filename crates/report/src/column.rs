@@ -64,7 +64,7 @@ pub(crate) struct Sheet<'c, K: RowKind> {
     columns: Vec<Column<'c, K>>,
 }
 
-/// What a row is besides its cells.
+/// Properties of a row besides its cells.
 pub(crate) trait Row {
     /// How deep the row stands in a tree.
     fn depth(&self) -> u32 {
@@ -76,7 +76,7 @@ pub(crate) trait Row {
         None
     }
 
-    /// What text says below the row, in its last column.
+    /// Text below the row, in its last column.
     fn below(&self) -> &[String] {
         &[]
     }

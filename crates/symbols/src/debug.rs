@@ -14,7 +14,7 @@ use object::read::pe::{ImageNtHeaders, PeFile, optional_header_magic};
 
 use crate::MOST_BYTES;
 
-/// What a module says about its PDB.
+/// A module's entry about its PDB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DebugInformation {
     /// The id that module and PDB share.

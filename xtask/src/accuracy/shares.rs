@@ -44,7 +44,7 @@ const CLOCKS: [(&str, f64); 2] = [("calls", 5.0), ("calls:clock=tsc", 10.0)];
 /// One value per group.
 type PerGroup = Vec<f64>;
 
-/// What the program says about itself.
+/// The program's own account.
 struct Truth {
     calls: Vec<u64>,
     /// CPU nanoseconds.
@@ -52,7 +52,7 @@ struct Truth {
     shares: PerGroup,
 }
 
-/// What a report says.
+/// A report's account.
 struct Reported {
     calls: Vec<u64>,
     /// CPU nanoseconds as measured.

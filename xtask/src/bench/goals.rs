@@ -7,7 +7,7 @@ use super::programs::Under::{
     self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
 };
 
-/// What a goal asks.
+/// Demand of a goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit {
     /// At most this ratio of user CPU time.

@@ -1,4 +1,4 @@
-//! What is run, and under what.
+//! Programs of the benches, and what each runs under.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

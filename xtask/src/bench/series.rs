@@ -11,7 +11,7 @@ const NOISE: f64 = 1.20;
 /// Prepares one run; called anew for each, so that every run gets a fresh place to record into.
 pub(super) type Prepare<'a> = &'a dyn Fn() -> Result<Command, String>;
 
-/// What the pairs of one series said.
+/// Results of the pairs of one series.
 pub(super) struct Series {
     /// User CPU time of the first half over the second's.
     pub(super) ratio: Spread,

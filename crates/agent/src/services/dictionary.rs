@@ -15,7 +15,7 @@ use clr_profiler::{
 use clrscope_recording::events::{EntityRef, Kind, Tag};
 
 use crate::services::event_log::EventLog;
-use crate::services::functions::{Functions, Known};
+use crate::services::functions::{Functions, KnownFunction};
 
 /// Names that are waited for at most.
 const MOST_WAITING: usize = 1 << 16;
@@ -77,7 +77,7 @@ impl Dictionary {
     }
 
     /// Decision of the filters about a function.
-    pub(crate) fn known(&self, function: FunctionId) -> Known {
+    pub(crate) fn known(&self, function: FunctionId) -> KnownFunction {
         self.functions.get(function)
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Choice {
 
 /// A function as the hooks know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownFunction {
     pub(crate) index: u32,
     pub(crate) wanted: bool,
     /// Named by an include, so that calls to it are never to be inlined.
@@ -56,7 +56,7 @@ struct Tables {
 
 #[derive(Clone, Copy)]
 struct Entry {
-    known: Known,
+    known: KnownFunction,
     module: ModuleId,
     noted: bool,
 }
@@ -78,7 +78,7 @@ impl Functions {
     }
 
     /// The function, noted in the recording when it is new.
-    pub(crate) fn get(&self, function: FunctionId) -> Known {
+    pub(crate) fn get(&self, function: FunctionId) -> KnownFunction {
         if let Some(entry) = self.tables().by_id.get(&function) {
             return entry.known;
         }
@@ -90,11 +90,11 @@ impl Functions {
         if name.name.starts_with("[unknown]") {
             self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
         }
-        self.insert(function, &name, module, Known { index: 0, wanted, named, passes })
+        self.insert(function, &name, module, KnownFunction { index: 0, wanted, named, passes })
     }
 
     /// The function, with its names in the recording even when nobody wants hooks in it.
-    pub(crate) fn noted(&self, function: FunctionId) -> Known {
+    pub(crate) fn noted(&self, function: FunctionId) -> KnownFunction {
         let known = self.get(function);
         let is_first =
             self.tables().by_id.get_mut(&function).is_some_and(|entry| !std::mem::replace(&mut entry.noted, true));
@@ -107,7 +107,7 @@ impl Functions {
     }
 
     /// The function if it was seen before; never asks the runtime.
-    pub(crate) fn known(&self, function: FunctionId) -> Option<Known> {
+    pub(crate) fn known(&self, function: FunctionId) -> Option<KnownFunction> {
         self.tables().by_id.get(&function).map(|entry| entry.known)
     }
 
@@ -121,14 +121,14 @@ impl Functions {
         &self.names
     }
 
-    fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, new: Known) -> Known {
+    fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, new: KnownFunction) -> KnownFunction {
         let (known, is_new) = {
             let mut tables = self.tables();
             match tables.by_id.get(&function) {
                 // Another thread compiled the same function meanwhile.
                 Some(entry) => (entry.known, false),
                 None => {
-                    let known = Known { index: tables.functions, ..new };
+                    let known = KnownFunction { index: tables.functions, ..new };
                     tables.functions += 1;
                     tables.by_id.insert(function, Entry { known, module: name.module_id, noted: new.wanted });
                     (known, true)

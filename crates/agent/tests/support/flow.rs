@@ -32,13 +32,13 @@ impl Counts {
         &mut self.0[at]
     }
 
-    /// Those that are not 0.
+    /// Counts without those that are 0.
     fn some(&self) -> impl Iterator<Item = (NameId, u64)> {
         self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(at, count)| (at as NameId, *count))
     }
 }
 
-/// The same by two numbers.
+/// Counts by two numbers, without those that are 0.
 #[derive(Default)]
 struct Pairs(Vec<Counts>);
 

@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What takes turns with others.
+/// A stream that takes turns with others.
 pub(crate) trait Stream {
     /// When its next step is, since the start of the run; `None` at its end.
     fn time_ns(&mut self) -> Option<u64>;

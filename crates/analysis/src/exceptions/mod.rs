@@ -132,7 +132,7 @@ pub struct ExceptionGroup<'a> {
     pub place: Option<FunctionRef<'a>>,
     /// The innermost own function on the stack; `None` where there is none.
     pub own_place: Option<FunctionRef<'a>>,
-    /// Who caught it; `None` where no function did.
+    /// Function that caught the exception; `None` where no function did.
     pub catcher: Option<FunctionRef<'a>>,
     /// How many.
     pub count: u64,
@@ -160,7 +160,7 @@ pub struct ExceptionLog<'a> {
     query: ExceptionQuery,
 }
 
-/// What one process recorded.
+/// Records of one process.
 #[derive(Debug)]
 struct Arena<'a> {
     process: &'a Process,

@@ -23,7 +23,7 @@ pub(super) struct Throw<'a> {
 /// The exceptions, as far as the records have been read. They are named by their place in the order of time, from 0.
 #[derive(Debug, Default)]
 pub(super) struct Timeline<'a> {
-    /// Those that have not been handed over, and whether each is over.
+    /// Exceptions that have not been handed over, and whether each is over.
     waiting: VecDeque<(Exception<'a>, bool)>,
     /// How many were handed over.
     gone: usize,

@@ -41,7 +41,7 @@ pub struct TreeNode<'a> {
     pub by_tail_call: bool,
 }
 
-/// What a tree leaves out, so that it can be read.
+/// Options of a tree: what it leaves out, so that it can be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeOptions {
     /// Nodes with a smaller share of the metric are left out with everything below them (of the time, where the metric has no
@@ -51,7 +51,7 @@ pub struct TreeOptions {
     pub max_depth: Option<u32>,
 }
 
-/// What was left out of a tree.
+/// Paths that were left out of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Subtrees left out (not the nodes within them).
@@ -65,7 +65,7 @@ pub struct Pruned {
 pub struct Tree<'a> {
     /// The nodes in preorder.
     pub nodes: Vec<TreeNode<'a>>,
-    /// What the options left out.
+    /// Paths that the options left out.
     pub pruned: Pruned,
     /// How the selected part came about, with its sums.
     pub conditions: Conditions<'a>,

@@ -4,7 +4,7 @@
 //! many small paths. Clamping each at zero would make the sums grow; here the sum is given from above
 //! and what is positive gets it in proportion, so that every node's columns add up.
 
-/// What was shared out.
+/// Result of sharing out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Shared {
     pub(super) exclusive_ns: u64,

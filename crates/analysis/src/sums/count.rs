@@ -22,7 +22,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// What was counted for a slot.
+    /// Counts of a slot.
     pub(super) fn counts(&self, slot: Slot) -> Counts {
         self.counts.get(slot as usize).copied().unwrap_or_default()
     }

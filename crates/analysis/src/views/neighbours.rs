@@ -25,7 +25,7 @@ pub struct EdgeRow<'a> {
     pub function: Option<FunctionRef<'a>>,
     /// Calls and times of the callee along this edge, where the metric is one of `calls`.
     pub times: Times,
-    /// What the callee has of the metric along this edge.
+    /// The callee's amount of the metric along this edge.
     pub amount: Amount,
 }
 
@@ -87,7 +87,7 @@ pub struct GraphEdge {
     pub callee: usize,
     /// Calls and times of the callee along this edge, where the metric is one of `calls`.
     pub times: Times,
-    /// What the callee has of the metric along this edge.
+    /// The callee's amount of the metric along this edge.
     pub amount: Amount,
 }
 

@@ -18,7 +18,7 @@ pub struct FunctionRow<'a> {
     pub thread: Option<&'a Thread>,
     /// Calls and times, where the metric is one of `calls`.
     pub times: Times,
-    /// What the function has of the metric.
+    /// The function's amount of the metric.
     pub amount: Amount,
     /// How many activations of it lay on one stack at once, at most; 1 without recursion.
     pub max_recursion: u32,

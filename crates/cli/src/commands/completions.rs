@@ -4,7 +4,7 @@ use clap_complete::Shell;
 
 use crate::errors::Failure;
 
-/// What to generate.
+/// Options of `completions`.
 #[derive(Debug)]
 pub(crate) struct CompletionsOptions {
     /// For which shell.

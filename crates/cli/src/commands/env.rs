@@ -29,7 +29,7 @@ pub(crate) enum Form {
 pub(crate) struct EnvOptions {
     /// How they are written.
     pub(crate) form: Form,
-    /// What to record, without a place.
+    /// Request, without a place.
     pub(crate) request: Request,
     /// The recording directory.
     pub(crate) output: Option<PathBuf>,

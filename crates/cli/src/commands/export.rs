@@ -13,7 +13,7 @@ use clrscope_report::exporters;
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::recording_file::{open, query_failure, resolved};
 
-/// What to write where.
+/// Options of `export`.
 #[derive(Debug)]
 pub(crate) struct ExportTask {
     /// The recording.

@@ -7,7 +7,7 @@ use crate::output::file_of;
 use crate::pack;
 use crate::terminal::messages_on_terminal;
 
-/// What to pack and where to.
+/// Options of `pack`.
 #[derive(Debug)]
 pub(crate) struct PackOptions {
     /// The recording directory.

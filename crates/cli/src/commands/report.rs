@@ -12,7 +12,7 @@ use crate::recording_file::{newest_here, open, query_failure, resolved};
 use crate::summary::say_unmatched;
 use crate::terminal;
 
-/// What to show and how.
+/// Options of `report`.
 #[derive(Debug)]
 pub(crate) struct ReportOptions {
     /// The recording; the newest in the current folder when `None`.

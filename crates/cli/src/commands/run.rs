@@ -13,10 +13,10 @@ use crate::session::{Plan, record};
 use crate::terminal::{messages_on_terminal, say};
 use crate::{programs, runtime, summary};
 
-/// What to run and how.
+/// Options of `run`.
 #[derive(Debug)]
 pub(crate) struct RunOptions {
-    /// What to record, without a place.
+    /// Request, without a place.
     pub(crate) request: Request,
     /// The instruments as given.
     pub(crate) instruments_given: String,

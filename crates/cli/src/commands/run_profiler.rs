@@ -14,7 +14,7 @@ use crate::launch::{
 use crate::runtime;
 use crate::terminal::say;
 
-/// What to run and with which profiler.
+/// Options of `run --profiler`.
 #[derive(Debug)]
 pub(crate) struct RunProfilerOptions {
     /// The profiler's library.
@@ -59,7 +59,7 @@ pub(crate) fn perform(options: &RunProfilerOptions) -> Result<u8, Failure> {
     Ok(ended.code())
 }
 
-/// What became of the library, for the user.
+/// Fate of the library, in words for the user.
 fn report(library: &Path, entries: &[LoadLogEntry], seen: Option<Outcome>) -> Vec<String> {
     let of = |kind: &'static str| entries.iter().filter(move |entry| entry.kind == kind);
     let mut lines: Vec<String> = of("class").take(1).map(|entry| other_class(library, &entry.words)).collect();

@@ -30,7 +30,7 @@ pub(crate) fn profiler_variables(library: &Path, class_id: &str) -> Vec<(String,
 
 /// Lists of profilers that only listen.
 const BESIDE_US: [&str; 2] = ["CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS"];
-/// What switches profiling off when it is 0.
+/// Variable that switches profiling off when it is 0.
 const SWITCHES: [&str; 4] = [
     "DOTNET_EnableDiagnostics",
     "DOTNET_EnableDiagnostics_Profiler",

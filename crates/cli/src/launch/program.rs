@@ -16,7 +16,7 @@ pub(crate) struct Program {
     pub(crate) executable: OsString,
     /// Arguments of the program, unchanged.
     pub(crate) arguments: Vec<OsString>,
-    /// What the recording is named after.
+    /// Name that the recording is given.
     pub(crate) name: String,
 }
 

@@ -26,7 +26,7 @@ const RUNTIME: &str = "/libcoreclr.so";
 /// Watches one library from before the program starts.
 pub(crate) struct Watch(Arc<Mutex<History>>);
 
-/// What became of the library.
+/// Fate of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// No process opened the file.

@@ -100,7 +100,7 @@ impl Callback {
         &self.0
     }
 
-    /// What the runtime asks before it initializes a profiler.
+    /// Questions of the runtime before it initializes a profiler.
     pub(super) fn is_notification_only(&self) -> bool {
         let mut answer = windows_core::BOOL(0);
         // SAFETY: a valid out-parameter.

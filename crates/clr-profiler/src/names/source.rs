@@ -30,7 +30,7 @@ pub enum Closure {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum StateMachine {
-    /// It did not.
+    /// Not at all: the method itself.
     #[default]
     None,
     /// `async`.

@@ -11,9 +11,9 @@ use crate::words::nearest;
 /// Why what was asked for can't be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong, in one line.
+    /// Reason of the refusal, in one line.
     pub why: String,
-    /// What could be written instead, in one line.
+    /// Cure: what could be written instead, in one line.
     pub hint: String,
 }
 

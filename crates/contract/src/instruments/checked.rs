@@ -23,7 +23,7 @@ impl PartialEq for Checked {
 
 impl Eq for Checked {}
 
-/// What an option is set to.
+/// Setting of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Setting {
     /// A switch, or an extra without words.
@@ -37,7 +37,7 @@ pub(super) enum Setting {
 }
 
 impl Setting {
-    /// What holds where the option is not given.
+    /// Default: what holds where the option is not given.
     fn default_of(option: &OptionSpec) -> Self {
         match option.value {
             Value::Switch { default } => Self::Switch(default),

@@ -20,7 +20,7 @@ use crate::request::InstrumentRequest;
 /// Every instrument, in the order of help.
 pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC];
 
-/// What is recorded where no instrument is asked for.
+/// Instrument that records where none is asked for.
 pub const DEFAULT: &Spec = calls::SPEC;
 
 /// The least that can be set as a limit of memory: what a store takes before anything is in it.

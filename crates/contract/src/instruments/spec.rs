@@ -7,11 +7,11 @@
 pub struct Spec {
     /// The name, as `-i` and recordings have it.
     pub name: &'static str,
-    /// What the instrument records, in one line.
+    /// Summary of what the instrument records, in one line.
     pub about: &'static str,
     /// The options, in the order of help and of the canonical form.
     pub options: &'static [OptionSpec],
-    /// What must hold among the options.
+    /// Rules that must hold among the options.
     pub rules: &'static [Rule],
     /// With what else in a request the instrument can't run.
     pub conflicts: &'static [Conflict],
@@ -57,14 +57,14 @@ pub enum Value {
         least: u64,
         /// More is taken as this much.
         most: Option<u64>,
-        /// What holds where none is given.
+        /// Default: what holds where none is given.
         default: u64,
     },
     /// A whole number from 0.
     Count {
         /// More is refused.
         most: u32,
-        /// What holds where none is given.
+        /// Default: what holds where none is given.
         default: u32,
     },
     /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of its own.
@@ -84,11 +84,11 @@ pub const ALL_MEMBERS: &str = "all";
 pub struct Member {
     /// The name.
     pub name: &'static str,
-    /// What the member stands for, in one line.
+    /// Meaning of the member, in one line.
     pub about: &'static str,
 }
 
-/// What must hold among the options of an instrument.
+/// A rule that must hold among the options of an instrument.
 #[derive(Debug)]
 pub enum Rule {
     /// At most one of these is given, and once.
@@ -115,7 +115,7 @@ pub struct Conflict {
     pub with: With,
     /// Why, in one line.
     pub why: &'static str,
-    /// What to do instead, in one line.
+    /// Cure: what to do instead, in one line.
     pub hint: &'static str,
 }
 

@@ -52,7 +52,7 @@ enum NamePattern {
 pub struct PatternError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason why it is refused.
     pub why: &'static str,
 }
 
@@ -261,9 +261,9 @@ impl fmt::Display for Pattern {
 /// and no exclude does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// What is wanted; empty means everything.
+    /// Patterns of what is wanted; empty means everything.
     pub include: Vec<Pattern>,
-    /// What is not wanted; wins over `include`.
+    /// Patterns of what is not wanted; these win over `include`.
     pub exclude: Vec<Pattern>,
 }
 

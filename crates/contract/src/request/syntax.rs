@@ -11,7 +11,7 @@ use super::programs::Programs;
 pub struct Request {
     /// The recording directory (`NAME.clrs.d`); the agent's own default when `None`.
     pub out: Option<String>,
-    /// What to run; at least one.
+    /// Instruments to run; at least one.
     pub instruments: Vec<InstrumentRequest>,
     /// Functions wanted and not wanted.
     pub filter: Filter,

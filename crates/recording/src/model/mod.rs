@@ -1,4 +1,4 @@
-//! What a reader gets: one recording as plain values.
+//! The model of a recording: what a reader gets, as plain values.
 //!
 //! Everything here is data without behaviour that could fail. Whatever was wrong with the bytes on
 //! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.

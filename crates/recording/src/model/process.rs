@@ -41,7 +41,7 @@ record! {
         pub modules: Vec<Module>,
         /// In the order in which they were first seen.
         pub threads: Vec<Thread>,
-        /// What was lost, by reason.
+        /// Losses, by reason.
         pub losses: Vec<Loss>,
         /// Remarks for the head of reports.
         pub remarks: Vec<Remark>,
@@ -71,7 +71,7 @@ record! {
     /// The time stamp counter of a process.
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     pub struct TickClock {
-        /// What it showed when recording started.
+        /// Reading when recording started.
         pub start: u64,
         /// Nanoseconds per tick; 0 where that is not known.
         pub ns_per_tick: f64,
@@ -162,9 +162,9 @@ record! {
         pub cpu_measured: bool,
         /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
-        /// What one call costs in hooks, where nothing better is known.
+        /// Cost of one call in hooks, where nothing better is known.
         pub hook_cost: HookCost,
-        /// What it was measured to cost in the program itself, by caller in ascending order.
+        /// Costs measured in the program itself, by caller in ascending order.
         pub pair_costs: Vec<PairCost>,
     }
 }
@@ -188,7 +188,7 @@ record! {
 }
 
 record! {
-    /// What a hook pair was measured to cost where one function calls another.
+    /// Measured cost of a hook pair where one function calls another.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct PairCost {
         /// Index of the caller in [`Process::functions`].
@@ -289,7 +289,7 @@ record! {
         pub module: u32,
         /// Metadata token, 0 where there is none.
         pub token: u32,
-        /// What it is.
+        /// Kind of function.
         pub kind: FunctionKind,
         /// How the compiler made it.
         pub source: SourceKind,
@@ -313,7 +313,7 @@ record! {
     }
 }
 
-/// What a thread is for.
+/// Role of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum ThreadRole {
@@ -367,7 +367,7 @@ record! {
         pub os_id: u32,
         /// Name of the thread, or empty.
         pub name: String,
-        /// What it is for.
+        /// Role of the thread.
         pub role: ThreadRole,
         /// First seen, nanoseconds since the start of the run.
         pub created_ns: u64,

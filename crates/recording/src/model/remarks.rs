@@ -197,7 +197,7 @@ record! {
     pub struct Problem {
         /// Which part: a file or section name.
         pub place: String,
-        /// What was wrong and what was done about it.
+        /// Sentence: what was wrong and what was done about it.
         pub what: String,
     }
 }
@@ -210,7 +210,7 @@ record! {
         pub time_ns: u64,
         /// One sentence, without what follows from the kind.
         pub text: String,
-        /// What the remark is for.
+        /// Kind of remark.
         pub kind: RemarkKind,
     }
 }

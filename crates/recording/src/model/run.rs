@@ -9,7 +9,7 @@ use crate::payload::{PayloadReader, PayloadWriter};
 /// One recording: a run of a program and every .NET process it started.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
-    /// What the launcher wrote; partly empty when the agent was loaded without the launcher.
+    /// The launcher's part; partly empty when the agent was loaded without the launcher.
     pub run: Run,
     /// The .NET processes, in the order in which they started; the first is the root program
     /// unless the root was not a .NET program.

@@ -4,7 +4,7 @@ use super::segment::SegmentBytes;
 use crate::layout::{block, function, time, u32_at, u64_at};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT};
 
-/// What all trees of a process share.
+/// State that all trees of a process share.
 #[derive(Debug)]
 pub(crate) struct TreeSources {
     pub(crate) arena: SegmentBytes,

@@ -128,7 +128,7 @@ fn keep_last_words(costs: &mut Vec<PairCost>) {
     costs.dedup_by_key(|measured| measured.caller);
 }
 
-/// What the log says of a thread.
+/// A thread's entries in the log.
 #[derive(Default)]
 pub(super) struct ThreadWords {
     pub(super) name: String,

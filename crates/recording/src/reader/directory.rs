@@ -13,7 +13,7 @@ use crate::open_error::OpenError;
 use crate::records::{InLog, RunEnd, RunStart};
 use crate::refusal;
 
-/// What `run.log` says.
+/// Contents of `run.log`.
 #[derive(Default)]
 struct RunLog {
     run: Run,

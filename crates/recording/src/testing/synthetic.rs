@@ -13,7 +13,7 @@ use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind,
 use crate::model::{CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, ThreadRole};
 use crate::writer::{ProcessRecord, ProcessWriter, RunWriter, monotonic_ns};
 
-/// What to make.
+/// Options of `new`.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Bytes of tree blocks, below 4 GiB.

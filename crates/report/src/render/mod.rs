@@ -122,15 +122,15 @@ pub struct Section {
     pub is_picked: bool,
     /// What stands above the rows in text, where there are any.
     pub title: Title,
-    /// What text says where there are no rows.
+    /// Text where there are no rows.
     pub nothing: String,
-    /// What the rows are called where some are left out.
+    /// Name of the rows where some are left out.
     pub what: &'static str,
     /// Most rows in text; the others are left out.
     pub text_rows: Option<usize>,
 }
 
-/// What is known at the end of a section.
+/// Remarks at the end of a section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail {
     /// Rows that a limit left out.
@@ -163,7 +163,7 @@ pub trait LogEntry {
     /// The thread, and a stamp that never falls from one row of the thread to the next.
     fn place(&self) -> (ThreadKey, u64);
 
-    /// What the row stands under.
+    /// Heading that the row stands under.
     fn group(&self) -> LogGroup;
 
     /// The heading above the rows of its group, with a line break at the end.

@@ -111,7 +111,7 @@ where
     columns
 }
 
-/// What text shows of functions.
+/// Columns of functions in text.
 pub(super) fn text<'a>(
     rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone,
     conditions: &Conditions<'_>,

@@ -43,7 +43,7 @@ pub fn view(name: &str) -> Option<&'static View> {
     VIEWS.iter().find(|view| view.name == name).copied()
 }
 
-/// What logs have and sums don't.
+/// Options that logs have and sums don't.
 const LOG_FLAGS: (&[Flag], &str) = (
     &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
     "its rows are sums, not single calls or events",
@@ -67,7 +67,7 @@ fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<Str
     is_longer.then(|| format!("Times are thread time, all threads added up: {all} in a run of {run}."))
 }
 
-/// What text says where a view has no rows.
+/// Text where a view has no rows.
 fn nothing(what: &str) -> String {
     format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
 }

@@ -28,7 +28,7 @@ pub(super) trait Timed {
     }
 }
 
-/// What a report has columns for.
+/// Columns that a report has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Present {
     /// More than one process.
@@ -37,7 +37,7 @@ pub(super) struct Present {
     pub(super) threads: bool,
     /// CPU time.
     pub(super) cpu: bool,
-    /// What rows are measured by.
+    /// Metric of the rows.
     pub(super) metric: &'static Metric,
 }
 
@@ -48,7 +48,7 @@ impl Present {
     }
 }
 
-/// What rows have of the metric: the columns of `calls`, or its own.
+/// Columns of the rows' metric: those of `calls`, or its own.
 pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: Timed,
@@ -69,7 +69,7 @@ where
     columns
 }
 
-/// What names a function.
+/// Columns that name a function.
 pub(super) fn name_columns<'c, K: RowKind + 'c>(title: &'static str) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: Timed,

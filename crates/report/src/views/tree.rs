@@ -97,7 +97,7 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
     Sheet::new(columns)
 }
 
-/// What text shows.
+/// Columns in text.
 fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
     match conditions.metric.keys() {
         None => vec![("inclusive_ns", 0), ("inclusive_share", 0), ("exclusive_ns", 2), ("calls", 1), ("name", 0)],

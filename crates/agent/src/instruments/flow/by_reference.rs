@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::services::memory::FixedVec;
 use crate::services::values::completion::Awaited;
-use crate::services::values::memory::{At, Ground, Memory};
+use crate::services::values::memory::{At, Ground, MemoryReader};
 use crate::services::values::plans::plan_of;
 
 /// Addresses of a call at most.
@@ -156,7 +156,7 @@ impl Recalled {
         // Callers' frames lie above; nothing of this thread's can lie further away than its stack is large.
         let at = At::somewhere(address, copy.len());
         let is_of_caller = at.ground() == Ground::Held && address >= self.sp;
-        (is_of_caller || !self.has_moved).then(|| Memory::new().copy(at, copy))?.then_some(())
+        (is_of_caller || !self.has_moved).then(|| MemoryReader::new().copy(at, copy))?.then_some(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::ring::{MOST_VALUES, here};
 use crate::services::values::completion::{Awaited, Completion, Outcome, cancels};
 use crate::services::values::arguments::{ArgumentRegisters, depth};
 use crate::services::values::kinds::{Kind, Task};
-use crate::services::values::memory::{At, Memory};
+use crate::services::values::memory::{At, MemoryReader};
 use crate::services::values::plan::ArgumentLocation;
 use crate::services::values::read::Writer;
 
@@ -31,7 +31,7 @@ fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: 
     match completion.outcome {
         Outcome::Exception(place) => {
             let exception = registers.word(place, sp);
-            let class = Memory::new().word(At::unknown(exception));
+            let class = MemoryReader::new().word(At::unknown(exception));
             let state = if class.is_some_and(cancels) { Task::CANCELED } else { Task::FAULTED };
             writer.task_in_state(awaited, state, false);
         }

@@ -21,18 +21,18 @@ pub(crate) struct CodeLocation {
 /// The locations seen so far.
 #[derive(Default)]
 pub(super) struct CodeLocations {
-    known: Mutex<Known>,
+    known: Mutex<LocationTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct LocationTable {
     locations: HashMap<usize, CodeLocation>,
     /// Counts unloads: what was looked up before one is not stored after it.
     unloads: u64,
 }
 
 impl CodeLocations {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LocationTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -75,7 +75,7 @@ pub(crate) struct CallStacks {
     functions: Arc<Functions>,
     locations: CodeLocations,
     recorded: &'static RecordedStacks,
-    known: RwLock<Known>,
+    known: RwLock<RulesAndNumbers>,
     cache: StackCache,
     /// Counts unloads: what was found out before one is not believed after it. Changed with `known` locked.
     unloads: AtomicU64,
@@ -92,7 +92,7 @@ struct Comparison {
 }
 
 #[derive(Default)]
-struct Known {
+struct RulesAndNumbers {
     rules: UnwindRules,
     /// Numbers of stacks by their [`Sum`]s. Sums are of locations, which no unload changes.
     numbers: HashMap<u64, u32, BuildHasherDefault<Mix>>,
@@ -139,11 +139,11 @@ impl CallStacks {
         })
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn known(&self) -> RwLockReadGuard<'_, RulesAndNumbers> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
+    fn known_mut(&self) -> RwLockWriteGuard<'_, RulesAndNumbers> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 

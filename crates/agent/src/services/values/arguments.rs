@@ -7,7 +7,7 @@ use clrscope_recording::layout::value;
 pub(crate) use crate::arch::ArgumentRegisters;
 
 use super::kinds::Kind;
-use super::memory::{At, Ground, Memory};
+use super::memory::{At, Ground, MemoryReader};
 use super::plan::{Argument, ArgumentLocation, Passing, Plan};
 use super::proof::{Proof, Verdict, judge};
 use super::read::Writer;
@@ -95,7 +95,9 @@ impl ArgumentRegisters {
         match location {
             // SAFETY: a saved register.
             ArgumentLocation::General(number) => unsafe { self.general(number).read() as usize },
-            ArgumentLocation::Stack(offset) => Memory::new().word(At::somewhere(sp + offset as usize, 8)).unwrap_or(0),
+            ArgumentLocation::Stack(offset) => {
+                MemoryReader::new().word(At::somewhere(sp + offset as usize, 8)).unwrap_or(0)
+            }
             _ => 0,
         }
     }

@@ -66,7 +66,7 @@ impl At {
 const WINDOW: usize = 256;
 
 /// Reads of one hook: what is copied by the system is kept, since more is likely to be read there.
-pub(crate) struct Memory {
+pub(crate) struct MemoryReader {
     window: [u8; WINDOW],
     /// Where the window was copied from, and how much of it.
     start: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Memory {
     has_failed: bool,
 }
 
-impl Memory {
+impl MemoryReader {
     pub(crate) fn new() -> Self {
         Self { window: [0; WINDOW], start: 0, bytes: 0, has_failed: false }
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_read() {
-        let mut memory = Memory::new();
+        let mut memory = MemoryReader::new();
         let there = 0x1234_5678_u64;
         let address = std::ptr::from_ref(&there).expose_provenance();
         assert_eq!(memory.word(At::unknown(address)), Some(0x1234_5678));
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_last_addresses_there_are_are_not_in_what_was_copied_before() {
-        let mut memory = Memory::new();
+        let mut memory = MemoryReader::new();
         let there = [1_u64; 4];
         assert_eq!(memory.word(At::unknown(std::ptr::from_ref(&there).expose_provenance())), Some(1));
         for last in [usize::MAX - 7, usize::MAX - 15, usize::MAX] {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn memory_is_read_up_to_where_it_ends() {
-        let (mut memory, all) = (Memory::new(), half());
+        let (mut memory, all) = (MemoryReader::new(), half());
         for before in [8, 9, 100, 300, 4096] {
             assert_eq!(memory.read::<8>(At::unknown(all + PAGE - before)), Some([7; 8]), "{before} before the end");
         }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::kinds::Kind;
-use super::memory::{At, Memory, can_copy};
+use super::memory::{At, MemoryReader, can_copy};
 use super::types::table::{class_of, is_told, number_of};
 
 /// Calls whose values were not read because their plan is not believed.
@@ -74,11 +74,11 @@ pub(super) enum Verdict {
 const NESTED: u32 = 4;
 
 /// Looks at a value: whether references in it lead to objects of classes that the runtime told of.
-pub(super) fn judge(memory: &mut Memory, kind: Kind, at: At) -> Verdict {
+pub(super) fn judge(memory: &mut MemoryReader, kind: Kind, at: At) -> Verdict {
     judge_nested(memory, kind, at, NESTED)
 }
 
-fn judge_nested(memory: &mut Memory, kind: Kind, at: At, nested: u32) -> Verdict {
+fn judge_nested(memory: &mut MemoryReader, kind: Kind, at: At, nested: u32) -> Verdict {
     match kind {
         Kind::String | Kind::Reference(_) => judge_reference(memory, at),
         Kind::Struct(class) if nested > 0 => {
@@ -94,7 +94,7 @@ fn judge_nested(memory: &mut Memory, kind: Kind, at: At, nested: u32) -> Verdict
     }
 }
 
-fn judge_reference(memory: &mut Memory, at: At) -> Verdict {
+fn judge_reference(memory: &mut MemoryReader, at: At) -> Verdict {
     let object = match memory.word(at) {
         Some(0) => return Verdict::Open,
         Some(object) if object % 8 == 0 => object,

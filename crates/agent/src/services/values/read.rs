@@ -4,7 +4,7 @@ use clrscope_recording::layout::value;
 
 use super::completion::Awaited;
 use super::kinds::{Class, Field, Form, Kind, Shown, Task};
-use super::memory::{At, Ground, Memory};
+use super::memory::{At, Ground, MemoryReader};
 use super::proof::{Proof, Verdict, judge};
 use super::types::table::{class_of, is_told, number_of};
 
@@ -30,12 +30,12 @@ pub(crate) struct Writer<'b> {
     types_only: bool,
     /// Tasks that are being opened one in another.
     tasks: u32,
-    pub(super) memory: Memory,
+    pub(super) memory: MemoryReader,
 }
 
 impl<'b> Writer<'b> {
     pub(crate) fn new(buffer: &'b mut [u8], types_only: bool) -> Self {
-        Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: Memory::new() }
+        Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: MemoryReader::new() }
     }
 
     /// Whether the value in a place of a plan is known to be what the plan says, at the latest by a look at it.

@@ -43,7 +43,7 @@ impl ElsewhereKind {
         }
     }
 
-    /// What text says.
+    /// Text for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use crate::errors::{Failure, reason, shown};
 use crate::terminal::say;
 use framework::Framework;
 
-/// What to make.
+/// Options of `new`.
 #[derive(Debug)]
 pub(crate) struct NewOptions {
     /// Name of the crate.

@@ -28,9 +28,9 @@ pub use notes::first_functions;
 
 /// Titles of sections and columns.
 const TITLE: Ansi = Ansi::new().bold();
-/// What matters less.
+/// Style of what matters less.
 const FAINT: Ansi = Ansi::new().dimmed();
-/// What must not be overlooked.
+/// Style of what must not be overlooked.
 const WARNING: Ansi = AnsiColor::Yellow.on_default();
 /// The width of tables that nobody limits.
 pub const UNLIMITED: usize = usize::MAX;
@@ -70,7 +70,7 @@ impl<'o> Text<'o> {
         }
     }
 
-    /// What stands in the place of rows.
+    /// Text in the place of rows.
     fn nothing(&mut self, section: &Section) -> io::Result<()> {
         if section.nothing.is_empty() {
             return Ok(());

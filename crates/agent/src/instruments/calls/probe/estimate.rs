@@ -4,7 +4,7 @@ use clrscope_recording::model::HookCost;
 
 use super::super::calibrate::Constants;
 use super::super::recent::{self, Recent};
-use super::Kind;
+use super::WindowKind;
 
 /// Windows of each kind that are remembered per caller; later ones replace the oldest.
 const REMEMBERED: usize = 64;
@@ -37,7 +37,7 @@ pub(super) struct Windows {
 
 impl Windows {
     /// Adds the windows of one visit, which ended at `now_ns`; the next one waits for a while.
-    pub(super) fn visited(&mut self, now_ns: u64, found: impl IntoIterator<Item = (Kind, Seen)>) {
+    pub(super) fn visited(&mut self, now_ns: u64, found: impl IntoIterator<Item = (WindowKind, Seen)>) {
         found.into_iter().for_each(|(kind, seen)| self.seen[kind as usize].add(seen));
         self.visits += 1;
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
@@ -57,19 +57,19 @@ impl Windows {
 
     fn cost(&self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
         if !has_clock {
-            let felt = self.of(Kind::Padded, |s| s.direct)?.over(self.of(Kind::Plain, |s| s.direct)?);
+            let felt = self.of(WindowKind::Padded, |s| s.direct)?.over(self.of(WindowKind::Plain, |s| s.direct)?);
             return Some(constants.cost(Typical::default(), felt));
         }
-        let bare = self.of(Kind::NoClock, |s| s.all)?;
-        let clock = self.of(Kind::Plain, |s| s.all)?.over(bare);
-        let felt = self.of(Kind::NoClockPadded, |s| s.direct).zip(self.of(Kind::NoClock, |s| s.direct));
+        let bare = self.of(WindowKind::NoClock, |s| s.all)?;
+        let clock = self.of(WindowKind::Plain, |s| s.all)?.over(bare);
+        let felt = self.of(WindowKind::NoClockPadded, |s| s.direct).zip(self.of(WindowKind::NoClock, |s| s.direct));
         // Where nobody could be padded, counting is taken to cost what it costs alone.
         let felt = felt.map_or(Typical::exactly(constants.padding_ns), |(padded, plain)| padded.over(plain));
         Some(constants.cost(clock, felt))
     }
 
     /// Typical value of one number in windows of one kind.
-    fn of(&self, kind: Kind, number: fn(&Seen) -> f64) -> Option<Typical> {
+    fn of(&self, kind: WindowKind, number: fn(&Seen) -> f64) -> Option<Typical> {
         let numbers = self.seen[kind as usize].all().iter().map(number).filter(|number| number.is_finite());
         Typical::of(&numbers.collect::<Vec<_>>())
     }
@@ -136,7 +136,7 @@ mod tests {
 
     const CONSTANTS: Constants = Constants { counting_ns: 2.4, padding_ns: 2.0, at_leave: 0.5 };
 
-    fn windows(of: &[(Kind, f64, f64)]) -> Windows {
+    fn windows(of: &[(WindowKind, f64, f64)]) -> Windows {
         let mut windows = Windows::default();
         for number in 0..20 {
             let noise = f64::from(number % 5 - 2) * 0.01;
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn a_dose_that_is_not_felt_says_that_hooks_are_not_either() {
-        let mut hidden = windows(&[(Kind::Plain, 11.0, 11.0), (Kind::Padded, 11.0, 11.0)]);
+        let mut hidden = windows(&[(WindowKind::Plain, 11.0, 11.0), (WindowKind::Padded, 11.0, 11.0)]);
         let cost = hidden.report(false, &CONSTANTS).expect("enough");
         assert!(pair(cost) < 0.05 && cost.pair_high_ns < 1.0, "{cost:?}");
-        let mut felt = windows(&[(Kind::Plain, 4.0, 4.0), (Kind::Padded, 6.0, 6.0)]);
+        let mut felt = windows(&[(WindowKind::Plain, 4.0, 4.0), (WindowKind::Padded, 6.0, 6.0)]);
         let cost = felt.report(false, &CONSTANTS).expect("enough");
         assert!((pair(cost) - 2.4).abs() < 0.05 && cost.pair_low_ns < 1.0, "{cost:?}");
         assert!(felt.report(false, &CONSTANTS).is_none(), "nothing new");
@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn clocks_are_measured_directly_and_by_all_that_read_them() {
-        let seen = [(Kind::Plain, 60.0, 20.0), (Kind::NoClock, 12.0, 4.0), (Kind::NoClockPadded, 13.0, 4.2)];
+        let seen = [(WindowKind::Plain, 60.0, 20.0), (WindowKind::NoClock, 12.0, 4.0), (WindowKind::NoClockPadded, 13.0, 4.2)];
         let cost = windows(&seen).report(true, &CONSTANTS).expect("enough");
         assert!((pair(cost) - (16.0 + 1.2)).abs() < 0.1, "{cost:?}");
         assert!(cost.pair_low_ns <= pair(cost) && pair(cost) <= cost.pair_high_ns);
-        let unpadded = [(Kind::Plain, f64::INFINITY, 20.0), (Kind::NoClock, f64::INFINITY, 4.0)];
+        let unpadded = [(WindowKind::Plain, f64::INFINITY, 20.0), (WindowKind::NoClock, f64::INFINITY, 4.0)];
         let cost = windows(&unpadded).report(true, &CONSTANTS).expect("enough");
         assert!((pair(cost) - (16.0 + 2.4)).abs() < 0.1, "{cost:?}");
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn few_windows_say_nothing() {
         let mut few = Windows::default();
-        few.visited(0, [(Kind::Plain, Seen { direct: 4.0, all: 4.0 }), (Kind::Padded, Seen { direct: 6.0, all: 6.0 })]);
+        few.visited(0, [(WindowKind::Plain, Seen { direct: 4.0, all: 4.0 }), (WindowKind::Padded, Seen { direct: 6.0, all: 6.0 })]);
         assert!(few.report(false, &CONSTANTS).is_none());
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut windows = Windows::default();
         let mut visit = |padded: f64| {
             let seen =
-                [(Kind::Plain, 4.0), (Kind::Padded, padded)].map(|(kind, ns)| (kind, Seen { direct: ns, all: ns }));
+                [(WindowKind::Plain, 4.0), (WindowKind::Padded, padded)].map(|(kind, ns)| (kind, Seen { direct: ns, all: ns }));
             windows.visited(0, seen);
             windows.report(false, &CONSTANTS)
         };

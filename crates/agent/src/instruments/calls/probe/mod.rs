@@ -57,7 +57,7 @@ const GAP_NS: (u64, u64) = (2_000_000, 400);
 
 /// Work of the hooks in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WindowKind {
     Plain,
     Padded,
     NoClock,
@@ -130,7 +130,7 @@ impl Probe {
         if known.is_some_and(|windows| windows.due_ns > now_ns) || known.is_none() && self.callers.len() >= CALLERS {
             return None;
         }
-        let mut found = vec![(Kind::Plain, plain.seen)];
+        let mut found = vec![(WindowKind::Plain, plain.seen)];
         for kind in self.changes(&target, &plain) {
             let Some(window) = self.window(&target, kind) else { break };
             found.push((kind, window.seen));
@@ -142,13 +142,13 @@ impl Probe {
     }
 
     /// Kinds of windows worth measuring: padding only where most calls are the caller's own.
-    fn changes(&self, target: &Target, plain: &Window) -> Vec<Kind> {
+    fn changes(&self, target: &Target, plain: &Window) -> Vec<WindowKind> {
         let own = target.first != 0 && plain.seen.direct < plain.seen.all * 2.0;
         match (self.has_clock, own) {
-            (false, true) => vec![Kind::Padded],
+            (false, true) => vec![WindowKind::Padded],
             (false, false) => Vec::new(),
-            (true, true) => vec![Kind::NoClock, Kind::NoClockPadded],
-            (true, false) => vec![Kind::NoClock],
+            (true, true) => vec![WindowKind::NoClock, WindowKind::NoClockPadded],
+            (true, false) => vec![WindowKind::NoClock],
         }
     }
 
@@ -169,7 +169,7 @@ impl Probe {
                 watch::calls(self.shared, &target.activation, target.first)?,
                 cpu(record)? - cpu_before,
             )?,
-            None => self.window(&target, Kind::Plain)?,
+            None => self.window(&target, WindowKind::Plain)?,
         };
         Some((target, window))
     }
@@ -194,10 +194,10 @@ impl Probe {
     }
 
     /// A short while with changed hooks; `None` when the thread did not stay.
-    fn window(&mut self, target: &Target, kind: Kind) -> Option<Window> {
-        let padded = matches!(kind, Kind::Padded | Kind::NoClockPadded);
+    fn window(&mut self, target: &Target, kind: WindowKind) -> Option<Window> {
+        let padded = matches!(kind, WindowKind::Padded | WindowKind::NoClockPadded);
         let padding = if padded { self.padding(target.first)? } else { target.first };
-        let no_clock = matches!(kind, Kind::NoClock | Kind::NoClockPadded);
+        let no_clock = matches!(kind, WindowKind::NoClock | WindowKind::NoClockPadded);
         let before = watch::calls(self.shared, &target.activation, target.first)?;
         let off = target.record.u32(own::CLOCK_OFF);
         off.store(u32::from(no_clock), Ordering::Release);

@@ -15,7 +15,7 @@ use crate::services::values::kinds::Class;
 /// Classes at most that hooks have met and that are still to be looked into.
 const MOST_PENDING: usize = 256;
 
-static TABLE: RwLock<Option<HashMap<usize, Known>>> = RwLock::new(None);
+static TABLE: RwLock<Option<HashMap<usize, KnownClass>>> = RwLock::new(None);
 /// Taken before the lock of the table where both are.
 static PENDING: Mutex<Vec<Met>> = Mutex::new(Vec::new());
 /// Classes that were asked for a moment ago, each where its first word leads to.
@@ -23,7 +23,7 @@ static RECENT: [AtomicPtr<Class>; 1024] = [const { AtomicPtr::new(std::ptr::null
 /// Number of the next class in the recording.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-struct Known {
+struct KnownClass {
     class: &'static Class,
     /// With any of these it goes.
     modules: Vec<ModuleId>,
@@ -149,9 +149,9 @@ pub(super) fn no_longer_pending(id: usize) {
 
 /// A class after it was put into the table.
 pub(in crate::services::values) enum Inserted {
-    /// It is new there, and has no shape yet.
+    /// New in the table, without a shape yet.
     New(&'static Class),
-    /// It was there.
+    /// A class that was in the table already.
     Known(&'static Class),
 }
 
@@ -165,7 +165,7 @@ pub(in crate::services::values) fn insert(id: usize, modules: Vec<ModuleId>) -> 
     }
     let index = pending.iter().find(|met| met.id == id).map_or_else(new_number, |met| met.index);
     let class: &'static Class = Box::leak(Box::new(Class { index, id, shape: OnceLock::new() }));
-    table.insert(id, Known { class, modules });
+    table.insert(id, KnownClass { class, modules });
     Some(Inserted::New(class))
 }
 
