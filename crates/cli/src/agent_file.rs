@@ -6,7 +6,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clrscope_contract::trust::{self, Who};
@@ -47,6 +47,30 @@ pub(crate) fn install_for_ever(trust_writable: bool) -> Result<PathBuf, Failure>
         let hint = "set XDG_CACHE_HOME to a folder of yours on a disk with space";
         Failure::new(format!("cannot keep the agent {}", shown(&file)), reason(&e), hint)
     })
+}
+
+/// Puts the agent into a folder of the caller's choice, where every user can read it and none but the owner change it.
+///
+/// # Errors
+/// When the folder can't be made or written, or others could change it, unless `trust_writable` says that this is fine.
+pub(crate) fn install_for_all(folder: &Path, trust_writable: bool) -> Result<PathBuf, Failure> {
+    let failed = |error: io::Error| {
+        let what = format!("cannot put the agent into {}", shown(folder));
+        Failure::new(what, reason(&error), "name a folder that can be written with --install")
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(failed)?;
+    let folder = fs::canonicalize(folder).map_err(failed)?;
+    if !trust_writable {
+        check_folders(&folder)?;
+    }
+    let file = folder.join(LIBRARY);
+    let is_there = fs::symlink_metadata(&file).is_ok_and(|m| m.is_file() && m.mode() & 0o777 == 0o555)
+        && fs::read(&file).is_ok_and(|bytes| bytes == BYTES);
+    if !is_there {
+        write_atomically(&folder, &file).map_err(failed)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o555)).map_err(failed)?;
+    }
+    Ok(file)
 }
 
 /// How the folders above the agent are checked.

@@ -1,5 +1,6 @@
 //! What the `clrscope` binary is made of, as a library: the binary is glue around it, and the tests use the same code.
 
+mod access;
 mod agent_cache;
 mod agent_file;
 mod args;

@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use clrscope_testkit as testkit;
@@ -101,4 +102,33 @@ fn a_shell_reads_back_what_was_meant() {
     for (name, value) in meant(&place) {
         assert_eq!(set.get(name.as_str()), Some(&value.as_str()));
     }
+}
+
+#[test]
+fn an_agent_that_the_service_cannot_load_is_refused_and_an_installed_one_can_be_read_by_all() {
+    let place = TestFolder::new();
+    let env = |words: &[&str]| place.clrscope([&["env"], words].concat()).output().expect("the tool starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // The cache is closed to all others.
+    let refused = env(&["--systemd", "--user", "4000000001"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("is closed to that user\nhint: as root, add --install"),
+        "{}",
+        text(&refused.stderr)
+    );
+    let installed = env(&["--json", "--install", "lib"]);
+    assert!(installed.status.success(), "{}", text(&installed.stderr));
+    let variables: Value = serde_json::from_slice(&installed.stdout).expect("JSON");
+    let file = place.file("lib/libclrscope_agent.so");
+    let named = variables["CORECLR_PROFILER_PATH"].as_str().expect("a path");
+    assert_eq!(fs::canonicalize(named).expect("the agent"), fs::canonicalize(&file).expect("the agent"));
+    assert_eq!(fs::metadata(&file).expect("the agent").permissions().mode() & 0o777, 0o555);
+    let docker = text(&env(&["--dockerfile", "--install", "lib"]).stdout);
+    let inside = "/usr/local/lib/clrscope/libclrscope_agent.so";
+    assert!(
+        docker.starts_with(&format!("COPY --chmod=0555 [\"lib/libclrscope_agent.so\",\"{inside}\"]\n")),
+        "{docker}"
+    );
+    assert!(docker.contains(&format!("CORECLR_PROFILER_PATH=\"{inside}\"")), "{docker}");
 }

@@ -13,6 +13,8 @@ Examples:
   eval \"$(clrscope env --shell -o /tmp/web.clrs.d)\"; dotnet web.dll
   clrscope env --systemd -i calls:clock=tsc -o /var/lib/web/web.clrs.d
   clrscope env --systemd --only 'Shop.*' --only-from /etc/clrscope/programs
+  clrscope env --systemd --user web --install /usr/local/lib/clrscope -o /var/lib/web/web.clrs.d
+  clrscope env --dockerfile --install . -o /data/web.clrs.d >> Dockerfile
   clrscope report /tmp/web.clrs.d          works while the program runs, too
 
 With --only or --only-from the variables can be set for a whole machine, service or container:
@@ -41,13 +43,21 @@ pub(super) struct Env {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Recording directory that the program writes [default: clrscope-PID.clrs.d in the program's folder]
+    /// Recording directory that the program writes [default: clrscope-PID.clrs.d in the program's working directory]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
     /// Path of the agent where the program runs, such as in a container [default: the agent in the cache]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
+
+    /// Put the agent into this folder, where every user can read it; with --dockerfile a folder of the build context
+    #[arg(long, value_name = "DIR", conflicts_with = "agent")]
+    install: Option<PathBuf>,
+
+    /// User that the program runs as: refuse an agent that this user can't load
+    #[arg(long, value_name = "NAME", conflicts_with = "dockerfile")]
+    user: Option<String>,
 
     #[command(flatten)]
     recording: RecordingArgs,
@@ -61,6 +71,8 @@ impl Env {
             (_, _, true) => Form::Json,
             _ => Form::Shell,
         };
-        Ok(EnvOptions { form, request: self.recording.into_request()?, output: self.output, agent: self.agent })
+        let request = self.recording.into_request()?;
+        let Self { output, agent, install, user, .. } = self;
+        Ok(EnvOptions { form, request, output, agent, install, user })
     }
 }

@@ -2,12 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use clrscope_contract::request::Request;
 
+use crate::access::{Obstacle, User};
 use crate::agent_file;
-use crate::errors::{Failure, reason, shell_word, shown};
+use crate::errors::{Failure, quoted, reason, shell_word, shown};
 use crate::launch::agent_variables;
 use crate::programs;
 
@@ -35,7 +36,14 @@ pub(crate) struct EnvOptions {
     pub(crate) output: Option<PathBuf>,
     /// Where the agent lies where the program runs.
     pub(crate) agent: Option<PathBuf>,
+    /// Folder to put the agent into.
+    pub(crate) install: Option<PathBuf>,
+    /// The user that the program runs as.
+    pub(crate) user: Option<String>,
 }
+
+/// Where the agent lies in a container whose image copies it.
+const AGENT_IN_IMAGE: &str = "/usr/local/lib/clrscope/libclrscope_agent.so";
 
 /// Prints the variables.
 ///
@@ -48,14 +56,27 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         let text = absolute.to_str().ok_or_else(|| unusable(&folder, "the path is not UTF-8"))?;
         request.out = Some(text.to_owned());
     }
-    let agent = match options.agent {
+    let user = options.user.as_deref().map(User::find).transpose()?;
+    let mut copied = String::new();
+    let agent = match (options.agent, options.install) {
         // The files lie where the agent does, and that is elsewhere.
-        Some(agent) => agent,
-        None => {
+        (Some(agent), _) => agent,
+        (None, Some(folder)) if options.form == Form::Dockerfile => {
+            let file = agent_file::install_for_all(&folder, true)?;
+            copied = copy_line(&folder, &file);
+            PathBuf::from(AGENT_IN_IMAGE)
+        }
+        (None, install) => {
             programs::check(&request.programs, request.trust_writable)?;
-            agent_file::install_for_ever(request.trust_writable)?
+            match install {
+                Some(folder) => agent_file::install_for_all(&folder, request.trust_writable)?,
+                None => agent_file::install_for_ever(request.trust_writable)?,
+            }
         }
     };
+    if let (Some(user), Some(name)) = (user, &options.user) {
+        check_user(&user, name, &agent)?;
+    }
     let variables = agent_variables(&agent, &request);
     let text = match options.form {
         Form::Shell => lines(&variables, |name, value| format!("export {name}={}", shell_word(value))),
@@ -63,7 +84,27 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
         Form::Systemd => lines(&variables, |name, value| format!("Environment={}", systemd_word(name, value))),
         Form::Json => json(&variables),
     };
-    super::print(&text)
+    super::print(&(copied + &text))
+}
+
+/// The line that takes the agent from the build context into the image.
+fn copy_line(folder: &Path, file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default();
+    let source = if folder.is_absolute() { PathBuf::from(name) } else { folder.join(name) };
+    let words = serde_json::json!([source.to_string_lossy(), AGENT_IN_IMAGE]);
+    format!("COPY --chmod=0555 {words}\n")
+}
+
+/// The runtime says nothing of a profiler that it can't open: better said here.
+fn check_user(user: &User, name: &str, agent: &Path) -> Result<(), Failure> {
+    let agent = path::absolute(agent).unwrap_or_else(|_| agent.to_owned());
+    let why = match user.obstacle(&agent) {
+        None => return Ok(()),
+        Some(Obstacle::Closed(place)) => format!("{} is closed to that user", shown(&place)),
+        Some(Obstacle::Foreign(place)) => format!("{} belongs to neither that user nor root", shown(&place)),
+    };
+    let what = format!("user {} can't load the agent {}", quoted(name), shown(&agent));
+    Err(Failure::new(what, why, "as root, add --install /usr/local/lib/clrscope"))
 }
 
 fn unusable(folder: &std::path::Path, why: &str) -> Failure {

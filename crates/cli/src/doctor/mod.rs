@@ -67,6 +67,7 @@ pub(crate) fn checks() -> Vec<Check> {
     checks.push(runtimes::libicu());
     checks.extend(runtimes::environment());
     checks.extend(variables::check());
+    checks.extend(variables::agent());
     checks.extend(place::output());
     checks.extend(machine::limits());
     checks.extend(machine::clock());

@@ -1,16 +1,21 @@
 //! The agent's own variable, where the environment has it: a program can't say what is wrong with it.
 
 use std::env;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use clrscope_contract::instruments::check_all;
 use clrscope_contract::request::{AGENT_VARIABLE, Programs, Request};
+use clrscope_contract::trust;
 
 use super::{Check, Status};
-use crate::errors::one_line;
+use crate::errors::{one_line, reason, shown};
 use crate::programs;
 
 const NAME: &str = AGENT_VARIABLE;
+const NAMED_AGENT: &str = "named agent";
+/// The variables that name the library, the first that the runtime looks at first.
+const PATH_VARIABLES: [&str; 2] = ["CORECLR_PROFILER_PATH_64", "CORECLR_PROFILER_PATH"];
 
 /// Whether the agent will understand it and which programs it chooses; nothing where it is not set.
 pub(super) fn check() -> Option<Check> {
@@ -23,6 +28,26 @@ pub(super) fn check() -> Option<Check> {
         return Some(bad(&refusal.why, refusal.hint));
     }
     Some(chosen(&request.programs, request.trust_writable))
+}
+
+/// Whether the agent that the environment names can be loaded, and would agree to be; nothing where none is named.
+pub(super) fn agent() -> Option<Check> {
+    let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
+    let name = PATH_VARIABLES.into_iter().find(|name| env::var_os(name).is_some())?;
+    let path = PathBuf::from(env::var_os(name)?);
+    let failed = |why: String, cure: &str| Some(Check::bad(Status::Failed, NAMED_AGENT, one_line(why), cure));
+    if let Err(error) = File::open(&path) {
+        let why = format!("{name} names {}, which can't be opened: {}", shown(&path), reason(&error));
+        return failed(why, "set the variables to what 'clrscope env' prints for this user, see --user and --install");
+    }
+    let trusts = Request::parse(&given).is_ok_and(|request| request.trust_writable);
+    match trust::check_with_folders(&path) {
+        Err(weakness) if !trusts => {
+            let why = format!("the agent will refuse to work: {} {}", shown(&weakness.path), weakness.who);
+            failed(why, "chmod go-w it, or 'clrscope env --install DIR' with a folder of root's")
+        }
+        _ => Some(Check::ok(NAMED_AGENT, one_line(format!("{} can be loaded", shown(&path))))),
+    }
 }
 
 fn chosen(wanted: &Programs, trust_writable: bool) -> Check {

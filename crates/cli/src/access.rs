@@ -1,0 +1,119 @@
+//! What another user of the machine may read, judged by modes and owners, without being that user.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::errors::{Failure, quoted};
+
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct User {
+    uid: u32,
+    groups: Vec<u32>,
+}
+
+/// What keeps a user from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// A folder that the user can't enter, or a file that the user can't read.
+    Closed(PathBuf),
+    /// A folder or file of somebody who is neither the user nor root: the agent takes none such.
+    Foreign(PathBuf),
+}
+
+impl User {
+    /// The user of this name, or with this number, by `/etc/passwd` and `/etc/group`.
+    ///
+    /// # Errors
+    /// When there is no such user.
+    pub(crate) fn find(name: &str) -> Result<Self, Failure> {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        Self::among(&read("/etc/passwd"), &read("/etc/group"), name).ok_or_else(|| {
+            let what = format!("'--user' does not take {}", quoted(name));
+            Failure::usage(what, "/etc/passwd has no such user", "give the name or the number of a user")
+        })
+    }
+
+    fn among(users: &str, groups: &str, name: &str) -> Option<Self> {
+        let user = users
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>())
+            .find(|user| user.len() > 3 && (user[0] == name || user[2] == name));
+        let Some(user) = user else {
+            // A container's user need not have a name.
+            return name.parse().ok().map(|uid| Self { uid, groups: Vec::new() });
+        };
+        let is_member = |group: &&Vec<&str>| group.len() > 3 && group[3].split(',').any(|member| member == user[0]);
+        let all: Vec<Vec<&str>> = groups.lines().map(|line| line.split(':').collect()).collect();
+        let others = all.iter().filter(is_member).filter_map(|group| group[2].parse().ok());
+        Some(Self { uid: user[2].parse().ok()?, groups: user[3].parse().ok().into_iter().chain(others).collect() })
+    }
+
+    /// What keeps the user from loading the library at this absolute path; `None` where nothing does.
+    pub(crate) fn obstacle(&self, file: &Path) -> Option<Obstacle> {
+        let places: Vec<&Path> = file.ancestors().collect();
+        let closed = places.iter().rev().find(|place| {
+            let needed = if **place == file { 0o4 } else { 0o1 };
+            !fs::metadata(place).is_ok_and(|about| self.may(&about, needed))
+        });
+        if let Some(place) = closed {
+            return Some(Obstacle::Closed(place.to_path_buf()));
+        }
+        let is_foreign =
+            |place: &&&Path| fs::metadata(place).is_ok_and(|about| about.uid() != 0 && about.uid() != self.uid);
+        places.iter().rev().find(is_foreign).map(|place| Obstacle::Foreign(place.to_path_buf()))
+    }
+
+    /// Whether the user has all of these bits, as the kernel decides: as owner, else in the group, else as one of the others.
+    fn may(&self, about: &fs::Metadata, needed: u32) -> bool {
+        let mode = about.mode();
+        let bits = match () {
+            () if self.uid == 0 => 0o7,
+            () if about.uid() == self.uid => mode >> 6,
+            () if self.groups.contains(&about.gid()) => mode >> 3,
+            () => mode,
+        };
+        bits & needed == needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name_and_number_with_their_groups() {
+        let users = "root:x:0:0::/:/bin/sh\nweb:x:33:34::/:/bin/false\n";
+        let groups = "web:x:34:\nlogs:x:50:mail,web\n";
+        let web = User { uid: 33, groups: vec![34, 50] };
+        assert_eq!(User::among(users, groups, "web"), Some(web.clone()));
+        assert_eq!(User::among(users, groups, "33"), Some(web));
+        assert_eq!(User::among(users, groups, "1654"), Some(User { uid: 1654, groups: Vec::new() }));
+        assert_eq!(User::among(users, groups, "nobody"), None);
+    }
+
+    #[test]
+    fn a_folder_that_the_user_cannot_enter_is_named() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(temp.path()).expect("the folder");
+        let file = root.join("inner/agent.so");
+        fs::create_dir(root.join("inner")).expect("a folder");
+        fs::write(&file, "").expect("a file");
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        let stranger = User { uid: 4_000_000_001, groups: Vec::new() };
+        mode(&root, 0o755);
+        mode(&root.join("inner"), 0o700);
+        mode(&file, 0o644);
+        assert_eq!(stranger.obstacle(&file), Some(Obstacle::Closed(root.join("inner"))));
+        mode(&root.join("inner"), 0o755);
+        mode(&file, 0o600);
+        assert_eq!(stranger.obstacle(&file), Some(Obstacle::Closed(file.clone())));
+        mode(&file, 0o444);
+        let mine = fs::metadata(&file).expect("the file").uid();
+        let expected = (mine != 0).then(|| Obstacle::Foreign(root.clone()));
+        assert_eq!(stranger.obstacle(&file), expected);
+    }
+}
