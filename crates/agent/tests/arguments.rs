@@ -246,10 +246,7 @@ fn types_alone_hold_no_values() {
 
 /// Whether a value tells its type at most.
 fn is_bare(value: &Taken<'_>) -> bool {
-    match value {
-        Taken::Null | Taken::Hidden | Taken::OfType { .. } => true,
-        _ => false,
-    }
+    matches!(value, Taken::Null | Taken::Hidden | Taken::OfType { .. })
 }
 
 #[test]
