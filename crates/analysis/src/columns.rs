@@ -1,9 +1,12 @@
 //! From sums to the columns of a row.
 
+use clrscope_recording::model::NodeValues;
+
 use crate::catalog::Catalog;
-use crate::cost::Cost;
+use crate::cost::{Cost, Share};
 use crate::paths::Paths;
 use crate::query::Query;
+use crate::sampling::{self, Steps};
 use crate::sums::Sums;
 use crate::times::Times;
 
@@ -15,6 +18,8 @@ pub(crate) struct Columns {
     pub(crate) raw: bool,
     /// CPU columns mean something.
     pub(crate) cpu: bool,
+    /// How long samples are apart.
+    pub(crate) steps: Steps,
 }
 
 impl Columns {
@@ -25,6 +30,7 @@ impl Columns {
             cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
             raw: query.raw,
             cpu: calls.is_some_and(|c| c.cpu_measured),
+            steps: calls.map_or(Steps::default(), Steps::of),
         }
     }
 
@@ -58,6 +64,21 @@ impl Columns {
             profiler_high_ns: share.high,
             inclusive_cpu_ns: self.cpu.then_some(inclusive_cpu),
             exclusive_cpu_ns: self.cpu.then_some(exclusive_cpu),
+            exclusive_bounds_ns: self.wall_bounds(sums.own, share),
+            exclusive_cpu_bounds_ns: self.cpu_bounds(sums.own, share),
         }
+    }
+
+    /// Bounds of own wall time. Hooks take processor time; where the thread waited for a processor, they made it wait too,
+    /// by as much more as the wall time is longer, at most.
+    pub(crate) fn wall_bounds(&self, own: NodeValues, share: Share) -> (u64, u64) {
+        let waited = if self.cpu && own.cpu_ns > 0 { (own.metric as f64 / own.cpu_ns as f64).max(1.0) } else { 1.0 };
+        let most = (share.high as f64 * waited) as u64;
+        sampling::bounds(own.metric, self.steps.wall_ns, (share.low, most))
+    }
+
+    /// Bounds of own CPU time, where measured.
+    pub(crate) fn cpu_bounds(&self, own: NodeValues, share: Share) -> Option<(u64, u64)> {
+        self.cpu.then(|| sampling::bounds(own.cpu_ns, self.steps.cpu_ns, (share.low, share.high)))
     }
 }

@@ -27,6 +27,11 @@ pub struct Times {
     pub inclusive_cpu_ns: Option<u64>,
     /// Own CPU time, where measured.
     pub exclusive_cpu_ns: Option<u64>,
+    /// Own wall time without the profiler, between which bounds it lies in 95 of 100 cases: what hooks may have cost and the
+    /// error of sampling are in them.
+    pub exclusive_bounds_ns: (u64, u64),
+    /// Own CPU time without the profiler, between such bounds, where measured.
+    pub exclusive_cpu_bounds_ns: Option<(u64, u64)>,
 }
 
 impl Times {
@@ -43,6 +48,11 @@ impl Times {
         sum(&mut self.profiler_high_ns, other.profiler_high_ns);
         self.inclusive_cpu_ns = add_known(self.inclusive_cpu_ns, other.inclusive_cpu_ns);
         self.exclusive_cpu_ns = add_known(self.exclusive_cpu_ns, other.exclusive_cpu_ns);
+        self.exclusive_bounds_ns = add_bounds(self.exclusive_bounds_ns, other.exclusive_bounds_ns);
+        self.exclusive_cpu_bounds_ns = match (self.exclusive_cpu_bounds_ns, other.exclusive_cpu_bounds_ns) {
+            (Some(own), Some(other)) => Some(add_bounds(own, other)),
+            (own, other) => own.or(other),
+        };
     }
 
     /// What a row has of a metric, and the columns of `calls` that the row shows: those of another metric's row are empty.
@@ -73,6 +83,10 @@ impl Times {
             Sort::Own | Sort::Total | Sort::Recursion | Sort::Name | Sort::Module => 0,
         }
     }
+}
+
+fn add_bounds(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
 }
 
 /// Sum of what is known.

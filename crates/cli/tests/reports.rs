@@ -56,7 +56,8 @@ fn colours_only_where_they_are_wanted() {
 }
 
 const FUNCTION: &str = "name signature module token kind calls inclusive_ns exclusive_ns callee_ns suspended_ns \
-                        profiler_ns profiler_low_ns profiler_high_ns inclusive_cpu_ns exclusive_cpu_ns";
+                        profiler_ns profiler_low_ns profiler_high_ns inclusive_cpu_ns exclusive_cpu_ns \
+                        exclusive_low_ns exclusive_high_ns exclusive_cpu_low_ns exclusive_cpu_high_ns";
 
 fn assert_keys(value: &Value, keys: &str) {
     let found: BTreeSet<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();

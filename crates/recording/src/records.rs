@@ -6,7 +6,8 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    CallsInfo, Function, HookCost, Loss, LossReason, Module, NearName, PairCost, Problem, Process, Remark, Run, Thread,
+    CallsInfo, Function, HookCost, Loss, LossReason, Module, NearName, PairCost, Problem, Process, Remark, Run,
+    SampleSteps, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -52,6 +53,7 @@ kinds! {
     CallsInfo { log 17 file 3 }
     OldSettings { log 9 }
     HookCost { log 10 }
+    SampleSteps { log 18 }
     PairCost { log 15 }
     PatternMatched { log 14 }
     MatchedPatterns { file 11 }

@@ -264,6 +264,8 @@ impl<'f, 'a> Walk<'f, 'a> {
             profiler_high_ns: share.high,
             inclusive_cpu_ns: self.columns.cpu.then_some(inclusive_cpu),
             exclusive_cpu_ns: self.columns.cpu.then_some(exclusive_cpu),
+            exclusive_bounds_ns: self.columns.wall_bounds(own, share),
+            exclusive_cpu_bounds_ns: self.columns.cpu_bounds(own, share),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The conditions of a recording: what a reader must know before believing its numbers.
 
 use clrscope_contract::request::InstrumentRequest;
-use clrscope_recording::model::{CallsInfo, Process, Recording, Remark};
+use clrscope_recording::model::{CallsInfo, Clock, Process, Recording, Remark};
 
 use super::process::ProcessSums;
 use crate::metric::{Amount, Metric, WALL};
@@ -28,7 +28,28 @@ pub struct Conditions<'a> {
     pub total: u64,
 }
 
+/// Shortest times that sampling clocks can tell, nanoseconds; 0 where every time is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resolution {
+    /// Of wall time.
+    pub wall_ns: u64,
+    /// Of CPU time.
+    pub cpu_ns: u64,
+}
+
 impl Conditions<'_> {
+    /// Resolution of the coarsest clock among the processes.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        let calls = || self.processes.iter().filter_map(|process| process.calls);
+        let sampled = calls().filter(|calls| calls.clock == Clock::Sampled);
+        let most = |interval: Option<u64>| interval.unwrap_or(0);
+        Resolution {
+            wall_ns: most(sampled.map(|calls| calls.interval_ns).max()),
+            cpu_ns: most(calls().map(|calls| calls.interval_ns).max()),
+        }
+    }
+
     /// So much of the metric as a share of all of it, 0 to 1.
     #[must_use]
     pub fn share(&self, amount: u64) -> f64 {

@@ -16,7 +16,7 @@ pub use event_bytes::EventBytes;
 pub use exit::Exit;
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module,
-    NearName, PairCost, Process, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
+    NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};

@@ -166,6 +166,20 @@ record! {
         pub hook_cost: HookCost,
         /// Costs measured in the program itself, by caller in ascending order.
         pub pair_costs: Vec<PairCost>,
+        /// How much a sample weighed; zeros where that is not known.
+        pub sample_steps: SampleSteps,
+    }
+}
+
+record! {
+    /// Mean time that a sample charged, each sample weighed by what it charged: so far a sampled time may easily be off. On a
+    /// busy machine samples come late, and then a step is longer than the interval.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct SampleSteps {
+        /// Of wall time, nanoseconds; of threads that worked.
+        pub wall_ns: u64,
+        /// Of CPU time, nanoseconds.
+        pub cpu_ns: u64,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
     CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, Process, Remark,
-    TRUNCATED_NAME, ThreadRole,
+    SampleSteps, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
@@ -79,6 +79,7 @@ impl Dictionary {
             PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),
             CallsInfo::LOG => self.settings(decode(payload)?),
             OldSettings::LOG => self.settings(decode::<OldSettings>(payload)?.into()),
+            SampleSteps::LOG => self.process.calls.get_or_insert_default().sample_steps = decode(payload)?,
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
             PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
             ThreadName::LOG => {
@@ -109,7 +110,8 @@ impl Dictionary {
     fn settings(&mut self, settings: CallsInfo) {
         let calls = self.process.calls.get_or_insert_default();
         let pair_costs = std::mem::take(&mut calls.pair_costs);
-        *calls = CallsInfo { hook_cost: calls.hook_cost, pair_costs, cpu_measured: false, ..settings };
+        let (hook_cost, sample_steps) = (calls.hook_cost, calls.sample_steps);
+        *calls = CallsInfo { hook_cost, pair_costs, sample_steps, cpu_measured: false, ..settings };
     }
 
     /// Edges whose count passed 2^32, with how often, sorted by edge.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, ThreadRole,
+    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, SampleSteps,
+    ThreadRole,
 };
 use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
 
@@ -205,6 +206,11 @@ impl ProcessWriter {
     /// Notes what a hook pair was measured to cost; the last word counts.
     pub fn hook_cost(&self, cost: &HookCost) {
         self.append(cost);
+    }
+
+    /// Notes how much samples weighed so far; the last word counts.
+    pub fn sample_steps(&self, steps: &SampleSteps) {
+        self.append(steps);
     }
 
     /// Notes what a hook pair was measured to cost where one function calls another; the last word

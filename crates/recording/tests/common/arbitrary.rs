@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
     FunctionKind, HookCost, Loss, LossReason, Module, NearName, Node, NodeFlags, NodeValues, PairCost, Problem,
-    Process, ROOT, Recording, Remark, RemarkKind, Run, SourceKind, StackFrame, Stacks, StacksBuilder, Thread,
-    ThreadRole, TickClock, TreeSource,
+    Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, SourceKind, StackFrame, Stacks, StacksBuilder,
+    Thread, ThreadRole, TickClock, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -70,7 +70,7 @@ fn cost() -> impl Strategy<Value = f64> {
 
 prop_compose! {
     fn calls()(
-        tsc: bool, switches: [bool; 5], pairs in prop::collection::btree_map(any::<u32>(), (any::<u32>(), cost()), 0..4), costs in [cost(), cost(), cost(), cost()], interval_ns: u64,
+        tsc: bool, switches: [bool; 5], pairs in prop::collection::btree_map(any::<u32>(), (any::<u32>(), cost()), 0..4), costs in [cost(), cost(), cost(), cost()], interval_ns: u64, steps: (u64, u64),
     ) -> CallsInfo {
         let [noinline, native, helpers, trivial, cpu_measured] = switches;
         let [enter_ns, leave_ns, pair_low_ns, pair_high_ns] = costs;
@@ -81,6 +81,7 @@ prop_compose! {
             pair_costs: pairs.into_iter().map(|(caller, (callee, enter_ns))| {
                 PairCost { caller, callee, cost: HookCost { enter_ns, ..HookCost::default() } }
             }).collect(),
+            sample_steps: SampleSteps { wall_ns: steps.0, cpu_ns: steps.1 },
         }
     }
 }

@@ -156,7 +156,7 @@ impl Answer for Opened<'_> {
         let threads = self.request.query.per_thread;
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(Present { processes, threads, cpu, metric });
+        let sheet = sheet(Present { processes, threads, cpu, metric, resolution: conditions.resolution() });
         let section = Section {
             nothing: no_functions(conditions),
             what: "functions",

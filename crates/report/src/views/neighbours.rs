@@ -130,7 +130,8 @@ impl<'a> Opened<'a> {
     fn block(&self, block: usize, of: &Neighbours<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = &self.view.conditions;
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
-        let present = Present { processes: self.processes, threads: false, cpu, metric };
+        let resolution = conditions.resolution();
+        let present = Present { processes: self.processes, threads: false, cpu, metric, resolution };
         let function = functions::sheet(present);
         let shown = functions::text(std::iter::once(&of.function), conditions);
         let section = Section { block, ..function.section("function", Style::Single, &shown) };

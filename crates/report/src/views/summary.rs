@@ -176,7 +176,8 @@ impl Opened<'_> {
     fn present(&self) -> Present {
         let conditions = &self.view.conditions;
         let (processes, cpu) = (self.recording.processes.len() > 1, conditions.totals.cpu_ns.is_some());
-        Present { processes, threads: false, cpu, metric: conditions.metric }
+        let resolution = conditions.resolution();
+        Present { processes, threads: false, cpu, metric: conditions.metric, resolution }
     }
 
     /// What work is, and how much there was of it.

@@ -1,6 +1,6 @@
 //! Columns of rows that are functions with calls and times.
 
-use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Times, Unit};
+use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Resolution, Times, Unit};
 
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
@@ -39,12 +39,15 @@ pub(super) struct Present {
     pub(super) cpu: bool,
     /// Metric of the rows.
     pub(super) metric: &'static Metric,
+    /// What clocks can tell.
+    pub(super) resolution: Resolution,
 }
 
 impl Present {
     /// Everything that rows of this metric can have; of the first metric where none is asked for.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
-        Self { processes: true, threads: true, cpu: true, metric: metric.unwrap_or(METRICS[0]) }
+        let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
+        Self { processes: true, threads: true, cpu: true, metric, resolution }
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) fn metric_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Colum
 where
     for<'a> K::Row<'a>: Timed,
 {
-    let mut columns: Vec<_> = time_columns(present.cpu, present.metric.is_of_calls());
+    let mut columns: Vec<_> = time_columns(present.cpu, present.metric.is_of_calls(), present.resolution);
     if !present.metric.is_of_calls() {
         columns.retain(|column: &Column<'_, K>| column.info.key.ends_with("_share"));
     }
@@ -91,16 +94,39 @@ where
     ]
 }
 
+/// A time; where the clock can't tell so short a one, people are shown that.
+fn told(ns: u64, resolution_ns: u64) -> Cell<'static> {
+    match ns {
+        _ if ns >= resolution_ns => Cell::Time(ns),
+        0 => Cell::Time(0).said("-"),
+        _ => Cell::Time(ns).said(format!("<{}", time_in_words(resolution_ns))),
+    }
+}
+
+/// A whole number of milliseconds or microseconds, as clocks have.
+fn time_in_words(ns: u64) -> String {
+    if ns.is_multiple_of(1_000_000) { format!("{} ms", ns / 1_000_000) } else { format!("{} \u{b5}s", ns / 1_000) }
+}
+
 /// Calls and times; CPU times only where measured.
-fn time_columns<'c, K: RowKind + 'c>(cpu: bool, of_calls: bool) -> Vec<Column<'c, K>>
+fn time_columns<'c, K: RowKind + 'c>(cpu: bool, of_calls: bool, clock: Resolution) -> Vec<Column<'c, K>>
 where
     for<'a> K::Row<'a>: Timed,
 {
     let time = |key, title, of: fn(&Times) -> u64| {
         Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.times())))
     };
+    let sampled = |key, title, of: fn(&Times) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| told(of(row.times()), clock.wall_ns))
+    };
     let measured = |key, title, of: fn(&Times) -> Option<u64>| {
-        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::measured(of(row.times()))).only_if(cpu)
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| {
+            of(row.times()).map_or(Cell::Absent, |ns| told(ns, clock.cpu_ns))
+        })
+        .only_if(cpu)
+    };
+    let bound = |key, title, of: fn(&Times) -> Option<u64>| {
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::measured(of(row.times())))
     };
     // Of time where times are what is measured, else of the metric.
     let share = |key, of: fn(&Times) -> u64, amount: fn(Amount) -> u64| {
@@ -111,15 +137,19 @@ where
     };
     vec![
         Column::new("calls", "calls", Kind::Count, |row: &K::Row<'_>| Cell::Count(row.times().calls)),
-        time("inclusive_ns", "inclusive", |times| times.inclusive_ns),
-        time("exclusive_ns", "exclusive", |times| times.exclusive_ns),
-        time("callee_ns", "callee", |times| times.callee_ns),
-        time("suspended_ns", "suspended", |times| times.suspended_ns),
+        sampled("inclusive_ns", "inclusive", |times| times.inclusive_ns),
+        sampled("exclusive_ns", "exclusive", |times| times.exclusive_ns),
+        sampled("callee_ns", "callee", |times| times.callee_ns),
+        sampled("suspended_ns", "suspended", |times| times.suspended_ns),
         time("profiler_ns", "profiler", |times| times.profiler_ns),
         time("profiler_low_ns", "at least", |times| times.profiler_low_ns),
         time("profiler_high_ns", "at most", |times| times.profiler_high_ns),
         measured("inclusive_cpu_ns", "cpu total", |times| times.inclusive_cpu_ns),
         measured("exclusive_cpu_ns", "cpu", |times| times.exclusive_cpu_ns),
+        bound("exclusive_low_ns", "exclusive from", |times| Some(times.exclusive_bounds_ns.0)),
+        bound("exclusive_high_ns", "exclusive to", |times| Some(times.exclusive_bounds_ns.1)),
+        bound("exclusive_cpu_low_ns", "cpu from", |times| Some(times.exclusive_cpu_bounds_ns?.0)).only_if(cpu),
+        bound("exclusive_cpu_high_ns", "cpu to", |times| Some(times.exclusive_cpu_bounds_ns?.1)).only_if(cpu),
         share("inclusive_share", |times| times.inclusive_ns, |amount| amount.total),
         share("exclusive_share", |times| times.exclusive_ns, |amount| amount.own),
     ]

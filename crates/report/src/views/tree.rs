@@ -119,7 +119,8 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = self.forest.conditions();
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
-        let sheet = sheet(Present { processes: false, threads: self.request.query.per_thread, cpu, metric });
+        let (threads, resolution) = (self.request.query.per_thread, conditions.resolution());
+        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution });
         let section =
             Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions)) };
         let options = TreeOptions { min_share: self.request.min_share, max_depth: None };

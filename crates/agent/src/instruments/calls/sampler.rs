@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::layout::thread;
-use clrscope_recording::model::LossReason;
+use clrscope_recording::model::{LossReason, SampleSteps};
 use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
 use super::calibrate::{Calibration, Constants};
@@ -30,6 +30,9 @@ const ROUND_GAP_NS: u64 = 10_000_000;
 const MANY: usize = 256;
 /// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of the time.
 const CALIBRATION_GAP_NS: u64 = 100_000_000;
+
+/// Until the weight of samples is noted for the first time; each further time takes twice as long.
+const STEPS_GAP_NS: u64 = 50_000_000;
 
 /// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to the watch after that.
 const STOP_ROUNDS: (u32, u32) = (10, 2_000);
@@ -68,6 +71,30 @@ pub(super) struct Sampler {
     /// Where nothing but `calls` uses the hooks.
     probe: Option<Probe>,
     busy: Vec<ThreadRecord>,
+    steps: Steps,
+}
+
+/// How much samples weighed: sums of what each charged, and of the squares.
+#[derive(Default)]
+struct Steps {
+    wall: (f64, f64),
+    cpu: (f64, f64),
+    /// When it is noted next: ever more rarely.
+    due_ns: u64,
+}
+
+impl Steps {
+    /// Takes note of a sample of a thread that worked.
+    fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
+        for (sums, ns) in [(&mut self.wall, wall_ns as f64), (&mut self.cpu, cpu_ns as f64)] {
+            *sums = (sums.0 + ns, sums.1 + ns * ns);
+        }
+    }
+
+    fn means(&self) -> SampleSteps {
+        let mean = |(sum, squares): (f64, f64)| if sum > 0.0 { (squares / sum) as u64 } else { 0 };
+        SampleSteps { wall_ns: mean(self.wall), cpu_ns: mean(self.cpu) }
+    }
 }
 
 /// Compares the CPU time of the process with what was charged.
@@ -97,6 +124,7 @@ impl Sampler {
             constants: None,
             probe: None,
             busy: Vec::new(),
+            steps: Steps::default(),
         }
     }
 
@@ -164,6 +192,9 @@ impl Sampler {
         watched.pause_ns = if still { (watched.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
         (watched.last_ns, watched.last_cpu_ns, watched.edge) = (until.max(watched.last_ns), cpu_ns, edge);
         watched.busy = cpu_delta * 2 > wall_delta;
+        if cpu_delta > 0 && wall_delta < LONGEST_NS {
+            self.steps.add(wall_delta, cpu_delta);
+        }
         watched.due_ns = now + watched.pause_ns;
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
@@ -262,6 +293,11 @@ impl Task for Sampler {
     fn slow_tick(&mut self, now: u64) {
         self.report_lost_carries(now);
         self.calibrate(now);
+        if now >= self.steps.due_ns {
+            let begun = self.calibration.as_ref().map_or(now, |calibration| calibration.began_ns);
+            self.steps.due_ns = now + now.saturating_sub(begun).max(STEPS_GAP_NS);
+            self.shared.writer.sample_steps(&self.steps.means());
+        }
     }
 
     fn write_out(&mut self) {
