@@ -79,7 +79,7 @@ fn control(bytes: &[u8]) -> Option<(usize, usize, char)> {
     let is_first = |&b: &u8| b < 0x20 && b != b'\n' || b == 0x7f || b == 0xc2;
     let mut from = 0;
     loop {
-        let at = from + bytes[from..].iter().position(|b| is_first(b))?;
+        let at = from + bytes[from..].iter().position(&is_first)?;
         match (bytes[at], bytes.get(at + 1)) {
             // Of two bytes: U+0080 to U+00BF, of which the first half are controls.
             (0xc2, Some(&second @ 0x80..=0x9f)) => return Some((at, 2, char::from(second))),
