@@ -94,7 +94,7 @@ impl Run {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(path) = self.serves {
             let service = Service::start(command);
-            let answered = load(&service.address().to_owned(), path, 4, REQUESTS);
+            let answered = load(service.address(), path, 4, REQUESTS);
             return (service.stop("TERM"), None, answered);
         }
         let finished = run_within(command, PATIENCE);
