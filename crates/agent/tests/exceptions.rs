@@ -249,3 +249,27 @@ fn arguments_of_all_methods_of_the_framework_can_be_kept() {
         assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
     });
 }
+
+/// A filter that said no was shown as "said yes" whenever another clause of its method caught, and so was one that threw.
+#[test]
+fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its_method_caught() {
+    each_runtime(|runtime| {
+        let bare = run(runtime.command(&fixture("Filters"))).expect_success();
+        let seen = record(runtime, "Filters", "exceptions");
+        assert_eq!(seen.finished.stdout_text(), bare.stdout_text(), "{}", runtime.version);
+        assert!(!bare.stdout_text().contains("wrong"), "{}", bare.stdout_text());
+        let found = all(&seen.recording);
+        let mut told = 0;
+        for exception in found.each.iter().filter(|exception| exception.type_name == "System.FormatException") {
+            let message = exception.message.expect("a message");
+            let truth: Vec<Option<bool>> = match message.split(';').next().expect("a part") {
+                "thrown in the filter" => vec![Some(false)],
+                answers => answers.split(", ").map(|answer| Some(answer == "accepted")).collect(),
+            };
+            let answers: Vec<Option<bool>> = exception.filters.iter().map(|filter| filter.accepted).collect();
+            assert_eq!(answers, truth, "{message} on {}", runtime.version);
+            told += 1;
+        }
+        assert_eq!(told, 12, "{}", runtime.version);
+    });
+}

@@ -3,7 +3,7 @@
 //! The runtime gives a function a new id when its module is loaded again, and the recording a new
 //! index; reports know it by what it is, so equal functions share one slot.
 
-use clrscope_recording::model::{Function, FunctionKind, JIT_NAME, Process, TRUNCATED_NAME};
+use clrscope_recording::model::{Function, FunctionKind, GC_NAME, JIT_NAME, Process, TRUNCATED_NAME};
 use rustc_hash::FxHashMap;
 
 use crate::function::FunctionRef;
@@ -28,6 +28,8 @@ pub(crate) enum Role {
     Unhooked,
     /// The runtime compiles.
     Jit,
+    /// The thread collects garbage.
+    Gc,
     /// The thread stands suspended.
     Suspended,
     /// Paths that found no memory.
@@ -49,6 +51,7 @@ impl Role {
             FunctionKind::Suspended => Self::Suspended,
             FunctionKind::Runtime => match function.name.as_str() {
                 JIT_NAME => Self::Jit,
+                GC_NAME => Self::Gc,
                 TRUNCATED_NAME => Self::Truncated,
                 _ => Self::Unhooked,
             },
@@ -57,7 +60,7 @@ impl Role {
 
     /// Whether its calls are calls of functions.
     pub(crate) fn is_call(self) -> bool {
-        !matches!(self, Self::Jit | Self::Suspended)
+        !matches!(self, Self::Jit | Self::Gc | Self::Suspended)
     }
 }
 
@@ -66,13 +69,19 @@ pub(crate) struct Catalog<'a> {
     slot_roles: Vec<SlotRole>,
     functions: Vec<FunctionRef<'a>>,
     roles: Vec<Role>,
+    inlined: Vec<bool>,
 }
 
 impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
         let unknown = FunctionRef::of(process, None);
-        let mut catalog = Self { slot_roles: vec![NO_FUNCTION], functions: vec![unknown], roles: vec![Role::Unhooked] };
+        let mut catalog = Self {
+            slot_roles: vec![NO_FUNCTION],
+            functions: vec![unknown],
+            roles: vec![Role::Unhooked],
+            inlined: vec![false],
+        };
         let mut known = FxHashMap::default();
         for function in process.functions.iter().skip(1) {
             let named = FunctionRef::of(process, Some(function));
@@ -83,8 +92,10 @@ impl<'a> Catalog<'a> {
             let slot = *known.entry(identity).or_insert_with(|| {
                 catalog.functions.push(named);
                 catalog.roles.push(Role::of(function));
+                catalog.inlined.push(false);
                 catalog.functions.len() as Slot - 1
             });
+            catalog.inlined[slot as usize] |= function.flags.inlined;
             catalog.slot_roles.push(SlotRole { slot, role: catalog.roles[slot as usize] });
         }
         catalog
@@ -120,6 +131,11 @@ impl<'a> Catalog<'a> {
     /// The function in `slot`.
     pub(crate) fn function(&self, slot: Slot) -> FunctionRef<'a> {
         self.functions.get(slot as usize).copied().unwrap_or(self.functions[UNKNOWN as usize])
+    }
+
+    /// Whether the function in `slot` was put into another one somewhere, so that not all calls of it are counted.
+    pub(crate) fn is_inlined(&self, slot: Slot) -> bool {
+        self.inlined.get(slot as usize).copied().unwrap_or_default()
     }
 
     /// Role of the function in `slot`; the thread itself has no hooks.

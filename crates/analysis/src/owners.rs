@@ -76,7 +76,7 @@ impl Owners {
             above[node] = here;
             while times.next_if(|time| (time.0 as usize) < node).is_some() {}
             let Some((_, time)) = times.next_if(|time| time.0 as usize == node) else { continue };
-            if matches!(catalog.role(slot), Role::Jit | Role::Suspended) {
+            if matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
                 continue;
             }
             let (work, waited) = match (known.cpu, here.waits) {

@@ -35,6 +35,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) force: bool,
     /// Show progress of packing on a terminal.
     pub(crate) progress: bool,
+    /// Say where it records, and what an interruption does, before the program starts.
+    pub(crate) announce: bool,
     /// Where the program's output goes.
     pub(crate) stdout: Stdout,
     /// Debugger to start the program under.
@@ -60,6 +62,12 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let signals = Signals::take_over().map_err(|e| our_failure("cannot handle signals", &e))?;
     let agent = agent_file::install(plan.request.trust_writable)?;
     let (place, writer) = begin(&plan)?;
+    if plan.announce {
+        say(&format!(
+            "clrscope: recording to {}; Ctrl-C goes to the program, whose end ends the recording",
+            shown(&place.file)
+        ));
+    }
     let mut request = plan.request;
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());

@@ -309,6 +309,9 @@ pub mod function {
     /// No call at all: blocks full of this stand for a moment before a caller's own while the cost of
     /// hooks is measured. Readers pass over such edges.
     pub const PADDING: u32 = 3;
+    /// Work of a collection, on the thread that began it: the others are suspended meanwhile. Named by a record in the log,
+    /// as ordinary functions are.
+    pub const GC: u32 = 4;
     /// Suspended, by reason: this plus the runtime's number of the reason (0 to 9).
     pub const SUSPENDED: u32 = 8;
     /// The first index of an ordinary function.

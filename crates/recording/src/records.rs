@@ -64,6 +64,7 @@ kinds! {
     Indexed<Function> { log 4 }
     Function { file 6 }
     FunctionUnloaded { log 5 }
+    FunctionInlined { log 18 }
     Thread { file 8 }
     ThreadName { log 6 }
     Carry { log 8 }
@@ -132,6 +133,13 @@ record! {
 record! {
     /// The code of a function is gone.
     pub(crate) struct FunctionUnloaded {
+        pub(crate) index: u32,
+    }
+}
+
+record! {
+    /// The compiler has put a function into another one for the first time.
+    pub(crate) struct FunctionInlined {
         pub(crate) index: u32,
     }
 }

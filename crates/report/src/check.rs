@@ -79,7 +79,7 @@ fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
     let Request { query, interleave, files, .. } = request;
     let takes_files = view.why_not(Flag::Output).is_none();
     if takes_files && query.per_thread && !files {
-        let why = format!("{} are shown thread by thread anyway", view.name);
+        let why = format!("the view '{}' shows one thread after another anyway", view.name);
         return Err(Refusal::new("'--per-thread' needs a folder", why, "add -o DIR for a file per thread"));
     }
     if *files && (*interleave || request.columns.is_some()) {

@@ -179,8 +179,9 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
             }
             let changes = |request: &Request| {
                 if let Err(refusal) = view.check(request, Format::Text) {
-                    // Events are kept apart by files alone.
-                    assert!(view.name == "events" && flag == Flag::PerThread, "{case}: {refusal}");
+                    // Logs are kept apart by files alone.
+                    let is_log = ["events", "flow"].contains(&view.name);
+                    assert!(is_log && flag == Flag::PerThread, "{case}: {refusal}");
                     return true;
                 }
                 match (flag, json(view, &recording, request)) {

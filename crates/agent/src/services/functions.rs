@@ -4,7 +4,7 @@
 //! Everything here runs when the runtime compiles a method, before its first hook: names are never
 //! asked for in a hook. No lock is held while the runtime is asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -50,6 +50,8 @@ struct Tables {
     by_id: HashMap<FunctionId, Entry>,
     modules: HashMap<ModuleId, Module>,
     native: HashMap<String, u32>,
+    /// Functions that were put into others before they were seen themselves.
+    inlined: HashSet<FunctionId>,
     functions: u32,
     module_count: u32,
 }
@@ -59,6 +61,7 @@ struct Entry {
     known: KnownFunction,
     module: ModuleId,
     noted: bool,
+    inlined: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -96,12 +99,15 @@ impl Functions {
     /// The function, with its names in the recording even when nobody wants hooks in it.
     pub(crate) fn noted(&self, function: FunctionId) -> KnownFunction {
         let known = self.get(function);
-        let is_first =
-            self.tables().by_id.get_mut(&function).is_some_and(|entry| !std::mem::replace(&mut entry.noted, true));
-        if is_first {
+        let first = self
+            .tables()
+            .by_id
+            .get_mut(&function)
+            .map(|entry| (!std::mem::replace(&mut entry.noted, true)).then_some(entry.inlined));
+        if let Some(inlined) = first.flatten() {
             let name = self.names.function(&self.info, function);
             let module = self.module(name.module_id, &name.module);
-            self.note(known.index, &name, module.index);
+            self.note(known.index, &name, module.index, inlined);
         }
         known
     }
@@ -122,16 +128,18 @@ impl Functions {
     }
 
     fn insert(&self, function: FunctionId, name: &FunctionName, module: Module, new: KnownFunction) -> KnownFunction {
-        let (known, is_new) = {
+        let (known, is_new, inlined) = {
             let mut tables = self.tables();
             match tables.by_id.get(&function) {
                 // Another thread compiled the same function meanwhile.
-                Some(entry) => (entry.known, false),
+                Some(entry) => (entry.known, false, entry.inlined),
                 None => {
                     let known = KnownFunction { index: tables.functions, ..new };
                     tables.functions += 1;
-                    tables.by_id.insert(function, Entry { known, module: name.module_id, noted: new.wanted });
-                    (known, true)
+                    let inlined = tables.inlined.remove(&function);
+                    let entry = Entry { known, module: name.module_id, noted: new.wanted, inlined };
+                    tables.by_id.insert(function, entry);
+                    (known, true, inlined)
                 }
             }
         };
@@ -142,12 +150,32 @@ impl Functions {
             });
         }
         if is_new && known.wanted {
-            self.note(known.index, name, module.index);
+            self.note(known.index, name, module.index, inlined);
         }
         known
     }
 
-    fn note(&self, index: u32, name: &FunctionName, module: u32) {
+    /// The compiler puts the function into another one. Never asks the runtime.
+    fn inlined(&self, function: FunctionId) {
+        let noted = {
+            let mut tables = self.tables();
+            match tables.by_id.get_mut(&function) {
+                Some(entry) => {
+                    let is_first = !std::mem::replace(&mut entry.inlined, true);
+                    (is_first && entry.noted).then_some(entry.known.index)
+                }
+                None => {
+                    tables.inlined.insert(function);
+                    None
+                }
+            }
+        };
+        if let Some(index) = noted {
+            self.writer.function_inlined(index);
+        }
+    }
+
+    fn note(&self, index: u32, name: &FunctionName, module: u32, inlined: bool) {
         self.writer.function(
             index,
             Function {
@@ -158,7 +186,7 @@ impl Functions {
                 token: name.token.as_raw(),
                 kind: FunctionKind::Managed,
                 source: source_kind(name),
-                flags: FunctionFlags { dynamic: name.token.as_raw() == 0, ..FunctionFlags::default() },
+                flags: FunctionFlags { dynamic: name.token.as_raw() == 0, inlined, ..FunctionFlags::default() },
             },
         );
     }
@@ -254,6 +282,8 @@ impl Functions {
             let gone =
                 tables.by_id.values().filter(|entry| entry.module == module).map(|entry| entry.known.index).collect();
             tables.by_id.retain(|_, entry| entry.module != module);
+            // Of which modules these are is not known, and their identifiers may be used again.
+            tables.inlined.clear();
             gone
         };
         for index in gone {
@@ -268,10 +298,15 @@ impl Functions {
     }
 }
 
-/// Names are forgotten when the runtime is about to use their identifiers again, and calls of named functions stay calls.
+/// Names are forgotten when the runtime is about to use their identifiers again, calls of named functions stay calls, and
+/// other functions that are inlined are marked.
 impl Callbacks for Functions {
     fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
-        if self.names_functions() && self.get(callee).named { Inlining::Forbid } else { Inlining::Allow }
+        if self.names_functions() && self.get(callee).named {
+            return Inlining::Forbid;
+        }
+        self.inlined(callee);
+        Inlining::Allow
     }
 
     fn module_unload_finished(&self, module: ModuleId, _status: clr_profiler::Result<()>) {

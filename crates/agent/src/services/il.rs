@@ -1,4 +1,4 @@
-//! Inspection of a method's IL: whether it is a tiny leaf, or even less.
+//! Inspection of a method's IL: whether it is a tiny leaf, or even less, and which clauses its exception handlers are of.
 
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
@@ -23,6 +23,47 @@ fn code_of(body: &[u8]) -> Option<&[u8]> {
     let header = usize::from(*body.get(1)? >> 4) * 4;
     let size = u32::from_le_bytes(body.get(4..8)?.try_into().ok()?) as usize;
     body.get(header..header.checked_add(size)?)
+}
+
+/// Whether the innermost catch block around this offset of a method's code belongs to a clause with a filter (ECMA-335
+/// II.25.4.6); nothing where there is no such block, or the body can't be understood.
+pub(crate) fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {
+    const FAT_FORMAT: u8 = 3;
+    const MORE_SECTIONS: u8 = 8;
+    const TABLE: u8 = 1;
+    const FAT_SECTION: u8 = 0x40;
+    const MORE: u8 = 0x80;
+    let first = *body.first()?;
+    if first & 3 != FAT_FORMAT || first & MORE_SECTIONS == 0 {
+        return None;
+    }
+    let header = usize::from(*body.get(1)? >> 4) * 4;
+    let mut at = (header + code_of(body)?.len()).next_multiple_of(4);
+    let mut innermost: Option<(u32, bool)> = None;
+    loop {
+        let kind = *body.get(at)?;
+        let word = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        let half = |at: usize| Some(u32::from(u16::from_le_bytes(body.get(at..at + 2)?.try_into().ok()?)));
+        let is_fat = kind & FAT_SECTION != 0;
+        let bytes = if is_fat { (word(at)? >> 8) as usize } else { usize::from(*body.get(at + 1)?) };
+        body.get(at..at + bytes)?;
+        let each = if is_fat { 24 } else { 12 };
+        let clauses = if kind & 0x3F == TABLE { bytes.saturating_sub(4) / each } else { 0 };
+        for clause in (0..clauses).map(|clause| at + 4 + clause * each) {
+            let (flags, from, length) = match is_fat {
+                true => (word(clause)?, word(clause + 12)?, word(clause + 16)?),
+                false => (half(clause)?, half(clause + 5)?, u32::from(*body.get(clause + 7)?)),
+            };
+            let is_around = il_offset.checked_sub(from).is_some_and(|offset| offset < length);
+            if flags <= 1 && is_around && innermost.is_none_or(|(least, _)| length < least) {
+                innermost = Some((length, flags == 1));
+            }
+        }
+        if kind & MORE == 0 || bytes == 0 {
+            return innermost.map(|(_, has_filter)| has_filter);
+        }
+        at = (at + bytes).next_multiple_of(4);
+    }
 }
 
 /// Walks the instructions; anything unknown counts as a call.
@@ -113,5 +154,26 @@ mod tests {
         let fat = [0x03, 0x30, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0x17, 0x2A];
         assert!(is_trivial(&fat));
         assert!(!is_trivial(&fat[..13]));
+    }
+
+    #[test]
+    fn the_clause_of_a_catch_block_is_found_in_small_and_fat_tables() {
+        // A header of 12 bytes, 8 bytes of code, a table: a filtered clause with its block at 2 to 5, a plain one at 5 to 8.
+        let body = |table: &[u8]| [&[0x0B, 0x30, 8, 0, 8, 0, 0, 0, 0, 0, 0, 0][..], &[0; 8], table].concat();
+        let small: Vec<u8> =
+            [[1, 28, 0, 0].as_slice(), &[1, 0, 0, 0, 2, 2, 0, 3, 0, 0, 0, 0], &[0, 0, 0, 0, 2, 5, 0, 3, 1, 0, 0, 1]]
+                .concat();
+        let fat_clause = |flags: u8, from: u8| {
+            [[flags, 0, 0, 0], [0; 4], [2, 0, 0, 0], [from, 0, 0, 0], [3, 0, 0, 0], [1, 0, 0, 1]].concat()
+        };
+        let fat = [vec![0x41, 52, 0, 0], fat_clause(1, 2), fat_clause(0, 5)].concat();
+        for table in [small, fat] {
+            let answers = [0, 2, 4, 5, 7, 8].map(|offset| handler_has_filter(&body(&table), offset));
+            assert_eq!(answers, [None, Some(true), Some(true), Some(false), Some(false), None]);
+            for length in 0..body(&table).len() {
+                assert_eq!(handler_has_filter(&body(&table)[..length], 2), None, "cut after {length} bytes");
+            }
+        }
+        assert_eq!(handler_has_filter(&tiny(&[0x2A]), 0), None);
     }
 }

@@ -8,10 +8,12 @@
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
+//! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
 //! - [`faults`]: caught panics and odd callbacks, told in the recording; [`developer_log`]: lines for developers
 //! - [`clock`]: ticks, times and the CPU time of threads
 
+pub(crate) mod clauses;
 pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod developer_log;

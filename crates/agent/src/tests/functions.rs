@@ -49,6 +49,30 @@ fn without_named_functions_everything_may_be_inlined() {
     assert_eq!(program.play(&[on(1, JITInlining(add, sum))])[0].answer, Some(true));
 }
 
+/// Calls that were inlined are not counted, and nothing in the recording said so.
+#[test]
+fn functions_that_were_inlined_are_marked_whether_they_were_seen_before_or_not() {
+    let session = Session::new();
+    let runtime = FakeRuntime::new().module("Shop").class("Shop.Cart").method("Add").method("Sum").method("Main");
+    let [add, sum, main] = ["Add", "Sum", "Main"].map(|name| runtime.function(&format!("Shop.Cart::{name}")));
+    let mut program = session.load(runtime, "calls", Events::NONE).expect("is loaded");
+    program.play(&[
+        on(1, JITInlining(main, add)),
+        on(1, JITCompilationStarted(add)),
+        on(1, JITCompilationStarted(sum)),
+        on(1, JITCompilationStarted(main)),
+        on(2, JITInlining(main, sum)),
+        on(2, JITInlining(add, sum)),
+        on(0, Shutdown()),
+    ]);
+    let process = session.process();
+    let inlined = |name: &str| {
+        let found = process.functions.iter().find(|function| function.name == format!("Shop.Cart::{name}"));
+        found.expect("a function").flags.inlined
+    };
+    assert_eq!(["Add", "Sum", "Main"].map(inlined), [true, true, false]);
+}
+
 #[test]
 fn only_chosen_functions_have_hooks() {
     let session = Session::new();

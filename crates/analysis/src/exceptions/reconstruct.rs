@@ -102,7 +102,10 @@ impl<'a> OnThread<'a> {
             (Kind::EXCEPTION_UNWIND_FINALLY_ENTER, Some(function)) => self.finally(timeline, function),
             (Kind::EXCEPTION_UNWIND_FINALLY_LEAVE, _) => self.block_ends(timeline, Block::Finally),
             (Kind::EXCEPTION_CATCHER_ENTER, Some(function)) => self.caught(timeline, record, function),
-            (Kind::EXCEPTION_CATCHER_LEAVE, _) => self.block_ends(timeline, Block::Catch),
+            (Kind::EXCEPTION_CATCHER_LEAVE, _) => {
+                self.clause_known(timeline, record);
+                self.block_ends(timeline, Block::Catch);
+            }
             (Kind::EXCEPTION_CLR_CATCHER_FOUND | Kind::EXCEPTION_CLR_CATCHER_EXECUTE, _) => {
                 if let Some(top) = self.under_way.last() {
                     timeline[top.exception].caught_by_runtime = true;
@@ -272,6 +275,20 @@ impl<'a> OnThread<'a> {
         exception.catcher = Some(catcher);
         // The unwind reached the catcher, whose frame stays.
         exception.unwound.pop_if(|last| std::ptr::eq(last.function, catcher.function));
+    }
+
+    /// A catch block ends, and it is known whether its clause has a filter. Where one ran last in the function that catches, that
+    /// is its answer: another clause of the function may have caught what it refused.
+    fn clause_known(&self, timeline: &mut Timeline<'a>, record: &Record<'_>) {
+        let Some(has_filter) = record.number(Tag::HAS_FILTER) else { return };
+        let is_caught = |outer: &&UnderWay| matches!(outer.block, Some((Block::Catch, _)));
+        let Some(caught) = self.under_way.iter().rev().find(is_caught) else { return };
+        let exception = &mut timeline[caught.exception];
+        if let (Some(catcher), Some(last)) = (exception.catcher, exception.filters.last_mut())
+            && std::ptr::eq(last.function.function, catcher.function)
+        {
+            last.accepted = Some(has_filter == 1);
+        }
     }
 
     /// The topmost block of this kind has ended, and with it everything that was thrown within.

@@ -66,6 +66,8 @@ pub struct FlowRow<'a> {
     pub time_ns: u64,
     /// The time stamp that was recorded: the same whenever the recording is opened.
     pub ticks: u64,
+    /// How long a call took that ends here, callees included; nothing for begins, and where the begin was not recorded.
+    pub duration_ns: Option<u64>,
     /// How deep in calls, from 0; where older events were overwritten, from the outermost call known.
     pub depth: u32,
     /// Arguments or results as they were recorded, and what they refer to.
@@ -306,18 +308,20 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         event: &Raw<'r>,
         result: &'r [u8],
     ) -> FlowRow<'r> {
-        let (kind, unwound, function, depth, call_count) = match step {
-            Step::Begin { function, depth, call } => (FlowKind::Enter, false, function, depth, call),
-            Step::End { function, depth, call, how } => {
+        let (kind, unwound, function, depth, call_count, since) = match step {
+            Step::Begin { function, depth, call } => (FlowKind::Enter, false, function, depth, call, None),
+            Step::End { function, depth, call, how, since } => {
                 let kind = if how == End::TailCall { FlowKind::TailCall } else { FlowKind::Leave };
-                (kind, how == End::Unwound, function, depth, call)
+                (kind, how == End::Unwound, function, depth, call, since)
             }
         };
+        let clock = &self.process.ticks;
+        let duration_ns = since.map(|since| clock.ns_since_start(ticks).saturating_sub(clock.ns_since_start(since)));
         let id = self.catalog.slot(function);
         let (bytes, registers) = (event.values, event.registers);
         let taken = Taken { types: &self.types, function, bytes, registers, result };
         let function = self.catalog.function(id);
-        FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, depth, taken }
+        FlowRow { kind, unwound, function, id, call_count, thread, time_ns, ticks, duration_ns, depth, taken }
     }
 
     fn shows(&self, row: &FlowRow<'_>) -> bool {

@@ -14,8 +14,17 @@ struct Activation {
     depth: u32,
     /// Which call of its function it is.
     call: u64,
+    /// Time stamp of its begin.
+    since: u64,
     /// Not a call but a filter that runs for its owner.
     is_filter: bool,
+}
+
+impl Activation {
+    fn end(&self, how: End) -> Step {
+        let Self { function, depth, call, since, .. } = *self;
+        Step::End { function, depth, call, how, since: Some(since) }
+    }
 }
 
 /// How a call ended.
@@ -32,8 +41,8 @@ pub(super) enum End {
 pub(super) enum Step {
     /// A call begins.
     Begin { function: u32, depth: u32, call: u64 },
-    /// A call ends. `call` is 0 where its begin was not recorded.
-    End { function: u32, depth: u32, call: u64, how: End },
+    /// A call ends. `call` is 0, and the time stamp of its begin not known, where that was not recorded.
+    End { function: u32, depth: u32, call: u64, how: End, since: Option<u64> },
 }
 
 /// The stack of a thread while its events go by.
@@ -67,7 +76,7 @@ impl Replay {
         match event.what {
             What::Enter(function) => {
                 self.drop_at_or_below(event.sp, tell);
-                self.begin(function, event.sp, tell);
+                self.begin(function, event, tell);
             }
             What::Leave(function) => self.end(function, event.sp, End::Leave, tell),
             What::TailCall(function) => self.end(function, event.sp, End::TailCall, tell),
@@ -99,7 +108,7 @@ impl Replay {
         }
     }
 
-    fn begin(&mut self, function: u32, sp: u32, tell: &mut impl FnMut(Step, &[u8])) {
+    fn begin(&mut self, function: u32, event: &Raw<'_>, tell: &mut impl FnMut(Step, &[u8])) {
         let depth = self.frames.last().map_or(self.base, |top| top.depth + 1);
         let at = function as usize;
         if self.calls.len() <= at {
@@ -108,7 +117,8 @@ impl Replay {
         }
         self.calls[at] += 1;
         let call = self.calls[at];
-        self.frames.push(Activation { sp, function, depth, call, is_filter: false });
+        let (sp, since) = (event.sp, event.ticks);
+        self.frames.push(Activation { sp, function, depth, call, since, is_filter: false });
         tell(Step::Begin { function, depth, call }, &[]);
     }
 
@@ -121,7 +131,7 @@ impl Replay {
                 self.forget_results(at + 1);
                 let result = self.results.pop_if(|(of, _)| *of == at);
                 let result = result.as_ref().map_or(&[][..], |(_, bytes)| bytes);
-                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how }, result);
+                tell(top.end(how), result);
             }
             other => {
                 self.unmatched += u32::from(other.is_none());
@@ -132,7 +142,7 @@ impl Replay {
                         self.base
                     }
                 };
-                tell(Step::End { function, depth, call: 0, how }, &[]);
+                tell(Step::End { function, depth, call: 0, how, since: None }, &[]);
             }
         }
     }
@@ -155,8 +165,7 @@ impl Replay {
         while self.frames.len() > live {
             let Some(top) = self.frames.pop() else { return };
             if !top.is_filter {
-                let how = End::Unwound;
-                tell(Step::End { function: top.function, depth: top.depth, call: top.call, how }, &[]);
+                tell(top.end(End::Unwound), &[]);
             }
         }
         self.forget_results(live);

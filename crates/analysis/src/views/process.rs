@@ -1,6 +1,7 @@
 //! Sums of one process, function by function and thread by thread: what most views start from.
 
-use clrscope_recording::model::Thread;
+use clrscope_recording::model::{SourceKind, Thread};
+use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
 use crate::catalog::{Catalog, Role, Slot};
@@ -36,6 +37,8 @@ pub(crate) struct ProcessSums<'a> {
     metric: &'static Metric,
     merged: Vec<Merged>,
     per_thread: Vec<(u32, &'a Thread, Merged)>,
+    /// Calls of `async` methods, by the slots of their code.
+    starts: FxHashMap<Slot, u64>,
 }
 
 impl<'a> ProcessSums<'a> {
@@ -56,7 +59,9 @@ impl<'a> ProcessSums<'a> {
         }
         let order = |t: &ThreadRow<'_>| paths.threads.iter().position(|known| std::ptr::eq(known.thread, t.thread));
         all.threads.sort_by_cached_key(order);
+        let starts = starts(&catalog, &all.merged);
         Self {
+            starts,
             catalog,
             totals: all.totals,
             threads: all.threads,
@@ -93,8 +98,35 @@ impl<'a> ProcessSums<'a> {
             amount,
             max_recursion: merged.max_recursion,
             threads: merged.threads,
+            inlined: self.catalog.is_inlined(slot),
+            starts: self.starts.get(&slot).copied().filter(|_| thread.is_none()),
         }
     }
+}
+
+/// What an `async` method and its code have in common: module, name, signature, and the marker of the method (of a lambda,
+/// say).
+type AsyncKey<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
+
+/// Calls of `async` methods, by the slots of their code. Methods that were inlined are left out: they were called more often.
+fn starts(catalog: &Catalog<'_>, merged: &[Merged]) -> FxHashMap<Slot, u64> {
+    let mut code: FxHashMap<AsyncKey<'_>, Slot> = FxHashMap::default();
+    let slots = || (0..catalog.len() as Slot).map(|slot| (slot, catalog.function(slot)));
+    for (slot, function) in slots().filter(|(_, function)| function.function.source == SourceKind::Async) {
+        let of = function.marker().and_then(|marker| marker.strip_prefix("async")).map(str::trim_start);
+        let of = of.filter(|marker| !marker.is_empty());
+        code.insert((function.module(), function.name(), function.plain_signature(), of), slot);
+    }
+    let mut starts = FxHashMap::default();
+    for (slot, function) in slots().filter(|(_, function)| function.function.source != SourceKind::Async) {
+        let key = (function.module(), function.name(), function.plain_signature(), function.marker());
+        let Some(&code) = code.get(&key).filter(|_| !catalog.is_inlined(slot)) else { continue };
+        let calls = merged.get(slot as usize).map_or(0, |merged| merged.times.calls);
+        let sum: &mut u64 = starts.entry(code).or_default();
+        *sum = sum.saturating_add(calls);
+    }
+    starts.retain(|_, calls| *calls > 0);
+    starts
 }
 
 /// What one worker has summed; joining parts gives the same whatever their order.

@@ -24,6 +24,11 @@ pub struct FunctionRow<'a> {
     pub max_recursion: u32,
     /// How many threads called it.
     pub threads: u32,
+    /// Whether the compiler put it into another method somewhere: then there were at least so many calls.
+    pub inlined: bool,
+    /// How often an `async` method was called, where the row is that of its code, which runs once for each call and again
+    /// for each await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
+    pub starts: Option<u64>,
 }
 
 impl FunctionRow<'_> {

@@ -96,7 +96,7 @@ struct LogFlags {
     #[arg(long)]
     interleave: bool,
 
-    /// View events with --per-thread: a file per thread in this folder
+    /// Views flow and events with --per-thread: a file per thread in this folder
     #[arg(short = 'o', long = "output", value_name = "DIR", requires = "per_thread")]
     output: Option<PathBuf>,
 }

@@ -77,6 +77,7 @@ fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Resul
         output: Some(output),
         force,
         progress: messages_on_terminal(),
+        announce: false,
         stdout: Stdout::OurStderr,
         debugger: None,
     })

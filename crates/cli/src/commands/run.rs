@@ -54,6 +54,7 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
+        announce: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
         debugger: options.debugger,
     })?;

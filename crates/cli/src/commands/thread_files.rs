@@ -1,4 +1,4 @@
-//! `clrscope report --view events --per-thread -o DIR`: a log as a file per thread.
+//! `clrscope report --view events|flow --per-thread -o DIR`: a log as a file per thread.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -66,6 +66,9 @@ impl Renderer for ThreadFiles<'_> {
     }
 
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
+        if !section.is_main {
+            return Ok(());
+        }
         let mut is_empty = true;
         rows(&mut |entry| {
             is_empty = false;

@@ -42,6 +42,8 @@ impl Tag {
     pub const POSITION: Self = Self(17);
     /// The number of a stack in the stack table of the process.
     pub const STACK_NODE: Self = Self(18);
+    /// 1 where the catch block that has run is of a clause with a filter, else 0.
+    pub const HAS_FILTER: Self = Self(19);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

@@ -15,8 +15,8 @@ pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;
 pub use process::{
-    CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, HookCost, JIT_NAME, Module,
-    NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
+    CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,
+    Module, NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};

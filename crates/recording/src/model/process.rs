@@ -245,6 +245,8 @@ impl FunctionKind {
 
 /// [`Function::name`] of the time the runtime spent compiling; its kind is [`FunctionKind::Runtime`].
 pub const JIT_NAME: &str = "[JIT]";
+/// [`Function::name`] of the time a thread collected garbage; its kind is [`FunctionKind::Runtime`].
+pub const GC_NAME: &str = "[GC]";
 /// [`Function::name`] of calls on paths that found no memory; its kind is [`FunctionKind::Runtime`].
 pub const TRUNCATED_NAME: &str = "(truncated)";
 
@@ -274,17 +276,19 @@ pub struct FunctionFlags {
     pub dynamic: bool,
     /// Whether the module was unloaded again.
     pub unloaded: bool,
+    /// Whether the compiler put it into another method somewhere, where calls of it are not counted.
+    pub inlined: bool,
 }
 
-/// A `u32`: 1 dynamic, 2 unloaded.
+/// A `u32`: 1 dynamic, 2 unloaded, 4 inlined.
 impl Field for FunctionFlags {
     fn put(&self, payload: &mut PayloadWriter) {
-        payload.u32(u32::from(self.dynamic) | u32::from(self.unloaded) << 1);
+        payload.u32(u32::from(self.dynamic) | u32::from(self.unloaded) << 1 | u32::from(self.inlined) << 2);
     }
 
     fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
         let flags = payload.u32();
-        Some(Self { dynamic: flags & 1 != 0, unloaded: flags & 2 != 0 })
+        Some(Self { dynamic: flags & 1 != 0, unloaded: flags & 2 != 0, inlined: flags & 4 != 0 })
     }
 }
 

@@ -10,7 +10,9 @@ use crate::model::{
     SampleSteps, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
-use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
+use crate::records::{
+    Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
+};
 use crate::upgrade::OldSettings;
 
 /// The least a log record of a function or module takes.
@@ -73,6 +75,10 @@ impl Dictionary {
             FunctionUnloaded::LOG => {
                 let FunctionUnloaded { index } = decode(payload)?;
                 self.process.functions.get_mut(index as usize)?.flags.unloaded = true;
+            }
+            FunctionInlined::LOG => {
+                let FunctionInlined { index } = decode(payload)?;
+                self.process.functions.get_mut(index as usize)?.flags.inlined = true;
             }
             Remark::LOG => self.process.remarks.push(decode(payload)?),
             NearName::LOG => self.process.near_names.push(decode(payload)?),

@@ -11,7 +11,9 @@ use crate::model::{
     CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, SampleSteps,
     ThreadRole,
 };
-use crate::records::{Carry, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName};
+use crate::records::{
+    Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
+};
 
 /// What is known of a process at its start.
 #[derive(Debug, Clone, Default)]
@@ -158,6 +160,11 @@ impl ProcessWriter {
     /// Notes that a function's code is gone.
     pub fn function_unloaded(&self, index: u32) {
         self.append(&FunctionUnloaded { index });
+    }
+
+    /// Notes that the compiler has put a function into another one.
+    pub fn function_inlined(&self, index: u32) {
+        self.append(&FunctionInlined { index });
     }
 
     /// Notes a thread's name and, if it is known, what it is for.

@@ -95,10 +95,11 @@ prop_compose! {
         source in select(vec![
             SourceKind::Plain, SourceKind::Async, SourceKind::Iterator, SourceKind::Lambda, SourceKind::LocalFunction,
         ]),
-        flags: (bool, bool),
+        flags: [bool; 3],
     ) -> Function {
         let [name, signature, raw_name] = names;
-        let flags = FunctionFlags { dynamic: flags.0, unloaded: flags.1 };
+        let [dynamic, unloaded, inlined] = flags;
+        let flags = FunctionFlags { dynamic, unloaded, inlined };
         Function { name, signature, raw_name, module, token, kind, source, flags }
     }
 }

@@ -23,8 +23,8 @@ pub(super) static VIEW: View = View {
         ORDERED,
         RAW,
         NO_METRIC,
-        (&[Flag::PerThread, Flag::Interleave], "it shows calls thread after thread"),
-        (&[Flag::Group, Flag::Output], "it shows calls, not events"),
+        (&[Flag::Interleave], "it shows calls thread after thread"),
+        (&[Flag::Group], "it shows calls, not events"),
         (&[Flag::Verbose], "it has no head; see --view conditions"),
         (&[Flag::Name], "its calls are chosen by --function"),
         (&[Flag::Each], "it shows each call anyway"),
@@ -109,6 +109,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, FlowRows> {
         }),
         Column::new("thread", "thread", Kind::Thread, |row: &FlowEntry<'_>| Cell::Thread(row.row.thread)),
         Column::new("time_ns", "time", Kind::Time, |row: &FlowEntry<'_>| Cell::Time(row.row.time_ns)),
+        Column::new("duration_ns", "duration", Kind::Time, |row: &FlowEntry<'_>| Cell::measured(row.row.duration_ns)),
         Column::new("depth", "depth", Kind::Count, |row: &FlowEntry<'_>| Cell::Count(row.row.depth.into())),
         Column::new("this", "this", Kind::Nested, |row: &FlowEntry<'_>| row.captured(values::this)),
         Column::new("args", "arguments", Kind::Nested, |row: &FlowEntry<'_>| {

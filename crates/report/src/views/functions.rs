@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions, Sort, Times, functions};
 
-use clrscope_recording::model::Recording;
+use clrscope_recording::model::{Recording, SourceKind};
 
 use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, no_functions};
@@ -57,6 +57,10 @@ pub(super) struct FunctionEntry<'a> {
 impl Row for FunctionEntry<'_> {}
 
 impl Timed for FunctionEntry<'_> {
+    fn is_inlined(&self) -> bool {
+        self.row.inlined
+    }
+
     fn function(&self) -> Option<FunctionRef<'_>> {
         Some(self.row.function)
     }
@@ -108,7 +112,54 @@ where
     columns.push(pid.only_if(present.processes));
     columns.extend(metric_columns(present));
     columns.extend([recursion, threads, thread.only_if(present.threads)]);
+    columns.extend(counted_columns(of));
     columns
+}
+
+/// What is to be known of counts of calls: whether there were more, and what they are calls of.
+fn counted_columns<'c, K: RowKind + 'c>(
+    of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
+) -> [Column<'c, K>; 3] {
+    let inlined =
+        Column::new(
+            "inlined",
+            "inlined",
+            Kind::Flag,
+            move |row: &K::Row<'_>| {
+                if of(row).inlined { Cell::Flag(true) } else { Cell::Absent }
+            },
+        );
+    let starts = Column::new("starts", "starts", Kind::Count, move |row: &K::Row<'_>| {
+        of(row).starts.map_or(Cell::Absent, Cell::Count)
+    });
+    let resumptions = Column::new("resumptions", "resumptions", Kind::Count, move |row: &K::Row<'_>| {
+        let row = of(row);
+        row.starts.map_or(Cell::Absent, |starts| Cell::Count(row.times.calls.saturating_sub(starts)))
+    });
+    [inlined, starts, resumptions]
+}
+
+/// What text says below counts of calls that are not what they seem.
+pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone) -> Option<String> {
+    let mut notes = Vec::new();
+    if let Some(row) = rows.clone().filter(|row| row.inlined).min_by_key(|row| row.function.module.framework) {
+        let which = if row.function.module.framework { "MyApp" } else { row.function.module() };
+        notes.push(format!(
+            "\u{2265}: at least, not counted where it was inlined; run --include '[{which}]*' counts all calls of [{which}]."
+        ));
+    }
+    if rows.clone().any(|row| row.starts.is_some()) {
+        notes.push("Calls of (async) code: one for each start, one for each resumption after an await.".to_owned());
+    } else if rows.clone().any(|row| row.function.function.source == SourceKind::Async) {
+        notes.push("Calls of (async) code: starts, and resumptions after awaits.".to_owned());
+    }
+    (!notes.is_empty()).then(|| notes.join(" "))
+}
+
+/// Notes below a table, as one.
+pub(super) fn joined(notes: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join(" "))
 }
 
 /// Columns of functions in text.
@@ -126,6 +177,7 @@ pub(super) fn text<'a>(
         (if of_calls { "inclusive_ns" } else { total }, 1, true),
         ("inclusive_share", 2, true),
         ("calls", 1, of_calls),
+        ("starts", 6, of_calls && any(|row| row.starts.is_some())),
         ("exclusive_cpu_ns", 3, any(|row| row.times.exclusive_cpu_ns.is_some())),
         ("inclusive_cpu_ns", 4, any(|row| row.times.inclusive_cpu_ns.is_some())),
         ("suspended_ns", 5, any(|row| row.times.suspended_ns > 0)),
@@ -164,7 +216,10 @@ impl Answer for Opened<'_> {
         };
         renderer.section(&section, &mut |visit| {
             rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
-            Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
+            Ok(Tail {
+                left_out: *left_out as u64,
+                note: joined([notes_on_calls(rows.iter()), super::thread_time(self.recording, conditions)]),
+            })
         })
     }
 }

@@ -65,6 +65,10 @@ struct OwnEntry<'a> {
 impl Row for OwnEntry<'_> {}
 
 impl Timed for OwnEntry<'_> {
+    fn is_inlined(&self) -> bool {
+        self.own.row.inlined
+    }
+
     fn function(&self) -> Option<FunctionRef<'_>> {
         Some(self.own.row.function)
     }
@@ -215,7 +219,7 @@ impl Opened<'_> {
         };
         renderer.section(&section, &mut |visit| {
             top.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
-            Ok(Tail::default())
+            Ok(Tail { left_out: 0, note: functions::notes_on_calls(top.iter()) })
         })
     }
 
@@ -232,6 +236,7 @@ impl Opened<'_> {
             ("inclusive_ns", 4, !cpu),
             ("waited_ns", 1, own.iter().any(|row| row.waited_ns > 0)),
             ("calls", 1, true),
+            ("starts", 5, own.iter().any(|own| own.row.starts.is_some())),
             ("pid", 2, conditions.processes.len() > 1),
             ("module", 6, true),
             ("name", 0, true),
@@ -242,7 +247,7 @@ impl Opened<'_> {
         let section = Section { title: Title::Bold(title), ..sheet.section("own", Style::Table, &text) };
         renderer.section(&section, &mut |visit| {
             own.iter().try_for_each(|own| visit(&sheet.entry(&OwnEntry { own, conditions })))?;
-            Ok(Tail::default())
+            Ok(Tail { left_out: 0, note: functions::notes_on_calls(own.iter().map(|own| &own.row)) })
         })
     }
 

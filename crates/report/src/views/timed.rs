@@ -4,6 +4,7 @@ use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Resolution, Times,
 
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
+use crate::render::text::units::count;
 
 /// The name of the caller where a thread itself is it.
 const THREAD_START: &str = "(thread)";
@@ -15,6 +16,11 @@ pub(super) trait Timed {
 
     /// Calls and times of the row.
     fn times(&self) -> &Times;
+
+    /// Whether there were more calls than were counted, because some were inlined.
+    fn is_inlined(&self) -> bool {
+        false
+    }
 
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
@@ -136,7 +142,10 @@ where
         .on_request()
     };
     vec![
-        Column::new("calls", "calls", Kind::Count, |row: &K::Row<'_>| Cell::Count(row.times().calls)),
+        Column::new("calls", "calls", Kind::Count, |row: &K::Row<'_>| match Cell::Count(row.times().calls) {
+            calls if row.is_inlined() => calls.said(format!("\u{2265}{}", count(row.times().calls))),
+            calls => calls,
+        }),
         sampled("inclusive_ns", "inclusive", |times| times.inclusive_ns),
         sampled("exclusive_ns", "exclusive", |times| times.exclusive_ns),
         sampled("callee_ns", "callee", |times| times.callee_ns),

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clr_profiler::callback_args::{DynamicIl, SuspendReason, TransitionReason};
 use clr_profiler::{Callbacks, Events, FunctionId, ObjectId, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::layout::{block, function};
-use clrscope_recording::model::{CallsInfo, Clock};
+use clrscope_recording::model::{CallsInfo, Clock, Function, FunctionKind, GC_NAME};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{self as all_hooks, HookParts, HookSet};
@@ -78,6 +78,10 @@ impl Calls {
             interval_ns: context.interval_ns,
             ..CallsInfo::default()
         });
+        // Readers know the names of fixed functions that recordings of before have as well.
+        let [name, signature, raw_name] = [GC_NAME; 3].map(str::to_owned);
+        let kind = FunctionKind::Runtime;
+        writer.function(function::GC, Function { name, signature, raw_name, kind, ..Function::default() });
         let shared = shared::publish(Shared {
             writer,
             arena,
@@ -185,7 +189,9 @@ impl Callbacks for Calls {
     fn runtime_suspend_started(&self, reason: SuspendReason) {
         let number = function::SUSPENDED + reason.raw().min(9);
         self.suspension.store(number, Ordering::Release);
-        self.enter_runtime(number);
+        // The thread that stops the others to collect collects.
+        let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
+        self.enter_runtime(if is_collection { function::GC } else { number });
     }
 
     fn runtime_suspend_aborted(&self) {

@@ -124,7 +124,8 @@ pub(crate) fn leave_suspension(shared: &Shared) {
     charge(shared, record, &stack);
     let is_suspension = |frame: Frame| {
         let key = shared.key_of(edge_of(frame));
-        (function::SUSPENDED..function::SUSPENDED + 10).contains(&key) || is_folded_pseudo(shared, frame)
+        let is_suspension = (function::SUSPENDED..function::SUSPENDED + 10).contains(&key) || key == function::GC;
+        is_suspension || is_folded_pseudo(shared, frame)
     };
     if let Some(frame) = stack.find(is_suspension) {
         stack.end_from(frame);

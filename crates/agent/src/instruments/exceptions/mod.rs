@@ -28,6 +28,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
 use crate::hooks::{HookParts, HookSet};
 use crate::instrument::Instrument;
+use crate::services::clauses::Clauses;
 use crate::services::context::Context;
 use crate::services::dictionary::{Dictionary, Resolve};
 use crate::services::event_log::EventLog;
@@ -64,6 +65,9 @@ pub(crate) struct Exceptions {
     reported_no_stack: AtomicBool,
     /// Counts unloads: what threads remember from before one is forgotten.
     epoch: AtomicU64,
+    clauses: Clauses,
+    /// Whether any filter has run: before, nobody asks which clause a catch block is of.
+    filters_ran: AtomicBool,
 }
 
 impl Exceptions {
@@ -98,6 +102,7 @@ impl Exceptions {
     fn code_unloaded(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.stacks.code_unloaded();
+        self.clauses.code_unloaded();
     }
 
     fn stack(&self, frame: NativeFrame) -> u32 {
@@ -181,6 +186,8 @@ impl Instrument for Exceptions {
             shares_hooks: context.hooks != Self::hook_parts(options),
             reported_no_stack: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
+            clauses: Clauses::default(),
+            filters_ran: AtomicBool::new(false),
         })
     }
 
@@ -277,6 +284,7 @@ impl Callbacks for Exceptions {
     }
 
     fn exception_search_filter_enter(&self, function: FunctionId) {
+        self.filters_ran.store(true, Ordering::Relaxed);
         self.write_function(Kind::EXCEPTION_SEARCH_FILTER_ENTER, function);
     }
 
@@ -308,7 +316,17 @@ impl Callbacks for Exceptions {
     }
 
     fn exception_catcher_leave(&self) {
-        self.write(Kind::EXCEPTION_CATCHER_LEAVE);
+        // A clause with a filter and one without look alike when the catcher is found, and only here does the runtime of
+        // .NET 8 and 9 answer what the block belongs to.
+        let asks = self.filters_ran.load(Ordering::Relaxed);
+        match asks.then(|| self.clauses.has_filter(&self.info)).flatten() {
+            Some(has_filter) => {
+                self.log.write_with(None, Kind::EXCEPTION_CATCHER_LEAVE, |encoder| {
+                    encoder.number(Tag::HAS_FILTER, has_filter.into());
+                });
+            }
+            None => self.write(Kind::EXCEPTION_CATCHER_LEAVE),
+        }
     }
 
     fn exception_clr_catcher_found(&self) {

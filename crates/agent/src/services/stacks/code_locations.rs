@@ -77,7 +77,7 @@ fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Optio
 }
 
 /// Where the code of the version begins that goes on at `address`.
-pub(super) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
+pub(crate) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
     let address = address.checked_sub(1)?;
     let (_, rejit) = info.function_at(address).ok()?;
     let starts = info.code_starts(function, rejit).ok()?;

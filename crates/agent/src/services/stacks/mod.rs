@@ -29,8 +29,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
-pub(crate) use code_locations::CodeLocation;
 use code_locations::CodeLocations;
+pub(crate) use code_locations::{CodeLocation, code_start};
 use stack_cache::StackCache;
 use table::RecordedStacks;
 use unwind_rules::{MOST, Mix, NotedWords, Outcome, Trust, UnwindRules};

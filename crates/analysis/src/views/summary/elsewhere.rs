@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{FunctionKind, JIT_NAME, Recording};
+use clrscope_recording::model::{FunctionKind, GC_NAME, JIT_NAME, Recording};
 
 use super::OwnWait;
 use crate::exceptions::{ExceptionLog, ExceptionQuery};
@@ -22,6 +22,8 @@ pub enum ElsewhereKind {
     Wait(WaitKind),
     /// The runtime compiled methods.
     Compilation,
+    /// Threads collected garbage.
+    Collecting,
     /// The runtime had stopped threads, mostly to collect.
     Suspension,
     /// Garbage collections, where `events` recorded them.
@@ -37,6 +39,7 @@ impl ElsewhereKind {
         match self {
             Self::Wait(kind) => kind.name(),
             Self::Compilation => "compilation",
+            Self::Collecting => "collecting",
             Self::Suspension => "suspension",
             Self::Collections => "collections",
             Self::Exceptions => "exceptions",
@@ -49,6 +52,7 @@ impl ElsewhereKind {
         match self {
             Self::Wait(kind) => kind.title(),
             Self::Compilation => "compiling methods",
+            Self::Collecting => "collecting garbage",
             Self::Suspension => "stopped, mostly for collections",
             Self::Collections => "garbage collections",
             Self::Exceptions => "exceptions",
@@ -102,7 +106,8 @@ pub(super) fn elsewhere<'a>(
     let mut found = Vec::new();
     if !query.filters_functions() {
         found.extend(WaitKind::ALL.into_iter().filter_map(|(kind, ..)| waited(kind, waits)));
-        found.extend(compilation(rows, conditions));
+        found.extend(of_runtime(ElsewhereKind::Compilation, JIT_NAME, rows));
+        found.extend(of_runtime(ElsewhereKind::Collecting, GC_NAME, rows));
         let suspended_ns = conditions.totals.suspended_ns;
         let suspension = Elsewhere { time_ns: Some(suspended_ns), ..Elsewhere::new(ElsewhereKind::Suspension) };
         found.extend((suspended_ns > 0).then_some(suspension));
@@ -124,14 +129,14 @@ fn waited<'a>(kind: WaitKind, waits: &[OwnWait<'a>]) -> Option<Elsewhere<'a>> {
     (ns > 0).then_some(row)
 }
 
-fn compilation<'a>(rows: &[FunctionRow<'a>], conditions: &Conditions<'a>) -> Option<Elsewhere<'a>> {
-    let is_jit =
-        |row: &&FunctionRow<'_>| row.function.kind() == FunctionKind::Runtime && row.function.name() == JIT_NAME;
-    let count = rows.iter().filter(is_jit).fold(0_u64, |sum, row| sum.saturating_add(row.times.calls));
-    let cpu_ns = rows.iter().filter(is_jit).filter_map(|row| row.times.exclusive_cpu_ns).reduce(u64::saturating_add);
-    let time_ns = Some(conditions.totals.jit_ns);
-    let row = Elsewhere { time_ns, cpu_ns, count: Some(count), ..Elsewhere::new(ElsewhereKind::Compilation) };
-    (count > 0).then_some(row)
+/// Work of the runtime that is a row of functions.
+fn of_runtime<'a>(kind: ElsewhereKind, name: &str, rows: &[FunctionRow<'a>]) -> Option<Elsewhere<'a>> {
+    let is_it = |row: &&FunctionRow<'_>| row.function.kind() == FunctionKind::Runtime && row.function.name() == name;
+    let found = || rows.iter().filter(is_it);
+    let count = found().fold(0_u64, |sum, row| sum.saturating_add(row.times.calls));
+    let time_ns = Some(found().fold(0_u64, |sum, row| sum.saturating_add(row.times.exclusive_ns)));
+    let cpu_ns = found().filter_map(|row| row.times.exclusive_cpu_ns).reduce(u64::saturating_add);
+    (count > 0).then_some(Elsewhere { time_ns, cpu_ns, count: Some(count), ..Elsewhere::new(kind) })
 }
 
 /// Collections among the callbacks that `events` recorded.

@@ -2,7 +2,7 @@
 
 use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
-use super::units::count;
+use super::units::{count, time};
 use super::values::{arguments, results};
 use super::{FAINT, TITLE, one_line, styled};
 use crate::cell::code_of;
@@ -15,13 +15,15 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
     let thread = row.thread;
     let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
     let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
-    styled(TITLE, &format!("thread {}{of} ({})", thread.id, one_line(name))) + "\n"
+    let title = format!("thread {}{of} ({})", thread.id, one_line(name));
+    let units = "  seconds since the start of the run; behind each return how long the call took";
+    styled(TITLE, &title) + &styled(FAINT, units) + "\n"
 }
 
 /// One row: time, then the function under its caller; which call of it, or how it ended.
 pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
     let seconds = row.time_ns / 1_000_000_000;
-    let time = format!("{seconds:>4}.{:09}", row.time_ns % 1_000_000_000);
+    let moment = format!("{seconds:>4}.{:09} s", row.time_ns % 1_000_000_000);
     let indent = "  ".repeat(row.depth.min(MOST_INDENTED) as usize);
     let (mark, note) = match (row.kind, row.unwound) {
         (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),
@@ -29,7 +31,9 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
         (FlowKind::Leave, true) => ("<!", "by an exception".to_owned()),
         (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
     };
-    let note = if note.is_empty() { note } else { format!("  {}", styled(FAINT, &note)) };
+    let notes: Vec<String> =
+        row.duration_ns.map(time).into_iter().chain([note]).filter(|note| !note.is_empty()).collect();
+    let note = if notes.is_empty() { String::new() } else { format!("  {}", styled(FAINT, &notes.join(", "))) };
     let captured = row.captured();
     let name = one_line(row.function.name());
     let code = code_of(&row.function);
@@ -39,7 +43,7 @@ pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
         (_, None) => code,
         (_, Some(captured)) => code + &results(captured),
     };
-    format!("{} {indent}{mark} {name}{}{note}\n", styled(FAINT, &time), one_line(values))
+    format!("{} {indent}{mark} {name}{}{note}\n", styled(FAINT, &moment), one_line(values))
 }
 
 /// The types of the parameters as they stand at the end of a signature: `(int, string)`.

@@ -38,7 +38,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
         let Cell::Function(named) = Cell::function(&row.function) else { continue };
         let name = one_line(names.shown(named.name, named.signature));
         let part = share((work as f64 / all as f64).min(1.0));
-        let cells = vec![time_cell(work), part, count(row.times.calls), format!("{name}{}", named.after)];
+        let cells = vec![time_cell(work), part, at_least(row), format!("{name}{}", named.after)];
         table.row_with_prefix(cells, String::new());
     }
     let text = table.render_below(width, None).0;
@@ -46,6 +46,11 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
         rest if rest.is_empty() => text,
         rest => text + &wrapped(&format!("besides: {rest}"), width.min(PROSE)).join("\n") + "\n",
     }
+}
+
+/// Calls of a row, marked where there were more.
+fn at_least(row: &FunctionRow<'_>) -> String {
+    format!("{}{}", if row.inlined { "\u{2265}" } else { "" }, count(row.times.calls))
 }
 
 /// Where threads waited and what the runtime did, in one sentence; waits of idle threads are left out.

@@ -1,0 +1,72 @@
+//! Which catch blocks belong to clauses with a filter: the runtime says where a block's code begins, not what it is.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::ProfilerInfo;
+
+use crate::services::il;
+use crate::services::stacks::code_start;
+
+/// Blocks that are remembered.
+const MOST: usize = 1 << 12;
+
+/// The catch blocks seen so far, each looked up once.
+#[derive(Default)]
+pub(crate) struct Clauses {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    has_filter: HashMap<usize, Option<bool>>,
+    /// Counts unloads: what was looked up before one is not stored after it.
+    unloads: u64,
+}
+
+impl Clauses {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the catch block that has just run belongs to a clause with a filter; nothing where the runtime can't say. Only
+    /// when a catch block is left. Asks the runtime about a block that is new.
+    pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
+        let code = info.exception_clause().ok()?.code;
+        let (known, unloads) = {
+            let known = self.known();
+            (known.has_filter.get(&code).copied(), known.unloads)
+        };
+        if let Some(known) = known {
+            return known;
+        }
+        let found = look_up(info, code);
+        let mut known = self.known();
+        if known.unloads == unloads {
+            if known.has_filter.len() >= MOST {
+                known.has_filter.clear();
+            }
+            known.has_filter.insert(code, found);
+        }
+        found
+    }
+
+    /// Code is gone; other code may come to lie at its addresses.
+    pub(crate) fn code_unloaded(&self) {
+        let mut known = self.known();
+        known.has_filter.clear();
+        known.unloads += 1;
+    }
+}
+
+fn look_up(info: &ProfilerInfo, code: usize) -> Option<bool> {
+    let (function, _) = info.function_at(code).ok()?;
+    let about = info.function_info(function).ok()?;
+    let body = info.il_function_body(about.module, about.token).ok()?;
+    let start = code_start(info, function, code + 1)?;
+    let block = u32::try_from(code.checked_sub(start)?).ok()?;
+    let map = info.il_map_at(start).ok()?;
+    // The first instruction of the block that the compiler knows the IL of: what comes before it are its prolog's.
+    let inside = map.iter().filter(|range| range.start >= block).filter_map(|range| Some((range.start, range.il?)));
+    il::handler_has_filter(&body, inside.min_by_key(|(start, _)| *start)?.1)
+}
