@@ -104,7 +104,7 @@ impl Found<'_> {
     /// Where the function came from, if the compiler made it of a part of a method.
     fn source(&self, info: &ProfilerInfo, id: ModuleId) -> Option<Source> {
         let mut source = self.named_source()?;
-        if visual_basic::is_lambda(&source.method)
+        if source::is_visual_basic_lambda(&source.method)
             && let Some(owner) = self.class.token(source.depth)
             && let Some(method) = visual_basic::source_method(info, (id, self.module), owner, &source.method)
         {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::visual_basic;
-
 /// Which code of a source method a function is: the method itself, or something the compiler made of a part of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourceKind {
@@ -83,10 +81,10 @@ pub(super) struct Origin {
 /// in the name. `None` for all others, generated or not.
 pub(super) fn origin(name: &str) -> Option<Origin> {
     if let Some(method) = visual_basic_state_machine(name) {
-        let closure = if visual_basic::is_lambda(method) { Closure::Lambda } else { Closure::None };
+        let closure = if is_visual_basic_lambda(method) { Closure::Lambda } else { Closure::None };
         return Some(Origin { method: method.to_owned(), closure, is_state_machine: true });
     }
-    if visual_basic::is_lambda(name) {
+    if is_visual_basic_lambda(name) {
         return Some(Origin { method: name.to_owned(), closure: Closure::Lambda, is_state_machine: false });
     }
     let (inner, kind) = split_generated(name)?;
@@ -111,7 +109,7 @@ pub(super) fn origin(name: &str) -> Option<Origin> {
 /// Whether a type's own name is one that the compiler made to hold closures or a state machine.
 pub(super) fn is_helper_type(name: &str) -> bool {
     name.starts_with("<>c")
-        || visual_basic::is_closure_type(name)
+        || name.starts_with("_Closure$__")
         || origin(name).is_some_and(|origin| origin.is_state_machine)
 }
 
@@ -139,6 +137,11 @@ fn split_generated(name: &str) -> Option<(&str, &str)> {
         }
     }
     None
+}
+
+/// Whether a method's own name is that of a lambda of Visual Basic: `_Lambda$__0-1`.
+pub(super) fn is_visual_basic_lambda(name: &str) -> bool {
+    name.starts_with("_Lambda$__")
 }
 
 /// `VB$StateMachine_5_Pay`; `VB$StateMachine___Lambda$__0-1` is of a lambda.

@@ -2,21 +2,12 @@
 //!
 //! What tells the method around such a lambda is its code: it loads the lambda's address.
 
+use super::source::is_visual_basic_lambda;
 use super::types::ModuleNames;
 use crate::{ModuleId, ProfilerInfo, Token};
 
 /// Lambdas within lambdas are followed so far out.
 const NESTING: usize = 8;
-
-/// Whether a method's own name is that of a lambda.
-pub(super) fn is_lambda(name: &str) -> bool {
-    name.starts_with("_Lambda$__")
-}
-
-/// Whether a type's own name is that of a type that holds lambdas and what they capture.
-pub(super) fn is_closure_type(name: &str) -> bool {
-    name.starts_with("_Closure$__")
-}
 
 /// The name of the method in which the lambda of this name was written: a method of `owner`, the type of the programmer's
 /// around it. `None` where the code does not tell.
@@ -32,7 +23,7 @@ pub(super) fn source_method(
         let (ty, method) = loader(info, (id, module), &types, &wanted)?;
         let machine = module.type_name(ty).ok()?.helper.as_ref().and_then(|helper| helper.machine.clone());
         let method = machine.map_or(method, |(source, ..)| source);
-        if !is_lambda(&method) {
+        if !is_visual_basic_lambda(&method) {
             return Some(method);
         }
         wanted = method;

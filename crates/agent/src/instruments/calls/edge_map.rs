@@ -165,19 +165,19 @@ impl Table {
     }
 
     /// The entries from where those with this fingerprint belong, up to the first free one.
-    fn from_place_of(&self, fingerprint: u32) -> impl Iterator<Item = (usize, Entry)> {
+    fn entries_behind(&self, fingerprint: u32) -> impl Iterator<Item = (usize, Entry)> {
         let first = (fingerprint >> (u32::BITS - self.bits)) as usize;
         self.all().iter().copied().enumerate().skip(first)
     }
 
     fn find(&self, fingerprint: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let taken = self.from_place_of(fingerprint).map(|(_, entry)| entry).take_while(|entry| entry.edge != 0);
+        let taken = self.entries_behind(fingerprint).map(|(_, entry)| entry).take_while(|entry| entry.edge != 0);
         taken.filter(|entry| entry.fingerprint == fingerprint).map(|entry| entry.edge).find(|&edge| is_it(edge))
     }
 
     /// Puts in an entry; false where only the last one is left, which stays free.
     fn put(&mut self, entry: Entry) -> bool {
-        let free = self.from_place_of(entry.fingerprint).find(|(_, there)| there.edge == 0).map(|(place, _)| place);
+        let free = self.entries_behind(entry.fingerprint).find(|(_, there)| there.edge == 0).map(|(place, _)| place);
         let free = free.filter(|&place| place + 1 < self.places() + SPARE);
         if let Some(place) = free {
             // SAFETY: within the mapping, which only this thread uses.
@@ -199,7 +199,7 @@ mod tests {
     fn longest_search(table: &Table, pairs: impl Iterator<Item = (u32, u32)>) -> usize {
         let steps = |pair: (u32, u32)| {
             let wanted = fingerprint(pair.0, pair.1);
-            table.from_place_of(wanted).take_while(|(_, entry)| entry.fingerprint != wanted).count()
+            table.entries_behind(wanted).take_while(|(_, entry)| entry.fingerprint != wanted).count()
         };
         pairs.map(steps).max().unwrap_or(0)
     }
