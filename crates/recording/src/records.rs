@@ -64,7 +64,7 @@ kinds! {
     Indexed<Function> { log 4 }
     Function { file 6 }
     FunctionUnloaded { log 5 }
-    FunctionInlined { log 18 }
+    FunctionInlined { log 21 }
     Thread { file 8 }
     ThreadName { log 6 }
     Carry { log 8 }
