@@ -64,5 +64,9 @@ fn give_up(bytes: usize) -> ! {
     );
     let length = usize::try_from(words.position()).unwrap_or(0);
     let _ = std::io::stderr().write_all(&text[..length]);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what asked for the memory can't go on, nor can main be reached from here"
+    )]
     process::exit(i32::from(CODE.load(Ordering::Relaxed)))
 }

@@ -29,7 +29,7 @@ fn signatures(source: &str) -> Vec<String> {
             }
         };
         in_trait |= line.starts_with("pub trait ") || line.starts_with("pub unsafe trait ");
-        let end = signature.find(['{', ';']).or_else(|| is_field(&signature).then(|| signature.len()));
+        let end = signature.find(['{', ';']).or_else(|| is_field(&signature).then_some(signature.len()));
         match end {
             // A list of names that are exported has braces of its own.
             Some(_) if signature.starts_with("pub use") && !signature.contains(';') => open = Some(signature),
