@@ -54,12 +54,19 @@ fn reading_events_takes_a_bounded_amount_of_memory() {
 #[test]
 fn the_first_rows_of_a_large_log_are_there_at_once() {
     let place = with_logs(LOG);
-    for view in ["events", "flow --depth 1", "exceptions --each"] {
+    // Counting goes on for a million steps behind the last row; there are fewer exceptions.
+    let views = [
+        ("events", "were not counted"),
+        ("flow --depth 1", "were not counted"),
+        ("exceptions --each", "exceptions (--limit shows more)"),
+    ];
+    for (view, remark) in views {
         let started = Instant::now();
         let finished = limited(&place, MEMORY, &format!("report big.clrs.d --view {view} --limit 20"));
         let took = started.elapsed();
         let text = finished.stdout_text();
-        assert!(text.contains("... and ") && text.contains("were not counted"), "{view}: {text}");
+        let end = text.lines().filter(|line| !line.is_empty()).next_back().unwrap_or_default();
+        assert!(end.contains(remark), "{view}: {end}");
         // A second here; what walks all rows takes a minute.
         assert!(took < Duration::from_secs(20), "{view} took {took:?}");
     }
