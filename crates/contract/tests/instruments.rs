@@ -226,7 +226,8 @@ fn every_group_can_be_named_alone() {
     assert!(refusal("events:jitter").hint.contains("suspend, gc, objects"));
     assert!(refusal("events:groups=gc+sun").hint.contains("heap"));
     assert!(refusal("events:groups=").hint.contains("out of: runtime"));
-    assert_eq!(refusal("events:gc=on").hint, "write gc");
+    assert_eq!(parse("events:gc=on").expect("a switch").members("groups"), ["gc"]);
+    assert_eq!(refusal("events:gc=maybe").hint, "write gc");
 }
 
 #[test]
