@@ -65,8 +65,7 @@ fn the_first_rows_of_a_large_log_are_there_at_once() {
         let finished = limited(&place, MEMORY, &format!("report big.clrs.d --view {view} --limit 20"));
         let took = started.elapsed();
         let text = finished.stdout_text();
-        let end = text.lines().filter(|line| !line.is_empty()).next_back().unwrap_or_default();
-        assert!(end.contains(remark), "{view}: {end}");
+        assert!(text.contains(remark), "{view}: {text}");
         // A second here; what walks all rows takes a minute.
         assert!(took < Duration::from_secs(20), "{view} took {took:?}");
     }
