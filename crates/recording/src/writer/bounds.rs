@@ -3,11 +3,8 @@
 //! All space for segments is asked for here first. The processes of a recording share its size: each looks at what lies in
 //! the folder, at most four times a second, so together they may pass the limit by what they write in that time.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -124,14 +121,7 @@ fn size_of(folder: &Path) -> u64 {
 
 /// Whether enough stays free where `path` lies once so many bytes are taken; where nobody can tell, it does.
 fn leaves_reserve(path: &Path, bytes: u64) -> bool {
-    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return true };
-    let mut found = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a nul-terminated path and memory for the answer, both of which live through the call.
-    if unsafe { libc::statvfs(name.as_ptr(), found.as_mut_ptr()) } != 0 {
-        return true;
-    }
-    // SAFETY: the call succeeded, so the answer is there.
-    let found = unsafe { found.assume_init() };
+    let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);
     let reserve = (found.f_blocks.saturating_mul(unit) / RESERVE_PART).min(RESERVE_MOST);
     found.f_blocks == 0 || found.f_bavail.saturating_mul(unit) >= reserve.saturating_add(bytes)
