@@ -144,7 +144,7 @@ impl<'a> Catalog<'a> {
         self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)
     }
 
-    /// Which slots a query's function and module filters keep.
+    /// Whether a query's function and module filters keep each function, by slot.
     pub(crate) fn wanted(&self, query: &Query) -> Vec<bool> {
         let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.function);
         self.functions.iter().map(wants).collect()

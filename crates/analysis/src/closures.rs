@@ -1,4 +1,5 @@
-//! Which code of its source method a function is, in words, and how the closures of one method are told apart.
+//! Closures in words: the code of its source method that a function is, and marks that keep the closures of one method
+//! apart.
 //!
 //! A lambda has no name: the compiler numbers it, and the recording names the method that it was written in, with `(lambda)`
 //! at the end of the signature. Several lambdas of one method would be one name; lines of the source tell them apart, or
@@ -67,7 +68,7 @@ fn shared(process: &Process, closures: &[usize]) -> Vec<Vec<usize>> {
     groups.into_values().filter(differ).collect()
 }
 
-/// What is the same for every instantiation of a method and for no other.
+/// Identity of a method, shared by all its instantiations and by nothing else.
 fn identity(function: &Function) -> (u32, &str) {
     (function.token, &function.raw_name)
 }

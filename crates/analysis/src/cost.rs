@@ -142,7 +142,7 @@ impl Cost {
         Share { likely: bounded(of.likely), low: bounded(of.low), high: bounded(of.high) }
     }
 
-    /// Which part of the modelled cost of the function's hooks fits into `measured_ns`, 0 to 1.
+    /// Part of the modelled cost of the function's hooks that fits into `measured_ns`, 0 to 1.
     pub(crate) fn fit(&self, slot: u32, hooks: Hooks, measured_ns: u64) -> f64 {
         let modelled = self.of(slot).likely.of(hooks);
         if modelled <= measured_ns { 1.0 } else { measured_ns as f64 / modelled as f64 }

@@ -55,7 +55,7 @@ impl<'a> FunctionRef<'a> {
         if plain.is_empty() { &self.function.name } else { plain }
     }
 
-    /// Which code of the method that names it a function is, where that is not the method's own: `async`,
+    /// Part of its source method that the function's code is, where that is not the method's own body: `async`,
     /// `lambda, Program.cs:17`.
     #[must_use]
     pub fn marker(&self) -> Option<&'a str> {

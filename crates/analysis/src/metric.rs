@@ -44,7 +44,7 @@ pub enum Source {
     Stacks {
         /// Reads them from what the metric's instrument recorded in a process.
         read: fn(&Process, &EventArena) -> StackEvents,
-        /// What a row has of its own and in all: the keys `self_NAME` and `total_NAME`.
+        /// JSON keys of a row's own amount and of its total: `self_NAME` and `total_NAME`.
         keys: [&'static str; 2],
     },
 }

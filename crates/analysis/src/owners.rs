@@ -27,7 +27,7 @@ pub(crate) struct Owners {
     waits: FxHashMap<(Slot, WaitKind), u64>,
 }
 
-/// What is known of each function before the trees are walked.
+/// Properties of a function that are found before the trees are walked.
 struct Known {
     is_own: Vec<bool>,
     waits: Vec<Option<WaitKind>>,

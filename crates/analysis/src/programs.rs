@@ -1,4 +1,4 @@
-//! Which program each process runs, and which of them are the user's own.
+//! Programs: what each process runs, and which processes are the user's own.
 
 use clrscope_contract::command::entry_assembly;
 use clrscope_recording::model::{Process, Recording};

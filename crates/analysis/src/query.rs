@@ -7,8 +7,8 @@ use clrscope_recording::model::{Function, Thread};
 
 use crate::metric::Metric;
 
-/// Which part of a recording a view shows, and how. The default is everything, compensated, in the
-/// view's own order.
+/// Selection of a part of a recording, and how a view shows it. The default is everything, compensated, in the view's
+/// own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only the process with this id.
@@ -79,9 +79,9 @@ impl fmt::Display for ThreadSelector {
 /// is ordered by name, signature, module, token, process and thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// What the rows have of their own of the view's metric.
+    /// Own amount of the view's metric.
     Own,
-    /// What the rows have of the view's metric with all they called.
+    /// Total of the view's metric, with everything that was called.
     Total,
     /// Exclusive wall time.
     Exclusive,

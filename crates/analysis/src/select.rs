@@ -1,4 +1,4 @@
-//! Which processes and threads a query means.
+//! Processes and threads that a query selects.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -55,7 +55,8 @@ impl Times {
         };
     }
 
-    /// What a row has of a metric, and the columns of `calls` that the row shows: those of another metric's row are empty.
+    /// Amount of a metric, and the columns of `calls` that a row of that metric shows: empty where the metric is of
+    /// another instrument.
     pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
         let amount = match metric.source {
             Source::Calls(Column::Cpu) => {
@@ -69,7 +70,7 @@ impl Times {
         (if metric.is_of_calls() { self } else { Self::default() }, amount)
     }
 
-    /// What a sort key sorts by; 0 for names.
+    /// Number that a sort key orders rows by; 0 for names.
     pub(crate) fn key(&self, sort: Sort) -> u64 {
         match sort {
             Sort::Exclusive => self.exclusive_ns,
@@ -134,7 +135,7 @@ impl Totals {
         if self.functions_ns == 0 { 0.0 } else { (ns as f64 / self.functions_ns as f64).min(1.0) }
     }
 
-    /// What shares of a metric are shares of.
+    /// Whole of which shares of a metric are given.
     pub(crate) fn of(&self, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Cpu) => self.cpu_ns.unwrap_or(0),

@@ -38,7 +38,7 @@ impl WaitKind {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
     }
 
-    /// What text says of threads that wait so.
+    /// Title of the kind in text.
     #[must_use]
     pub fn title(self) -> &'static str {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., title)| title)
@@ -122,7 +122,7 @@ const WAITING: &[(WaitKind, &[&str])] = &[
     ),
 ];
 
-/// What a thread waits for that stands in a function; nothing for functions that do not wait.
+/// Kind of wait of a thread that stands in the function; `None` for functions that do not wait.
 pub(crate) fn wait_kind(function: &FunctionRef<'_>) -> Option<WaitKind> {
     let is_of_framework = function.kind() == FunctionKind::Managed && function.module.framework;
     let begins = |names: &&[&str]| names.iter().any(|name| function.name().starts_with(name));

@@ -59,7 +59,7 @@ fn sample() -> Recording {
         .put(Kind::EXCEPTION_CATCHER_ENTER, &jit)
         .put(Kind::EXCEPTION_CATCHER_LEAVE, &[])
         .put(Kind::THREAD_CREATED, &[(Tag::THREAD, thing(0x30, 3))]);
-    // The same identifier again, for something else.
+    // An identifier used a second time, for another assembly.
     let three = HandmadeChunk::new(1, 3, 30_000)
         .put(Kind::ASSEMBLY_LOAD_STARTED, &[(Tag::ASSEMBLY, thing(0x10, 4))])
         .put(Kind::NAME, &[(Tag::ASSEMBLY, thing(0x10, 4)), (Tag::NAME, "Plugin".into())]);

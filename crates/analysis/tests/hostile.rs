@@ -1,4 +1,4 @@
-//! What a recording holds may be anything: the views of events neither panic nor hang, and say the same each time.
+//! Hostile contents of recordings: the views of events neither panic nor hang, and give equal rows each time.
 
 use std::sync::Arc;
 

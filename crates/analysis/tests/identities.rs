@@ -1,4 +1,4 @@
-//! What must hold on every row of every recording.
+//! Identities that hold on every row of every recording.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

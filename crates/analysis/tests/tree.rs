@@ -132,7 +132,7 @@ fn tail_calls_are_marked_only_where_every_path_is_one() {
 
 #[test]
 fn hooks_are_taken_out_along_the_path() {
-    // The same function: long and rarely called on one path, short and often called on the other.
+    // `W` is long and rarely called on one path, short and often called on the other.
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
     let r = recording_with(
         "thread 1\n  outside 2\n  M 1 5\n    A 1 3\n      W 1 1001\n    B 1 201\n      W 100 150\n",

@@ -28,7 +28,7 @@ use survey::Survey;
 pub(crate) use cursor::{Cursor, Stream, in_turns};
 pub use names::EventNames;
 
-/// Which events, and in which order.
+/// Selection and order of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// The filters that all views share. `functions` and `modules` keep events about functions that match.
@@ -60,7 +60,7 @@ pub struct EventRow<'a> {
     names: &'a EventNames<'a>,
 }
 
-/// Something that an event is about.
+/// An entity that an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
     /// Role of the entity in the event: `function`, `class`, `module`.

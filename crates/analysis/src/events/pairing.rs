@@ -1,4 +1,4 @@
-//! Which ends belong to which starts.
+//! Pairs of events: the end that belongs to each start.
 //!
 //! What was begun and never ended stands alone: the runtime leaves out the end of an unwind that reached its catcher, and
 //! that of a block which another exception left.
@@ -20,7 +20,7 @@ pub(super) struct Open {
     pub(super) at: u64,
 }
 
-/// What an event is to others of its thread.
+/// Part of an event in a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Single,

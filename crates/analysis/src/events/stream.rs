@@ -22,7 +22,7 @@ struct Paired {
     nests: bool,
 }
 
-/// What an event is to others.
+/// Columns of a row that depend on other events.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standing {
     depth: u32,

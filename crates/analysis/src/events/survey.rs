@@ -1,5 +1,5 @@
-//! What must be known of all records of a process before its first row is shown: names, and events that belong together
-//! though they lie far apart.
+//! Survey of all records of a process before its first row is shown: names, and events that belong together though they
+//! lie far apart.
 
 use clrscope_recording::events::{Kind, OwnedRecord, Record, Records, Tag};
 use clrscope_recording::model::{EventArena, EventChunk, Process, Thread};
@@ -25,7 +25,7 @@ pub(super) struct Far {
 pub(super) struct StreamSurvey<'a> {
     pub(super) thread: Option<&'a Thread>,
     pub(super) chunks: Vec<&'a EventChunk>,
-    /// What is known of events by their place among those of the thread, where their own chunk doesn't tell.
+    /// Partners that lie in another chunk, by the place of the event among those of the thread.
     pub(super) far: FxHashMap<u64, Far>,
     /// Searches at the end of a chunk that found no code that fits, unless they have an end.
     pub(super) rejected: FxHashSet<u64>,

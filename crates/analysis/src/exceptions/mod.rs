@@ -30,7 +30,7 @@ use timeline::Timeline;
 pub use metric::EXCEPTIONS;
 pub use stack::CallStack;
 
-/// Which exceptions.
+/// Selection of exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionQuery {
     /// The filters that all views share. `functions` and `modules` keep what has such a function on the

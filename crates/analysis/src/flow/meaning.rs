@@ -1,4 +1,5 @@
-//! What people know values by: a date and not its 62 bits of ticks, a list's elements and not the array it grows in.
+//! Values in the form that people know: a date and not its 62 bits of ticks, a list's elements and not the array it
+//! grows in.
 //!
 //! Recordings hold fields as they are. Here they are understood by the names that the framework gives them; where a field
 //! is missing, hidden or of another kind than expected, there is no such form, and the fields are shown.

@@ -57,7 +57,7 @@ pub struct FlowRow<'a> {
     pub function: FunctionRef<'a>,
     /// A number for the function, the same throughout its process.
     pub id: u32,
-    /// Which call of the function on this thread it is, from 1; 0 for the end of a call whose begin was
+    /// Number of this call among the function's calls on this thread, from 1; 0 for the end of a call whose begin was
     /// not recorded.
     pub call_count: u64,
     /// The thread.

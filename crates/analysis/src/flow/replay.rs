@@ -12,7 +12,7 @@ struct Activation {
     sp: u32,
     function: u32,
     depth: u32,
-    /// Which call of its function it is.
+    /// Number of this call among those of its function, from 1.
     call: u64,
     /// Time stamp of its begin.
     since: u64,

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, Role, Slot};
 /// Nodes between two checkpoints.
 const BLOCK: u32 = 16;
 
-/// What hooks cost on each function's time, by slot, scaled to fit it.
+/// Cost of hooks in each function's time, by slot, scaled to fit that time.
 pub(super) struct FittedCosts {
     pub(super) leave_ns: Vec<f64>,
     pub(super) enter_ns: Vec<f64>,

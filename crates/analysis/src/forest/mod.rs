@@ -34,7 +34,7 @@ pub struct TreeNode<'a> {
     pub thread: Option<&'a Thread>,
     /// Calls and times of this path alone, where the metric is one of `calls`; inclusive is the whole subtree.
     pub times: Times,
-    /// What the path has of the metric; the total is the whole subtree's.
+    /// Amount of the metric: the path's own, and the total of the whole subtree.
     pub amount: Amount,
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
@@ -56,7 +56,7 @@ pub struct TreeOptions {
 pub struct Pruned {
     /// Subtrees left out (not the nodes within them).
     pub subtrees: u64,
-    /// Their totals of the metric that sizes paths: [`Metric::sizes`].
+    /// Totals of these subtrees in the metric that sizes paths: [`Metric::sizes`].
     pub total: u64,
 }
 
@@ -80,7 +80,7 @@ pub struct Forest<'a> {
 }
 
 impl<'a> Forest<'a> {
-    /// What a tree can be ordered by: the rest is known only once the children are.
+    /// Sort keys that a tree has: all others are known only once the children are.
     pub const SORTS: [Sort; 8] = [
         Sort::Own,
         Sort::Total,

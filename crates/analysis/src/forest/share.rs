@@ -38,7 +38,7 @@ pub(super) fn share_out(available: u64, own: u64, children: &mut [Claim]) -> Sha
     Shared { exclusive_ns: left as u64 - callee_ns, suspended_ns: available - left as u64, callee_ns }
 }
 
-/// What the children of one sort claim together; odd recordings claim more than fits into 64 bits.
+/// Sum of what the children of one sort claim; odd recordings claim more than fits into 64 bits.
 fn sum(children: &[Claim], suspension: bool) -> u128 {
     children.iter().filter(|c| c.suspension == suspension).map(|c| u128::from(c.ns)).sum()
 }

@@ -45,7 +45,7 @@ struct Level {
 /// Order of names, which the walks through one process share.
 pub(super) struct NameOrder<'a> {
     pub(super) catalog: Catalog<'a>,
-    /// Which functions the query wants, where it does not want all.
+    /// Whether the query wants each function, by slot; `None` where it wants all.
     wanted: Option<Vec<bool>>,
     /// Place of each slot in the order of names.
     ranks: Vec<u32>,
@@ -317,7 +317,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.forest.conditions.metric
     }
 
-    /// What the group has of its own of a metric, as measured.
+    /// Amount of a metric that is the group's own, as measured.
     fn own(&self, group: &Group, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
@@ -326,7 +326,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// What the group and everything below it have of a metric; of CPU time as measured.
+    /// Amount of a metric of the group and everything below it; CPU time as measured.
     fn total(&self, group: &Group, metric: &Metric) -> u64 {
         match metric.source {
             Source::Calls(Column::Calls) => group.calls,
@@ -335,7 +335,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// What says whether a group is too small to be shown.
+    /// Size of a group, by which it is shown or left out as too small.
     fn size(&self, group: &Group) -> u64 {
         self.total(group, self.metric().sizes())
     }

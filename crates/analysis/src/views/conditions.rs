@@ -50,7 +50,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// So much of the metric as a share of all of it, 0 to 1.
+    /// `amount` of the metric as a share of the whole, 0 to 1.
     #[must_use]
     pub fn share(&self, amount: u64) -> f64 {
         share(amount, self.total)
@@ -68,7 +68,7 @@ impl Conditions<'_> {
     }
 }
 
-/// So much as a share of the total, 0 to 1.
+/// `amount` as a share of `total`, 0 to 1.
 pub(crate) fn share(amount: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { (amount as f64 / total as f64).min(1.0) }
 }

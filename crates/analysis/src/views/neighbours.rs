@@ -59,7 +59,7 @@ pub struct NeighboursView<'a> {
 pub struct Neighbours<'a> {
     /// The function.
     pub function: FunctionRow<'a>,
-    /// The other side, ordered and limited.
+    /// Callers or callees, ordered and limited.
     pub rows: Vec<EdgeRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
@@ -91,7 +91,7 @@ pub struct GraphEdge {
     pub amount: Amount,
 }
 
-/// Which end of an edge a view shows.
+/// End of an edge that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Callers,
@@ -164,7 +164,7 @@ fn neighbours<'a>(recording: &'a Recording, query: &Query, side: Side) -> Result
     Ok(NeighboursView { items, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
-/// The other ends of the edges of the function in `slot`.
+/// Rows of the callers or callees of the function in `slot`.
 fn rows<'a>(
     edges: &[(Edge, Times)],
     slot: Slot,

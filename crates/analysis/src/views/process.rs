@@ -104,7 +104,7 @@ impl<'a> ProcessSums<'a> {
     }
 }
 
-/// What an `async` method and its code have in common: module, name, signature, and the marker of the method (of a lambda,
+/// Key that an `async` method shares with its code: module, name, signature, and the marker of the method (of a lambda,
 /// say).
 type AsyncKey<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
@@ -129,7 +129,7 @@ fn starts(catalog: &Catalog<'_>, merged: &[Merged]) -> FxHashMap<Slot, u64> {
     starts
 }
 
-/// What one worker has summed; joining parts gives the same whatever their order.
+/// Sums of one worker; parts joined in any order give equal sums.
 #[derive(Default)]
 struct Part<'a> {
     /// Whether rows per thread are wanted.

@@ -45,7 +45,7 @@ impl FunctionRow<'_> {
     }
 }
 
-/// What a sort key sorts rows of paths by; 0 for names.
+/// Number that a sort key orders rows of paths by; 0 for names.
 pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
     match sort {
         Sort::Own => amount.own,

@@ -74,7 +74,7 @@ pub struct ExceptionsSeen<'a> {
 /// Time that was no work of functions.
 #[derive(Debug, Clone)]
 pub struct Elsewhere<'a> {
-    /// What it was.
+    /// Kind of the time.
     pub kind: ElsewhereKind,
     /// Thread time: the times of all threads added up; nothing where none was measured.
     pub time_ns: Option<u64>,

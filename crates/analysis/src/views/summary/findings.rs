@@ -60,7 +60,7 @@ fn part(of: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
 }
 
-/// What shares of work are shares of, and what it is called.
+/// Whole of which shares of work are given, and its name in a sentence.
 fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
     let totals = &view.conditions.totals;
     totals.cpu_ns.map_or((totals.functions_ns, "time"), |cpu| (cpu, "CPU time"))
