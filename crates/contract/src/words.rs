@@ -1,4 +1,4 @@
-//! What somebody who misspelt a word most likely meant.
+//! Words like a misspelt one: what its writer most likely meant.
 
 /// The word of `known` that is nearest to `word`, if one is near: as a rule one slip in three letters.
 #[must_use]
@@ -13,12 +13,12 @@ fn slips(word: &str) -> usize {
     (word.chars().count() / 3).max(1)
 }
 
-/// Which own names of functions are looked at.
+/// Names of a function that are compared with a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// That of the type.
+    /// The type's name.
     Type,
-    /// That of the method.
+    /// The method's name.
     Method,
     /// Both.
     Either,

@@ -50,7 +50,7 @@ fn combinations(spec: &Spec) -> Vec<String> {
     all.iter().map(|options: &Vec<String>| format!("{}:{}", spec.name, options.join(","))).collect()
 }
 
-/// What must hold of whatever is accepted.
+/// Checks the canonical form of an accepted request: stable, and of equal meaning.
 fn assert_canonical(text: &str, checked: &Checked) {
     let canonical = checked.to_string();
     let again = parse(&canonical).unwrap_or_else(|refusal| panic!("{text} became {canonical}: {refusal}"));
@@ -146,7 +146,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             }
             switches += 1;
             let name = option.name;
-            // What the switch needs beside it.
+            // Options that the switch needs beside it.
             let beside = spec.rules.iter().find_map(|rule| match rule {
                 Rule::Needs { option, word, .. } if *option == name => Some(format!(",{word}")),
                 _ => None,

@@ -142,7 +142,7 @@ impl OptionSpec {
         words.into_iter()
     }
 
-    /// What the value means; `None` for one that the option does not take.
+    /// Setting that the value stands for; `None` for one that the option does not take.
     fn read(&self, value: Option<&str>) -> Option<Setting> {
         let one_of =
             |words: &'static [&'static str]| words.iter().copied().find(|word| Some(*word) == value).map(Setting::Word);

@@ -9,7 +9,7 @@ impl Spec {
         options.chain(self.options.iter().flat_map(OptionSpec::member_lines))
     }
 
-    /// What the option does, and in brackets what holds without it, its bounds and what it needs.
+    /// Explanation of the option, and in brackets its default, its bounds and its needs.
     fn explained(&self, option: &OptionSpec) -> String {
         let needed = self.rules.iter().filter_map(|rule| match rule {
             Rule::Needs { option: needing, other, word, .. } if *needing == option.name => {
@@ -40,7 +40,7 @@ impl OptionSpec {
         }
     }
 
-    /// What could be written instead of a value that is not accepted.
+    /// Hint: values that could be written instead of one that is not accepted.
     pub(super) fn wanted(&self) -> String {
         let spelled = self.spelled();
         match self.value {
@@ -56,7 +56,7 @@ impl OptionSpec {
         }
     }
 
-    /// What holds where the option is not given, and the bounds of its value.
+    /// Default of the option, and the bounds of its value.
     fn bounds(&self) -> Vec<String> {
         let default = |text: &str| format!("default {text}");
         match self.value {

@@ -1,4 +1,4 @@
-//! What a specification of an instrument says.
+//! Specification of an instrument: its name, options and rules.
 
 /// One instrument: its name, its options and what belongs to them.
 ///
@@ -24,9 +24,9 @@ pub struct Spec {
 pub struct OptionSpec {
     /// The name, before the `=`.
     pub name: &'static str,
-    /// What may stand behind the `=`, and what holds where the option is not given.
+    /// Values that may stand behind the `=`, and the default.
     pub value: Value,
-    /// What the option does, in one line without its default and its bounds.
+    /// Effect of the option, in one line without its default and its bounds.
     pub about: &'static str,
 }
 
@@ -38,8 +38,8 @@ pub enum Value {
         /// Whether it is on where it is not given.
         default: bool,
     },
-    /// Something on top, `off` where it is not given: one of these words, or just `on` where there are none.
-    /// The bare name, like `on`, means the first word. In the canonical form it stands only where it is on.
+    /// An addition, `off` where it is not given: one of these words, or just `on` where there are none. The bare name,
+    /// like `on`, means the first word. In the canonical form it stands only where it is on.
     Extra {
         /// The words besides `on` and `off`.
         words: &'static [&'static str],
@@ -119,7 +119,7 @@ pub struct Conflict {
     pub hint: &'static str,
 }
 
-/// Something in a request, beside an instrument, that the instrument can't run with.
+/// Part of a request, beside an instrument, that the instrument can't run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum With {
     /// No function is named by `--include`.

@@ -1,6 +1,6 @@
-//! What stands at the end of a signature and says which code of the source method it is: `(async)`, `(lambda, Program.cs:17)`.
+//! Markers of closures and state machines at the end of a signature: `(async)`, `(lambda, Program.cs:17)`.
 
-/// What markers begin with.
+/// Beginnings of markers.
 const BEGINNINGS: [&str; 4] = [" (async", " (iterator", " (lambda", " (local function"];
 
 /// A name or signature, and the marker at its end without the parentheses: `async lambda`.

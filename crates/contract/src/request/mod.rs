@@ -1,5 +1,5 @@
-//! What is to be recorded: the one grammar of `-i`, of the filters and of the variable
-//! `CLRSCOPE_AGENT`.
+//! Requests: the one grammar of `-i`, of the filters and of the variable `CLRSCOPE_AGENT`, which say what is to be
+//! recorded.
 //!
 //! ```text
 //! request    = part *( ";" part )

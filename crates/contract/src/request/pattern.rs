@@ -29,12 +29,12 @@ pub struct Pattern {
     text: String,
     assembly: String,
     name: NamePattern,
-    /// Which code of the method is meant; `None` for all.
+    /// Code within the method, such as a lambda; `None` for all.
     code: Option<String>,
     ignores_case: bool,
 }
 
-/// What a pattern says about a function in its assembly.
+/// Name part of a pattern: what a function is called in its assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum NamePattern {
     /// `Type::Method`.
@@ -153,7 +153,7 @@ impl Pattern {
         NearNames::new(&self.core(), part)
     }
 
-    /// What of the pattern is most like a name: the method, else the whole.
+    /// Part of the pattern that is most like a name: the method, else the whole.
     fn core(&self) -> String {
         let whole = match &self.name {
             NamePattern::Member { type_name, method } if method == "*" => type_name,
@@ -208,7 +208,7 @@ impl NamePattern {
         }
     }
 
-    /// What names a function without a type.
+    /// Name that the pattern gives to a function without a type.
     fn bare(&self) -> &str {
         match self {
             Self::Member { type_name, method } if method == "*" => type_name,

@@ -1,4 +1,4 @@
-//! Which programs are to be profiled, where the variables reach more than one.
+//! Programs that are to be profiled, where the variables reach more than one.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};

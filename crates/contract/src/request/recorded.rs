@@ -19,7 +19,7 @@ impl RecordedRequest {
         &self.text
     }
 
-    /// What is understood of the text; parts that are not are missing.
+    /// The request, as far as its text is understood; parts that are not understood are missing.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.request

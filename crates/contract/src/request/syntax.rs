@@ -124,12 +124,12 @@ impl Request {
         Ok(request)
     }
 
-    /// What this version understands of a text, which a later one may have written: other parts are passed over.
+    /// Reads a text that a later version may have written: parts that this version does not understand are passed over.
     #[must_use]
     pub fn understood(text: &str) -> Self {
         let mut request = Self::default();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-            // Whatever is wrong with the part, it says nothing to us.
+            // A part that is refused here is one of a later version.
             let _ = request.take(part);
         }
         request
@@ -287,7 +287,7 @@ pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
 }
 
 fn encode(value: &str) -> String {
-    // Whoever reads a part trims it.
+    // Blanks at the ends are escaped, since the reader of a part trims it.
     let inner = value.trim_start().len()..value.trim_end().len();
     let inner = value.len() - inner.start..inner.end;
     let mut out = String::with_capacity(value.len());
