@@ -1,5 +1,5 @@
-//! What opening a large recording costs: makes recordings of any size and measures time and memory of
-//! reading them. `cargo run --release -p clrscope-recording --features testing --example open_cost`
+//! Cost of opening a large recording: makes recordings of any size and measures time and memory of reading them. `cargo
+//! run --release -p clrscope-recording --features testing --example open_cost`
 #![expect(clippy::print_stdout, reason = "an example that prints what it measured")]
 
 use std::path::Path;

@@ -49,7 +49,7 @@ pub use open_error::OpenError;
 #[cfg(feature = "reading")]
 pub use reader::open;
 
-/// So that the README's example is compiled.
+/// README, compiled for its example.
 #[cfg(all(doctest, feature = "reading"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

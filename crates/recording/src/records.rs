@@ -44,7 +44,7 @@ macro_rules! kinds {
 
 // Numbers are never used again for something else.
 kinds! {
-    // What the launcher does.
+    // Records of the launcher.
     RunStart { log 11 }
     RunEnd { log 12 }
     // A process. A log has what is known at its start, and the rest is zero.
@@ -69,7 +69,7 @@ kinds! {
     ThreadName { log 6 }
     Carry { log 8 }
     Arena { file 5 }
-    // What reports say besides their numbers.
+    // Sentences and losses in reports.
     Remark { log 7 file 9 }
     LossDetail { log 16 }
     Loss { file 4 }
@@ -85,7 +85,7 @@ record! {
         pub(crate) command: Vec<String>,
         pub(crate) mono_ns: u64,
         pub(crate) unix_ns: u64,
-        /// What was asked for, as it was given.
+        /// The request as given.
         pub(crate) given: String,
         pub(crate) clrscope_version: String,
     }
@@ -104,7 +104,7 @@ record! {
 }
 
 record! {
-    /// What is recorded in a process.
+    /// Instruments that record in a process.
     pub(crate) struct Instruments {
         /// The request as given.
         pub(crate) given: String,
@@ -171,7 +171,7 @@ record! {
 }
 
 record! {
-    /// What is known of a loss beyond its reason.
+    /// A detail of a loss beyond its reason.
     pub(crate) struct LossDetail {
         pub(crate) reason: LossReason,
         pub(crate) text: String,

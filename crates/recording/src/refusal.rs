@@ -61,7 +61,7 @@ pub(crate) fn read_all(folder: &Path) -> Vec<Process> {
 /// An agent that found no room even for its word has left an empty file.
 fn word(path: &Path) -> String {
     let mut bytes = Vec::new();
-    // What can't be read says as much as an empty file does.
+    // A file that can't be read is as good as an empty one.
     let _ = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     match text.trim() {

@@ -109,7 +109,7 @@ fn threads_that_outrun_the_disk_get_nothing_until_the_helper_has_been_there() {
     let (_folder, name) = scratch();
     let store = writer(&name).create_events("events", 1 << 30, Keep::First).expect("a store");
     let took = (0..100_000).map_while(|_| store.take(1, 1 << 20, 0)).count();
-    // What is backed at the start: two megabytes less the header.
+    // Backed at the start: two megabytes less the header.
     assert_eq!((took, store.is_full()), (1, false));
     store.keep_ahead().expect("space");
     assert!(store.take(1, 1 << 20, 0).is_some());

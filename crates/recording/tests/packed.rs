@@ -127,7 +127,7 @@ fn what_can_no_longer_be_read_is_a_problem_and_not_empty() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("process 0, tree of thread 0, part 0: can't be read any more: "), "{found:?}");
     assert!(found[1].starts_with("process 0, events of instrument 0, chunk 0: can't be read any more: "), "{found:?}");
-    // Whoever packs what is left is told, and so is the reader of the new file.
+    // The packer of the rest reports the problems, and the new file names them to its reader.
     let report = clrscope_recording::pack::write(&recording, &mut std::fs::File::create(&again).expect("a file"));
     assert_eq!(report.expect("a packed file").problems.len(), 2);
     assert_eq!(clrscope_recording::open(&again).expect("a recording").problems.len(), 2);

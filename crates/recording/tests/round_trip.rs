@@ -1,4 +1,5 @@
-//! What the writer stores in mapped segments, the reader finds, also while the writer still has them open.
+//! Round trip: the reader finds everything that the writer stores in mapped segments, also while the writer still has
+//! them open.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -206,7 +207,7 @@ fn a_stop_reaches_the_process() {
     assert!(!is_over(&name));
     assert_eq!(run.request_stop(), 1);
     assert!(writer.state().stop_requested());
-    // Those that start from now on find that it is over, and so they do once it is packed and gone.
+    // Processes that start from now on find that the run is over, also once it is packed and the directory gone.
     assert!(is_over(&name) && is_over(&folder.path().join("gone.clrs.d")));
 }
 

@@ -109,7 +109,7 @@ fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
         for thread in 0..3_u32 {
             let (table, over) = (&table, &over);
             scope.spawn(move || {
-                // So many that there are looks while they are stored, and so few that each look is short.
+                // Enough rounds for snapshots while stacks are stored, few enough to keep each snapshot short.
                 for round in 0..1_500_u32 {
                     let seed = (round * 3 + thread).wrapping_mul(0x9E37_79B9) >> 12;
                     assert!(table.intern(&chain(seed), false).is_some());

@@ -1,6 +1,6 @@
 //! Fields of a record: a tag that says what is meant, and a value.
 
-/// What a field means; its number says which form the value has.
+/// Meaning of a field; the number says which form the value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u8);
 
@@ -38,7 +38,7 @@ impl Tag {
     /// The number of a stack, that of a [`Kind::EXCEPTION_STACK`](super::Kind::EXCEPTION_STACK): in recordings made before
     /// there was a stack table.
     pub const STACK: Self = Self(16);
-    /// Which frame of the stack, from 0 for the innermost.
+    /// Place of the frame in the stack, from 0 for the innermost.
     pub const POSITION: Self = Self(17);
     /// The number of a stack in the stack table of the process.
     pub const STACK_NODE: Self = Self(18);
@@ -137,7 +137,7 @@ impl From<EntityRef> for Value<'_> {
 /// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// What it means.
+    /// Meaning of the field.
     pub tag: Tag,
     /// The value.
     pub value: Value<'a>,

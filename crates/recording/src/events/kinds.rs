@@ -1,4 +1,4 @@
-//! Which events there are: the callbacks of the profiling interface by their place in its table, and our own.
+//! Kinds of events: the callbacks of the profiling interface by their place in its table, and our own.
 
 use clrscope_contract::instruments::events::Group;
 
@@ -25,8 +25,7 @@ impl Phase {
     }
 }
 
-/// What an event tells. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are
-/// part of the format.
+/// Kind of an event. Numbers up to 97 are places in the table of `ICorProfilerCallback11`; they are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
@@ -155,7 +154,7 @@ kinds! {
 }
 
 impl Kind {
-    /// What a dictionary entry is stored as: the name of something that events refer to.
+    /// A dictionary entry: the name of an entity that events refer to.
     pub const NAME: Self = Self(200);
     /// A stack at which exceptions are thrown: its number, then its frames. Stands before the first throw that names it, on
     /// any thread; in recordings made before there was a stack table.

@@ -7,7 +7,7 @@ use crate::varint::Varints;
 /// A record as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it tells.
+    /// Kind of the event.
     pub kind: Kind,
     /// When, nanoseconds since the start of the process's recording.
     pub time_ns: u64,

@@ -13,7 +13,7 @@ impl ShortFields {
     /// Nothing: the kind says it all.
     pub const NONE: Self = Self(0);
 
-    /// Something the runtime identifies, by our number alone.
+    /// An entity of the runtime, by our number alone.
     #[must_use]
     pub fn numbered(tag: Tag, index: u32) -> Self {
         debug_assert!(tag.0 >= 128);

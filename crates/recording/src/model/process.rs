@@ -29,7 +29,7 @@ record! {
         pub exit: Option<Exit>,
         /// Whether the program ended while we watched and said so.
         pub complete: bool,
-        /// What the time stamps in events mean, if any were taken.
+        /// Meaning of the time stamps in events, if any were taken.
         pub ticks: TickClock,
     }
     beside {
@@ -94,7 +94,7 @@ impl Process {
         refusal.map(|remark| remark.text.as_str())
     }
 
-    /// What the instrument of this name (see [`layout::instrument`](crate::layout::instrument)) recorded.
+    /// Event arenas of the instrument of this name (see [`layout::instrument`](crate::layout::instrument)).
     pub fn arenas(&self, instrument: &str) -> impl Iterator<Item = &EventArena> {
         self.events.iter().filter(move |arena| arena.instrument == instrument)
     }

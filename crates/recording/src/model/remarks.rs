@@ -6,7 +6,7 @@ use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
 record! {
-    /// Something that was dropped or not recorded, counted where it happened.
+    /// Data that was dropped or not recorded, counted where it happened.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Loss {
         /// Why.
@@ -17,7 +17,7 @@ record! {
         pub first_ns: u64,
         /// Last time, nanoseconds since the start of the run.
         pub last_ns: u64,
-        /// What is known beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
+        /// Details beyond the reason, one sentence each: place and text of a caught panic, which callbacks were odd.
         pub details: Vec<String>,
     }
 }
@@ -192,10 +192,10 @@ impl LossReason {
 }
 
 record! {
-    /// Something wrong with the bytes of a recording, in words.
+    /// Damage in the bytes of a recording, in words.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Problem {
-        /// Which part: a file or section name.
+        /// Place of the damage: a file or section name.
         pub place: String,
         /// Sentence: what was wrong and what was done about it.
         pub what: String,
@@ -219,16 +219,16 @@ record! {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemarkKind {
-    /// Something worth knowing.
+    /// Information.
     #[default]
     Note,
     /// The reason why the agent in this process disabled itself: then nothing else is known of the process.
     Refusal,
-    /// What to do differently in the next run.
+    /// Advice for the next run.
     Advice(Advice),
 }
 
-/// What to do differently in the next run.
+/// Advice for the next run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {

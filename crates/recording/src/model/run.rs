@@ -19,8 +19,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// What could not be read after the recording was opened: the contents of trees and events stay on the disk until
-    /// somebody looks at them. Complete only once everything has been looked at.
+    /// Problems found after the recording was opened: the contents of trees and events stay on the disk until somebody
+    /// looks at them. Complete only once everything has been looked at.
     pub fn late_problems(&self) -> impl Iterator<Item = &Problem> {
         self.processes.iter().flat_map(|process| {
             let trees = process.threads.iter().filter_map(|thread| thread.tree.problem());

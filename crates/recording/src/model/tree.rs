@@ -54,7 +54,7 @@ impl TreeSource {
         tree
     }
 
-    /// What of the tree could not be read when it was decoded, if so.
+    /// Problem that kept part of the tree from being read when it was decoded, if any.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()

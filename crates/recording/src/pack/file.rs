@@ -39,7 +39,7 @@ pub(super) struct NewFile {
     temporary: PathBuf,
     name: PathBuf,
     kept: bool,
-    /// What `RLIMIT_FSIZE` leaves us: passing it would be a signal that ends the process.
+    /// Bytes that `RLIMIT_FSIZE` leaves us: passing it would be a signal that ends the process.
     room: u64,
 }
 

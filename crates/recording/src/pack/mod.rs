@@ -43,7 +43,7 @@ pub struct PackProgress {
     pub bytes_written: u64,
 }
 
-/// What was packed.
+/// Contents of a packed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackReport {
     /// Size of the file.
@@ -54,7 +54,7 @@ pub struct PackReport {
     pub threads: u64,
     /// Nodes of all trees.
     pub nodes: u64,
-    /// What of the directory could not be read. The same is in the file.
+    /// Parts of the directory that could not be read; the file holds these problems, too.
     pub problems: Vec<Problem>,
 }
 

@@ -1,4 +1,4 @@
-//! What the log of a process says: its names, its settings, its remarks.
+//! Contents of a process's log: its names, its settings, its remarks.
 
 use std::collections::HashMap;
 
@@ -20,17 +20,17 @@ const LEAST_RECORD: usize = 16;
 /// Indices are given out before records are written, so that a record may come early.
 const EARLY_RECORDS: usize = 64;
 
-/// What the log says, gathered record by record.
+/// Contents of a log, gathered record by record.
 #[derive(Default)]
 pub(super) struct Dictionary {
     pub(super) process: Process,
     pub(super) given: String,
     pub(super) filled: String,
-    /// What was said of threads, by serial number.
+    /// Names and roles of threads, by serial number.
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// A word for each time that an edge's count passed 2^32.
     carried: Vec<u32>,
-    /// What was said of losses beyond their reasons, in order.
+    /// Details of losses beyond their reasons, in order.
     pub(super) loss_details: Vec<(LossReason, String)>,
     /// Indices from here on are not believed: the log could not hold as many records.
     most: usize,
@@ -105,7 +105,7 @@ impl Dictionary {
         Some(())
     }
 
-    /// What a log knows of its process at the start: times are the state's.
+    /// Takes the process as its log describes it at the start: times are the state's.
     fn start(&mut self, start: Process) {
         let process = &mut self.process;
         (process.pid, process.parent_pid) = (start.pid, start.parent_pid);

@@ -20,7 +20,7 @@ pub(super) struct ReadProcess {
     pub(super) unix_start: u64,
     /// The agent said that it no longer records.
     pub(super) stopped: bool,
-    /// What was asked for, as it was given and with every default filled in.
+    /// The request as given, and `filled` with every default.
     pub(super) given: String,
     pub(super) filled: String,
 }
@@ -94,7 +94,7 @@ fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
     }
 }
 
-/// What the trees of the process's threads are decoded from.
+/// Trees of the process's threads, not decoded yet.
 fn trees(
     dictionary: &mut Dictionary,
     arena: Option<SegmentBytes>,

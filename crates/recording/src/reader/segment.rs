@@ -20,7 +20,7 @@ const NOT_BEGUN: &str = "was not begun: the program ended just then, or its firs
 pub(crate) struct SegmentBytes {
     map: Option<Arc<Mmap>>,
     end: usize,
-    /// What the segment said it held when it was opened.
+    /// Bytes of content that the segment's header named when it was opened.
     committed: u64,
 }
 
@@ -46,14 +46,14 @@ impl SegmentBytes {
         Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)), committed })
     }
 
-    /// What to say when the file is shorter than it should be.
+    /// Sentence for a file that is shorter than it should be.
     fn cut(&mut self, path: &Path) -> Option<String> {
         let there = self.end;
         let what = is_cut(path, there as u64, self.committed);
         if what.is_some() || there as u64 >= (HEADER_BYTES as u64).saturating_add(self.committed) {
             return what;
         }
-        // What we look at is what the segment held before.
+        // Only the bytes that the segment held before are looked at.
         self.committed = there.saturating_sub(HEADER_BYTES) as u64;
         None
     }
@@ -102,7 +102,8 @@ pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     Ok(u64_at(bytes, header::COMMITTED))
 }
 
-/// What to say when a file of which `there` bytes can be read is shorter than its header and what it says that it holds.
+/// Sentence for a file of which `there` bytes can be read, if that is less than its header and the content that the
+/// header names.
 pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> {
     let whole = (HEADER_BYTES as u64).saturating_add(committed);
     if there >= whole {

@@ -36,7 +36,7 @@ impl Clocks {
     }
 }
 
-/// What was lost, by reason. `mono_start` is when the process began.
+/// Losses, by reason. `mono_start` is when the process began.
 pub(super) fn losses(state: &[u8], mono_start: u64) -> Vec<Loss> {
     let of = |reason: LossReason| {
         let at = state::LOSSES + reason as usize * state::LOSS_BYTES;

@@ -19,7 +19,7 @@ use crate::model::{Clock, Recording};
 use crate::packed::from_bytes as read_packed;
 use clrscope_contract::request::Request;
 
-/// What is fuzzed.
+/// Part of the readers that is fuzzed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// [`open_packed`].
@@ -140,7 +140,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed stays: there is nobody to tell.
+        // A folder that can't be removed stays: nobody could be notified here.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -231,7 +231,7 @@ pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// What came of a soak.
+/// Results of a soak.
 #[derive(Debug, Clone)]
 pub struct Soaked {
     /// Inputs tried.

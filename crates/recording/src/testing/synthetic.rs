@@ -328,7 +328,7 @@ fn write_segment(path: &Path, kind: u32, content: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, content)
 }
 
-/// What stands before `content` bytes in a segment.
+/// Header of a segment with `content` bytes.
 pub(super) fn segment_header(kind: u32, content: usize) -> Vec<u8> {
     let mut head = vec![0; HEADER_BYTES];
     head[..MAGIC.len()].copy_from_slice(&MAGIC);

@@ -1,4 +1,4 @@
-//! What the recording may take of the disk: its greatest size, and free space that it leaves alone.
+//! Bounds of a recording on the disk: its greatest size, and free space that it leaves alone.
 //!
 //! All space for segments is asked for here first. The processes of a recording share its size: each looks at what lies in
 //! the folder, at most four times a second, so together they may pass the limit by what they write in that time.
@@ -17,7 +17,7 @@ const RESERVE_MOST: u64 = 2 << 30;
 /// The part of a file system that is left free: one in so many.
 const RESERVE_PART: u64 = 20;
 
-/// What kept a segment of this process from growing.
+/// Bound that kept a segment of this process from growing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The recording's greatest size.

@@ -13,7 +13,7 @@ use super::mapping::{CommitError, Segment};
 use crate::events::ShortRecord;
 use crate::layout::{chunk, kind};
 
-/// What becomes of events when the limit is reached.
+/// Fate of events when the limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// The first ones stay.

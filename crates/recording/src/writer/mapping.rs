@@ -73,7 +73,7 @@ pub struct Segment {
     path: PathBuf,
     start: *mut u8,
     reserved: usize,
-    /// What its size in the file is a multiple of, where there is room.
+    /// Unit in bytes of the segment's size in the file, where there is room.
     page: usize,
     committed: AtomicU64,
     /// The file system could not promise space: the rest is private memory, written out late.
@@ -224,7 +224,7 @@ impl Segment {
         if wanted > self.capacity() { Err(CommitError::Full) } else { Ok(()) }
     }
 
-    /// So much content, rounded up to whole pages of the file.
+    /// `content` rounded up to whole pages of the file.
     fn rounded(&self, content: usize) -> usize {
         (HEADER_BYTES + content).next_multiple_of(self.page).min(self.reserved) - HEADER_BYTES
     }

@@ -15,7 +15,7 @@ use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
 };
 
-/// What is known of a process at its start.
+/// Description of a process at its start.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessRecord {
     /// Process id.
@@ -233,7 +233,7 @@ impl ProcessWriter {
     }
 }
 
-/// What can't be removed is passed over: the reader copes.
+/// Removes a folder; files that can't be removed are passed over, since the reader copes.
 fn discard(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers that the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses another part of it")]
 
 pub(crate) mod arbitrary;
@@ -23,7 +23,7 @@ pub(crate) fn packed(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
-/// What is read from bytes.
+/// The recording that the bytes of a packed file hold.
 pub(crate) fn unpacked(bytes: &[u8]) -> Result<Recording, clrscope_recording::OpenError> {
     clrscope_recording::packed::from_bytes(std::path::Path::new("test.clrs"), bytes)
 }

@@ -44,7 +44,7 @@ struct Assembly {
     untold: usize,
 }
 
-/// What was found of a process.
+/// Parts of a process that were found.
 #[derive(Default)]
 struct Parts {
     process: Process,
@@ -303,7 +303,7 @@ fn lost_thread(at: usize) -> Thread {
     Thread { id: u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1), ..Thread::default() }
 }
 
-/// What is missing of a tree, as the end of a sentence.
+/// Parts of a tree that are missing, as the end of a sentence.
 fn gaps(parts: &[Section]) -> Option<&'static str> {
     let in_order = (0..).zip(parts).all(|(number, part)| part.head.part & !LAST_PART == number);
     let ends = parts.last().is_some_and(|part| part.head.part & LAST_PART != 0);
@@ -330,7 +330,7 @@ impl ByteSource for Chunk {
     }
 }
 
-/// What a section holds, which was there when the recording was opened.
+/// Content of a section that was there when the recording was opened.
 fn content(source: &Source, section: &Section, buffer: &mut Vec<u8>) -> Result<Vec<u8>, Problem> {
     let problem = |what| Problem { place: place(section), what };
     source

@@ -23,7 +23,7 @@ impl Section {
     }
 }
 
-/// What was found.
+/// Sections that were found, and problems.
 pub(super) struct Found {
     /// In the order of the file; none overlaps another, all lie within the file.
     pub(super) sections: Vec<Section>,

@@ -5,7 +5,7 @@ use super::section::{HEAD, Head, pack};
 use super::{START, TRAILER_MAGIC, checksum::checksum, section::kind};
 use crate::packed::Source;
 
-/// What a section of a packed recording says of itself. A test may change it.
+/// Claims of a section of a packed recording about its content. A test may change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claims {
     /// Kind of section.
