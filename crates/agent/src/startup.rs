@@ -182,7 +182,7 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     let make = if request.join { ProcessWriter::join } else { ProcessWriter::create };
     let made = make(folder, &process).map_err(|error| format!("{}: {error}", folder.display()));
     if is_over() {
-        // It ended meanwhile: whoever packs it may not have seen us, and nobody would ever stop us.
+        // The run ended meanwhile: its packer may not have seen us, and nobody would ever stop us.
         made.iter().for_each(ProcessWriter::discard);
         return Err(Aside::Asked(OVER));
     }

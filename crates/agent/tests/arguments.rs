@@ -17,7 +17,7 @@ struct Call {
     returns: Value,
 }
 
-/// What the program says of its calls, in order.
+/// Calls that the program says it makes, in order.
 fn said(stdout: &str) -> Vec<Call> {
     stdout.lines().filter_map(said_line).collect()
 }

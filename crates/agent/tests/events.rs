@@ -1,4 +1,4 @@
-//! What the runtime tells, as recorded, against what programs say of themselves.
+//! Events of the runtime as recorded, against what programs say of themselves.
 
 mod support;
 
@@ -116,7 +116,7 @@ fn exceptions_are_told_as_often_as_the_program_says() {
     });
 }
 
-/// What each callback about exceptions is called in [`in_short`].
+/// Short names of callbacks about exceptions in [`in_short`].
 const SHORT: [(&str, &str); 14] = [
     ("ExceptionThrown", "thrown"),
     ("ExceptionSearchFunctionEnter", "search"),

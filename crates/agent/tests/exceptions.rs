@@ -117,7 +117,7 @@ fn exceptions_count_along_their_paths() {
             assert_eq!(paths.get(filtered), Some(&100), "{paths:?}");
             assert_eq!(paths.values().sum::<u64>(), 4_000, "{place}");
 
-            // What functions have thrown themselves is what the view of exceptions says.
+            // The metric's own amounts agree with the throwers in the view of exceptions.
             let mut thrown: BTreeMap<(&str, &str), u64> = BTreeMap::new();
             let log = all(&seen.recording);
             for group in &log.groups().0 {

@@ -78,7 +78,7 @@ fn counts(recording: &Recording) -> BTreeMap<String, u64> {
     functions.iter().map(|function| (function.function.name().to_owned(), function.calls)).collect()
 }
 
-/// What the main thread was in when its events ended, outermost first.
+/// Functions that the main thread was in when its events ended, outermost first.
 fn last_stack(recording: &Recording) -> Vec<String> {
     let query = Query { threads: vec![ThreadSelector::parse("main")], ..Query::default() };
     let log = FlowLog::open(recording, &query, None).expect("flow was recorded");

@@ -1,4 +1,4 @@
-//! What the agent's library promises to the loader.
+//! Promises of the agent's library to the loader.
 
 use clrscope_testkit::agent;
 

@@ -6,7 +6,7 @@ use clrscope_recording::model::Recording;
 use clrscope_testkit::{each_runtime, fixture, run};
 use support::record_with;
 
-/// What the comparison came to: functions, results, places that are unknown, and those that are wrong.
+/// Totals of the comparison: functions, results, places that are unknown, and those that are wrong.
 fn compared(recording: &Recording) -> ([u64; 4], Vec<String>) {
     let remarks: Vec<String> = recording.processes[0].remarks.iter().map(|remark| remark.text.clone()).collect();
     let total = remarks.iter().find(|text| text.contains(" places unknown, ")).unwrap_or_else(|| panic!("{remarks:?}"));

@@ -20,8 +20,8 @@ fn said(finished: &Finished) -> String {
     Expectations::other_lines(&finished.stdout_text())
 }
 
-/// What the runtime says of its end, without frames of the framework, some of which precompiled code hides, and without
-/// how often a frame was repeated.
+/// Message of the runtime at its end, without frames of the framework, some of which precompiled code hides, and
+/// without how often a frame was repeated.
 fn complained(finished: &Finished) -> String {
     let lasting = |line: &&str| !line.starts_with("   at System.") && !line.starts_with("Repeat");
     finished.stderr_text().lines().filter(lasting).collect::<Vec<_>>().join("\n")
@@ -33,7 +33,7 @@ fn bare(runtime: &Runtime, name: &str, arguments: &[&str]) -> Finished {
     run(command)
 }
 
-/// The same program bare and recorded: everything a user could see is equal.
+/// Runs a program bare and recorded: everything a user could see is equal.
 fn unchanged(runtime: &Runtime, name: &str, arguments: &[&str]) -> Run {
     unchanged_with(runtime, name, "calls", &bare(runtime, name, arguments), arguments)
 }
@@ -94,7 +94,8 @@ fn every_way_to_end_leaves_the_calls_until_then() {
     });
 }
 
-/// Those that shells and systems give a meaning on each runtime, against what the program does bare; all others on one.
+/// Exit codes that shells and systems give a meaning on each runtime, against what the program does bare; all others on
+/// one.
 #[test]
 fn every_exit_code_is_handed_on() {
     let all = runtimes();
@@ -208,7 +209,7 @@ fn a_program_that_becomes_another_is_two_processes_with_one_id() {
 #[test]
 fn a_program_that_closes_its_descriptors_is_recorded_on() {
     each_runtime(|runtime| {
-        // It also sees that nobody writes into files that took the closed numbers.
+        // The fixture also sees that nobody writes into files that took the closed numbers.
         let run = unchanged(runtime, "Processes", &["close"]);
         let process = &run.recording.processes[0];
         assert_eq!(count(process, "Processes", "Processes.Program::Work"), 300, "on {}", runtime.version);
@@ -256,8 +257,8 @@ fn a_forked_child_never_writes_its_parents_recording() {
     });
 }
 
-/// What is recorded of a program that is killed, how many steps it would make, and how long it is let go on after its
-/// first word at most. Each step is two events of `flow`, so that there it can't go on for ever.
+/// Requests for a program that is killed, how many steps it would make, and how long it is let go on after its first
+/// word at most. Each step is two events of `flow`, so that there it can't go on for ever.
 const KILLED: [(&str, &str, u64); 4] = [
     ("calls", "1000000000000", 400),
     ("calls:clock=tsc", "1000000000000", 400),
@@ -293,7 +294,7 @@ fn kill_at_any_moment_loses_nothing() {
                 let found = flow.sums.calls.get("Counter.Program::Step").copied().unwrap_or(0);
                 assert!((said..=said + BATCH).contains(&found), "{found} calls in order, {place}");
             }
-            // It may have made all its steps, and even ended, before it was killed.
+            // The program may have made all its steps, and even ended, before it was killed.
             assert!(process.complete || !finished.status.success(), "{place}");
             assert!(!process.complete || said.to_string() == steps, "{place}");
         }
@@ -394,7 +395,7 @@ fn a_duration_ends_the_recording_and_not_the_program() {
         let folder = scratch();
         let out = folder.path().join("run.clrs.d");
         let mut command = runtime.command(&fixture("Counter"));
-        // It counts until it is killed: how soon the helper thread gets to run is the machine's affair.
+        // The program counts until it is killed: how soon the helper thread gets to run is the machine's affair.
         command.args(["1000000000000", "1000000"]);
         under_agent(&mut command, "calls;duration=200ms", &out);
         let service = Service::start(command);

@@ -1,4 +1,4 @@
-//! What knows the processor: a module for each, of which the target's is re-exported.
+//! Processors: a module for each, of which the target's is re-exported.
 //!
 //! Instruments and services keep what only they need of it in folders `arch` of their own. `clr-profiler` refuses, with a
 //! sentence, to be built for processors that have no such modules.

@@ -49,7 +49,7 @@ macro_rules! instruments {
                 parts
             }
 
-            /// Which functions all instruments can do without.
+            /// Chooses the functions that get hooks: none that all instruments can do without.
             pub(crate) fn choose(&self, choice: &mut Choice) {
                 $(if let Some(options) = &self.$name {
                     <$name::$type as Instrument>::choose(options, choice);

@@ -28,7 +28,7 @@ pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
     }
     let Some((first, started)) = fs::read_to_string(&mark).ok().and_then(|text| parse(&text)) else { return true };
     if first == me {
-        // It became another program by `exec`.
+        // This process became another program by `exec`.
         return false;
     }
     if launched || process::start_of(first) == Some(started) {

@@ -1,4 +1,4 @@
-//! Which catch blocks belong to clauses with a filter: the runtime says where a block's code begins, not what it is.
+//! Catch blocks that belong to clauses with a filter: the runtime says where a block's code begins, not what it is.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

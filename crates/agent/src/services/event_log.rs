@@ -216,12 +216,12 @@ impl Task for KeepAhead {
     }
 
     fn write_out(&mut self) {
-        // What fails now is tried again at the next round.
+        // A failed write is tried again at the next round.
         let _ = self.0.store.segment().write_out();
     }
 
     fn stop(&mut self) -> bool {
-        // What is under way in `write` ends soon and does no harm.
+        // A `write` under way ends soon and does no harm.
         hooks::stopped_flag().store(1, std::sync::atomic::Ordering::Release);
         true
     }

@@ -22,7 +22,7 @@ macro_rules! odd_callbacks {
         impl OddCallback {
             const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Which callback, and what is odd about it.
+            /// Sentence: the callback, and what is odd about it.
             const fn sentence(self) -> &'static str {
                 match self {
                     $(Self::$name => $sentence,)*

@@ -17,7 +17,7 @@ use crate::services::developer_log::{Level, log};
 use crate::services::il;
 use crate::services::patterns::WatchedFilter;
 
-/// Which functions are wanted.
+/// Choice of functions.
 pub(crate) struct Choice {
     pub(crate) filter: WatchedFilter,
     pub(crate) just_my_code: bool,
@@ -325,7 +325,7 @@ fn source_kind(name: &FunctionName) -> SourceKind {
         (StateMachine::Iterator | StateMachine::AsyncIterator, _) => SourceKind::Iterator,
         (StateMachine::None, Closure::Lambda) => SourceKind::Lambda,
         (StateMachine::None, Closure::LocalFunction(_)) => SourceKind::LocalFunction,
-        // What a later version of the framework tells apart is as good as plain here.
+        // A kind that a later version of the framework adds is as good as plain here.
         _ => SourceKind::Plain,
     }
 }

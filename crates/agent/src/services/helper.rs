@@ -30,8 +30,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(2);
 /// How long those wait who ask that recording stop or start again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Something to be done regularly. Runs on the helper thread: may allocate and wait for the disk,
-/// must not call the runtime.
+/// Work to be done regularly. Runs on the helper thread: may allocate and wait for the disk, must not call the runtime.
 #[expect(unused_variables, reason = "the defaults ignore what they are given; the names are documentation")]
 pub(crate) trait Task: Send {
     /// At each interval.
@@ -247,7 +246,7 @@ impl Helper {
         for task in &mut self.tasks {
             task.write_out();
         }
-        // What fails now is tried again at the next round; what never succeeds shows as missing.
+        // A failed write is tried again at the next round; data that is never written shows as missing.
         let _ = self.writer.log().segment().write_out();
         let _ = self.writer.state().segment().write_out();
         let _ = self.writer.threads().segment().write_out();

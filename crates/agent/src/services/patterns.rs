@@ -1,5 +1,4 @@
-//! Which of the given patterns have matched something: one that never does is probably misspelt, and
-//! the report says so.
+//! Patterns that have matched: one that never does is probably misspelt, and the report says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -58,8 +58,7 @@ impl Pairs {
     }
 }
 
-/// What the rows of `flow` say: the sums of a tree, made from events. Numbers stand for names while
-/// millions of rows go by.
+/// Sums of `flow` as of a tree, made from events. Numbers stand for names while millions of rows go by.
 #[derive(Default)]
 pub(crate) struct FlowSums {
     pub(crate) sums: Sums,

@@ -1,4 +1,4 @@
-//! What fixtures know of themselves against what was recorded of them.
+//! Known numbers of fixtures, against what was recorded of them.
 
 use clrscope_recording::model::Process;
 use clrscope_testkit::{Expectations, Finished, Runtime, each_runtime, fixture, run};

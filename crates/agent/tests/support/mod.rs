@@ -125,7 +125,7 @@ impl Sums {
     }
 }
 
-/// What the recording says otherwise than the fixture does.
+/// Differences between the recording and what the fixture expects.
 pub(crate) fn compare(expected: &Expectations, sums: &Sums) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut differ = |what: &str, subject: &dyn Debug, truth: u64, found: Option<&u64>| {

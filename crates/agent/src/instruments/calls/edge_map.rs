@@ -20,10 +20,10 @@ use super::shared::Shared;
 use crate::hooks::own;
 use crate::os::memory::{PAGE, map, unmap};
 
-/// What the caller's place is multiplied with to be part of a fingerprint: odd, so that no two callers become the same.
+/// Factor of the caller's place in a fingerprint: odd, so that no two callers become the same.
 pub(crate) const CALLER_FACTOR: u32 = 0x2c1b_3c6d;
-/// What the function's index is multiplied with: near 2^32 divided by the golden ratio, so that indices at any distance
-/// from each other are spread evenly.
+/// Factor of the function's index in a fingerprint: near 2^32 divided by the golden ratio, so that indices at any
+/// distance from each other are spread evenly.
 pub(crate) const CALLEE_FACTOR: u32 = 0x1e37_79b1;
 
 /// Bits of the first table's size.

@@ -90,7 +90,7 @@ impl Calls {
             lost_carries: 0.into(),
         });
         let sampler = sampler::Sampler::new(shared, times, !tsc, context.interval_ns);
-        // What a pair costs can be measured only where it does nothing else.
+        // The cost of a pair can be measured only where hooks do nothing else.
         let is_alone = context.hooks == Self::hook_parts(options);
         let sampler = if is_alone { sampler.with_probe() } else { sampler };
         Ok(Self {

@@ -45,7 +45,7 @@ impl Events {
         self.names.entity(tag, id, Resolve::Now)
     }
 
-    /// Something that is not there yet or not any more, or that can't be asked about here.
+    /// An entity that is not there yet or not any more, or that can't be asked about here.
     pub(super) fn bare(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.entity(tag, id, Resolve::Deferred)
     }
@@ -83,7 +83,7 @@ fn ranges(lengths: impl Iterator<Item = usize>) -> [(Tag, Value<'static>); 2] {
 }
 
 impl Callbacks for Events {
-    // Those whose record follows from the table.
+    // Callbacks whose record follows from the table.
     log_all! {
         app_domain_creation_started app_domain_creation_finished app_domain_shutdown_started assembly_load_started
         assembly_load_finished assembly_unload_started module_load_started module_load_finished module_unload_started

@@ -33,7 +33,7 @@ impl EventsOptions {
         self.groups.contains(&group)
     }
 
-    /// Which kinds are recorded, by number.
+    /// Whether each kind is recorded, by its number.
     pub(crate) fn kinds(&self) -> [bool; 256] {
         let mut wanted = [false; 256];
         for kind in Kind::all() {

@@ -1,4 +1,4 @@
-//! What the system tells of processes, by the files in `/proc`.
+//! Processes as the system describes them in `/proc`.
 
 use std::fs;
 use std::path::PathBuf;

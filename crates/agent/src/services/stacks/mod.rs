@@ -50,7 +50,7 @@ pub(crate) enum Walk {
     Check,
 }
 
-/// Which stacks an instrument wants.
+/// Stacks that an instrument asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackOptions {
     /// Frames kept of a stack, the innermost; 0 for no stacks.
@@ -290,7 +290,7 @@ impl CallStacks {
             return number;
         }
         let number = self.recorded.number(locations, cut);
-        // What found no room is tried again.
+        // A stack that found no room is tried again.
         if number != 0 {
             let mut known = self.known_mut();
             if known.numbers.len() >= MOST {

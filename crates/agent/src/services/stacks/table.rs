@@ -94,7 +94,7 @@ impl Task for KeepAhead {
     }
 
     fn write_out(&mut self) {
-        // What fails now is tried again at the next round.
+        // A failed write is tried again at the next round.
         let _ = self.0.table.segment().write_out();
     }
 }

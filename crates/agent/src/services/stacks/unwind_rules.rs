@@ -54,7 +54,7 @@ pub(super) struct UnwindRules {
     pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
 }
 
-/// Which rules a walk follows.
+/// Rules that a walk follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Sure rules only.
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(walk(&rules, frame, 9), (vec![7, 8], Outcome::Whole));
         assert_eq!(walk(&rules, frame, 1), (vec![7], Outcome::Cut));
         assert_eq!(walk(&rules, frame, 2), (vec![7, 8], Outcome::Whole));
-        // The same caller at the same place, but called from elsewhere.
+        // An equal caller at an equal place, but called from elsewhere.
         std::hint::black_box(&mut words)[13] = NATIVE + 5;
         assert!(matches!(walk(&rules, frame, 9).1, Outcome::Lost(_)));
         rules.addresses.get_mut(&CALLER).expect("known").sure = false;

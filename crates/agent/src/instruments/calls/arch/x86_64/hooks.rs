@@ -20,7 +20,7 @@ use super::super::super::slow;
 use crate::arch::x86_64::stubs::leave_slow;
 use crate::hooks::own;
 
-// What the assembly takes for granted of the numbers that are its operands.
+// Layout that the assembly takes for granted of the numbers that are its operands.
 const _: () = assert!(
     // Five slots of four bytes, tried one by one.
     block::EDGES == 5
@@ -163,7 +163,7 @@ macro_rules! find_mapped_edge {
             "16:\n",
             "add rax, {map_entry_bytes}\n",
             "jmp 13b\n",
-            // Its function lies 20 bytes before the child field, its count 20 bytes behind.
+            // The edge's function lies 20 bytes before the child field, its count 20 bytes behind.
             "14:\n",
             "add rcx, [r10 + {base}]\n",
             "cmp [rcx + {keys} - {children}], r14d\n",
