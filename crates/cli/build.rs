@@ -54,8 +54,8 @@ fn build(manifest: &Path, target_dir: &Path) -> PathBuf {
     folder.join("release").join(LIBRARY)
 }
 
-/// What the outer build says about itself must not reach the inner one: flags meant for the tool
-/// (coverage, sanitizers, clippy as the compiler) would make another agent of it.
+/// Whether a variable must not reach the inner build: flags that the outer build has for the tool (coverage,
+/// sanitizers, clippy as the compiler) would make another agent of it.
 fn disturbs(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
     let kept = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_SOURCE_"];

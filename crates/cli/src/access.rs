@@ -1,4 +1,4 @@
-//! What another user of the machine may read, judged by modes and owners, without being that user.
+//! Access of another user of the machine to files, judged by modes and owners, without being that user.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ pub(crate) struct User {
     groups: Vec<u32>,
 }
 
-/// What keeps a user from a file.
+/// Reason why a user can't read a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// A folder that the user can't enter, or a file that the user can't read.
@@ -50,7 +50,7 @@ impl User {
         Some(Self { uid: user[2].parse().ok()?, groups: user[3].parse().ok().into_iter().chain(others).collect() })
     }
 
-    /// What keeps the user from loading the library at this absolute path; `None` where nothing does.
+    /// Reason why the user can't load the library at this absolute path; `None` where nothing is in the way.
     pub(crate) fn obstacle(&self, file: &Path) -> Option<Obstacle> {
         let places: Vec<&Path> = file.ancestors().collect();
         let closed = places.iter().rev().find(|place| {

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What all folders of agents are called, before the hash.
+/// Prefix of the names of all folders of agents, before the hash.
 const PREFIX: &str = "agent-";
 /// A folder with this file is never removed.
 const KEEP: &str = "named-by-env";
 /// Not used for so long, a folder is removed.
 const LONG: Duration = Duration::from_secs(60 * 24 * 60 * 60);
-/// Somebody may remove the folder between our making it and our lock.
+/// Attempts to lock a folder that another process may remove between our making it and our lock.
 const ATTEMPTS: u32 = 5;
 
 /// Locks that last as long as this process.

@@ -64,7 +64,7 @@ impl Failure {
         &self.why
     }
 
-    /// What to do about it.
+    /// Advice: one line.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
     }

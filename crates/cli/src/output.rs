@@ -21,7 +21,7 @@ pub(crate) struct RecordingPath {
     pub(crate) folder: PathBuf,
 }
 
-/// What the launcher writes into a new recording.
+/// Contents of a new recording that the launcher writes.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
     /// The command as given.

@@ -18,7 +18,7 @@ use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::terminal::say;
 
-/// What to record and where.
+/// Program, request and place of a recording.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     /// The program.
@@ -124,7 +124,7 @@ fn keep_agent_logs(place: &RecordingPath) {
 
 /// The program did not start, or none was recorded: there is nothing to keep.
 fn discard(place: &RecordingPath) {
-    // What can't be removed is an empty recording, which reads as such.
+    // A folder that can't be removed is an empty recording, which reads as such.
     let _ = fs::remove_dir_all(&place.folder);
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn say_unmatched(recording: &Recording) {
     unmatched_patterns(recording).iter().for_each(|unmatched| say(&one_line(format!("clrscope: {unmatched}"))));
 }
 
-/// What kept the recording from growing: from then on it says less than the program did.
+/// Says which bound kept the recording from growing: from then on it says less than the program did.
 fn say_bounds(recording: &Recording) {
     for bound in [LossReason::SizeLimit, LossReason::DiskReserve] {
         let losses = recording.processes.iter().flat_map(|process| &process.losses);

@@ -59,7 +59,7 @@ fn the_log_begins_with_what_is_loaded_first() {
     assert!(said.contains("\n1\tinitialize\n") && said.contains("assembly=System.Private.CoreLib status=ok"), "{said}");
 }
 
-/// What a README shows of the result.
+/// Part of a README that shows the result.
 fn shown(readme: &str) -> &str {
     readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a part of the result")
 }

@@ -46,7 +46,7 @@ impl Spoken {
         }
     }
 
-    /// The rest, once the process has ended by itself, and with success.
+    /// Lines that were not read yet, once the process has ended by itself, and with success.
     fn rest(mut self) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         let mut rest = Vec::new();
@@ -133,7 +133,7 @@ fn rows_come_while_the_program_runs_and_following_ends_with_it() {
     }
 }
 
-/// What was followed is what a report shows afterwards, each row once.
+/// Checks that a report shows afterwards what was followed, each row once.
 fn all_rows(place: &TestFolder, followed: &[String]) {
     let output = place.run("report x.clrs --view events --interleave");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -47,7 +47,7 @@ fn answers(place: &TestFolder, line: &str) -> bool {
         },
         PATIENCE,
     );
-    // What turns out to be damaged only while a view or an export reads it has no other place to be said.
+    // Damage that shows only while a view or an export reads the data has no other place to be said.
     let said = finished.stderr_text();
     let is_damage = |line: &&str| line.starts_with("clrscope: unreadable: ");
     let said: String = said.lines().filter(|line| !is_damage(line)).map(|line| format!("{line}\n")).collect();

@@ -12,7 +12,7 @@ use common::TestFolder;
 
 /// Bytes of records of each instrument: many times the memory that a view may take.
 const LOG: usize = 48 << 20;
-/// What a view may take, program and stacks included, in KiB of address space: 200 MB.
+/// Address space in KiB that a view may take, program and stacks included: 200 MB.
 const MEMORY: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -78,7 +78,7 @@ fn memory_that_is_not_to_be_had_is_said_in_three_lines() {
     let shape = Shape { tree_bytes: 24 << 20, ..Shape::default() };
     write_directory(&place.file("big.clrs.d"), &shape).expect("a recording");
     assert!(place.run("pack big.clrs.d").status.success());
-    // What the program itself takes, before it does anything.
+    // Least memory with which the program starts at all.
     let starts = |memory: &u32| limited(&place, *memory, "--version").status.success();
     let least = (8_000..200_000).step_by(1_000).find(starts).expect("memory to start with");
     let mut refused = 0;

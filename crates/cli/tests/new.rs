@@ -52,7 +52,7 @@ impl NewCrate {
         cargo(&self.folder, &["build"]);
     }
 
-    /// What the profiler writes about a fixture to the file that `variable` names.
+    /// Text that the profiler writes about a fixture to the file that `variable` names.
     fn profile(&self, place: &TestFolder, runtime: &testkit::Runtime, program: &[&str], variable: &str) -> String {
         let output = place.file("output.txt");
         let library = self.library.to_string_lossy();
@@ -153,7 +153,7 @@ fn the_walk_in_the_documentation_leads_to_a_working_profiler() {
     assert!(finished.stderr_text().ends_with("was loaded into one process\n"), "{}", finished.stderr_text());
     let count: u64 =
         fs::read_to_string(place.file("exceptions.txt")).expect("the file").trim().parse().expect("a number");
-    // What this part of the program throws, it counts; others throw more.
+    // This part of the program counts its exceptions; other parts throw more.
     let truth = testkit::Expectations::parse(&finished.stdout_text()).calls("Exceptions.Program+Simple::Throw");
     assert!(Some(count) >= truth && count > 0, "{count} exceptions, {truth:?} of them by one method");
 }

@@ -10,7 +10,7 @@ use common::TestFolder;
 use serde_json::Value;
 use testkit::{Finished, Runtime};
 
-/// What `env` prints, set for whatever `command` starts.
+/// Sets the variables that `env` prints for whatever `command` starts.
 fn set_variables(place: &TestFolder, command: &mut Command, options: &[&str]) {
     let printed = place.clrscope([&["env", "--json"], options].concat()).output().expect("the tool starts");
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
@@ -61,7 +61,7 @@ fn programs_that_were_not_chosen_keep_their_precompiled_code_and_leave_no_trace(
         assert!(number <= bare.1 * 6 / 5 + 20, "{number} methods were compiled, {} without us", bare.1);
         assert_eq!(entries(&place), ["programs"]);
 
-        // The same variables and another line in the file.
+        // With equal variables, another line in the file.
         fs::write(place.file("programs"), "Recursion*\nComp?led # now\n").expect("a file");
         let (text, number) = compiled(&run(&options));
         assert_eq!(text, bare.0);

@@ -186,7 +186,7 @@ fn a_program_waits_for_its_debugger() {
     );
     let status = || fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
     testkit::wait_until("the stop", || status().contains("State:\tT (stopped)"));
-    // What a debugger does once it has attached.
+    // A debugger continues the process once it has attached.
     assert!(Command::new("kill").args(["-CONT", &pid]).status().expect("kill").success());
     assert_eq!(tool.wait().expect("it ends").code(), Some(9));
     assert!(place.file("w.clrs").is_file(), "and was recorded");

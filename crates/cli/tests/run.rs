@@ -176,7 +176,7 @@ fn a_program_without_dotnet_is_one_clear_line() {
     assert_eq!(lines.lines().count(), 1, "{lines}");
     assert!(lines.contains("started no .NET runtime") && lines.contains("'clrscope doctor'"), "{lines}");
     assert!(!place.file("n.clrs").exists() && !place.file("n.clrs.d").exists(), "nothing is left");
-    // What --force would have overwritten stays, and whoever wants quiet hears it, too.
+    // A file that --force would have overwritten stays, and --quiet does not silence the line.
     std::fs::write(place.file("n.clrs"), "kept").expect("a file");
     let quiet = place.run("run -q --force -o n.clrs -- sh -c true");
     assert_eq!(text(&quiet.stderr), lines);

@@ -153,14 +153,14 @@ impl Drop for Servers {
     }
 }
 
-/// What a build says, without how long it took.
+/// Lines of a build, without how long it took.
 fn lasting_lines(finished: &Finished) -> String {
     let text = finished.stdout_text();
     let passing = |line: &&str| line.contains("Elapsed") || line.trim_start().starts_with("Restored ");
     text.lines().filter(|line| !passing(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What came of tests, without how long they took.
+/// Totals of tests, without how long they took.
 fn totals(finished: &Finished) -> String {
     let text = finished.stdout_text();
     let line = text.lines().find(|line| line.contains("Total:")).unwrap_or_else(|| panic!("no totals: {text}"));

@@ -71,7 +71,7 @@ fn a_web_service_is_recorded_by_the_variables_alone_and_read_while_it_runs() {
         under_load(&address, "/ok", 2_000);
         assert_eq!((get(&address, "/async"), get(&address, "/throw")), (200, 500));
 
-        // What was answered is in the recording the moment it was done.
+        // An answered request is in the recording at once.
         let running = json(&place, "report web.clrs.d --view functions");
         assert_eq!(calls(&running, "Web.Program::Ok"), 2_000, "on {}", runtime.version);
         assert_eq!(running["recording"]["complete"], false);
@@ -181,7 +181,7 @@ fn a_server_that_outlives_the_program_is_listed_and_goes_on_unrecorded() {
         // The server may not have got as far as its agent.
         assert!(complete == [Some(true), Some(false)] || complete == [Some(true)], "{document:#}");
         assert!(!place.file("o.clrs.d").exists(), "the directory is packed and gone");
-        // That nothing is written any more has no event.
+        // No event says that nothing is written any more.
         testkit::pause(Duration::from_millis(300));
         assert!(alive() && !place.file("o.clrs.d").exists(), "on {}", runtime.version);
         assert!(Command::new("kill").arg(&pid).status().expect("kill starts").success());

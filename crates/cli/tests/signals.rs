@@ -122,7 +122,7 @@ fn ctrl_c_at_a_terminal_ends_a_dotnet_server_and_its_recording_in_order() {
     });
 }
 
-/// What the terminal shows up to and a little after `text`.
+/// Text of the terminal up to and a little after `text`.
 fn wait_for(master: &mut File, text: &str) -> String {
     let (mut seen, mut buffer, began) = (String::new(), [0_u8; 1024], Instant::now());
     while began.elapsed() < Duration::from_secs(20) {

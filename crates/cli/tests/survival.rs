@@ -48,7 +48,7 @@ fn calls(place: &TestFolder, recording: &OsStr, name: &str) -> u64 {
     rows.filter_map(|row| row["calls"].as_u64()).sum()
 }
 
-/// What lies in a folder, without hidden drafts.
+/// Names in a folder, without hidden drafts.
 fn names(place: &TestFolder) -> Vec<String> {
     let entries = fs::read_dir(place.path()).expect("a listing").flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -57,7 +57,7 @@ fn names(place: &TestFolder) -> Vec<String> {
     names
 }
 
-/// So many calls between two lines that nobody needs to read along.
+/// Calls between two lines of the program: so many that its output stays short.
 const BATCH: u64 = 1_000_000;
 
 #[test]
@@ -74,7 +74,7 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             let launcher = service.id();
             let program = child_of(launcher).expect("it counts for ever");
             kill(launcher);
-            // It goes on, and so does its recording.
+            // The program goes on, and so does its recording.
             wait_for_work(program, Duration::from_millis(100));
             let before = calls(&place, OsStr::new("k.clrs"), "Counter.Program::Step");
             wait_for_work(program, Duration::from_millis(100));
@@ -118,7 +118,7 @@ fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
     });
 }
 
-/// Whatever was there by then, the program or only its recording: a program that was started makes all its steps.
+/// The program makes all its steps, whether it ran already or only its recording was there.
 #[test]
 fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
     each_runtime(|runtime| {
@@ -210,7 +210,7 @@ fn every_exit_code_and_every_deadly_signal_is_handed_on() {
     for number in 0..=255 {
         assert_eq!(code(&format!("exit {number}")), Some(number));
     }
-    // Those that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what the C library keeps.
+    // Signals that end a program: all but CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH and what the C library keeps.
     let deadly = (1..=64).filter(|n| !matches!(n, 17..=23 | 28 | 32 | 33));
     for number in deadly {
         assert_eq!(code(&format!("ulimit -c 0; kill -{number} $$")), Some(128 + number), "signal {number}");

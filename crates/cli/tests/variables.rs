@@ -1,4 +1,4 @@
-//! What `env` prints for Dockerfiles and systemd units is read back there as it was meant.
+//! Variables that `env` prints for Dockerfiles and systemd units are read back there as they were meant.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn printed(place: &TestFolder, form: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What the variables are meant to be.
+/// Variables as they were meant.
 fn meant(place: &TestFolder) -> BTreeMap<String, String> {
     let document: Value = serde_json::from_str(&printed(place, "--json")).expect("JSON");
     let variables = document.as_object().expect("names and values");

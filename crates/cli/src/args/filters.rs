@@ -12,7 +12,7 @@ use crate::errors::{Failure, quoted};
 
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// Which part of a recording is meant.
+/// Options that select a part of a recording.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(super) struct Filters {
@@ -56,7 +56,7 @@ pub(super) struct Filters {
     raw: bool,
 }
 
-/// What obeys `--since` and `--until`: views of single events, and of metrics that are sums of such.
+/// Views that obey `--since` and `--until`, in words: of single events, and of metrics that are sums of such.
 fn with_times() -> String {
     let obeys = |view: &&&View| view.why_not(Flag::Since).is_none() && view.why_not(Flag::Metric).is_some();
     let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();

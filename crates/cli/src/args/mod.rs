@@ -51,7 +51,7 @@ enum Command {
     Man(man::Man),
 }
 
-/// What a command line asks for.
+/// Outcome of parsing a command line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     /// Do this.

@@ -13,7 +13,7 @@ use clrscope_contract::request::{
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
 
-/// What to record.
+/// Options of what is recorded.
 #[derive(Debug, Args)]
 pub(super) struct RecordingArgs {
     /// What to record; can be repeated [default: calls]
@@ -136,7 +136,8 @@ fn refused(text: &str, refusal: Refusal) -> Failure {
     Failure::usage(format!("cannot record {}", quoted(text)), refusal.why, refusal.hint)
 }
 
-/// Which programs: patterns as they are, files as absolute paths, since a program may start anywhere.
+/// Programs of `--only` and `--only-from`: patterns as they are, files as absolute paths, since a program may start
+/// anywhere.
 fn programs(only: &[String], only_from: &[PathBuf]) -> Result<Programs, Failure> {
     if only.iter().any(|pattern| pattern.trim().is_empty()) {
         let hint = "write --only 'MyApp*', the name or the path of a program with * and ?";

@@ -67,7 +67,7 @@ pub(super) struct Report {
     filters: Filters,
 }
 
-/// What only logs have.
+/// Options that only logs have.
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
 struct LogFlags {

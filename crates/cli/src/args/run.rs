@@ -142,7 +142,7 @@ fn class_id(text: &str) -> Result<String, Failure> {
     })
 }
 
-/// What else the agent listens to.
+/// Variables that the agent obeys besides, for the end of help.
 fn environment() -> String {
     let levels = developer_log::LEVELS.join(", ");
     format!(

@@ -55,7 +55,7 @@ fn words(error: &Error, command: &str) -> (String, String) {
     }
 }
 
-/// What was most likely meant, by the same measure everywhere, else where help is.
+/// Hint with the word that was most likely meant, by the same measure everywhere, else where help is.
 fn hint(error: &Error, command: &str) -> String {
     let near = match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -92,7 +92,7 @@ fn possible(error: &Error) -> String {
     }
 }
 
-/// What the parser of a value said, else clap's own words.
+/// Message of the value's parser, else clap's own words.
 fn source(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| first_line(error), ToString::to_string)
 }

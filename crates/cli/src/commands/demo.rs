@@ -19,7 +19,7 @@ use crate::terminal::{messages_on_terminal, say};
 /// The demo is compiled for this version of .NET and runs on later ones.
 const OLDEST: u32 = 8;
 
-/// What to keep.
+/// Options of `demo`.
 #[derive(Debug)]
 pub(crate) struct DemoOptions {
     /// Where to keep the recording; it is removed when `None`.

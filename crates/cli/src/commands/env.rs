@@ -25,7 +25,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// What the variables shall say.
+/// Options of `env`.
 #[derive(Debug)]
 pub(crate) struct EnvOptions {
     /// How they are written.

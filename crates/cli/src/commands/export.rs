@@ -24,7 +24,7 @@ pub(crate) struct ExportTask {
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the file if it exists.
     pub(crate) force: bool,
-    /// Which part of the recording, and how.
+    /// Selection of the recording's data, and options of the format.
     pub(crate) export: ExportOptions,
 }
 

@@ -19,7 +19,7 @@ const LAST_POLLS: u32 = 5;
 
 /// Outcome of a poll.
 pub(crate) enum Poll {
-    /// What is new was shown.
+    /// All new rows were shown.
     Shown,
     /// The instrument has recorded nothing yet; what to say when it never comes.
     NotYet(Failure),
@@ -88,7 +88,7 @@ fn are_over(processes: &[Process]) -> bool {
 struct Followed {
     path: PathBuf,
     file: PathBuf,
-    /// What lies there of an earlier recording.
+    /// Identity of an earlier recording that lies at `file`.
     older: Option<Identity>,
 }
 
@@ -104,7 +104,7 @@ impl Followed {
 
     fn open(&self) -> Result<Opened, Failure> {
         let opened = open(&self.path);
-        // What we read of the directory may have been taken away meanwhile, since the file is complete.
+        // The directory may have been removed while it was read, since the file is complete.
         let packed = identity(&self.file).filter(|now| Some(*now) != self.older);
         if packed.is_some() { open(&self.file) } else { opened }
     }

@@ -21,7 +21,7 @@ pub(crate) struct ReportOptions {
     pub(crate) view: &'static View,
     /// The format.
     pub(crate) format: Format,
-    /// Which part of the recording.
+    /// Selection of the recording's data, and columns.
     pub(crate) request: Request,
     /// The folder of a file per thread.
     pub(crate) folder: Option<PathBuf>,

@@ -48,7 +48,7 @@ pub(super) fn limits() -> Vec<Check> {
     }
 }
 
-/// What to say where a process may have less address space than .NET and the agent reserve.
+/// Warning for a process that may have less address space than .NET and the agent reserve.
 pub(crate) fn little_address_space() -> Option<String> {
     let bytes = getrlimit(Resource::As).current.filter(|&n| n < LITTLE_ADDRESS_SPACE)?;
     Some(format!("a process may have only {} of address space: .NET and the agent reserve much more", size(bytes)))
@@ -87,7 +87,7 @@ pub(super) fn clock() -> Option<Check> {
     })
 }
 
-/// What the kernel lets this user measure. No instrument of this version needs it.
+/// Measuring that the kernel lets this user do. No instrument of this version needs it.
 pub(super) fn perf_events() -> Check {
     const NAME: &str = "perf events";
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
@@ -148,7 +148,7 @@ fn system_calls_are_filtered() -> bool {
     status_field("Seccomp:").is_some_and(|mode| mode == "2")
 }
 
-/// What a container changes.
+/// Effects of a container on recording.
 pub(super) fn container() -> Vec<Check> {
     let mut found = Vec::new();
     let marks = ["/.dockerenv", "/run/.containerenv"];

@@ -15,7 +15,7 @@ pub(crate) enum Status {
     Ok,
     /// Worth knowing; nothing is wrong.
     Note,
-    /// Something will not work, or not well.
+    /// Part of the work fails, or goes badly.
     Warning,
     /// Nothing can be recorded.
     Failed,
@@ -36,13 +36,13 @@ impl Status {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// What was looked at, one word or two.
+    /// Subject of the check, one word or two.
     pub(crate) name: &'static str,
     /// How it went.
     pub(crate) status: Status,
-    /// What was found, in a sentence without a full stop.
+    /// Finding, in a sentence without a full stop.
     pub(crate) found: String,
-    /// Fix for what was found.
+    /// Fix for the finding.
     pub(crate) cure: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Check {
         Self { name, status: Status::Ok, found: found.into(), cure: None }
     }
 
-    /// Something to know, to look out for, or that fails, with its cure.
+    /// A check with a finding, good to know or worse, and its cure.
     fn bad(status: Status, name: &'static str, found: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { name, status, found: found.into(), cure: Some(cure.into()) }
     }

@@ -13,7 +13,7 @@ use crate::errors::{Failure, reason, shown};
 
 /// Less free space than this is soon used up.
 const LITTLE_SPACE: u64 = 2 << 30;
-/// What is reserved to see whether the file system can promise space.
+/// Bytes that are reserved to see whether the file system can promise space.
 const TRIAL: u64 = 64 << 10;
 
 /// The agent's file and how it got there.

@@ -22,7 +22,7 @@ use crate::launch::{agent_variables, disabled_by, profiler_names};
 
 /// Hello world takes less than a second; a machine under load gets some more.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What cures a runtime that misses libicu.
+/// Cure of a runtime that misses libicu.
 pub(super) const ICU_CURE: &str = "install libicu, or set DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1";
 const REPORT_IT: &str = "report this with the output of 'clrscope doctor --json'";
 
@@ -104,7 +104,7 @@ fn whose_fault(recorded: Ended, bare: Option<Ended>) -> Trouble {
     }
 }
 
-/// What a runtime dies of before it can say so, or says in words for its makers.
+/// Cure of an end that the runtime does not explain, or explains in words for its makers.
 fn cure_of(ended: &Ended) -> Option<&'static str> {
     const SIGXFSZ: i32 = 25;
     let (signal, said) = match ended {
@@ -133,7 +133,7 @@ fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
     let errors = child.stderr.take();
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        // What can't be read is only a better explanation.
+        // The text is only a better explanation: it may be missing.
         let _ = errors.map(|mut errors| errors.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     });
@@ -141,7 +141,7 @@ fn run_within(mut command: Command) -> Result<Option<Ended>, Trouble> {
         Some(status) if status.success() => Ok(None),
         Some(status) => Ok(Some(Ended::Badly { status, said: reader.join().unwrap_or_default() })),
         None => {
-            // It may have ended in this moment.
+            // The process may have ended in this moment.
             let _ = child.kill();
             let _ = child.wait();
             Ok(Some(Ended::Never))

@@ -34,7 +34,7 @@ pub(crate) enum Debugger {
 pub(super) type Variables = Vec<(String, OsString)>;
 
 impl Debugger {
-    /// What to start in place of `program`, and with which variables.
+    /// Command that starts `program` under the debugger, and its variables.
     ///
     /// # Errors
     /// When the debugger is not installed.
@@ -55,7 +55,7 @@ impl Debugger {
         Ok((started, variables))
     }
 
-    /// What there is to do once it runs as `pid`.
+    /// Says what the user has to do once the program runs as `pid`.
     pub(super) fn started(self, pid: Pid) {
         if self == Self::Wait {
             let id = pid.as_raw_nonzero();

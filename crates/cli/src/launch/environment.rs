@@ -5,14 +5,14 @@ use std::path::Path;
 
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE, Request};
 
-/// What to set so that every .NET program started with it loads the agent.
+/// Variables by which every .NET program that gets them loads the agent.
 pub(crate) fn agent_variables(agent: &Path, request: &Request) -> Vec<(String, OsString)> {
     let mut variables = profiler_variables(agent, AGENT_CLSID);
     variables.push((AGENT_VARIABLE.to_owned(), OsString::from(request.to_string())));
     variables
 }
 
-/// What to set so that every .NET program started with it loads a profiler.
+/// Variables by which every .NET program that gets them loads a profiler.
 ///
 /// The runtime reads `CORECLR_` names; .NET 11 and later also `DOTNET_` ones. The path is given
 /// under the name for 64 bits too, because a value left there by another profiler would win.
@@ -45,7 +45,7 @@ pub(crate) fn profiler_names() -> Vec<String> {
     ["CORECLR", "DOTNET"].into_iter().flat_map(of).chain(BESIDE_US.map(str::to_owned)).collect()
 }
 
-/// Something in the environment that concerns profiling.
+/// A variable of the environment that concerns profiling.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// Another profiler would have been loaded; the variable that names it and its value.

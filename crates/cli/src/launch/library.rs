@@ -6,7 +6,7 @@ use std::path::{self, Path, PathBuf};
 
 use crate::errors::{Failure, reason, shown};
 
-/// What the runtime asks every profiler library for.
+/// Symbol that the runtime asks every profiler library for.
 const ENTRY: &[u8] = b"DllGetClassObject\0";
 /// Type of a shared object in the file's header.
 const SHARED_OBJECT: u16 = 3;

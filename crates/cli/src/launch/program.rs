@@ -1,4 +1,4 @@
-//! Which file `run` has to start.
+//! Program that `run` starts: its file, and checks that it can be started.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, shell_
 /// A program that exists and may be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// What to hand to the operating system: a path, or a bare name found on `PATH`.
+    /// Path for the operating system, or a bare name found on `PATH`.
     pub(crate) executable: OsString,
     /// Arguments of the program, unchanged.
     pub(crate) arguments: Vec<OsString>,

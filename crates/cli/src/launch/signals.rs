@@ -32,7 +32,7 @@ enum State {
     Ended(Instant, Option<Interruption>),
 }
 
-/// What to do about a signal after the program has ended.
+/// Reaction to a signal after the program has ended.
 type Interruption = Box<dyn Fn() + Send>;
 
 impl Signals {

@@ -75,7 +75,7 @@ impl Watch {
         Ok(Self(history))
     }
 
-    /// What was seen until now, at the end of the program.
+    /// Outcome of all that was seen until now, at the end of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         locked(&self.0).judge()
     }

@@ -1,4 +1,4 @@
-//! What the tests of the tool share: the tool itself, and a small recording made by hand.
+//! Helpers that the tests of the tool share: the tool itself, and a small recording made by hand.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 

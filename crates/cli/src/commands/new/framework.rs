@@ -41,8 +41,8 @@ impl Framework {
         Ok(around.map_or_else(|| Self::Version(env!("CARGO_PKG_VERSION").to_owned()), Self::Folder))
     }
 
-    /// What a dependency of the crate in `crate_folder` has: the published version; and as long as there is none that can be
-    /// fetched, the path in a checkout beside it, relative where the crate stands in that checkout.
+    /// Dependency on the framework of the crate in `crate_folder`: the published version; and as long as there is none
+    /// that can be fetched, the path in a checkout beside it, relative where the crate stands in that checkout.
     pub(super) fn dependency(&self, crate_folder: &Path) -> String {
         let published = env!("CARGO_PKG_VERSION");
         let Self::Folder(folder) = self else { return format!("version = \"{published}\"") };

@@ -20,7 +20,7 @@ use framework::Framework;
 pub(crate) struct NewOptions {
     /// Name of the crate.
     pub(crate) name: CrateName,
-    /// What it does.
+    /// Template that the crate is made from.
     pub(crate) template: &'static Template,
     /// Where; must not exist.
     pub(crate) folder: PathBuf,

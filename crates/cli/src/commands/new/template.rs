@@ -7,7 +7,7 @@ use super::name::CrateName;
 pub(crate) struct Template {
     /// Name on the command line.
     pub(crate) name: &'static str,
-    /// What the new profiler does, for help.
+    /// Purpose of the new profiler, for help.
     pub(crate) about: &'static str,
     /// Name of the example.
     package: &'static str,
@@ -57,7 +57,7 @@ impl Template {
 
 /// How the sources are laid out: `cargo fmt` leaves them as they are.
 const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
-/// What in the README concerns the repository alone.
+/// Marks around the part of the README that concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
 
 /// Paths in the crate's folder, and what is in them. `apart` keeps the crate out of a workspace around it.
