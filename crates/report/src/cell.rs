@@ -6,7 +6,7 @@ use clrscope_analysis::{FunctionRef, one_line};
 use clrscope_recording::model::Thread;
 use serde_json::{Value, json};
 
-/// What the values of a column are, and so their unit and alignment.
+/// Kind of a column's values, and so their unit and alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -147,7 +147,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Which code of the method that names it a function is, where that is not the method's own: ` (async)`, ` (lambda)`.
+/// Marker of the function's code, where that is not the method's own body: ` (async)`, ` (lambda)`.
 pub(crate) fn code_of(function: &FunctionRef<'_>) -> String {
     function.marker().map_or_else(String::new, |marker| format!(" ({})", one_line(marker)))
 }

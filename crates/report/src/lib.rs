@@ -1,4 +1,4 @@
-//! What a recording says: views, each declared once, and renderers that show any of them.
+//! Reports: views, each declared once, and renderers that show any of them.
 //!
 //! A [`View`] has a name, the instruments that feed it, options it takes, and columns: a key, a title, a kind of value and
 //! how the value is taken from a row. [`VIEWS`] is the only list of them. [`View::open`] answers a [`Request`] about a

@@ -7,7 +7,7 @@ use clrscope_recording::events::Group;
 /// A request to a view. The default asks for everything the view has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// Which part of the recording, in which order.
+    /// Selection and order of the recording's data.
     pub query: Query,
     /// Keys of the columns to show, in this order; the view's own choice when `None`.
     pub columns: Option<Vec<String>>,

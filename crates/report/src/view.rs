@@ -29,13 +29,13 @@ pub struct View {
     pub has_head: bool,
     /// How its JSON document is laid out.
     pub(crate) layout: Layout,
-    /// What can be shown of a row.
+    /// Columns that a row has.
     pub(crate) columns: fn(&Request) -> Vec<ColumnInfo>,
     /// The answer to a request about a recording.
     pub(crate) open: Open,
 }
 
-/// What makes the answer to a request about a recording.
+/// Function that answers a request about a recording.
 pub(crate) type Open = for<'a> fn(&'a Recording, &Request) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
 
 impl std::fmt::Debug for View {
@@ -51,7 +51,7 @@ impl PartialEq for View {
 }
 
 impl View {
-    /// What can be shown of a row, in the order of JSON.
+    /// Columns that a row has, in the order of JSON.
     #[must_use]
     pub fn columns(&self, request: &Request) -> Vec<ColumnInfo> {
         (self.columns)(request)

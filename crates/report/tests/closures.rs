@@ -1,4 +1,4 @@
-//! Which code of a method a row is about: said in every view and export, and once.
+//! Markers of closures: said in every view and export, and once.
 
 use clrscope_analysis::tell_closures_apart;
 use clrscope_export::ExportOptions;

@@ -187,7 +187,7 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                 match (flag, json(view, &recording, request)) {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
                     (Flag::Since | Flag::Until, Err(QueryProblem::NotAvailable { .. })) => true,
-                    // Whoever writes files keeps threads apart, and looks again for what is new: tested elsewhere.
+                    // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
                     // Only text has a head.
                     (Flag::Verbose, Ok(_)) => {

@@ -120,7 +120,7 @@ pub struct Section {
     pub text: Vec<TextColumn>,
     /// Whether the columns were picked by whoever asked.
     pub is_picked: bool,
-    /// What stands above the rows in text, where there are any.
+    /// Line above the rows in text, where there are any.
     pub title: Title,
     /// Text where there are no rows.
     pub nothing: String,
@@ -149,7 +149,7 @@ impl From<LeftOut> for Tail {
 /// A thread by its process and its own number.
 pub type ThreadKey = (u32, u32);
 
-/// What entries of a log stand together under a heading.
+/// Entries of a log that stand together under a heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogGroup {
     /// Entries of a thread.
@@ -184,7 +184,7 @@ pub trait Entry {
     /// The row as an entry of a log.
     fn log(&self) -> Option<&dyn LogEntry>;
 
-    /// What text says below the row, in its last column, unless the columns were picked.
+    /// Lines of text below the row, in its last column, unless the columns were picked.
     fn below(&self) -> &[String];
 }
 

@@ -161,7 +161,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, EventRows> {
     Sheet::new(columns)
 }
 
-/// What else events say, and have columns for.
+/// Further columns of events.
 const DETAILS: [(&str, Kind); 8] = [
     ("os_thread", Kind::Number),
     ("count", Kind::Count),

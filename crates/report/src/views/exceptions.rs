@@ -109,7 +109,7 @@ fn groups<'c>(processes: bool) -> Sheet<'c, Groups> {
     ])
 }
 
-/// What text shows of exceptions by type and place.
+/// Columns of exceptions by type and place in text.
 fn text(groups: &[ExceptionGroup<'_>]) -> Vec<(&'static str, u8)> {
     shown(&[
         ("count", 0, true),

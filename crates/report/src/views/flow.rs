@@ -63,7 +63,7 @@ struct FlowEntry<'a> {
 }
 
 impl FlowEntry<'_> {
-    /// Something of what was taken of the call; nothing where no values were.
+    /// Cell of a part of the values taken of the call; absent where no values were taken.
     fn captured(&self, of: impl FnOnce(&Captured<'_>) -> Option<serde_json::Value>) -> Cell<'_> {
         self.row.captured().and_then(|captured| of(&captured)).map_or(Cell::Absent, Cell::Nested)
     }

@@ -116,7 +116,7 @@ where
     columns
 }
 
-/// What is to be known of counts of calls: whether there were more, and what they are calls of.
+/// Columns beside counts of calls: whether there were more, and what they are calls of.
 fn counted_columns<'c, K: RowKind + 'c>(
     of: for<'r, 'a> fn(&'r K::Row<'a>) -> &'r FunctionRow<'r>,
 ) -> [Column<'c, K>; 3] {
@@ -139,7 +139,7 @@ fn counted_columns<'c, K: RowKind + 'c>(
     [inlined, starts, resumptions]
 }
 
-/// What text says below counts of calls that are not what they seem.
+/// Notes below a table whose counts of calls are not what they seem.
 pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone) -> Option<String> {
     let mut notes = Vec::new();
     if let Some(row) = rows.clone().filter(|row| row.inlined).min_by_key(|row| row.function.module.framework) {

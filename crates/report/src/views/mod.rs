@@ -59,7 +59,7 @@ const RAW: (&[Flag], &str) = (&[Flag::Raw], "its times are as measured anyway");
 /// Another order, where rows have one.
 const ORDERED: (&[Flag], &str) = (&[Flag::Sort], "its rows are in order of time");
 
-/// What text says below times that may be longer than the run, because they are those of all threads.
+/// Note below times that may be longer than the run, because they are those of all threads.
 fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<String> {
     let (all, run) = (conditions.totals.functions_ns, recording.run.duration_ns);
     let is_longer = conditions.metric.is_of_calls() && all > run && run > 0;
@@ -72,7 +72,7 @@ fn nothing(what: &str) -> String {
     format!("No {what} to show: nothing was recorded, or the filters leave nothing.")
 }
 
-/// What text says where there are no functions, and where to look in a recording that has none.
+/// Text of a table without functions, and where to look in a recording that has none.
 fn no_functions(conditions: &Conditions<'_>) -> String {
     match first_view(conditions.instruments) {
         Some(view) => format!("This recording was made without 'calls': it has no functions; see --view {view}."),
@@ -92,7 +92,7 @@ mod tests {
             assert!(spec.views.iter().all(|name| view(name).is_some()), "{}: {:?}", spec.name, spec.views);
         }
         let fed = VIEWS.iter().filter(|view| !view.instruments().is_empty());
-        // What was lost and how it was recorded is known of every recording.
+        // Losses and conditions are known of every recording.
         assert_eq!(fed.count(), VIEWS.len() - 2);
     }
 }

@@ -73,7 +73,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ModuleRows> {
     ])
 }
 
-/// What text shows; whether there is more than one process, and CPU time.
+/// Columns in text, by whether there is more than one process, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     shown(&[
         ("exclusive_ns", 0, true),

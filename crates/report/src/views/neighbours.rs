@@ -65,7 +65,7 @@ impl RowKind for Edges {
     type Row<'a> = EdgeEntry<'a>;
 }
 
-/// The other side of a function, and the function.
+/// A caller or callee with the function it belongs to.
 struct EdgeEntry<'a> {
     row: &'a EdgeRow<'a>,
     of: &'a Neighbours<'a>,

@@ -33,7 +33,7 @@ pub(super) static VIEW: View = View {
     },
 };
 
-/// What stands out.
+/// Section of findings.
 struct Findings;
 
 impl RowKind for Findings {
@@ -145,7 +145,7 @@ fn elsewhere<'c>() -> Sheet<'c, Others> {
     ])
 }
 
-/// What is known of a row beyond its times and count.
+/// Words about a row beyond its times and count.
 fn detail(row: &Elsewhere<'_>) -> String {
     match row.kind {
         ElsewhereKind::Collections => {
@@ -184,7 +184,7 @@ impl Opened<'_> {
         Present { processes, threads: false, cpu, metric: conditions.metric, resolution }
     }
 
-    /// What work is, and how much there was of it.
+    /// Name of work in a sentence, and how much of it there was.
     fn work(&self) -> (&'static str, String) {
         let totals = &self.view.conditions.totals;
         match totals.cpu_ns {
@@ -310,7 +310,7 @@ impl Answer for Opened<'_> {
     }
 }
 
-/// What rows are ordered by, in words.
+/// Order of rows, in words.
 fn order(sort: Sort) -> &'static str {
     match sort {
         Sort::Own | Sort::Exclusive => "their own time",

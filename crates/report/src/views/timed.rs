@@ -45,7 +45,7 @@ pub(super) struct Present {
     pub(super) cpu: bool,
     /// Metric of the rows.
     pub(super) metric: &'static Metric,
-    /// What clocks can tell.
+    /// Least time that clocks can tell.
     pub(super) resolution: Resolution,
 }
 

@@ -137,7 +137,7 @@ impl Answer for Opened<'_> {
     }
 }
 
-/// What is said of the nodes that are too small to be shown.
+/// Line about the nodes that are too small to be shown.
 fn smaller(pruned: &Pruned, conditions: &Conditions<'_>) -> Option<String> {
     let (paths, metric) = (count(pruned.subtrees), conditions.metric.sizes());
     let total = match metric.unit {

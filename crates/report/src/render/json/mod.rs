@@ -72,7 +72,7 @@ impl<'o> Json<'o> {
                     write_indented(&mut self.out, &row, "\n    ")
                 }
                 Layout::Rows => write!(self.out, "\n    {row}"),
-                // What stands beside the rows of a log is short.
+                // Sections beside the rows of a log are short.
                 Layout::Dense if !section.is_main => write!(self.out, "{row}"),
                 Layout::Dense => write!(self.out, "\n{row}"),
             }

@@ -16,7 +16,7 @@ pub(crate) fn arguments(captured: &Captured<'_>, at_enter: bool) -> Option<Value
     (at_enter || !all.is_empty()).then(|| all.iter().map(argument).collect())
 }
 
-/// What the call returned, where it returned something.
+/// Result of the call, where it returned a value.
 pub(crate) fn returns(captured: &Captured<'_>) -> Option<Value> {
     let (type_name, returned) = captured.returns.as_ref()?;
     let mut returns = Object::new();

@@ -11,7 +11,7 @@ const INDENT: usize = 2;
 /// Levels that are still indented further.
 const DEEPEST: usize = 40;
 
-/// What names a thread in a log: `thread 3 (1234, Worker)`.
+/// Title of a thread in a log: `thread 3 (1234, Worker)`.
 pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String {
     let process = pid.map_or_else(String::new, |pid| format!("process {pid}, "));
     let Some(thread) = thread else { return format!("{process}no known thread") };
@@ -36,7 +36,7 @@ impl Threads {
         if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
 
-    /// What stands above lines of mixed threads.
+    /// Heading above lines of mixed threads.
     pub(crate) fn heading(self) -> String {
         let column = match self {
             Self::Apart => return String::new(),
@@ -82,7 +82,7 @@ pub(crate) fn event_line(row: &EventRow<'_>, threads: Threads) -> String {
     line
 }
 
-/// What it is about, each with a blank before it.
+/// Entities that the event is about, each with a blank before it.
 fn subjects(row: &EventRow<'_>) -> String {
     let named = |subject: Subject<'_>| subject.name.map_or_else(|| format!("{:#x}", subject.id), one_line);
     let (callees, others): (Vec<_>, Vec<_>) = row.subjects().partition(|subject| subject.role == "callee");

@@ -12,7 +12,7 @@ const MOST_LISTED: usize = 8;
 /// One fact.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fact {
-    /// What it is about, in a word or two.
+    /// Subject of the fact, in a word or two.
     pub(crate) key: &'static str,
     /// The fact, as a sentence or a part of one.
     pub(crate) text: String,

@@ -75,7 +75,7 @@ impl Head {
         self.text.push_str(&format!("{label}{}\n", wrapped(&one_line(text), room).join(&indent)));
     }
 
-    /// What it ran on: the only process, or how many there were and which of them is the user's own.
+    /// Line about the process: the only one, or how many there were and which of them is the user's own.
     fn processes(&mut self, recording: &Recording, processes: &[ProcessConditions<'_>]) {
         if let [only] = processes {
             let end = if only.process.complete { "" } else { ", end not seen" };

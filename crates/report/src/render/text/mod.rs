@@ -204,7 +204,7 @@ impl Renderer for Text<'_> {
     fn section(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
         match section.style {
             _ if section.is_picked => self.table(section, rows),
-            // What JSON and CSV have of it text says otherwise.
+            // Columns of JSON and CSV that text says in other words.
             Style::Table if section.text.is_empty() => Ok(()),
             Style::Table | Style::Single | Style::Tree => self.table(section, rows),
             Style::Log => self.log(section, rows),

@@ -49,7 +49,7 @@ struct Parts<'t> {
     method: &'t str,
     /// With their parentheses.
     parameters: &'t str,
-    /// What is said behind: ` (lambda)`.
+    /// Marker behind the signature: ` (lambda)`.
     after: &'t str,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// What a table shows for one of them.
+    /// Name of a function as its table shows it.
     pub(super) fn shown<'f>(&self, name: &'f str, signature: &'f str) -> &'f str {
         match self.seen.get(name) {
             Some(Signatures::Several) => signature,

@@ -160,7 +160,7 @@ impl Table {
         line
     }
 
-    /// What the other columns leave to names.
+    /// Width that the other columns leave to names.
     fn room(&self, shown: &[usize], widths: &[usize], width: usize) -> usize {
         let fixed: usize = shown.iter().filter(|&&i| !self.is_flexible(i)).map(|&i| widths[i]).sum();
         width.saturating_sub(fixed + GAP.len() * shown.len().saturating_sub(1))

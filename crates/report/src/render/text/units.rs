@@ -22,7 +22,7 @@ fn time_parts(ns: u64) -> (String, &'static str) {
     let last = TIMES.len() - 1;
     for (unit, scale) in &TIMES[1..last] {
         let text = three_digits(ns as f64 / scale);
-        // What rounds up to a thousand belongs to the next unit.
+        // A number that rounds up to a thousand belongs to the next unit.
         if !text.starts_with("1000") && ns as f64 / scale < 1000.0 {
             return (text, unit);
         }

@@ -13,7 +13,7 @@ pub(super) fn arguments(captured: &Captured<'_>) -> String {
     format!("({})", all.join(", "))
 }
 
-/// What a call that ends gives: ` = int 42, out int rest: 1`.
+/// Results of a call that ends: ` = int 42, out int rest: 1`.
 pub(super) fn results(captured: &Captured<'_>) -> String {
     let mut text = String::new();
     if let Some((type_name, returned)) = &captured.returns {
