@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// The file's name in the root of the repository.
 const NAME: &str = "THIRD-PARTY-NOTICES.txt";
-/// What is handed out: the tool, and the agent that it carries.
+/// Crates that are handed out: the tool, and the agent that it carries.
 const ROOTS: [&str; 2] = ["clrscope", "clrscope-agent"];
 /// The one place that crates of others come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -67,7 +67,7 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// What cargo knows of the workspace and of all that it depends on.
+/// Cargo's metadata of the workspace and of all that it depends on.
 fn metadata() -> Result<Value, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -85,7 +85,7 @@ fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
 }
 
-/// What is wrong with crates of others, linked or not: a licence nobody has agreed to, another place than the registry.
+/// Objections to crates of others, linked or not: a licence nobody has agreed to, another place than the registry.
 fn objections(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let of_others = packages.filter(|package| !package["source"].is_null());

@@ -19,7 +19,7 @@ const READERS: [&str; 2] = ["flow:args,last=64MiB", "exceptions:args"];
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Requests to the web service, of each of four clients.
 const REQUESTS: usize = 100;
-/// What a person would write to reach .NET from Python.
+/// Python code that reaches .NET as a person would write it.
 const PYTHON: &str = r#"
 import sys
 from pythonnet import load

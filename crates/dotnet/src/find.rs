@@ -61,7 +61,7 @@ impl Install {
         self.root.join("shared").join(FRAMEWORK).join(version.to_string())
     }
 
-    /// What lies in a folder, or nothing when it holds no host or no runtime.
+    /// Installation in a folder; `None` when it holds no host or no runtime.
     pub fn in_folder(folder: &Path, origin: Origin) -> Option<Self> {
         let root = folder.canonicalize().ok()?;
         if !is_executable(&root.join("dotnet")) {

@@ -60,7 +60,7 @@ impl Exporter for FlameGraph {
     }
 }
 
-/// What a metric's values are shown in, and how many of it a value of one is.
+/// Unit that a metric's values are shown in, and the factor to it.
 const fn unit(metric: &Metric) -> (&'static str, f64) {
     match metric.unit {
         Unit::Nanoseconds => ("\u{b5}s", 1e-3),

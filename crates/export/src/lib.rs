@@ -109,7 +109,7 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
 /// No format has this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFormat {
-    /// What was asked for.
+    /// Name that was asked for.
     pub name: String,
 }
 

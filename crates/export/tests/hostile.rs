@@ -1,4 +1,4 @@
-//! Whatever a recording holds, every view and every format comes to an end: no panic, no hang, and memory within a
+//! Hostile recordings: every view and every format comes to an end, with no panic, no hang, and memory within a
 //! multiple of the file.
 
 #[path = "common/everything.rs"]

@@ -144,7 +144,7 @@ mod tests {
     fn damaged_modules_have_no_lines() {
         let image = std::fs::read(clrscope_testkit::fixture("Exceptions")).expect("the fixture");
         for length in (0..image.len()).step_by(97) {
-            // Whatever is answered, the call returns.
+            // The answer doesn't matter: the call returns.
             let _ = debug::information(&image[..length]);
         }
         assert!(debug::information(b"MZ").is_none());

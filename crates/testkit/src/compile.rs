@@ -14,7 +14,7 @@ use std::thread;
 use crate::sdk::Sdk;
 use crate::workspace::scratch;
 
-/// What a program without a file of its own runs with.
+/// Runtime configuration of a program without a file of its own.
 const CONFIG: &str = r#"{
   "runtimeOptions": {
     "tfm": "net8.0",

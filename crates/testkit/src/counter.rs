@@ -1,4 +1,4 @@
-//! What the fixture `Counter` says until it is killed.
+//! Lines of the fixture `Counter`, which counts until it is killed.
 
 use crate::program::Finished;
 

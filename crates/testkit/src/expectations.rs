@@ -1,4 +1,4 @@
-//! What a fixture says about itself: the lines `EXPECT ...` on its stdout.
+//! Expectations: the lines `EXPECT ...` that a fixture writes to stdout about itself.
 //!
 //! | Line | Meaning |
 //! |---|---|
@@ -59,7 +59,7 @@ impl Expectations {
         all
     }
 
-    /// What is left of a fixture's stdout without those lines: that part must be the same in every run.
+    /// Lines of a fixture's stdout that are no expectations: they must be the same in every run.
     pub fn other_lines(stdout: &str) -> String {
         stdout.split_inclusive('\n').filter(|line| !line.starts_with("EXPECT ")).collect()
     }

@@ -1,4 +1,4 @@
-//! What the tests of clrscope share: runtimes, fixtures, known answers.
+//! Test kit of clrscope: runtimes, fixtures, known answers.
 //!
 //! ```no_run
 //! use clrscope_testkit as testkit;

@@ -26,9 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub struct Finished {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it wrote to stdout.
+    /// Bytes of stdout.
     pub stdout: Vec<u8>,
-    /// What it wrote to stderr.
+    /// Bytes of stderr.
     pub stderr: Vec<u8>,
     /// Wall time from start to end.
     pub elapsed: Duration,
@@ -50,7 +50,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// This output, once it is sure that the program ended with 0.
+    /// Checks that the program ended with 0.
     ///
     /// # Panics
     /// With all the program wrote, when it did not.

@@ -1,4 +1,4 @@
-//! What a test has to tell besides its outcome.
+//! Lines that a test writes besides its outcome.
 
 use std::env;
 use std::io::{self, Write};

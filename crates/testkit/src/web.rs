@@ -54,7 +54,7 @@ impl Service {
         self.child.id()
     }
 
-    /// What stands behind `listening on http://` in its first line.
+    /// Address behind `listening on http://` in the program's first line.
     ///
     /// # Panics
     /// When that is not what it said.

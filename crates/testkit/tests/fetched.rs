@@ -1,4 +1,4 @@
-//! What is fetched runs: the demo's .NET 8, and a large single-file program on .NET 10.
+//! Fetched runtimes run: the demo's .NET 8, and a large single-file program on .NET 10.
 
 use clrscope_testkit::{Expectations, azmcp, azmcp_command, fetched_runtime, fixture, run, workspace_root};
 

@@ -17,7 +17,7 @@ fn objects_and_bytes_are_summed_by_class() {
     program.play(&[
         on(1, ObjectAllocated(small, item)),
         on(2, ObjectAllocated(other, item)),
-        // What is unloaded may have its identifiers used again: sums go on by name.
+        // Identifiers of an unloaded module may be used again: sums go on by name.
         on(1, ModuleUnloadStarted(plugin)),
         on(1, ModuleUnloadFinished(plugin, HResult::OK)),
         on(1, ObjectAllocated(large, cart)),

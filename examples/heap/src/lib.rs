@@ -30,7 +30,7 @@ struct State {
     info: ProfilerInfo,
     names: NameCache,
     output: PathBuf,
-    /// What a collection has told so far, while a shot is taken.
+    /// Objects and references reported by a collection so far, while a shot is taken.
     graph: Mutex<Option<Graph>>,
 }
 
@@ -43,7 +43,7 @@ impl State {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A collection tells of all that is alive. Only on a thread of the profiler's own.
+    /// Forces a collection, which reports all that is alive. Only on a thread of the profiler's own.
     fn shoot(&self) {
         *self.graph() = Some(Graph::default());
         let collected = self.info.force_gc();
@@ -55,7 +55,8 @@ impl State {
     }
 }
 
-/// What is told while a collection runs; at attach it can be asked for in `initialize_for_attach` only.
+/// Events asked for: those of collections, and the loading of modules; at attach they can be asked for in
+/// `initialize_for_attach` only.
 const EVENTS: Events = Events::GC.union(Events::MODULE_LOADS);
 
 impl Profiler for Heap {

@@ -25,7 +25,7 @@ fn end(mut program: Child, folder: &Path) {
     assert!(program.wait().expect("it ends").success());
 }
 
-/// What stands in a shot of the fixture's heap whoever takes it.
+/// Checks a shot of the fixture's heap, whoever took it.
 fn check(text: &str, version: &dyn std::fmt::Display) {
     let row = |line: &str| {
         let [bytes, objects, class] = line.split('\t').collect::<Vec<_>>()[..] else { return None };

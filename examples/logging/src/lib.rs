@@ -34,7 +34,7 @@ impl Logging {
         self.write(callback, arguments, |argument| argument.known(&self.names));
     }
 
-    /// Something is going: its names must be forgotten, since identifiers are used again.
+    /// Logs an unload, after which the names must be forgotten, since identifiers are used again.
     fn unloads(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.knows(callback, arguments);
         arguments.iter().for_each(|(_, argument)| argument.forget(&self.names));
@@ -45,7 +45,7 @@ impl Logging {
         for (name, argument) in arguments {
             text += &format!(" {name}={}", words(*argument));
         }
-        // What happens between a start and its end stands one level deeper: the classes that are loaded while a method is
+        // Callbacks between a start and its end stand one level deeper: the classes that are loaded while a method is
         // compiled, the modules that come with an assembly.
         match callback.rsplit_once('_') {
             Some((stem, _)) if FLAT.contains(&stem) => self.log.line(text),

@@ -27,7 +27,7 @@ fn what_happens_is_logged_by_name_and_nesting_also_in_odd_orders() {
         on(1, ExceptionThrown(exception)),
         on(0, Shutdown()),
         on(2, ClassLoadStarted(class)),
-        // What was never begun.
+        // An end without a start.
         on(1, RuntimeResumeFinished()),
     ]);
     let expected = [

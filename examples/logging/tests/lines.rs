@@ -7,7 +7,7 @@ use testkit::Runtime;
 
 const SEARCH: &str = "exception_search_function_enter";
 
-/// What comes in pairs: a line that opens a level and the line that closes it.
+/// Pairs of callbacks: a line that opens a level and the line that closes it.
 const PAIRS: [(&str, &str); 6] = [
     ("assembly_load_started", "assembly_load_finished"),
     ("module_load_started", "module_load_finished"),
@@ -82,7 +82,7 @@ fn callbacks_are_logged_in_their_nesting() {
     });
 }
 
-/// What a program gives reason for that loads and unloads and collects.
+/// Callbacks of a program that loads and unloads and collects.
 const OF_COLLECTIONS: [&str; 21] = [
     "assembly_unload_finished",
     "class_unload_finished",

@@ -18,7 +18,7 @@ clr_profiler::export_profiler!(CallCounter, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C
 /// The profiler the runtime makes when it loads this library.
 struct CallCounter(Arc<Counts>);
 
-/// What the methods of the profiler, the hooks and the mapper share.
+/// State that the methods of the profiler, the hooks and the mapper share.
 struct Counts {
     info: ProfilerInfo,
     names: NameCache,
@@ -26,7 +26,7 @@ struct Counts {
     known: Mutex<HashMap<String, ClientId>>,
 }
 
-/// What is known about a function; found again in the hooks by its `ClientId`.
+/// A function that is counted; found again in the hooks by its `ClientId`.
 struct Counted {
     name: String,
     calls: AtomicU64,

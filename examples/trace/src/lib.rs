@@ -38,7 +38,7 @@ struct Tracer {
     functions: Arc<NamedFunctions>,
 }
 
-/// What one thread called, and the blocks that ran because of exceptions.
+/// Calls of one thread, and the blocks that ran because of exceptions.
 #[derive(Default)]
 struct Lines {
     kept: Vec<(Call, Option<Block>)>,

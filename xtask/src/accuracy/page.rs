@@ -1,4 +1,4 @@
-//! What was found, on the terminal and in `docs/accuracy.md`.
+//! Results, on the terminal and in `docs/accuracy.md`.
 
 use std::fmt::{Arguments, Write as _};
 

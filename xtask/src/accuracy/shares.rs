@@ -68,7 +68,7 @@ struct Reported {
     most: PerGroup,
     /// Of a pair of hooks, where nothing better is known.
     cost: HookCost,
-    /// What the run itself found a pair to cost, where it could.
+    /// Cost of a pair as the run itself found it, where it could.
     pairs: Vec<Option<f64>>,
 }
 
@@ -129,7 +129,7 @@ fn print_clock(
         let exact = list.iter().all(|r| r.calls[g] == bare[0].calls[g]);
         let near = off.abs() <= limit + truth[g].width();
         let inside = low <= truth[g].high && truth[g].low <= high;
-        // What a pair cost here, in truth: `Lone` makes no calls and tells how fast the machine was.
+        // True cost of a pair here: `Lone` makes no calls and shows how fast the machine was.
         let pair = list
             .iter()
             .zip(bare)
@@ -228,7 +228,7 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
     })
 }
 
-/// What a pair was measured to cost in the calls that a function makes.
+/// Cost of a pair as measured in the calls that a function makes.
 fn pair_in(process: &Process, caller: &str) -> Option<f64> {
     let calls = process.calls.as_ref()?;
     let is_caller = |index: u32| process.functions.get(index as usize).is_some_and(|f| f.name == caller);

@@ -94,7 +94,7 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
     Ok(("memory", "compiler, `clock=sampled`, disk and memory per path".into(), figure, ""))
 }
 
-/// What each of a thousand threads takes more of memory under the agent than without.
+/// Memory that each of a thousand threads takes more under the agent than without.
 pub(super) fn threads(bench: &Bench, runs: usize) -> Result<Line, String> {
     let resident = |count: u32, under: Under| -> Result<f64, String> {
         let sizes = (0..runs).map(|_| {

@@ -44,7 +44,7 @@ pub(super) enum Program {
     Callees(u32, u32),
     /// A program that ends at once.
     Hello,
-    /// So many threads that make a few calls and wait; prints the bytes that are in memory then.
+    /// This many threads make a few calls and wait; prints the bytes that are in memory then.
     Threads(u32),
     /// The C# compiler.
     Compiler,
@@ -99,7 +99,7 @@ impl Bench {
         self.sdk.is_some()
     }
 
-    /// What the compiler wrote last.
+    /// Assembly that the compiler wrote last.
     pub(super) fn compiled(&self) -> Result<Vec<u8>, String> {
         std::fs::read(&self.compiled).map_err(|error| format!("the compiler's output: {error}"))
     }
@@ -122,7 +122,7 @@ impl Bench {
             Under::EmptyCallbacks => self.floor(&mut command, "exceptions"),
             Under::Framework(which) => self.floor(&mut command, which),
             Under::Agent(request) => {
-                // What was recorded before is not needed any more; recordings of the compiler are large.
+                // Earlier recordings are not needed any more; those of the compiler are large.
                 drop(std::fs::remove_dir_all(self.recording()));
                 self.runs.set(self.runs.get() + 1);
                 under_agent(&mut command, request, &self.recording());

@@ -95,7 +95,7 @@ impl Modules {
         }
         let behind = |import: &Vec<String>| {
             let to = absolute(&module, import).filter(|to| *to != path[..=length]);
-            // What comes from another crate stands nowhere in this one.
+            // Names from another crate stand nowhere in this one.
             to.filter(|to| !to.is_empty() && self.is_known(to))
         };
         let named =

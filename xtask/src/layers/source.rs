@@ -3,12 +3,12 @@
 /// One word: an identifier, `::`, or a single other character.
 type Word = String;
 
-/// What a module's code says about other modules, tests left out.
+/// References of a module's code to other modules, tests left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
     /// Paths that begin with `crate`, `self` or `super`, each with the inline module that it stands in.
     pub(super) paths: Vec<(Vec<Word>, Vec<Word>)>,
-    /// What `use` brings in: the name here, and the path; `*` for all of a module's names.
+    /// Imports by `use`: the name here, and the path; `*` for all of a module's names.
     pub(super) imports: Vec<(Word, Vec<Word>)>,
     /// Names of the items that are defined here.
     pub(super) defines: Vec<Word>,

@@ -24,7 +24,7 @@ pub(crate) fn everything(recording: &Recording) {
         tables(recording, query);
         for format in exporters() {
             let options = ExportOptions { query: query.clone(), ..ExportOptions::default() };
-            // That it is too long is fine.
+            // Output beyond the limit is an error, which is fine here.
             let _ = black_box(format.write(recording, &options, &mut Limited(MOST_TEXT)));
         }
     }
@@ -43,7 +43,7 @@ fn tables(recording: &Recording, query: &Query) {
     paths(recording, query);
 }
 
-/// What paths can be measured by any metric in.
+/// Runs every view and format of paths.
 fn paths(recording: &Recording, query: &Query) {
     let named = Query { functions: vec![Pattern::parse("*").expect("a pattern")], ..query.clone() };
     black_box(functions(recording, query)).ok();
