@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use clrscope_contract::instruments::events::Group;
-use clrscope_contract::instruments::spec::{ALL_MEMBERS, OptionSpec, Rule, Value, With};
-use clrscope_contract::instruments::{ALL, Checked, DEFAULT, Refusal, Spec, check, check_all, find, first_view};
+use clrscope_contract::instruments::spec::{ALL_MEMBERS, Attach, OptionSpec, Rule, Value, With};
+use clrscope_contract::instruments::{
+    ALL, Checked, DEFAULT, Refusal, Spec, check, check_all, check_for_attach, find, first_view,
+};
 use clrscope_contract::request::{InstrumentRequest, RecordedRequest, Request};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -307,4 +309,45 @@ fn the_readme_lists_every_instrument() {
     };
     let rows: String = ALL.iter().map(row).collect();
     assert!(readme.contains(&rows), "README.md should have these rows:\n{rows}");
+}
+
+#[test]
+fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
+    let attached = |text: &str| {
+        let request = Request::parse(text).expect("a request");
+        check_for_attach(&request.instruments.iter().map(|one| check(one).expect("an instrument")).collect::<Vec<_>>())
+    };
+    for allowed in ["exceptions", "events", "exceptions:frames=3;events:gc,jit", "events:heap"] {
+        assert_eq!(attached(allowed), Ok(()), "{allowed}");
+    }
+    for refused in [
+        "calls",
+        "flow:args",
+        "exceptions;calls",
+        "exceptions:args",
+        "events:jit,transitions",
+        "events:objects,allocations",
+    ] {
+        let refusal = attached(refused).expect_err(refused);
+        assert!(refusal.hint.starts_with("start the program instead: clrscope run -i "), "{refusal}");
+    }
+    assert_eq!(
+        attached("events:gc,transitions").expect_err("transitions").hint,
+        "start the program instead: clrscope run -i events:groups=transitions+gc -- PROGRAM"
+    );
+}
+
+/// Each option and word that an instrument can't be attached with is one that it has.
+#[test]
+fn what_is_not_attached_is_there() {
+    for spec in ALL {
+        let Attach::Without(parts) = spec.attach else { continue };
+        for part in parts {
+            let option = spec.option(part.option).expect("an option");
+            let Some(word) = part.word else { continue };
+            let way = format!("{}:{}={word}", spec.name, option.name);
+            let checked = parse(&way).unwrap_or_else(|refusal| panic!("{way}: {refusal}"));
+            assert!(check_for_attach(&[checked]).is_err(), "{way}");
+        }
+    }
 }

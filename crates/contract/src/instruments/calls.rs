@@ -1,6 +1,6 @@
 //! The specification of `calls`.
 
-use super::spec::{OptionSpec, Spec, Value};
+use super::spec::{Attach, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// How time is measured: `sampled` or `tsc`.
@@ -50,5 +50,6 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
+    attach: Attach::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
     views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
 };

@@ -1,6 +1,6 @@
 //! The specification of `events`, and the groups of events there are.
 
-use super::spec::{Member, OptionSpec, Rule, Spec, Value};
+use super::spec::{Attach, Member, OptionSpec, Rule, Spec, StartOnly, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Declares the groups: each with its name on the command line and one line about it.
@@ -85,5 +85,17 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[Rule::Needs { option: ALLOCATIONS, value: Some("on"), other: GROUPS, word: "objects" }],
     conflicts: &[],
+    attach: Attach::Without(&[
+        StartOnly {
+            option: GROUPS,
+            word: Some("transitions"),
+            why: "the runtime tells of transitions only profilers that were there when it started",
+        },
+        StartOnly {
+            option: ALLOCATIONS,
+            word: None,
+            why: "the runtime tells of each allocated object only profilers that were there when it started",
+        },
+    ]),
     views: &["events"],
 };

@@ -1,7 +1,7 @@
 //! The specification of `flow`.
 
 use super::LIMIT;
-use super::spec::{OptionSpec, Rule, Spec, Value};
+use super::spec::{Attach, OptionSpec, Rule, Spec, Value};
 
 /// Bytes for the last events.
 pub const LAST: &str = "last";
@@ -48,5 +48,6 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
     conflicts: &[],
+    attach: Attach::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
     views: &["summary", "flow"],
 };

@@ -2,6 +2,7 @@
 //!
 //! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
 
+mod attach;
 pub mod calls;
 mod check;
 mod checked;
@@ -11,6 +12,7 @@ pub mod flow;
 mod help;
 pub mod spec;
 
+pub use attach::check_for_attach;
 pub use check::{Refusal, check, check_all};
 pub use checked::Checked;
 pub use spec::Spec;

@@ -15,6 +15,8 @@ pub struct Spec {
     pub rules: &'static [Rule],
     /// With what else in a request the instrument can't run.
     pub conflicts: &'static [Conflict],
+    /// Whether the instrument can be attached to a program that runs.
+    pub attach: Attach,
     /// The views of reports that show what the instrument recorded; the first is the one to begin with.
     pub views: &'static [&'static str],
 }
@@ -104,6 +106,26 @@ pub enum Rule {
         /// The word or the member that the other one must have.
         word: &'static str,
     },
+}
+
+/// Whether an instrument can be attached to a program that runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Attach {
+    /// The runtime allows the instrument at its start only, and why.
+    Never(&'static str),
+    /// Yes, but for these.
+    Without(&'static [StartOnly]),
+}
+
+/// Part of an instrument that the runtime allows at its start only.
+#[derive(Debug, Clone, Copy)]
+pub struct StartOnly {
+    /// The option.
+    pub option: &'static str,
+    /// The word or member of the option; `None` where the option must not be on at all.
+    pub word: Option<&'static str>,
+    /// Why, in one line.
+    pub why: &'static str,
 }
 
 /// Why an instrument can't run with something else in the request.
