@@ -1,6 +1,6 @@
-//! How long the views take on a generated tree: `cargo run --release -p clrscope-analysis --example
-//! large_tree -- [MILLION_NODES] [THREADS] [FILE]`. With a file the tree is packed into it, and it is only
-//! opened, so that memory is that of a report: without trees but the one being decoded.
+//! Time that the views take on a generated tree: `cargo run --release -p clrscope-analysis --example large_tree --
+//! [MILLION_NODES] [THREADS] [FILE]`. With a file the tree is packed into it, and it is only opened, so that memory is
+//! that of a report: without trees but the one being decoded.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 
 use std::fs::File;

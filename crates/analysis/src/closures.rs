@@ -2,7 +2,7 @@
 //! apart.
 //!
 //! A lambda has no name: the compiler numbers it, and the recording names the method that it was written in, with `(lambda)`
-//! at the end of the signature. Several lambdas of one method would be one name; lines of the source tell them apart, or
+//! at the end of the signature. Several lambdas of one method would be one name; lines of the source keep them apart, or
 //! their numbers where no line is known.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(crate) fn split(function: &Function) -> (&str, Option<&str>) {
     (plain, marker.or(Some(word)))
 }
 
-/// Puts into the signatures of lambdas and local functions what tells them from others of their method, where there are others
+/// Puts into the signatures of lambdas and local functions a line or number that keeps them from others of their method, where there are others
 /// in the process: `(lambda)` becomes `(lambda, Program.cs:17)` in modules that are not of the framework, where the line is
 /// known; those that are still equal are numbered, `(lambda 2)`, by their place in the method.
 pub fn tell_closures_apart(recording: &mut Recording, line: &mut FindLine<'_>) {

@@ -10,7 +10,7 @@ use crate::sampling::{self, Steps};
 use crate::sums::Sums;
 use crate::times::Times;
 
-/// How rows of one process are made.
+/// Corrections that rows of one process get.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub(crate) cost: Cost,
@@ -18,7 +18,7 @@ pub(crate) struct Columns {
     pub(crate) raw: bool,
     /// CPU columns mean something.
     pub(crate) cpu: bool,
-    /// How long samples are apart.
+    /// Distance between samples.
     pub(crate) steps: Steps,
 }
 

@@ -16,7 +16,7 @@ impl Pair {
     }
 }
 
-/// How many hooks ran on somebody's time: leaves on the callee's, enters on the caller's.
+/// Hooks that ran on a function's time: leaves on the callee's, enters on the caller's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hooks {
     /// Enter hooks of the functions it called.
@@ -53,7 +53,7 @@ pub(crate) struct Share {
 /// Cost of the hooks in one process: of each function, the enter hooks of its callees and its own leave hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// Where nothing was measured in the program itself.
+    /// Estimate where nothing was measured in the program itself.
     usual: Estimate,
     /// By slot; empty where nothing was.
     measured: Vec<Estimate>,
@@ -97,7 +97,7 @@ impl Estimate {
 }
 
 impl Cost {
-    /// `slot` tells the place of a function of the recording, of which there are `slots`.
+    /// `slot` gives the place of a function of the recording, of which there are `slots`.
     pub(crate) fn new(calls: &CallsInfo, slots: usize, slot: impl Fn(u32) -> u32) -> Self {
         let usual = Estimate::new(&calls.hook_cost);
         let mut measured = Vec::new();

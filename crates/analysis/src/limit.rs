@@ -6,13 +6,13 @@ const COUNTED_ON: u64 = 1_000_000;
 /// Rows that a limit left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many were counted.
+    /// Number of rows that were counted.
     pub rows: u64,
     /// Whether all were counted. A walk that has shown what it may does not go through the whole of a large recording.
     pub is_whole: bool,
 }
 
-/// How many rows may still be shown.
+/// Number of rows that may still be shown.
 #[derive(Debug)]
 pub(crate) struct Limit {
     free: u64,

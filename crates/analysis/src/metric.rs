@@ -22,7 +22,7 @@ pub struct Metric {
     pub instrument: &'static str,
     /// Rows count for themselves alone: what lies below them is not in their total, which is their own value again.
     pub exclusive: bool,
-    /// Where the values are.
+    /// Source of the values.
     pub source: Source,
 }
 
@@ -35,7 +35,7 @@ pub enum Unit {
     Count,
 }
 
-/// Where the values of a metric come from.
+/// Source of a metric's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
     /// A column of the calling-context trees of `calls`. Rows have the columns of [`Times`](crate::Times), all of them.
@@ -74,7 +74,7 @@ pub struct StackEvents {
 pub struct StackEvent {
     /// Index into [`Process::threads`].
     pub thread: u32,
-    /// When, nanoseconds since the start of the run.
+    /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not known.
     pub stack: u32,

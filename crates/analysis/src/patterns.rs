@@ -52,7 +52,7 @@ pub fn unmatched_patterns(recording: &Recording) -> Vec<UnmatchedPattern> {
     all.filter(|one| !has_matched(one)).map(unmatched).collect()
 }
 
-/// How processes note a pattern.
+/// Pattern as processes note it.
 fn word(option: &str, pattern: &str) -> String {
     format!("{}={pattern}", option.trim_start_matches('-'))
 }

@@ -145,7 +145,7 @@ impl Sort {
     }
 }
 
-/// Why a view can't answer a query.
+/// Reason why a view can't answer a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueryProblem {
@@ -155,7 +155,7 @@ pub enum QueryProblem {
         option: &'static str,
         /// The view.
         view: &'static str,
-        /// Why not, as part of a sentence.
+        /// Reason, as part of a sentence.
         why: &'static str,
     },
     /// No process of the recording is meant.

@@ -23,7 +23,7 @@ const FUNCTIONS: &str = "thread 1\n  A 1\n  B 1\n  C 1\n  D 1\n  E 1\n  [JIT] 1\
 
 #[derive(Debug, Clone)]
 struct Step {
-    /// How many levels up from the node before: any order of numbers occurs.
+    /// Number of levels up from the node before: any order of numbers occurs.
     up: usize,
     function: u32,
     calls: u64,

@@ -48,8 +48,8 @@ fn with_framework(trees: &str) -> Recording {
     r
 }
 
-/// Where a program loses its time: its own code, with the framework code it calls, and its locks; not the threads of the
-/// pool that wait for work, which once came first.
+/// The summary of a program that loses its time in its own code, with the framework code it calls, and in its locks;
+/// not in the threads of the pool that wait for work, which once came first.
 #[test]
 fn own_code_comes_first_and_idle_threads_are_no_finding() {
     let r = with_framework(

@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
 
 /// A stream that takes turns with others.
 pub(crate) trait Stream {
-    /// When its next step is, since the start of the run; `None` at its end.
+    /// Time of the next step, since the start of the run; `None` at the stream's end.
     fn time_ns(&mut self) -> Option<u64>;
 
     /// Gives memory back that it can fill again.
@@ -88,7 +88,7 @@ pub(crate) trait Stream {
 }
 
 /// Lets each stream make its steps when it is its turn; at the same moment the first of `streams` goes first. Stops when
-/// `step`, which is told which stream has its turn and must make a step of it, says no.
+/// `step`, which is given the stream that has its turn and must make a step of it, says no.
 pub(crate) fn in_turns<S: Stream>(streams: &mut [S], mut step: impl FnMut(&mut S) -> bool) {
     let mut turns = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {

@@ -49,9 +49,9 @@ pub struct EventRow<'a> {
     pub process: &'a Process,
     /// Thread of the callback; `None` where that is not known.
     pub thread: Option<&'a Thread>,
-    /// When, nanoseconds since the start of the run.
+    /// Time, nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// How many others are open around it on its thread.
+    /// Number of other events that are open around it on its thread.
     pub depth: u32,
     /// Between begin and end, on both events of a pair.
     pub duration_ns: Option<u64>,

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::names::EventNames;
 use super::pairing::{Crossing, Open, Pairing, Part};
 
-/// Why a search for precompiled code has no end.
+/// Reason why a search for precompiled code has no end.
 pub(super) const REJECTED: &str = "the precompiled code was rejected";
 
 /// The partner of an event that is in another chunk.

@@ -45,7 +45,7 @@ pub struct ExceptionQuery {
 pub struct Frame<'a> {
     /// The function.
     pub function: FunctionRef<'a>,
-    /// Where in its IL, if the runtime could tell.
+    /// Offset in the function's IL, if the runtime could say.
     pub il_offset: Option<u32>,
     /// Arguments of the call, as recorded; [`ExceptionLog::captured`] says what they mean.
     arguments: Option<&'a Arguments>,
@@ -85,7 +85,7 @@ pub struct Exception<'a> {
     pub thread: Option<&'a Thread>,
     /// Counts the throws of the recording, from 1, in the order of time.
     pub number: u32,
-    /// When it was thrown, nanoseconds since the start of the run.
+    /// Time of the throw, nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Type of the exception as C# writes it.
     pub type_name: &'a str,
@@ -134,13 +134,13 @@ pub struct ExceptionGroup<'a> {
     pub own_place: Option<FunctionRef<'a>>,
     /// Function that caught the exception; `None` where no function did.
     pub catcher: Option<FunctionRef<'a>>,
-    /// How many.
+    /// Number of exceptions.
     pub count: u64,
-    /// How many of them nobody caught.
+    /// Number of them that nobody caught.
     pub unhandled: u64,
-    /// How many of them the runtime caught.
+    /// Number of them that the runtime caught.
     pub caught_by_runtime: u64,
-    /// How many of them had been thrown before.
+    /// Number of them that had been thrown before.
     pub rethrown: u64,
     /// From throw to catch, all together.
     pub throw_to_catch_ns: u64,

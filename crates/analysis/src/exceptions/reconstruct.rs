@@ -2,9 +2,9 @@
 //!
 //! Exceptions nest: while a filter, a finally or a catch block runs, others may be thrown. So each thread
 //! has a stack of exceptions under way, and a callback is about the topmost, or about the topmost whose
-//! block it ends. The runtime does not tell everything: nothing is said when an exception leaves a block
+//! block it ends. The runtime does not report everything: there is no callback when an exception leaves a block
 //! for good, when the runtime itself catches, or at the end of a program that nobody saved. And up to .NET 9 it
-//! tells of a function twice when one of its blocks is on the stack. All that is made up for here.
+//! reports a function twice when one of its blocks is on the stack. All that is made up for here.
 
 use clrscope_recording::events::{EntityRef, Kind, OwnedRecord, Record, Tag};
 use clrscope_recording::model::Thread;
@@ -50,7 +50,7 @@ pub(super) struct OnThread<'a> {
     of: &'a Arena<'a>,
     /// Number of the process.
     process: usize,
-    /// Whether the runtime tells of some functions twice.
+    /// Whether the runtime reports some functions twice.
     twice: bool,
     thread: Option<&'a Thread>,
     cursor: Cursor<'a>,
@@ -175,7 +175,7 @@ impl<'a> OnThread<'a> {
         timeline.lies_at(self.process, address, at);
     }
 
-    /// Whether the runtime tells of `function` a second time because one of its blocks is on the stack.
+    /// Whether the runtime reports `function` a second time because one of its blocks is on the stack.
     fn is_twice(&self, list: &[FunctionRef<'a>], function: EntityRef) -> bool {
         let last = list.last().is_some_and(|last| std::ptr::eq(last.function, self.function(function).function));
         let outer = self.under_way.iter().rev().skip(1);

@@ -35,7 +35,7 @@ impl<'a> CallStack<'a> {
         self.table.frames(self.number).map(|frame| self.frame(frame).function)
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.frames(self.number).count()

@@ -25,7 +25,7 @@ pub(super) struct Throw<'a> {
 pub(super) struct Timeline<'a> {
     /// Exceptions that have not been handed over, and whether each is over.
     waiting: VecDeque<(Exception<'a>, bool)>,
-    /// How many were handed over.
+    /// Number of exceptions that were handed over.
     gone: usize,
     /// The last that was handed over before it was over: what is still said of it goes there.
     late: Option<Exception<'a>>,

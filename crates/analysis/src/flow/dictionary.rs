@@ -29,7 +29,7 @@ struct ClassTypes {
 struct FunctionTypes {
     parameters: Vec<(String, String, Passing)>,
     returns: String,
-    /// Where registers stand behind the events: what is in them, the result last; else empty.
+    /// Contents of the registers that stand behind events, the result last; empty where none do.
     codes: Vec<u32>,
 }
 

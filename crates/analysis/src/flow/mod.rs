@@ -66,9 +66,9 @@ pub struct FlowRow<'a> {
     pub time_ns: u64,
     /// The time stamp that was recorded: the same whenever the recording is opened.
     pub ticks: u64,
-    /// How long a call took that ends here, callees included; nothing for begins, and where the begin was not recorded.
+    /// Duration of a call that ends here, callees included; nothing for begins, and where the begin was not recorded.
     pub duration_ns: Option<u64>,
-    /// How deep in calls, from 0; where older events were overwritten, from the outermost call known.
+    /// Depth in calls, from 0; where older events were overwritten, from the outermost call known.
     pub depth: u32,
     /// Arguments or results as they were recorded, and what they refer to.
     taken: Taken<'a>,
@@ -106,7 +106,7 @@ pub struct FlowFunction<'a> {
     pub function: FunctionRef<'a>,
     /// Number of the function, as in [`FlowRow::id`].
     pub id: u32,
-    /// How often it was entered.
+    /// Number of times it was entered.
     pub calls: u64,
 }
 
@@ -251,7 +251,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         }
     }
 
-    /// How deep in calls the thread was before its first event, as far as the events tell: all of them, or the first
+    /// Depth in calls of the thread before its first event, as far as the events show: all of them, or the first
     /// [`LOOK_AHEAD`] where not all need be read.
     fn base(&self, thread: &Thread) -> u32 {
         let mut replay = Replay::new(0);

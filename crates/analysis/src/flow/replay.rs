@@ -27,7 +27,7 @@ impl Activation {
     }
 }
 
-/// How a call ended.
+/// End of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Leave,
@@ -66,29 +66,29 @@ impl Replay {
         Self { base, ..Self::default() }
     }
 
-    /// How many calls ended that had begun before the first event.
+    /// Number of calls that ended and had begun before the first event.
     pub(super) fn unmatched(&self) -> u32 {
         self.unmatched
     }
 
-    /// Takes one event; tells what it means, at the end of an `async` method's code with the result that it set.
-    pub(super) fn take(&mut self, event: &Raw<'_>, tell: &mut impl FnMut(Step, &[u8])) {
+    /// Takes one event; hands its steps to `emit`, at the end of an `async` method's code with the result that it set.
+    pub(super) fn take(&mut self, event: &Raw<'_>, emit: &mut impl FnMut(Step, &[u8])) {
         match event.what {
             What::Enter(function) => {
-                self.drop_at_or_below(event.sp, tell);
-                self.begin(function, event, tell);
+                self.drop_at_or_below(event.sp, emit);
+                self.begin(function, event, emit);
             }
-            What::Leave(function) => self.end(function, event.sp, End::Leave, tell),
-            What::TailCall(function) => self.end(function, event.sp, End::TailCall, tell),
+            What::Leave(function) => self.end(function, event.sp, End::Leave, emit),
+            What::TailCall(function) => self.end(function, event.sp, End::TailCall, emit),
             What::Block => {
-                self.drop_at_or_below(event.sp, tell);
+                self.drop_at_or_below(event.sp, emit);
                 let left = self.frames.len();
                 self.filters.retain(|&below| below < left);
             }
             What::FilterEnter => self.begin_filter(event.sp),
             What::FilterLeave => {
                 if let Some(below) = self.filters.pop() {
-                    self.drop_to(below, tell);
+                    self.drop_to(below, emit);
                 }
             }
             What::Result => {
@@ -108,7 +108,7 @@ impl Replay {
         }
     }
 
-    fn begin(&mut self, function: u32, event: &Raw<'_>, tell: &mut impl FnMut(Step, &[u8])) {
+    fn begin(&mut self, function: u32, event: &Raw<'_>, emit: &mut impl FnMut(Step, &[u8])) {
         let depth = self.frames.last().map_or(self.base, |top| top.depth + 1);
         let at = function as usize;
         if self.calls.len() <= at {
@@ -119,11 +119,11 @@ impl Replay {
         let call = self.calls[at];
         let (sp, since) = (event.sp, event.ticks);
         self.frames.push(Activation { sp, function, depth, call, since, is_filter: false });
-        tell(Step::Begin { function, depth, call }, &[]);
+        emit(Step::Begin { function, depth, call }, &[]);
     }
 
-    fn end(&mut self, function: u32, sp: u32, how: End, tell: &mut impl FnMut(Step, &[u8])) {
-        self.drop_at_or_below(sp.wrapping_sub(1), tell);
+    fn end(&mut self, function: u32, sp: u32, how: End, emit: &mut impl FnMut(Step, &[u8])) {
+        self.drop_at_or_below(sp.wrapping_sub(1), emit);
         match self.frames.last().copied() {
             Some(top) if top.sp == sp && !top.is_filter => {
                 self.frames.pop();
@@ -131,7 +131,7 @@ impl Replay {
                 self.forget_results(at + 1);
                 let result = self.results.pop_if(|(of, _)| *of == at);
                 let result = result.as_ref().map_or(&[][..], |(_, bytes)| bytes);
-                tell(top.end(how), result);
+                emit(top.end(how), result);
             }
             other => {
                 self.unmatched += u32::from(other.is_none());
@@ -142,7 +142,7 @@ impl Replay {
                         self.base
                     }
                 };
-                tell(Step::End { function, depth, call: 0, how, since: None }, &[]);
+                emit(Step::End { function, depth, call: 0, how, since: None }, &[]);
             }
         }
     }
@@ -156,16 +156,16 @@ impl Replay {
         self.frames.push(Activation { sp: top.sp.wrapping_sub(1), is_filter: true, ..owner });
     }
 
-    fn drop_at_or_below(&mut self, sp: u32, tell: &mut impl FnMut(Step, &[u8])) {
+    fn drop_at_or_below(&mut self, sp: u32, emit: &mut impl FnMut(Step, &[u8])) {
         let live = self.frames.iter().rposition(|frame| is_above(frame.sp, sp)).map_or(0, |top| top + 1);
-        self.drop_to(live, tell);
+        self.drop_to(live, emit);
     }
 
-    fn drop_to(&mut self, live: usize, tell: &mut impl FnMut(Step, &[u8])) {
+    fn drop_to(&mut self, live: usize, emit: &mut impl FnMut(Step, &[u8])) {
         while self.frames.len() > live {
             let Some(top) = self.frames.pop() else { return };
             if !top.is_filter {
-                tell(top.end(End::Unwound), &[]);
+                emit(top.end(End::Unwound), &[]);
             }
         }
         self.forget_results(live);

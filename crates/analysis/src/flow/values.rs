@@ -59,7 +59,7 @@ pub enum Value<'a> {
     Object {
         /// Class of the object.
         type_name: &'a str,
-        /// Where it was at that moment.
+        /// Address at that moment.
         address: u64,
         /// Bytes it takes; 0 where nobody knows.
         size_bytes: u32,
@@ -70,7 +70,7 @@ pub enum Value<'a> {
     Type {
         /// Class of the object.
         type_name: &'a str,
-        /// Where it was at that moment.
+        /// Address at that moment.
         address: u64,
         /// Name of the type that it stands for.
         of: &'a str,
@@ -106,7 +106,7 @@ pub struct Field<'a> {
     pub value: Value<'a>,
 }
 
-/// How an argument is passed.
+/// Way in which an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
     /// By value.
@@ -139,7 +139,7 @@ pub struct Argument<'a> {
     pub name: &'a str,
     /// The parameter's type, as C# writes it.
     pub type_name: &'a str,
-    /// How it is passed.
+    /// Way in which it is passed.
     pub passing: Passing,
     /// Value of the argument; `None` for `out` before the call.
     pub value: Option<Value<'a>>,

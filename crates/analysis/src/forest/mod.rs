@@ -26,7 +26,7 @@ use walk::{NameOrder, Walk};
 pub struct TreeNode<'a> {
     /// 0 for the outermost functions.
     pub depth: u32,
-    /// How many children of it follow.
+    /// Number of its children that follow.
     pub children: u32,
     /// The function.
     pub function: FunctionRef<'a>,
@@ -67,7 +67,7 @@ pub struct Tree<'a> {
     pub nodes: Vec<TreeNode<'a>>,
     /// Paths that the options left out.
     pub pruned: Pruned,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Forest<'a> {
         Ok(Self { paths, query: query.clone(), sort, conditions })
     }
 
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     #[must_use]
     pub fn conditions(&self) -> &Conditions<'a> {
         &self.conditions

@@ -25,7 +25,7 @@ type Member = (u32, u32);
 #[derive(Debug, Clone)]
 struct Group {
     slot: Slot,
-    /// Where its members lie in the arena.
+    /// Place of its members in the arena.
     members: Range<usize>,
     calls: u64,
     sums: RangeSums,
@@ -38,7 +38,7 @@ struct Group {
 /// The children of a node on the path that are still to be visited.
 struct Level {
     groups: Range<usize>,
-    /// Where the arena ends once they are done.
+    /// End of the arena once the groups are done.
     members: usize,
 }
 

@@ -3,7 +3,7 @@
 //! What is summed by is a key: a function's slot for `functions`, an edge for `callers`. A node is
 //! outermost when no node of the same key lies above it on its path.
 //!
-//! The first pass counts calls and hooks by function, which tells how much of the hooks' cost fits into
+//! The first pass counts calls and hooks by function, which shows how much of the hooks' cost fits into
 //! each function's time; the second finds inclusive times by key. Both wait for memory more than they
 //! compute, so what they touch for each node is kept small.
 

@@ -9,7 +9,7 @@ use crate::paths;
 use crate::query::{Query, QueryProblem};
 use crate::times::{Times, Totals};
 
-/// How the selected part of a recording came about.
+/// Conditions under which the selected part of a recording came about.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
     /// Request with every option filled in, filters included, as the agent understood it.
@@ -28,7 +28,7 @@ pub struct Conditions<'a> {
     pub total: u64,
 }
 
-/// Shortest times that sampling clocks can tell, nanoseconds; 0 where every time is told.
+/// Shortest times that sampling clocks can resolve, nanoseconds; 0 where every time is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resolution {
     /// Of wall time.
@@ -84,7 +84,7 @@ pub struct ProcessConditions<'a> {
     pub totals: Totals,
     /// Share of the process in the metric in all selected processes, 0 to 1; of the time in recorded functions with any metric of `calls`.
     pub share: f64,
-    /// How many things were lost: the counts of its losses that are not mere information.
+    /// Number of data items lost: the counts of its losses that are not mere information.
     pub lost: u64,
     /// Remarks of the agent.
     pub remarks: &'a [Remark],

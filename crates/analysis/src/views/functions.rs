@@ -16,7 +16,7 @@ pub struct Functions<'a> {
     pub rows: Vec<FunctionRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 

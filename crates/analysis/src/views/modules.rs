@@ -17,7 +17,7 @@ pub struct ModuleRow<'a> {
     pub pid: u32,
     /// Name, path, version.
     pub module: &'a Module,
-    /// How many of its functions were called.
+    /// Number of its functions that were called.
     pub functions: u64,
     /// Calls of them.
     pub calls: u64,
@@ -34,7 +34,7 @@ pub struct Modules<'a> {
     pub rows: Vec<ModuleRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 

@@ -50,7 +50,7 @@ impl EdgeRow<'_> {
 pub struct NeighboursView<'a> {
     /// One item for each function that matches, the one with the most exclusive time first.
     pub items: Vec<Neighbours<'a>>,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
@@ -74,7 +74,7 @@ pub struct CallGraph<'a> {
     pub edges: Vec<GraphEdge>,
     /// Functions that the limit left out, with their edges.
     pub left_out: usize,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 

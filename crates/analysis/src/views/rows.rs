@@ -20,14 +20,14 @@ pub struct FunctionRow<'a> {
     pub times: Times,
     /// The function's amount of the metric.
     pub amount: Amount,
-    /// How many activations of it lay on one stack at once, at most; 1 without recursion.
+    /// Number of its activations that lay on one stack at once, at most; 1 without recursion.
     pub max_recursion: u32,
-    /// How many threads called it.
+    /// Number of threads that called it.
     pub threads: u32,
     /// Whether the compiler put it into another method somewhere: then there were at least so many calls.
     pub inlined: bool,
-    /// How often an `async` method was called, where the row is that of its code, which runs once for each call and again
-    /// for each await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
+    /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
+    /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
 }
 

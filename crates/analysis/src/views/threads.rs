@@ -16,7 +16,7 @@ pub struct Threads<'a> {
     pub rows: Vec<ThreadRow<'a>>,
     /// Rows that the limit left out.
     pub left_out: usize,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 

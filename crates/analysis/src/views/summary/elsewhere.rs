@@ -1,4 +1,4 @@
-//! Where time went that was no work of functions.
+//! Time that was no work of functions, by kind.
 
 use std::cmp::Reverse;
 
@@ -65,7 +65,7 @@ impl ElsewhereKind {
 pub struct ExceptionsSeen<'a> {
     /// Type of the exception.
     pub type_name: Box<str>,
-    /// How many of that type were thrown there.
+    /// Number of exceptions of that type thrown there.
     pub count: u64,
     /// The innermost own function on the stacks, or the thrower where there is none.
     pub place: Option<FunctionRef<'a>>,
@@ -80,7 +80,7 @@ pub struct Elsewhere<'a> {
     pub time_ns: Option<u64>,
     /// CPU time; nothing where none was measured.
     pub cpu_ns: Option<u64>,
-    /// How often; nothing where that was not counted.
+    /// Number of occurrences; nothing where they were not counted.
     pub count: Option<u64>,
     /// The own function with most of it, and its part of the time.
     pub most: Option<(FunctionRef<'a>, u64)>,

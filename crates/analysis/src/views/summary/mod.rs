@@ -60,9 +60,9 @@ pub struct Summary<'a> {
     pub framework: Vec<FunctionRow<'a>>,
     /// Functions of the framework that were called in all.
     pub framework_functions: usize,
-    /// Where time went that was no work of functions: waits by kind, compilation, suspensions, collections, exceptions.
+    /// Time that was no work of functions: waits by kind, compilation, suspensions, collections, exceptions.
     pub elsewhere: Vec<Elsewhere<'a>>,
-    /// How the selected part came about, with its sums.
+    /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
 
