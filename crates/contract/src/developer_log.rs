@@ -11,7 +11,7 @@ pub const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 const START: &str = "agent-";
 const END: &str = ".log";
 
-/// The name of the log of process `pid` in the recording directory. `number` tells processes with the same id apart, as
+/// The name of the log of process `pid` in the recording directory. `number` keeps processes with equal ids apart, as
 /// there may be in containers that share a folder.
 #[must_use]
 pub fn file_name(pid: u32, number: u32) -> String {

@@ -1,4 +1,4 @@
-//! Trust in files: whether others could change them. What loads into somebody's process, or tells it what to do, must be
+//! Trust in files: whether others could change them. What loads into somebody's process, or gives it orders, must be
 //! safe from others.
 
 use std::fmt;

@@ -8,7 +8,7 @@ pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&
     distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, one)| one)
 }
 
-/// How many slips a word may have and still be recognised.
+/// Number of slips that a word may have and still be recognised.
 fn slips(word: &str) -> usize {
     (word.chars().count() / 3).max(1)
 }
@@ -84,7 +84,7 @@ impl NearNames {
     }
 }
 
-/// How many letters must be put in, left out, replaced, or swapped with the next one to make `b` of `a`.
+/// Number of letters that must be put in, left out, replaced, or swapped with the next one to make `b` of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     // Row by row of the table of distances between beginnings of both; of the rows before, only two are needed.

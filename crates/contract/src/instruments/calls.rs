@@ -3,7 +3,7 @@
 use super::spec::{Attach, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// How time is measured: `sampled` or `tsc`.
+/// Clock that measures time: `sampled` or `tsc`.
 pub const CLOCK: &str = "clock";
 /// Inlining off.
 pub const NOINLINE: &str = "noinline";

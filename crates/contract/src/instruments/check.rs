@@ -8,7 +8,7 @@ use super::{ALL, find};
 use crate::request::{InstrumentRequest, Request, parse_size};
 use crate::words::nearest;
 
-/// Why what was asked for can't be recorded.
+/// Reason why a request can't be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason of the refusal, in one line.

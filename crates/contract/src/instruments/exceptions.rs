@@ -7,7 +7,7 @@ use super::{LEAST_LIMIT, LIMIT};
 pub const ARGS: &str = "args";
 /// Frames kept of a stack.
 pub const FRAMES: &str = "frames";
-/// How stacks are walked: `frames`, `snapshot` or `check`.
+/// Way to walk stacks: `frames`, `snapshot` or `check`.
 pub const STACKS: &str = "stacks";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

@@ -9,7 +9,7 @@ pub const LAST: &str = "last";
 pub const ALL: &str = "all";
 /// Arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
-/// How deep objects among arguments are opened.
+/// Depth to which objects among arguments are opened.
 pub const DEPTH: &str = "depth";
 
 /// Arguments with their values.

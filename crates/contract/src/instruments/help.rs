@@ -1,4 +1,4 @@
-//! How help speaks of options.
+//! Help about options.
 
 use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value};
 
@@ -26,7 +26,7 @@ impl Spec {
 }
 
 impl OptionSpec {
-    /// How the option is written: `clock=sampled|tsc`, for instance.
+    /// Spelling of the option: `clock=sampled|tsc`, for instance.
     #[must_use]
     pub fn spelled(&self) -> String {
         let name = self.name;

@@ -1,10 +1,10 @@
-//! Why a request is refused.
+//! Refusals of requests.
 
 use std::fmt;
 
 use super::pattern::PatternError;
 
-/// Why a text is not a request: one line for the user.
+/// Reason why a text is not a request: one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestError(pub String);
 

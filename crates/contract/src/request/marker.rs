@@ -11,7 +11,7 @@ pub fn split_marker(text: &str) -> (&str, Option<&str>) {
     split.map_or((text, None), |(plain, marker)| (plain, Some(marker)))
 }
 
-/// A marker: words, and what tells the code from others that have the same: a number, a line.
+/// A marker: words, and a number or a line that keeps code with equal words apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marker<'m>(pub(super) &'m str);
 

@@ -19,7 +19,7 @@ use std::fmt;
 use super::marker::{Marker, split_marker};
 use crate::words::{NearNames, Part};
 
-/// How patterns are written, for help texts.
+/// Grammar of patterns, for help texts.
 pub const PATTERN_HELP: &str = "[assembly]Namespace.Type::Method with * and ?, each part optional; without '::' a type, a method \
                                 or Type.Method; or a name as reports print it";
 
@@ -47,7 +47,7 @@ enum NamePattern {
     Shortened(String),
 }
 
-/// Why a text is not a pattern.
+/// Reason why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternError {
     /// The text.
