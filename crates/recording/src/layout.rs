@@ -117,7 +117,7 @@ pub mod block {
     pub const TICKS: usize = 64;
     /// The bits of `NEXT` that mark edges.
     pub const MARKS: u32 = 31;
-    /// The bit of `NEXT` that tells hooks to go no further along the chain. Readers follow it as if the bit were not there.
+    /// The bit of `NEXT` at which hooks go no further along the chain. Readers follow it as if the bit were not there.
     pub const MAPPED: u32 = 32;
     /// The bits of `NEXT` that are the offset.
     pub const OFFSET: u32 = !(MARKS | MAPPED);
@@ -202,7 +202,7 @@ pub mod flow {
     /// Where the activation ended just before by a tail call, that call was the one that set the result.
     pub const RESULT: u32 = OTHER | 5;
 
-    /// How many bytes of registers follow the event whose `WHAT` this is.
+    /// Number of bytes of registers that follow the event whose `WHAT` this is.
     #[must_use]
     pub const fn register_bytes(what: u32) -> usize {
         if what & KIND == OTHER { 0 } else { (what >> REGISTERS & 7) as usize * BYTES }
@@ -324,7 +324,7 @@ pub mod thread {
     pub const BYTES: usize = 256;
     /// Records at most.
     pub const MOST: usize = 65_536;
-    /// Where the writer keeps what its process needs, from byte to byte: meaningless outside, and no part of the format.
+    /// Bytes that the writer keeps for its own process: meaningless outside, and no part of the format.
     pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..256];
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;

@@ -1,4 +1,4 @@
-//! Why a recording could not be opened.
+//! Reasons why a recording could not be opened.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Recording};
 
-/// Why a recording can't be read at all.
+/// Reason why a recording can't be read at all.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {

@@ -23,7 +23,7 @@ const LONGEST: u64 = 4096;
 /// Errors of making a file. The file must not exist: others may be able to put links there.
 pub fn leave(folder: &Path, pid: u32, why: &str) -> io::Result<()> {
     let mut file = create(folder, pid)?;
-    // The number of a system error tells nobody more than its words.
+    // The number of a system error says no more than its words.
     let why = why.split(" (os error").next().unwrap_or(why);
     file.write_all(format!("{why}\n").as_bytes())
 }

@@ -33,7 +33,7 @@ impl From<OldSettings> for CallsInfo {
 #[derive(Debug, Clone)]
 pub struct ExceptionStacks {
     stacks: Arc<Stacks>,
-    /// Where records hold the stacks: their numbers in the table by those in the records.
+    /// Numbers of stacks in the table by those in the records, where records hold the stacks.
     numbers: HashMap<u64, u32>,
 }
 

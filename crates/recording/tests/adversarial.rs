@@ -178,7 +178,7 @@ fn claim_everything(threads: &mut [u8]) {
     }
 }
 
-/// Where a block at an offset points to.
+/// Link of a block, by its offset.
 type Link = fn(u32) -> u32;
 
 /// Fills every block with five edges whose children are all at `child(offset)`, and chains it to `next(offset)`.

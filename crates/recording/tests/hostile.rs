@@ -95,7 +95,7 @@ fn a_packed_file_cut_anywhere_gives_what_stood_before() {
     assert!(before.iter().all(|&amount| amount > 0), "{before:?}");
 }
 
-/// How much there is of a recording: functions, costs of hooks, bytes of events, nodes of trees, nodes of stacks.
+/// Amounts in a recording: functions, costs of hooks, bytes of events, nodes of trees, nodes of stacks.
 fn amounts(recording: &Recording) -> [usize; 5] {
     let Some(process) = recording.processes.first() else { return [0; 5] };
     let costs = process.calls.as_ref().map_or(0, |calls| calls.pair_costs.len());

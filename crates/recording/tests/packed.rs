@@ -27,8 +27,8 @@ fn what_stands_behind_the_end_of_a_file_is_told() {
     let one = packed(&recording);
     let both = unpacked(&[one.clone(), one.clone()].concat()).expect("the first of them");
     assert_eq!(both.processes.len(), 1);
-    let told = format!("{} bytes behind its end were not read", one.len());
-    assert!(both.problems.iter().any(|problem| problem.what.starts_with(&told)), "{:?}", both.problems);
+    let expected = format!("{} bytes behind its end were not read", one.len());
+    assert!(both.problems.iter().any(|problem| problem.what.starts_with(&expected)), "{:?}", both.problems);
 }
 
 /// A recording directory made from nothing, with one process.

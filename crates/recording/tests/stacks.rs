@@ -105,7 +105,7 @@ fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
     let table: StackTable = writer(&name).create_stacks().expect("a table");
     let over = AtomicBool::new(false);
     let chain = |seed: u32| -> Vec<StackFrame> { (0..20).map(|depth| method((seed >> depth) & 7)).collect() };
-    let looks = std::thread::scope(|scope| {
+    let snapshots = std::thread::scope(|scope| {
         for thread in 0..3_u32 {
             let (table, over) = (&table, &over);
             scope.spawn(move || {
@@ -119,9 +119,9 @@ fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
                 }
             });
         }
-        let mut looks = 0;
+        let mut snapshots = 0;
         let mut before = 0;
-        while looks < 20 || before == 0 {
+        while snapshots < 20 || before == 0 {
             let stacks = stacks(&name);
             assert!(stacks.len() >= before);
             let whole = (1..=stacks.len() as u32).all(|number| {
@@ -129,12 +129,12 @@ fn stacks_of_many_threads_are_whole_whenever_somebody_looks() {
                 (1..=20).contains(&depth) && !stacks.frames(number).any(|frame| frame == StackFrame::Unknown)
             });
             assert!(whole, "a node without its callers");
-            (looks, before) = (looks + 1, stacks.len());
+            (snapshots, before) = (snapshots + 1, stacks.len());
         }
         over.store(true, Ordering::Relaxed);
-        looks
+        snapshots
     });
-    assert!(looks >= 20);
+    assert!(snapshots >= 20);
 }
 
 #[test]

@@ -11,7 +11,7 @@ impl Tag {
     pub const RESULT: Self = Self(2);
     /// The system's number of a thread.
     pub const OS_THREAD: Self = Self(3);
-    /// How many.
+    /// Count.
     pub const COUNT: Self = Self(4);
     /// Bytes.
     pub const BYTES: Self = Self(5);

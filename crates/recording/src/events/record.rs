@@ -9,7 +9,7 @@ use crate::varint::Varints;
 pub struct Record<'a> {
     /// Kind of the event.
     pub kind: Kind,
-    /// When, nanoseconds since the start of the process's recording.
+    /// Time, nanoseconds since the start of the process's recording.
     pub time_ns: u64,
     fields: Varints<'a>,
 }
@@ -132,7 +132,7 @@ impl<'a> Records<'a> {
         Self { rest: Varints::new(bytes.get(place.offset..).unwrap_or(&[])), time_ns: place.time_ns }
     }
 
-    /// How far `bytes`, which are those that are walked, have been read.
+    /// Position in `bytes`, which are those that are walked, up to which they have been read.
     #[must_use]
     pub fn place(&self, bytes: &[u8]) -> RecordPlace {
         RecordPlace { offset: bytes.len() - self.rest.bytes().len().min(bytes.len()), time_ns: self.time_ns }

@@ -41,7 +41,7 @@ impl ShortFields {
         Self(bits)
     }
 
-    /// How many bytes they are.
+    /// Length of the fields in bytes.
     #[must_use]
     #[inline]
     pub(super) fn length(self) -> usize {
@@ -61,7 +61,7 @@ impl ShortFields {
 pub struct ShortRecord {
     /// Bytes of the record; those beyond `length` mean nothing.
     pub word: [u8; 16],
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: usize,
 }
 

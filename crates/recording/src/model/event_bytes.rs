@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Problem;
 
-/// Where bytes come from.
+/// Source of bytes.
 pub(crate) trait ByteSource: Send + Sync {
     /// The bytes, if they are in memory or mapped as they are and will stay so.
     fn at_hand(&self) -> Option<&[u8]>;
@@ -54,7 +54,7 @@ impl EventBytes {
         }
     }
 
-    /// Why the bytes could not be read when they were first missed, if so.
+    /// Reason why the bytes could not be read when they were first missed, if so.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         self.0.problem.get()

@@ -1,9 +1,9 @@
-//! How a process ended.
+//! End of a process.
 
 use crate::codec::Field;
 use crate::payload::{PayloadReader, PayloadWriter};
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// The program returned this exit code.

@@ -25,7 +25,7 @@ record! {
         pub duration_ns: u64,
         /// CPU time of the whole process while recorded, if it could be read.
         pub cpu_ns: Option<u64>,
-        /// How it ended, if somebody saw it.
+        /// End of the process, if somebody saw it.
         pub exit: Option<Exit>,
         /// Whether the program ended while we watched and said so.
         pub complete: bool,
@@ -132,7 +132,7 @@ pub struct EventChunk {
     pub bytes: EventBytes,
 }
 
-/// How `calls` measured time.
+/// Clock by which `calls` measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// A helper thread charges time to where each thread stands.
@@ -166,7 +166,7 @@ record! {
         pub hook_cost: HookCost,
         /// Costs measured in the program itself, by caller in ascending order.
         pub pair_costs: Vec<PairCost>,
-        /// How much a sample weighed; zeros where that is not known.
+        /// Weight of a sample; zeros where that is not known.
         pub sample_steps: SampleSteps,
     }
 }
@@ -250,7 +250,7 @@ pub const GC_NAME: &str = "[GC]";
 /// [`Function::name`] of calls on paths that found no memory; its kind is [`FunctionKind::Runtime`].
 pub const TRUNCATED_NAME: &str = "(truncated)";
 
-/// How the compiler made a method from the source method that names it.
+/// Part of the source method, which names it, that the compiler made a method from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SourceKind {
@@ -309,7 +309,7 @@ record! {
         pub token: u32,
         /// Kind of function.
         pub kind: FunctionKind,
-        /// How the compiler made it.
+        /// Part of the source method that the compiler made it from.
         pub source: SourceKind,
         /// More about it.
         pub flags: FunctionFlags,
@@ -322,7 +322,7 @@ record! {
     pub struct Module {
         /// The assembly's simple name, or the library's file name for unmanaged code.
         pub name: String,
-        /// Where it was loaded from, if from a file.
+        /// File that it was loaded from, if from a file.
         pub path: String,
         /// Assembly version, for instance `8.0.0.0`.
         pub version: String,

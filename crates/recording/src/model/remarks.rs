@@ -9,9 +9,9 @@ record! {
     /// Data that was dropped or not recorded, counted where it happened.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Loss {
-        /// Why.
+        /// Reason of the loss.
         pub reason: LossReason,
-        /// How often.
+        /// Number of occurrences.
         pub count: u64,
         /// First time, nanoseconds since the start of the run.
         pub first_ns: u64,
@@ -59,7 +59,7 @@ pub enum LossReason {
     Unreadable = 10,
     /// The launcher stopped the recording of the process while it went on running.
     Stopped = 11,
-    /// The process ended without telling the agent; what it had recorded is there.
+    /// The process ended without notifying the agent; what it had recorded is there.
     AbruptEnd = 12,
     /// The file system could not promise space: recorded in private memory and written out late.
     LateWrites = 13,

@@ -40,7 +40,7 @@ record! {
         pub started_unix_ns: u64,
         /// From start to the end of the root program, or to the last sign of life of any process.
         pub duration_ns: u64,
-        /// How the root program ended; `None` while it runs or when nobody saw the end.
+        /// End of the root program; `None` while it runs or when nobody saw the end.
         pub exit: Option<Exit>,
         /// Request as the user gave it, for instance `calls:clock=tsc`.
         pub given: RecordedRequest,

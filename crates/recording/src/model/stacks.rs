@@ -13,7 +13,7 @@ pub enum StackFrame {
     Method {
         /// Index into [`Process::functions`](super::Process::functions).
         function: u32,
-        /// Where in its IL, if the runtime could tell.
+        /// Offset in the function's IL, if the runtime could say.
         il_offset: Option<u32>,
     },
     /// A place in native code.
@@ -101,7 +101,7 @@ impl Stacks {
     /// Frames of a stack at most.
     pub const DEEPEST: usize = stack::DEEPEST;
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.nodes.len()).sum()

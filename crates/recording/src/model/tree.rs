@@ -13,8 +13,8 @@ use super::Problem;
 /// The number of the root node, which stands for the thread itself.
 pub const ROOT: u32 = 0;
 
-/// Where a thread's tree comes from; decoding it is repeatable and can be done thread by thread, so
-/// that a large recording never has all its trees in memory.
+/// Source of a thread's tree; decoding it is repeatable and can be done thread by thread, so that a large recording
+/// never has all its trees in memory.
 #[derive(Clone)]
 pub struct TreeSource(Arc<Decoding>);
 
@@ -32,7 +32,7 @@ impl TreeSource {
         Self::fallible(move || (decode(), None))
     }
 
-    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; what could not is told too.
+    /// A tree decoded by `decode` whenever it is asked for, as far as it can be read; its [`problem`](Self::problem) says what could not.
     pub(crate) fn fallible(decode: impl Fn() -> (CallTree, Option<Problem>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Decoding { decode: Box::new(decode), problem: OnceLock::new() }))
     }

@@ -17,7 +17,7 @@ use crate::reader;
 use file::NewFile;
 pub use file::is_draft;
 
-/// How to pack.
+/// Options of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackOptions {
     /// Replace a file of that name. Off by default.
@@ -32,7 +32,7 @@ impl Default for PackOptions {
     }
 }
 
-/// How far packing is.
+/// Progress of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackProgress {
     /// Threads whose trees are packed.
@@ -58,7 +58,7 @@ pub struct PackReport {
     pub problems: Vec<Problem>,
 }
 
-/// Why there is no packed file. The directory is as it was.
+/// Reason why there is no packed file. The directory is as it was.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PackError {
@@ -98,7 +98,7 @@ pub fn pack(dir: &Path, out: &Path, progress: &mut dyn FnMut(PackProgress)) -> R
     pack_with(dir, out, PackOptions::default(), progress)
 }
 
-/// Packs the directory `dir` (or, to pack it anew, a packed file) into the file `out`. `progress` is
+/// Packs the directory `dir` (or, to pack it again, a packed file) into the file `out`. `progress` is
 /// called many times a second. Memory: the tree of one thread at a time.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Every version has a module of its own that says what its bytes mean and reads them; this one looks
 //! at the first bytes and hands over. All versions begin alike: eight bytes [`MAGIC`], then the version
-//! as a `u32`. `docs/format-changelog.md` tells what changed from one to the next.
+//! as a `u32`. `docs/format-changelog.md` lists what changed from one to the next.
 
 mod source;
 pub mod v1;

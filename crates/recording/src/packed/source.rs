@@ -1,4 +1,4 @@
-//! Where the bytes of a packed recording come from.
+//! Source of the bytes of a packed recording.
 
 use std::fs::File;
 use std::io;

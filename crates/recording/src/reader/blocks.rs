@@ -71,7 +71,7 @@ impl EdgeTimes {
     }
 }
 
-/// Where one thread's tree begins and how many blocks it may have.
+/// Start of one thread's tree, and the number of blocks it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeRoot {
     pub(crate) offset: u32,

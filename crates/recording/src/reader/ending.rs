@@ -1,4 +1,4 @@
-//! How each process ended: what it said itself, what others saw, and what its silence means.
+//! End of each process: what it said itself, what others saw, and what its silence means.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -52,7 +52,7 @@ pub(super) fn settle(processes: &mut [ReadProcess], root_end: Option<&End>, now:
     }
 }
 
-/// Whether the process ended without telling its agent. One that no longer records says nothing more,
+/// Whether the process ended without notifying its agent. One that no longer records says nothing more,
 /// so its silence means nothing.
 fn ended_silently(read: &ReadProcess, root_end: Option<u64>, now: Now) -> bool {
     let Some(last) = read.mono_last else { return false };

@@ -85,7 +85,8 @@ impl Deref for SegmentBytes {
     }
 }
 
-/// How many bytes of content a segment of this kind says that it has, by its first bytes; or what is wrong with them.
+/// Number of bytes of content that a segment of this kind says that it has, by its first bytes; or what is wrong with
+/// them.
 pub(super) fn committed(bytes: &[u8], kind: u32) -> Result<u64, String> {
     if !bytes.starts_with(&MAGIC) {
         let begun = bytes.iter().take(HEADER_BYTES).any(|&byte| byte != 0);
@@ -109,7 +110,7 @@ pub(super) fn is_cut(path: &Path, there: u64, committed: u64) -> Option<String> 
     if there >= whole {
         return None;
     }
-    // The program may have made it longer after we looked at its length and before it told us.
+    // The program may have made it longer after we read the file's length and before we read the header's.
     let now = path.metadata().map_or(0, |metadata| metadata.len());
     (now < whole).then(|| format!("is cut: {there} of {whole} bytes are there; what stood before is here"))
 }

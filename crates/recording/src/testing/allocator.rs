@@ -1,4 +1,4 @@
-//! How much memory a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting = Counting;` and [`of_thread`],
+//! Memory that a piece of code takes: `#[global_allocator] static ALLOCATOR: Counting = Counting;` and [`of_thread`],
 //! [`of_process`] or [`so_far`].
 //!
 //! What counts is what was asked for and not given back. A block that grows counts with its new size alone: whether both

@@ -300,7 +300,7 @@ impl Program {
         write_segment(&writer.folder().join("tree.seg"), kind::TREE, &self.arena)?;
         let mut records = Vec::with_capacity(self.times.len() * time::BYTES);
         let mut times: Vec<_> = self.times.iter().collect();
-        // Records stand in the order of first looks, which is no order of edges.
+        // Records stand in the order of first visits, which is no order of edges.
         times.sort_by_key(|(edge, _)| edge.wrapping_mul(2_654_435_761));
         for (&edge, &wall) in times {
             records.extend_from_slice(&edge.to_le_bytes());

@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two looks at what lies in the folder.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+const BETWEEN_COUNTS: Duration = Duration::from_millis(250);
 /// The most that is left free of a file system; of a smaller one it is the part below.
 const RESERVE_MOST: u64 = 2 << 30;
 /// The part of a file system that is left free: one in so many.
@@ -44,7 +44,7 @@ impl Bound {
         }
     }
 
-    /// Why a segment could not grow.
+    /// Error of a segment that could not grow.
     pub(super) fn error(self) -> io::Error {
         match self {
             Self::Size => {
@@ -86,18 +86,18 @@ struct SizeLimit {
     known: Mutex<Known>,
 }
 
-/// Bytes that lay in the folder when somebody last looked, and what this process has asked for since.
+/// Bytes that lay in the folder when they were last counted, and what this process has asked for since.
 #[derive(Debug, Default)]
 struct Known {
-    looked: Option<Instant>,
+    counted: Option<Instant>,
     bytes: u64,
 }
 
 impl SizeLimit {
     fn take(&self, bytes: u64, now: Instant) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= BETWEEN_LOOKS) {
-            *known = Known { looked: Some(now), bytes: size_of(&self.folder) };
+        if known.counted.is_none_or(|counted| now.saturating_duration_since(counted) >= BETWEEN_COUNTS) {
+            *known = Known { counted: Some(now), bytes: size_of(&self.folder) };
         }
         let fits = known.bytes.saturating_add(bytes) <= self.most;
         known.bytes += if fits { bytes } else { 0 };
@@ -119,7 +119,7 @@ fn size_of(folder: &Path) -> u64 {
     bytes
 }
 
-/// Whether enough stays free where `path` lies once so many bytes are taken; where nobody can tell, it does.
+/// Whether enough stays free where `path` lies once so many bytes are taken; where the system does not say, it does.
 fn leaves_reserve(path: &Path, bytes: u64) -> bool {
     let Ok(found) = rustix::fs::statvfs(path) else { return true };
     let unit = found.f_frsize.max(1);
@@ -135,7 +135,7 @@ mod tests {
     fn processes_share_the_size_of_their_recording() {
         let folder = tempfile::tempdir().expect("a folder");
         let limit = SizeLimit { folder: folder.path().to_owned(), most: 1_000, known: Mutex::default() };
-        let (now, later) = (Instant::now(), Instant::now() + BETWEEN_LOOKS);
+        let (now, later) = (Instant::now(), Instant::now() + BETWEEN_COUNTS);
         assert!(limit.take(600, now));
         assert!(!limit.take(600, now), "what was asked for counts before it is there");
         assert!(limit.take(400, now));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_would_touch_the_reserve_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(leaves_reserve(Path::new("/no/such/place"), 1 << 60), "where nobody can tell the disk will");
+        assert!(leaves_reserve(Path::new("/no/such/place"), 1 << 60), "where the system does not say, the disk will");
         assert!(!leaves_reserve(folder.path(), 1 << 60));
         assert!(Bound::Reserve.error().to_string().starts_with("No space left on device"));
     }

@@ -135,7 +135,7 @@ impl EventStore {
     }
 }
 
-/// Where a thread keeps the chunk it fills, without a lock.
+/// Chunk that a thread fills, kept without a lock.
 #[derive(Debug, Default)]
 pub struct ChunkCell(AtomicPtr<u8>);
 
@@ -202,7 +202,7 @@ impl Chunk {
         self.u64(chunk::SEQUENCE).store(sequence, Ordering::SeqCst);
     }
 
-    /// Where the events begin. Only the thread that took the chunk may write there, and no more than
+    /// Address of the events. Only the thread that took the chunk may write there, and no more than
     /// [`room`](Self::room) bytes.
     #[inline]
     #[must_use]

@@ -21,7 +21,7 @@ impl<const BYTES: usize> Fields<BYTES> {
         Self(address)
     }
 
-    /// Where the record begins.
+    /// Address of the record.
     #[inline]
     pub(super) const fn address(self) -> *mut u8 {
         self.0

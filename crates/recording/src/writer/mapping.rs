@@ -25,8 +25,8 @@ static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;
 
-/// Why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a program
-/// that may no longer open its own recording because it has become another user.
+/// Reason why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a
+/// program that may no longer open its own recording because it has become another user.
 #[must_use]
 pub fn first_refusal() -> Option<io::Error> {
     match FIRST_REFUSAL.load(Ordering::Relaxed) {
@@ -47,7 +47,7 @@ fn note_refusal(refusal: &Refusal) {
     let _ = FIRST_REFUSAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Why a segment got no space.
+/// Reason why a segment got no space.
 enum Refusal {
     Bound(Bound),
     System(io::Error),

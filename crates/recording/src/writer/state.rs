@@ -83,7 +83,7 @@ impl StateWriter {
         self.u64(at).fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How often something was lost so far.
+    /// Number of losses of this reason so far.
     #[must_use]
     pub fn lost(&self, reason: LossReason) -> u64 {
         self.u64(state::LOSSES + reason as usize * state::LOSS_BYTES).load(Ordering::Relaxed)

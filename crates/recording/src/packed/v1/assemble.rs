@@ -17,7 +17,7 @@ use crate::packed::Source;
 use crate::payload::PayloadReader;
 use crate::records::{Arena, InFile, MatchedPatterns};
 
-/// More problems than these are counted, not told.
+/// Problems of a kind that are listed; more are counted only.
 const MOST_PROBLEMS: usize = 1_000;
 
 /// Reads what can be read. Dictionaries are decoded, trees checked and left where they are.
@@ -39,16 +39,16 @@ struct Assembly {
     buffer: Vec<u8>,
     recording: Recording,
     processes: BTreeMap<u32, Parts>,
-    /// Problems of this file, as opposed to those it tells of.
+    /// Problems of this file, as opposed to those it lists.
     problems: Vec<Problem>,
-    untold: usize,
+    unlisted: usize,
 }
 
 /// Parts of a process that were found.
 #[derive(Default)]
 struct Parts {
     process: Process,
-    /// Where the last section of functions, modules and threads ended: bounds what may be missing.
+    /// Ends of the last sections of functions, modules and threads: they bound what may be missing.
     ends: [u64; 3],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
@@ -62,7 +62,7 @@ impl Assembly {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(Problem { place: place.to_owned(), what });
         } else {
-            self.untold += 1;
+            self.unlisted += 1;
         }
     }
 
@@ -151,8 +151,8 @@ impl Assembly {
                 self.problem(&format!("process {number}"), what);
             }
         }
-        if self.untold > 0 {
-            let what = format!("{} more problems of this kind", self.untold);
+        if self.unlisted > 0 {
+            let what = format!("{} more problems of this kind", self.unlisted);
             self.problems.push(Problem { place: "file".to_owned(), what });
         }
         self.recording.problems.append(&mut self.problems);
@@ -239,7 +239,7 @@ impl Parts {
     }
 }
 
-/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss told such a process.
+/// Before remarks had kinds, the first remark of a process that was refused said why, and the loss marked such a process.
 fn mark_refusal(process: &mut Process) {
     let refused = process.losses.iter().any(|loss| loss.reason == LossReason::ProcessRefused);
     if let Some(first) = process.remarks.first_mut().filter(|_| refused) {

@@ -82,7 +82,7 @@ fn scan(source: &Source) -> Found {
         let head = source.read(at, HEAD as u64, &mut buffer).ok().and_then(|()| Head::decode(&buffer));
         let Some(head) = head else {
             let next = next_head(source, at);
-            // A cut is told below; this is about a hole.
+            // A cut is reported below; this is about a hole.
             if let Some(next) = next {
                 found.problems.push(format!("bytes {at} to {next} are damaged and were passed over"));
             }

@@ -39,7 +39,7 @@ pub(super) mod kind {
 
 /// Bytes of an events section that are stored as they are: `u32` thread, `u64` sequence.
 pub(super) const EVENTS_PREFIX: usize = 12;
-/// How content is stored.
+/// Forms in which content is stored.
 const RAW: u16 = 0;
 const ZSTD: u16 = 1;
 /// Set in `part` on the last part.

@@ -82,7 +82,7 @@ impl Encoder<'_> {
         head
     }
 
-    /// How many nodes of the path end before `number` begins.
+    /// Number of nodes of the path that end before `number` begins.
     fn step(&mut self, number: u32) -> u64 {
         let parent = self.tree.parents()[number as usize];
         let length = self.path.len();
@@ -104,7 +104,7 @@ pub(super) struct Decoder {
     /// The path from the root to the last node: the first `depth` of these.
     path: Vec<u32>,
     depth: usize,
-    /// Where numbers in the tree and in the file begin to run side by side.
+    /// Runs: places where numbers in the tree and in the file begin to run side by side.
     runs: Vec<Run>,
 }
 

@@ -12,7 +12,7 @@ const DICTIONARY_BYTES: usize = 256 << 10;
 /// Nodes of the stack table in a section, for the same reason.
 const STACK_NODES: usize = DICTIONARY_BYTES / stack::BYTES;
 
-/// How far writing is.
+/// Progress of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Written {
     pub(crate) threads: u64,
