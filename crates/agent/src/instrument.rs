@@ -21,7 +21,7 @@ use crate::services::context::Context;
 use crate::services::functions::Choice;
 use crate::services::helper::Task;
 
-/// How the recording of the process began.
+/// Beginning of the recording of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beginning {
     /// With the runtime.

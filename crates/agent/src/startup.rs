@@ -26,7 +26,7 @@ use crate::services::threads::names::{Names, SystemNames};
 use crate::services::values::types::Types;
 use crate::services::{clock, threads};
 
-/// How long the end of the program may wait for the helper thread's last sample.
+/// Time that the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
 /// A running agent.
@@ -117,7 +117,7 @@ fn refuse_malformed(given: &str, why: String) -> String {
     why
 }
 
-/// Where even this can't be written there is nobody to tell.
+/// Leaves the reason in the folder; where even this can't be written, nobody can be notified.
 fn leave_word(folder: &Path, join: bool, why: &str) {
     if !join {
         let _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
@@ -136,7 +136,7 @@ fn is_wanted(request: &Request) -> Result<bool, String> {
 
 const OVER: &str = "the recording is over";
 
-/// Why the agent steps aside.
+/// Reason why the agent disables itself.
 enum Aside {
     /// The agent can't do its work.
     Forced(String),
@@ -283,7 +283,7 @@ fn describe(info: &ProfilerInfo) -> ProcessRecord {
     }
 }
 
-/// Where to record. Without a word about it: beside the program's working directory.
+/// Folder to record into: the request's, else a new one in the working directory.
 fn recording_folder(request: &Request) -> Result<PathBuf, String> {
     let path = match &request.out {
         Some(out) => PathBuf::from(out),

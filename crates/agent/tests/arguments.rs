@@ -244,7 +244,7 @@ fn types_alone_hold_no_values() {
     });
 }
 
-/// Whether a value tells its type at most.
+/// Whether a value has its type at most.
 fn is_bare(value: &Taken<'_>) -> bool {
     matches!(value, Taken::Null | Taken::Hidden | Taken::OfType { .. })
 }
@@ -264,7 +264,7 @@ fn redacted_values_are_nowhere_in_the_recording() {
     });
 }
 
-/// How deep an object is opened, at least.
+/// Least depth to which an object is opened.
 fn depth_of(value: &Taken<'_>) -> u32 {
     match value {
         Taken::Object { fields, .. } if !fields.is_empty() => {

@@ -9,7 +9,7 @@ use clrscope_recording::model::Recording;
 use clrscope_testkit::{Expectations, Runtime, each_runtime, fixture, run};
 use support::{Run, record_with};
 
-/// Runs a fixture and checks that nobody could tell that it was watched.
+/// Runs a fixture and checks that it ran as if it was not watched.
 fn watched(runtime: &Runtime, name: &str, request: &str) -> Run {
     watched_with(runtime, name, request, &[])
 }
@@ -39,7 +39,7 @@ fn about<'a>(row: &EventRow<'a>) -> &'a str {
     row.subjects().next().and_then(|subject| subject.name).unwrap_or("")
 }
 
-/// How many events of a kind are about functions of this name.
+/// Number of events of a kind that are about functions of this name.
 fn count(recording: &Recording, kind: Kind, function: &str) -> u64 {
     let pattern = Pattern::parse(function).expect("a pattern");
     let query = Query { functions: vec![pattern], ..Query::default() };
@@ -104,12 +104,20 @@ fn exceptions_are_told_as_often_as_the_program_says() {
         let calls = |name: &str| truth.calls.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
         let rounds = calls("Exceptions.Program+Simple::Start");
         assert!(rounds > 0);
-        let told = |kind, function: &str| count(&seen.recording, kind, function);
+        let events_about = |kind, function: &str| count(&seen.recording, kind, function);
         let place = &runtime.version;
-        assert_eq!(told(Kind::EXCEPTION_CATCHER_ENTER, "Exceptions.Program+Simple::Start"), rounds, "{place}");
-        assert_eq!(told(Kind::EXCEPTION_UNWIND_FINALLY_ENTER, "Exceptions.Program+Simple::Through"), rounds, "{place}");
+        assert_eq!(events_about(Kind::EXCEPTION_CATCHER_ENTER, "Exceptions.Program+Simple::Start"), rounds, "{place}");
+        assert_eq!(
+            events_about(Kind::EXCEPTION_UNWIND_FINALLY_ENTER, "Exceptions.Program+Simple::Through"),
+            rounds,
+            "{place}"
+        );
         let refused = calls("Exceptions.Program+Filters::Refuse");
-        assert_eq!(told(Kind::EXCEPTION_SEARCH_FILTER_ENTER, "Exceptions.Program+Filters::Middle"), refused, "{place}");
+        assert_eq!(
+            events_about(Kind::EXCEPTION_SEARCH_FILTER_ENTER, "Exceptions.Program+Filters::Middle"),
+            refused,
+            "{place}"
+        );
         let log = all(&seen.recording);
         let (found, _) = log.rows();
         assert!(found.iter().all(|row| row.group() == "exceptions"), "only this group on {place}");
@@ -203,10 +211,10 @@ const AFTER_BAD_FILTER: &str = "
 fn exception_callbacks_come_in_the_documented_order() {
     each_runtime(|runtime| {
         let seen = watched(runtime, "Exceptions", "events:exceptions");
-        let told = in_short(&seen.recording, |_| true);
+        let events = in_short(&seen.recording, |_| true);
         let filter = if runtime.version.major == 8 { BAD_FILTER_8 } else { BAD_FILTER_LATER };
         let expected = [BEFORE_BAD_FILTER, filter, AFTER_BAD_FILTER].map(words).concat();
-        assert_eq!(told[..expected.len()], expected, "{}", runtime.version);
+        assert_eq!(events[..expected.len()], expected, "{}", runtime.version);
     });
 }
 
@@ -221,13 +229,13 @@ fn exception_callbacks_of_other_threads_and_below_native_code_come_in_order() {
         unwind:CompareAndSort catch:CompareAndSort caught";
     each_runtime(|runtime| {
         let seen = watched(runtime, "Throws", "events:exceptions");
-        let told = in_short(&seen.recording, |row| row.thread.is_some_and(|thread| thread.name == "rethrower"));
-        assert_eq!(told, words(ON_ANOTHER_THREAD), "{}", runtime.version);
+        let events = in_short(&seen.recording, |row| row.thread.is_some_and(|thread| thread.name == "rethrower"));
+        assert_eq!(events, words(ON_ANOTHER_THREAD), "{}", runtime.version);
         let seen = watched(runtime, "Native", "events:exceptions");
-        let told = in_short(&seen.recording, |_| true);
+        let events = in_short(&seen.recording, |_| true);
         let one = words(BELOW_NATIVE_CODE);
-        assert!(told.len() >= one.len() && told.len() % one.len() == 0, "{} on {}", told.len(), runtime.version);
-        assert!(told.chunks(one.len()).all(|throw| throw == one), "{}", runtime.version);
+        assert!(events.len() >= one.len() && events.len() % one.len() == 0, "{} on {}", events.len(), runtime.version);
+        assert!(events.chunks(one.len()).all(|throw| throw == one), "{}", runtime.version);
     });
 }
 
@@ -236,14 +244,14 @@ fn exception_callbacks_of_an_unhandled_one_end_with_the_search_or_the_first_fram
     const SEARCH: &str = "thrown:InvalidOperationException search:Throw searched search:End searched search:Main";
     each_runtime(|runtime| {
         let seen = record_with(runtime, "Ends", "events:exceptions", &["unhandled"]);
-        let told = in_short(&seen.recording, |_| true);
+        let events = in_short(&seen.recording, |_| true);
         // Later ones end no search that finds nothing, and unwind before they give up.
         let end = if runtime.version.major == 8 {
             "searched"
         } else {
             "unwound unwind:Throw unwound unwind:End unwound unwind:Main"
         };
-        assert_eq!(told, [words(SEARCH), words(end)].concat(), "{}", runtime.version);
+        assert_eq!(events, [words(SEARCH), words(end)].concat(), "{}", runtime.version);
     });
 }
 
@@ -293,10 +301,10 @@ fn calls_of_native_code_begin_and_end() {
         let log = all(&seen.recording);
         let (found, _) = log.rows();
         let of_program = |row: &&EventRow<'_>| about(row).starts_with("Native.");
-        let told: Vec<_> = found.iter().filter(of_program).collect();
-        assert!(!told.is_empty(), "{}", runtime.version);
-        let unpaired = told.iter().filter(|row| row.duration_ns.is_none()).count();
-        assert_eq!(unpaired, 0, "of {} on {}", told.len(), runtime.version);
+        let events: Vec<_> = found.iter().filter(of_program).collect();
+        assert!(!events.is_empty(), "{}", runtime.version);
+        let unpaired = events.iter().filter(|row| row.duration_ns.is_none()).count();
+        assert_eq!(unpaired, 0, "of {} on {}", events.len(), runtime.version);
     });
 }
 

@@ -260,7 +260,7 @@ fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its
         assert!(!bare.stdout_text().contains("wrong"), "{}", bare.stdout_text());
         let log = all(&seen.recording);
         let (found, _) = log.rows();
-        let mut told = 0;
+        let mut listed = 0;
         for exception in found.iter().filter(|exception| exception.type_name == "System.FormatException") {
             let message = exception.message.as_deref().expect("a message");
             let truth: Vec<Option<bool>> = match message.split(';').next().expect("a part") {
@@ -269,8 +269,8 @@ fn a_filter_that_refused_is_not_said_to_have_accepted_what_another_clause_of_its
             };
             let answers: Vec<Option<bool>> = exception.filters.iter().map(|filter| filter.accepted).collect();
             assert_eq!(answers, truth, "{message} on {}", runtime.version);
-            told += 1;
+            listed += 1;
         }
-        assert_eq!(told, 12, "{}", runtime.version);
+        assert_eq!(listed, 12, "{}", runtime.version);
     });
 }

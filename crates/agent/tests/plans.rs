@@ -1,4 +1,4 @@
-//! Where values are looked for, compared with what the runtime itself says, function by function.
+//! Plans of arguments compared with what the runtime itself says, function by function.
 
 mod support;
 

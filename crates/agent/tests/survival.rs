@@ -168,7 +168,7 @@ fn children_are_left_alone_when_told_so() {
     each_runtime(|runtime| {
         let folder = scratch();
         let out = folder.path().join("run.clrs.d");
-        // A service that is started anew records into the same folder, and is no child of the one before.
+        // A service that is started again records into the same folder, and is no child of the one before.
         for round in 1..=2 {
             let mut command = runtime.command(&fixture("Processes"));
             command.arg("start");
@@ -226,7 +226,7 @@ fn a_program_that_closes_every_descriptor_is_recorded_on() {
         let out = folder.path().join("run.clrs.d");
         let prepared = || {
             let mut command = runtime.command(&fixture("Processes"));
-            // Code that is compiled anew in the background would need one.
+            // Code that is recompiled in the background would need one.
             command.args(["close-all", "6"]).env("DOTNET_TieredCompilation", "0");
             command
         };

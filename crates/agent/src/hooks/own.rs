@@ -1,6 +1,6 @@
 //! Fields that the agent keeps of each thread for its hooks: in the thread's record, where the format leaves room to the writer.
 //!
-//! One thread-local word leads hooks to both, the thread's own words and what the recording tells of the thread. The first
+//! One thread-local word leads hooks to both, the thread's own words and what the recording keeps of the thread. The first
 //! line of the record is for what most events touch.
 
 use clrscope_recording::layout::thread;

@@ -23,7 +23,7 @@ const MOST_WAITING: usize = 1 << 20;
 /// Processes with one id that may have a log each.
 const MOST_OF_ONE_ID: u32 = 100;
 
-/// How much a line matters.
+/// Severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {

@@ -20,7 +20,7 @@ use crate::services::functions::{Functions, KnownFunction};
 /// Names that are waited for at most.
 const MOST_WAITING: usize = 1 << 16;
 
-/// When a name is resolved: whether the runtime may be queried in the callback at hand.
+/// Moment in which a name is resolved: whether the runtime may be queried in the callback at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolve {
     /// At once: queries are allowed here.
@@ -144,7 +144,7 @@ impl Dictionary {
         macro_rules! id {
             ($kind:ident) => {
                 // SAFETY: a callback of the runtime was given the number as an identifier of the kind that `tag` names, and
-                // the dictionary forgets it in the callback that tells of the end of what it names.
+                // the dictionary forgets it in the callback about the end of what it names.
                 unsafe { $kind::from_raw(id) }
             };
         }

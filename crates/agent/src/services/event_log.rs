@@ -33,10 +33,10 @@ pub(crate) struct EventLog {
     tracks: PerThread<Track>,
 }
 
-/// Where a thread writes. Only that thread uses it; the atomics make it shareable, not shared.
+/// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not shared.
 #[derive(Default)]
 struct Track {
-    /// Where the thread's record lies; null without one.
+    /// Address of the thread's record; null without one.
     thread: AtomicPtr<u8>,
     serial: AtomicU32,
     next_bytes: AtomicU32,
@@ -123,7 +123,7 @@ impl EventLog {
         self.on_track(|track| act(track.cache()))
     }
 
-    /// Where this thread writes. `None` once recording has ended.
+    /// Calls `act` with the chunk that this thread writes to. `None` once recording has ended.
     #[inline]
     fn on_track<R>(&self, act: impl FnOnce(&Track) -> R) -> Option<R> {
         let record = threads::current();

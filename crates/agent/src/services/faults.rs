@@ -63,7 +63,7 @@ pub(crate) struct FaultReport {
 }
 
 impl FaultReport {
-    /// Tells the recording what came since the last time. May wait for the disk.
+    /// Records the faults since the last time. May wait for the disk.
     pub(crate) fn update(&mut self, writer: &ProcessWriter) {
         let caught = crate::boundary::caught() + clr_profiler::panics_caught();
         self.report_panics(writer, caught, clr_profiler::first_panic);

@@ -1,4 +1,4 @@
-//! How what a thread's records were about is written: most programs throw along the same few paths.
+//! Cache of the fields that a thread has written: most programs throw along the same few paths.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

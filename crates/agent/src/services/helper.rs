@@ -27,7 +27,7 @@ const WRITE_OUT_NS: u64 = 200_000_000;
 
 /// Between two rounds of stopping.
 const STOP_PAUSE: Duration = Duration::from_millis(2);
-/// How long those wait who ask that recording stop or start again.
+/// Time that a request to stop recording or start it again waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Work to be done regularly. Runs on the helper thread: may allocate and wait for the disk, must not call the runtime.
@@ -47,7 +47,7 @@ pub(crate) trait Task: Send {
     fn start_again(&mut self, now_ns: u64) {}
 }
 
-/// How others reach the helper thread.
+/// Handle by which other threads reach the helper thread.
 #[derive(Clone)]
 pub(crate) struct HelperHandle(Arc<Link>);
 
@@ -177,7 +177,7 @@ impl Helper {
         }));
         if outcome.is_err() {
             crate::boundary::count_caught();
-            // The fault may lie in what tells of faults.
+            // The fault may lie in the recording of faults.
             crate::boundary::guard(|| self.faults.update(self.writer));
             crate::boundary::guard(developer_log::flush);
         }

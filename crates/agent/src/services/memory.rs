@@ -26,7 +26,7 @@ const NAPS_PER_WAKE: u32 = 16;
 
 /// Memory of a recording that grows while the helper thread comes round.
 pub(crate) trait GrowingMemory {
-    /// How much is backed so far, in any unit.
+    /// Amount backed so far, in any unit.
     fn backed(&self) -> usize;
 
     /// Whether waiting for so many more bytes makes sense: the limit is not reached and the disk refused nothing.
@@ -67,7 +67,7 @@ impl GrowingMemory for ThreadTable {
 /// until more is backed. So a disk that hangs stops a program for one such time, not for one at every call.
 pub(crate) struct Patience {
     helper: HelperHandle,
-    /// How much was backed when somebody last waited in vain.
+    /// Amount that was backed when somebody last waited in vain.
     in_vain: AtomicUsize,
 }
 

@@ -10,7 +10,7 @@
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
-//! - [`faults`]: caught panics and odd callbacks, told in the recording; [`developer_log`]: lines for developers
+//! - [`faults`]: caught panics and odd callbacks, as the recording gets them; [`developer_log`]: lines for developers
 //! - [`clock`]: ticks, times and the CPU time of threads
 
 pub(crate) mod clauses;

@@ -16,7 +16,7 @@ use crate::Agent;
 use crate::instrument::Beginning;
 use crate::services::threads;
 
-/// Agents share what hooks find without being told, so one runs at a time.
+/// Agents share what hooks find without a parameter, so one runs at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A folder for a recording, for as long as no other agent runs.
@@ -64,7 +64,7 @@ impl Drop for Session {
     }
 }
 
-/// How often each function was called, in all trees of a process.
+/// Calls of a function, in all trees of a process.
 pub(super) fn calls(process: &Process, name: &str) -> u64 {
     let trees = process.threads.iter().map(|thread| thread.tree.load());
     let of_tree = |tree: clrscope_recording::model::CallTree| {

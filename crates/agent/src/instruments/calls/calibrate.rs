@@ -38,11 +38,11 @@ const PASSES: usize = 4;
 const COLD_BLOCKS: (usize, usize) = (64, 32 << 10);
 /// Bursts that are remembered; later ones replace the oldest.
 const REMEMBERED: usize = 128;
-/// Part of a pair's cost on the caller's time where hooks have no clock to tell: a thread's position
+/// Part of a pair's cost on the caller's time where hooks have no clock: a thread's position
 /// moves at the end of enter and close to the end of leave, so all of enter and the end of leave is the caller's.
 const ENTER_PART: f64 = 0.6;
-/// How much dearer than measured a pair may be: compiled code around hooks also moves values out of
-/// registers, which the loop does not do.
+/// Factor by which a pair may be dearer than measured: compiled code around hooks also moves values out of registers,
+/// which the loop does not do.
 const MARGIN: f64 = 1.5;
 /// The one function of the private tree.
 const FUNCTION: u32 = function::FIRST;
@@ -100,7 +100,7 @@ struct Record([u64; thread::BYTES / 8]);
 /// A tree of `blocks` blocks, a shadow stack and a record that only bursts use.
 struct Bench {
     tree: Vec<[u64; block::STRIDE_TSC / 8]>,
-    /// Where in `tree` a multiple of 128 begins, in bytes.
+    /// Offset in `tree` of a multiple of 128, in bytes.
     start: usize,
     blocks: usize,
     stride: usize,

@@ -37,7 +37,7 @@ const SPARE: usize = PAGE / size_of::<Entry>();
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(crate) struct Entry {
-    /// Where in the arena the edge's child field lies; 0 for a free entry.
+    /// Place of the edge's child field in the arena; 0 for a free entry.
     pub(crate) edge: u32,
     pub(crate) fingerprint: u32,
 }

@@ -62,24 +62,24 @@ pub(super) struct Sampler {
     balance: Balance,
     ticks: u64,
     stop_rounds: u32,
-    /// CPU time of each thread when it was first told to stop.
+    /// CPU time of each thread when it was first asked to stop.
     stopped_at_cpu: HashMap<u32, u64>,
     is_off: bool,
     calibration: Option<Calibration>,
     calibration_due_ns: u64,
     constants: Option<Constants>,
-    /// Where nothing but `calls` uses the hooks.
+    /// Probe of the cost of hooks, where nothing but `calls` uses them.
     probe: Option<Probe>,
     busy: Vec<ThreadRecord>,
     steps: Steps,
 }
 
-/// How much samples weighed: sums of what each charged, and of the squares.
+/// Weight of samples: sums of what each charged, and of the squares.
 #[derive(Default)]
 struct Steps {
     wall: (f64, f64),
     cpu: (f64, f64),
-    /// When it is noted next: ever more rarely.
+    /// Time at which it is noted next: ever more rarely.
     due_ns: u64,
 }
 
@@ -205,8 +205,8 @@ impl Sampler {
         ended != 0
     }
 
-    /// How long a thread that has moved since the last sample stood where it was then. Where the pause had grown long that
-    /// is all of it but what the thread ran, which is no more than its CPU time and the usual interval.
+    /// Time that a thread which has moved since the last sample stood at its place of then. Where the pause had grown
+    /// long that is all of it but what the thread ran, which is no more than its CPU time and the usual interval.
     fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
         let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
         if stood > self.interval_ns { stood } else { 0 }

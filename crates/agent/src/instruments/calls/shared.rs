@@ -11,7 +11,7 @@ use crate::services::memory::{Patience, Published};
 pub(crate) struct Shared {
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) arena: Arena,
-    /// Bytes from one block to the next: tells the clock too.
+    /// Bytes from one block to the next: the clock follows from them, too.
     pub(crate) stride: u32,
     pub(crate) patience: Patience,
     /// Carries that found the log busy; the helper notes them as lost calls.
@@ -109,7 +109,7 @@ impl Shared {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::MAPPED != 0
     }
 
-    /// Tells hooks to look for the edges of the blocks behind this one in the map: for the thread whose block it is.
+    /// Makes hooks look for the edges of the blocks behind this one in the map: for the thread whose block it is.
     pub(crate) fn set_mapped(&self, at: u32) {
         let field = self.word(at, block::NEXT, 0);
         field.store(field.load(Ordering::Relaxed) | block::MAPPED, Ordering::Release);

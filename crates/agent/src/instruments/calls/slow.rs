@@ -228,7 +228,7 @@ fn find_or_make(
     }
 }
 
-/// Puts all edges of `caller` but those of its first block into the thread's map, and tells hooks to look there; whether
+/// Puts all edges of `caller` but those of its first block into the thread's map, and makes hooks look there; whether
 /// there was room.
 fn map_edges(shared: &Shared, record: ThreadRecord, caller: *mut u32, first: u32) -> bool {
     // SAFETY: the calling thread's record, of which no other map is in use.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`options`] | which groups, and what they cost |
 //! | [`from_table`] | callbacks whose record follows from the table of callbacks |
-//! | [`callbacks`] | what the runtime tells, written down |
+//! | [`callbacks`] | callbacks of the runtime, written down |
 //! | [`objects`] | objects per class |
 
 #[macro_use]

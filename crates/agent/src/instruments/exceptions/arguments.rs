@@ -21,7 +21,7 @@ struct Call {
     /// The caller's stack pointer.
     sp: usize,
     function: u32,
-    /// Where its bytes end; they begin where those of the call before it end.
+    /// End of the call's bytes; they begin where those of the call before it end.
     end: usize,
 }
 
@@ -31,7 +31,7 @@ struct Calls {
     bytes: FixedVec<u8>,
     /// Calls until the next sample.
     until_sample: u64,
-    /// How often everything had been forgotten when this thread looked last.
+    /// Value of [`FORGOTTEN`] when this thread last compared it.
     forgotten: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
 
-/// How often everything was forgotten: threads forget what they kept before the last time.
+/// Number of times that everything was forgotten: threads forget what they kept before the last time.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.

@@ -46,7 +46,7 @@ pub(crate) use options::ExceptionsOptions;
 /// UTF-16 units kept of a message.
 const MESSAGE_UNITS: usize = 512;
 
-/// From so many calls on, a second or more, it is told whose arguments are kept.
+/// Calls, a second's worth or more, from which on a remark says whose arguments are kept.
 const COSTLY_CALLS: u64 = 20_000_000;
 
 /// The running instrument.
@@ -58,7 +58,7 @@ pub(crate) struct Exceptions {
     names: Dictionary,
     reader: ExceptionReader,
     stacks: CallStacks,
-    /// Where arguments are wanted: the types of the program.
+    /// Types of the program, where arguments are wanted.
     types: Option<&'static Types>,
     /// Other instruments have hooks, too.
     shares_hooks: bool,
@@ -344,7 +344,7 @@ mod tests {
 
     use super::*;
 
-    /// With `flow:args` beside it, the calls whose values `flow` reads were told of as `exceptions:args`.
+    /// With `flow:args` beside it, the calls whose values `flow` reads were counted as `exceptions:args`.
     #[test]
     fn without_arguments_nobody_advises_about_their_cost() {
         let folder = tempfile::tempdir().expect("a folder");

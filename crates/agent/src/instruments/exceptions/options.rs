@@ -12,7 +12,7 @@ pub(crate) struct ExceptionsOptions {
     pub(crate) frames: usize,
     /// Keep the arguments of methods that were named.
     pub(crate) arguments: bool,
-    /// How stacks are walked.
+    /// Way to walk stacks.
     pub(crate) walk: Walk,
     pub(crate) max_bytes: u64,
 }

@@ -15,7 +15,7 @@ pub(crate) fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
-/// When a process started, in ticks since the machine did: with the id a unique name of the process.
+/// Start of a process, in ticks since the machine's: with the id a unique name of the process.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before may hold anything, brackets and spaces too.

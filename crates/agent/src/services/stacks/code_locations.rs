@@ -76,7 +76,7 @@ fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Optio
     map.iter().filter(|range| (range.start..range.end).contains(&at)).find_map(|range| range.il)
 }
 
-/// Where the code of the version begins that goes on at `address`.
+/// Start of the code version that goes on at `address`.
 pub(crate) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
     let address = address.checked_sub(1)?;
     let (_, rejit) = info.function_at(address).ok()?;

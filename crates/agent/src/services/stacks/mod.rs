@@ -39,7 +39,7 @@ use unwind_training::{Lesson, RuntimeWalk, Training};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 
-/// How stacks are walked.
+/// Way to walk stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// By what is known of the frames, and by the runtime where that is not enough.
@@ -56,7 +56,7 @@ pub(crate) struct StackOptions {
     /// Frames kept of a stack, the innermost; 0 for no stacks.
     pub(crate) frames: usize,
     pub(crate) walk: Walk,
-    /// Frame pointers are wanted, which only the runtime can tell.
+    /// Frame pointers are wanted, which only the runtime knows.
     pub(crate) frame_pointers: bool,
 }
 
@@ -318,7 +318,7 @@ impl Comparison {
         format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot")
     }
 }
-/// Where stacks are asked for, managed code runs: a walk that finds none of it has failed.
+/// Refuses a walk without frames: stacks are asked for where managed code runs, so the walk has failed.
 fn has_frames(walk: StackWalk) -> Result<()> {
     match walk {
         StackWalk::NoManagedFrames => Err(Error::new(HResult::FAIL, "DoStackSnapshot")),

@@ -27,7 +27,7 @@ struct Last {
     /// The words that the walk read; none where it led to no stack that is stored.
     words: StackWords,
     number: u32,
-    /// How many unloads there were before the walk.
+    /// Number of unloads before the walk.
     unloads: u64,
 }
 

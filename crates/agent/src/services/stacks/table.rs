@@ -34,7 +34,7 @@ impl SharedStackTable {
     }
 }
 
-/// Where stacks get their numbers.
+/// Numbers of recorded stacks.
 pub(crate) struct RecordedStacks {
     writer: &'static ProcessWriter,
     table: StackTable,

@@ -50,7 +50,7 @@ impl UnwindRule {
 #[derive(Default)]
 pub(super) struct UnwindRules {
     pub(super) addresses: HashMap<usize, UnwindRule, BuildHasherDefault<Mix>>,
-    /// Where outermost methods were called from: see [`end_of_stack`].
+    /// Addresses that outermost methods were called from: see [`end_of_stack`].
     pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
 }
 
@@ -86,7 +86,7 @@ impl Words for NotedWords<'_> {
     }
 }
 
-/// How a walk ended.
+/// Outcome of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// At the outermost method.
@@ -108,7 +108,7 @@ impl UnwindRules {
         (trust == Trust::All || rule.sure).then_some(rule.kind)
     }
 
-    /// Where the innermost method goes on, and its stack pointer. `visit` sees the addresses on the way.
+    /// Address at which the innermost method goes on, and its stack pointer. `visit` sees the addresses on the way.
     fn innermost(
         &self,
         stack: &mut impl Words,
@@ -190,7 +190,7 @@ pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) ->
         }
         frame = up;
     }
-    // With fewer than two there is nothing that tells one place from another.
+    // With fewer than two nothing distinguishes one place from another.
     (frames >= 2).then(|| mix.finish())
 }
 

@@ -21,7 +21,7 @@ use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
 
-/// The process-wide key whose destructor tells us of a thread's end.
+/// The process-wide key whose destructor runs at a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 static REGISTRY: Published<Registry> = Published::nothing();
@@ -96,8 +96,8 @@ fn begin() -> Option<ThreadRecord> {
     begun
 }
 
-/// Why a thread found no place: a full table never has one again, one that is behind has one soon, and the thread's next call
-/// takes it.
+/// Reason why a thread found no place: a full table never has one again, one that is behind has one soon, and the
+/// thread's next call takes it.
 fn reason_without_place(table: &ThreadTable) -> LossReason {
     if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
 }
@@ -123,7 +123,7 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     Some(record)
 }
 
-/// The end of the calling thread's stack, 0 where it can't be told.
+/// The end of the calling thread's stack, 0 where it is unknown.
 pub(crate) fn stack_end() -> usize {
     CurrentStack::bounds().map_or(0, |bounds| bounds.end)
 }

@@ -47,7 +47,7 @@ impl Kind {
 pub(crate) struct Class {
     /// Number in the recording, from 1.
     pub(crate) index: u32,
-    /// The first word of its objects; 0 for one that only a signature told of.
+    /// The first word of its objects; 0 for one that only a signature names.
     pub(crate) id: usize,
     /// Found out after the class is known, because classes have fields of their own class.
     pub(crate) shape: OnceLock<Shape>,

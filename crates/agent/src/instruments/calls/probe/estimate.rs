@@ -13,7 +13,7 @@ const ENOUGH: usize = 6;
 /// Between two visits to the same caller, for each visit that is remembered: the more is known, the rarer.
 const WAIT_NS: u64 = 1_000_000;
 /// Error bounds of the comparison with padding, down and up, as a part of the pair's cost alone: a caller that does
-/// nothing but call hides its own work behind the hooks, and nothing tells how much that is.
+/// nothing but call hides its own work behind the hooks, and nothing shows how much that is.
 const MODEL: (f64, f64) = (0.7, 0.25);
 
 /// CPU nanoseconds per call in one window; infinite where there were too few.
@@ -31,7 +31,7 @@ pub(super) struct Windows {
     seen: [Recent<Seen, REMEMBERED>; 4],
     visits: usize,
     pub(super) due_ns: u64,
-    /// Visits after which to tell again.
+    /// Visits after which the estimate is given again.
     report_at: usize,
 }
 
@@ -99,7 +99,7 @@ impl Typical {
         Some(Self { median, error })
     }
 
-    /// How much more `self` is than `less`.
+    /// Difference between `self` and `less`.
     fn over(self, less: Self) -> Self {
         Self { median: self.median - less.median, error: self.error.hypot(less.error) }
     }

@@ -3,12 +3,12 @@
 //! A pair costs a function that waits for memory or for its own multiplications almost nothing,
 //! and one that calls all the time everything it takes: constants are wrong by a factor of three in one
 //! and the same program. So where a thread stays with one caller for a while, the helper thread changes
-//! what that caller's hooks do, for a tenth of a millisecond at a time, and looks how many calls the thread
+//! what that caller's hooks do, for a tenth of a millisecond at a time, and counts how many calls the thread
 //! makes per nanosecond of its CPU time with and without the change:
 //!
 //! - *More work*: blocks full of edges to [`PADDING`](function::PADDING) stand before the caller's own, so that every
 //!   enter looks through them first. That slows a call down as much as there is no room for more beside
-//!   it; compared with what the same blocks cost in the [calibration](super::calibrate)'s loop this tells how much
+//!   it; compared with what the same blocks cost in the [calibration](super::calibrate)'s loop this shows how much
 //!   of the pair's cost there is felt here.
 //! - *No clock* (`clock=tsc`): hooks skip the clock, which is most of their cost, and is measured directly.
 //!
@@ -46,7 +46,7 @@ const WINDOW: Duration = Duration::from_micros(70);
 /// A window that took longer was not ours to choose: the machine has no processor to spare, and the samples of threads
 /// wait for us. No more visits for so many times what it took.
 const OVERDUE: (Duration, u32) = (Duration::from_millis(2), 20);
-/// A window with fewer calls tells nothing.
+/// Least calls of a window that counts.
 const CALLS_LEAST: u32 = 400;
 /// Callers that take longer from call to call need no measurement: hooks are a few hundredths of its time.
 const MOST_NS: f64 = 100.0;
@@ -64,7 +64,7 @@ enum WindowKind {
     NoClockPadded,
 }
 
-/// Where a thread is to be watched.
+/// Caller whose calls are watched.
 struct Target {
     record: ThreadRecord,
     activation: Activation,
@@ -89,7 +89,7 @@ pub(super) struct Probe {
     paddings: HashMap<u32, u32>,
     piece: Piece,
     turn: usize,
-    /// How long to leave a machine alone that has no processor to spare.
+    /// Pause after which a machine without a processor to spare is no longer left alone.
     overdue_ns: u64,
     began_ns: u64,
     due_ns: u64,

@@ -1,4 +1,4 @@
-//! Where another thread is, and how often everything below is called, read while it runs.
+//! Reading another thread while it runs: its current place, and counts of calls below.
 
 use std::sync::atomic::Ordering;
 
@@ -78,7 +78,7 @@ pub(super) fn activations(shared: &Shared, record: ThreadRecord) -> Vec<Activati
     all.filter(|activation| !activation.edge.is_null()).collect()
 }
 
-/// How often each edge below a caller has been called.
+/// Counts of calls of each edge below a caller.
 pub(super) struct Calls {
     edges: Vec<Edge>,
 }
