@@ -73,7 +73,7 @@ pub(crate) fn install_for_all(folder: &Path, trust_writable: bool) -> Result<Pat
     Ok(file)
 }
 
-/// How the folders above the agent are checked.
+/// Check of the folders above the agent.
 type Check = fn(&Path) -> Result<(), Failure>;
 
 fn accept(_path: &Path) -> Result<(), Failure> {

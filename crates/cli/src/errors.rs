@@ -59,7 +59,7 @@ impl Failure {
         &self.what
     }
 
-    /// Why it could not be.
+    /// Reason: one line.
     pub(crate) fn why(&self) -> &str {
         &self.why
     }

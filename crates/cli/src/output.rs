@@ -1,4 +1,4 @@
-//! Where a recording goes: `NAME.clrs`, and `NAME.clrs.d` while the program runs.
+//! Place of a recording: `NAME.clrs`, and `NAME.clrs.d` while the program runs.
 
 use std::ffi::OsString;
 use std::fs;

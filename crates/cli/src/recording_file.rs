@@ -82,14 +82,14 @@ pub(crate) fn newest_here() -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(name))
 }
 
-/// When a folder or something right in it was last changed.
+/// Time of the last change of a folder or of something right in it.
 fn newest_within(folder: &Path) -> Option<SystemTime> {
     let changed = |entry: fs::DirEntry| entry.metadata().ok()?.modified().ok();
     let own = fs::metadata(folder).ok()?.modified().ok();
     fs::read_dir(folder).ok()?.flatten().filter_map(changed).chain(own).max()
 }
 
-/// Why `path` could not be opened, as three lines.
+/// Reason why `path` could not be opened, as three lines.
 pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
     let made_by = "name a recording made by 'clrscope run': NAME.clrs or NAME.clrs.d";
     let (why, hint) = match error {

@@ -29,7 +29,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) request: Request,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
-    /// Where; named after the program when `None`.
+    /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) progress: bool,
     /// Say where it records, and what an interruption does, before the program starts.
     pub(crate) announce: bool,
-    /// Where the program's output goes.
+    /// Destination of the program's output.
     pub(crate) stdout: Stdout,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
@@ -46,7 +46,7 @@ pub(crate) struct Plan<'a> {
 /// A finished recording.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    /// How the program ended.
+    /// End of the program.
     pub(crate) ended: Ended,
     /// The packed file, or the directory when packing failed; `None` where no .NET program came to be recorded.
     pub(crate) path: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     let mut request = plan.request;
     let limited = request.programs.are_limited();
     request.out = Some(place.folder_text());
-    // A program that outlives the recording may start others: these must not make its directory anew.
+    // A program that outlives the recording may start others: these must not make its directory again.
     request.join = true;
     let running = start(plan.program, &agent_variables(&agent, &request), plan.stdout, signals.clone(), plan.debugger)
         .inspect_err(|_| discard(&place))?;
@@ -106,7 +106,7 @@ fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
     }
 }
 
-/// Moves what agents told their developers out of the folder, which goes when it is packed, to beside the recording.
+/// Moves the developer logs of agents out of the folder, which goes when it is packed, to beside the recording.
 fn keep_agent_logs(place: &RecordingPath) {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {

@@ -17,11 +17,11 @@ use crate::terminal::{message_width, say};
 
 /// Functions in the summary.
 const TOP: usize = 5;
-/// Processes without recording that are told of; the report has all.
+/// Number of processes without recording that are named; the report has all.
 const MOST_REFUSALS: usize = 3;
 
 /// Says on stderr what was recorded, and where nothing was, why not; the latter also where only errors are wanted: the exit
-/// code is the program's and does not tell.
+/// code is the program's and does not say so.
 pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
     let Some(path) = &recorded.path else { return nothing(recorded.limited) };
     let recording = match open(path) {

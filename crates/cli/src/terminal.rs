@@ -40,7 +40,7 @@ pub(crate) fn messages_on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A message to the user, on stderr, with control characters written out. There is nobody to tell when it can't be written.
+/// A message to the user, on stderr, with control characters written out. A failure to write it is ignored.
 pub(crate) fn say(message: &str) {
     let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! The examples' READMEs: what they tell the reader to type works as it stands there.
+//! The examples' READMEs: their commands work as they stand there.
 
 mod common;
 

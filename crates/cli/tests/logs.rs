@@ -172,8 +172,8 @@ fn rows_have_the_documented_keys() {
     assert_eq!(events[2]["names"]["module"], "0x7f000020", "the id where there is no name");
     assert_eq!((&events[3]["phase"], &events[3]["depth"]), (&"end".into(), &1.into()));
     let about = |event: &str, key: &str| {
-        let told = events.iter().filter(|row| row["event"] == event);
-        told.map(|row| row[key].clone()).collect::<Vec<_>>()
+        let events_of = events.iter().filter(|row| row["event"] == event);
+        events_of.map(|row| row[key].clone()).collect::<Vec<_>>()
     };
     assert_eq!(about("FinalizeableObjectQueued", "critical"), [true, false]);
     assert_eq!(about("JITCachedFunctionSearchFinished", "found"), [true]);

@@ -78,7 +78,7 @@ fn a_packed_recording_of_an_earlier_version_shows_what_it_showed() {
     let place = TestFolder::new();
     fs::copy(stored("packed.clrs"), place.file("packed.clrs")).expect("a copy");
     compare(&place, "packed.clrs", "packed.json.zst");
-    // Packed anew it is a recording of this version.
+    // Packed again it is a recording of this version.
     let again = clrscope_recording::pack::pack(&place.file("packed.clrs"), &place.file("again.clrs"), &mut |_| ());
     again.expect("a packed file");
     compare(&place, "again.clrs", "packed.json.zst");

@@ -131,12 +131,12 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
         let place = TestFolder::new();
         let library = foreign_library(&place).to_string_lossy().into_owned();
         let options = ["--profiler", &library, "--clsid", TEMPLATE];
-        let told = |answers: &[(&str, &str)], fixture: &str, arguments: &[&str]| {
+        let stderr_of = |answers: &[(&str, &str)], fixture: &str, arguments: &[&str]| {
             let mut command = over(&place, runtime, &options, fixture, arguments);
             command.envs(answers.iter().copied());
             testkit::run(command).expect_success().stderr_text()
         };
-        let said = told(&[], "Hello", &[]);
+        let said = stderr_of(&[], "Hello", &[]);
         if closes_at_once(&place) {
             // Then only a longer program shows it.
             assert!(said.ends_with("can't be seen on this file system\n"), "on .NET {}: {said}", runtime.version);
@@ -148,10 +148,10 @@ fn a_library_of_others_is_said_to_be_kept_or_let_go_also_in_the_shortest_program
             // The short one is seen at the moment of closing, the long one could also be looked at later.
             let programs = [("Processes", &["linger", "1"][..]), ("Hello", &[])];
             for (fixture, arguments) in programs.into_iter().take(if closes_at_once(&place) { 1 } else { 2 }) {
-                let said = told(&[answer], fixture, arguments);
-                let is_told =
+                let said = stderr_of(&[answer], fixture, arguments);
+                let is_reported =
                     said.starts_with("error: the runtime in process ") && said.contains("released it\nwhy: its class");
-                assert!(is_told, "{fixture} with {answer:?} on .NET {}: {said}", runtime.version);
+                assert!(is_reported, "{fixture} with {answer:?} on .NET {}: {said}", runtime.version);
                 assert_eq!(said.lines().count(), 3, "{said}");
             }
         }

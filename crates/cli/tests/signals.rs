@@ -1,4 +1,4 @@
-//! Signals and the terminal: what the launcher is told, the program is told, once.
+//! Signals and the terminal: the launcher hands each signal to the program, once.
 
 mod common;
 

@@ -157,7 +157,7 @@ fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
         let place = TestFolder::new();
         let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Server", &[]));
         let launcher = service.id();
-        let program = child_of(launcher).expect("it serves until it is told to end");
+        let program = child_of(launcher).expect("it serves until it is asked to end");
         signal("STOP", launcher);
         signal("TERM", program);
         wait_for_end(program);

@@ -134,8 +134,8 @@ mod tests {
                 ALL.iter().map(|spec| spec.name).collect::<Vec<_>>(),
                 "completions take them from here"
             );
-            let told = instruments.get_help().expect("help").to_string();
-            assert!(told.ends_with(&format!("[default: {}]", DEFAULT.name)), "{told}");
+            let help = instruments.get_help().expect("help").to_string();
+            assert!(help.ends_with(&format!("[default: {}]", DEFAULT.name)), "{help}");
         }
     }
 

@@ -22,7 +22,7 @@ const OLDEST: u32 = 8;
 /// Options of `demo`.
 #[derive(Debug)]
 pub(crate) struct DemoOptions {
-    /// Where to keep the recording; it is removed when `None`.
+    /// Place to keep the recording; it is removed when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::doctor::{Check, Status, checks};
 use crate::errors::{EXIT_FAILED, Failure, one_line};
 
-/// How to say it.
+/// Options of `doctor`.
 #[derive(Debug)]
 pub(crate) struct DoctorOptions {
     /// One JSON document instead of text.

@@ -12,7 +12,7 @@ use crate::errors::{Failure, quoted, reason, shell_word, shown};
 use crate::launch::agent_variables;
 use crate::programs;
 
-/// How the variables are written.
+/// Form in which the variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `export` commands of a POSIX shell.
@@ -28,13 +28,13 @@ pub(crate) enum Form {
 /// Options of `env`.
 #[derive(Debug)]
 pub(crate) struct EnvOptions {
-    /// How they are written.
+    /// Form in which they are written.
     pub(crate) form: Form,
     /// Request, without a place.
     pub(crate) request: Request,
     /// The recording directory.
     pub(crate) output: Option<PathBuf>,
-    /// Where the agent lies where the program runs.
+    /// Path of the agent where the program runs.
     pub(crate) agent: Option<PathBuf>,
     /// Folder to put the agent into.
     pub(crate) install: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(crate) struct EnvOptions {
     pub(crate) user: Option<String>,
 }
 
-/// Where the agent lies in a container whose image copies it.
+/// Path of the agent in a container whose image copies it.
 const AGENT_IN_IMAGE: &str = "/usr/local/lib/clrscope/libclrscope_agent.so";
 
 /// Prints the variables.

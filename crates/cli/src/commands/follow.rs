@@ -139,9 +139,9 @@ mod tests {
         let stopped = Loss::new(LossReason::Stopped, 1, 0, 0);
         let runs = Process::default();
         let complete = Process { complete: true, ..Process::default() };
-        let told = Process { losses: vec![stopped], ..Process::default() };
+        let stopped_one = Process { losses: vec![stopped], ..Process::default() };
         assert!(!are_over(&[]), "none has begun");
-        assert!(are_over(&[complete.clone(), told]));
+        assert!(are_over(&[complete.clone(), stopped_one]));
         assert!(!are_over(&[complete, runs]));
     }
 

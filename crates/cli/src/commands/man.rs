@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use crate::errors::{Failure, reason, shown};
 
-/// Where the pages go.
+/// Options of `man`.
 #[derive(Debug)]
 pub(crate) struct ManOptions {
     /// A folder for a page per command; stdout, with the main page alone, when `None`.

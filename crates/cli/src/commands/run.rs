@@ -20,7 +20,7 @@ pub(crate) struct RunOptions {
     pub(crate) request: Request,
     /// The instruments as given.
     pub(crate) instruments_given: String,
-    /// Where; named after the program when `None`.
+    /// Name of the recording; taken from the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

@@ -8,7 +8,7 @@ mod variables;
 
 pub(crate) use machine::little_address_space;
 
-/// How a check went.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     /// Works.
@@ -38,7 +38,7 @@ impl Status {
 pub(crate) struct Check {
     /// Subject of the check, one word or two.
     pub(crate) name: &'static str,
-    /// How it went.
+    /// Outcome of the check.
     pub(crate) status: Status,
     /// Finding, in a sentence without a full stop.
     pub(crate) found: String,

@@ -1,4 +1,4 @@
-//! Where the agent lies and where recordings go.
+//! Places: the agent's, and that of recordings.
 
 use std::env;
 use std::fs::{self, File};

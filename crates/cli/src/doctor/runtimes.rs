@@ -69,7 +69,7 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
     }
 }
 
-/// Without it every .NET program ends at once unless it is told to do without.
+/// Without it every .NET program ends at once unless a setting lets it do without.
 pub(super) fn libicu() -> Check {
     let invariant =
         env::var("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT").is_ok_and(|v| v == "1" || v.eq_ignore_ascii_case("true"));

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const ICU_CURE: &str = "install libicu, or set DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1";
 const REPORT_IT: &str = "report this with the output of 'clrscope doctor --json'";
 
-/// Why hello world could not be recorded.
+/// Reason why hello world could not be recorded.
 pub(super) struct Trouble {
     pub(super) found: String,
     pub(super) cure: String,
@@ -72,7 +72,7 @@ pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -
     }
 }
 
-/// How hello world ended, other than well.
+/// End of hello world, other than well.
 enum Ended {
     Badly { status: ExitStatus, said: String },
     Never,

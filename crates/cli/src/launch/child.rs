@@ -12,7 +12,7 @@ use super::program::Program;
 use super::signals::Signals;
 use crate::errors::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, quoted, reason};
 
-/// Where the program's output goes; everything else it has is ours.
+/// Destination of the program's output; everything else it has is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdout {
     /// To our stdout.
@@ -27,7 +27,7 @@ pub(crate) struct Running {
     signals: Signals,
 }
 
-/// How it ended.
+/// End of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended(Exit);
 

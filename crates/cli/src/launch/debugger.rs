@@ -14,7 +14,7 @@ use crate::terminal::say;
 
 /// Signals that the runtime uses itself.
 const RUNTIMES_OWN: [&str; 4] = ["SIGUSR1", "SIG34", "SIG35", "SIG36"];
-/// Where the runtime enters a profiler; its library is loaded later.
+/// Function by which the runtime enters a profiler; its library is loaded later.
 const AT_LOAD: &str = "DllGetClassObject";
 /// Interval of checks whether a debugger has attached.
 const POLL: Duration = Duration::from_millis(50);
@@ -77,7 +77,7 @@ fn release_when_traced(pid: Pid) {
             let _ = kill_process(pid, Signal::CONT);
             return;
         }
-        #[expect(clippy::disallowed_methods, reason = "the system tells nobody of a tracer")]
+        #[expect(clippy::disallowed_methods, reason = "the system notifies nobody of a tracer")]
         thread::sleep(POLL);
     }
 }

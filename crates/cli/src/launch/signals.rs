@@ -1,4 +1,4 @@
-//! Signals while the program runs: what the launcher is told, the program is told.
+//! Signals while the program runs: the launcher hands the ones that it gets to the program.
 //!
 //! A signal from the terminal (Ctrl-C) reaches launcher and program alike and is not sent twice; one
 //! sent to the launcher alone (`kill`, a service manager) is handed on. In both cases the launcher
@@ -107,7 +107,7 @@ fn is_message(signal: i32) -> bool {
 
 fn send(program: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // The program may just have ended; then there is nobody to tell.
+        // The program may just have ended; then nobody is left to signal.
         let _ = kill_process(program, signal);
     }
 }

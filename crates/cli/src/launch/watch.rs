@@ -1,6 +1,6 @@
 //! Watches what runtimes do with a library whose profiler reports nothing itself.
 //!
-//! A file is closed when its last mapping goes, so the system tells when a runtime lets the library go, and whether the
+//! A file is closed when its last mapping goes, so the system notifies us when a runtime lets the library go, and whether the
 //! process lives on without it shows why: a program that ends closes it too. Where a file system closes files at once
 //! (overlays of containers do), only checks some time after the opening are left.
 
@@ -62,7 +62,7 @@ struct Loaders {
 }
 
 impl Watch {
-    /// Begins. `library` is the path as the programs are told.
+    /// Begins. `library` is the path that the programs get.
     ///
     /// # Errors
     /// When the system has no watch left.
@@ -170,13 +170,13 @@ fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();
     let environment = fs::read(place.join("environ"))?;
-    let told =
+    let names_it =
         environment.split(|&byte| byte == 0).any(|entry| entry.strip_prefix(b"CORECLR_PROFILER_PATH=") == Some(path));
-    let maps = if told { fs::read(place.join("maps"))? } else { Vec::new() };
+    let maps = if names_it { fs::read(place.join("maps"))? } else { Vec::new() };
     let has = |name: &[u8]| maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(name));
     // A library that was found under another name by a link would have this file's own.
     let own = fs::canonicalize(library)?;
-    Ok((told && has(RUNTIME.as_bytes())).then(|| has(own.as_os_str().as_encoded_bytes())))
+    Ok((names_it && has(RUNTIME.as_bytes())).then(|| has(own.as_os_str().as_encoded_bytes())))
 }
 
 #[cfg(test)]

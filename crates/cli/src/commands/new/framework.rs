@@ -1,4 +1,4 @@
-//! Where the new crate takes the framework from.
+//! Source of the framework for the new crate.
 
 use std::env;
 use std::fmt;

@@ -22,9 +22,9 @@ pub(crate) struct NewOptions {
     pub(crate) name: CrateName,
     /// Template that the crate is made from.
     pub(crate) template: &'static Template,
-    /// Where; must not exist.
+    /// Folder of the crate; must not exist.
     pub(crate) folder: PathBuf,
-    /// Where the framework is; looked for when `None`.
+    /// Folder of the framework; looked for when `None`.
     pub(crate) framework: Option<PathBuf>,
 }
 

@@ -55,7 +55,7 @@ impl Template {
     }
 }
 
-/// How the sources are laid out: `cargo fmt` leaves them as they are.
+/// Layout of the sources: `cargo fmt` leaves them as they are.
 const LAYOUT: &str = include_str!("../../../../../rustfmt.toml");
 /// Marks around the part of the README that concerns the repository alone.
 const LEFT_OUT: (&str, &str) = ("<!-- only in the repository -->\n", "<!-- end -->\n");
