@@ -9,12 +9,12 @@ use crate::request::{Flag, Request};
 use crate::view::View;
 use crate::views::VIEWS;
 
-/// Why a request makes no sense: three lines for the user.
+/// Reason why a request makes no sense: three lines for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Option that is refused.
     pub what: String,
-    /// Why.
+    /// Reason, in one line.
     pub why: String,
     /// Cure: what to do instead.
     pub hint: String,

@@ -12,7 +12,7 @@ pub(crate) trait RowKind {
     type Row<'a>: Row;
 }
 
-/// How a cell is taken from a row.
+/// Function that takes a cell from a row.
 type Value<'c, K> = dyn for<'r, 'a> Fn(&'r <K as RowKind>::Row<'a>) -> Cell<'r> + 'c;
 
 /// A column of rows of the kind `K`.
@@ -66,7 +66,7 @@ pub(crate) struct Sheet<'c, K: RowKind> {
 
 /// Properties of a row besides its cells.
 pub(crate) trait Row {
-    /// How deep the row stands in a tree.
+    /// Depth of the row in a tree.
     fn depth(&self) -> u32 {
         0
     }

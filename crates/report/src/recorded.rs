@@ -1,4 +1,4 @@
-//! How a recording ended.
+//! End of a recording, in words.
 
 use clrscope_recording::model::Recording;
 

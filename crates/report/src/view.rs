@@ -27,7 +27,7 @@ pub struct View {
     pub(crate) text_rows: fn(&Request) -> Option<usize>,
     /// Whether its text begins with the head of a report.
     pub has_head: bool,
-    /// How its JSON document is laid out.
+    /// Layout of its JSON document.
     pub(crate) layout: Layout,
     /// Columns that a row has.
     pub(crate) columns: fn(&Request) -> Vec<ColumnInfo>,
@@ -63,7 +63,7 @@ impl View {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
-    /// Why an option makes no sense for the view; `None` where the view takes it.
+    /// Reason why an option makes no sense for the view; `None` where the view takes it.
     #[must_use]
     pub fn why_not(&self, flag: Flag) -> Option<&'static str> {
         self.refuses.iter().find(|(flags, _)| flags.contains(&flag)).map(|(_, why)| *why)
@@ -94,7 +94,7 @@ impl View {
 
 /// The answer to a request: sections of rows for a renderer.
 pub(crate) trait Answer {
-    /// How the answer came about, for the head of text.
+    /// Conditions of the answer, for the head of text.
     fn conditions(&self) -> Option<clrscope_analysis::Conditions<'_>> {
         None
     }

@@ -382,10 +382,10 @@ fn rows_measured_by_exceptions_have_numbers_and_no_times() {
     };
     let functions = view("functions").expect("a view");
     let rows = asked(Some(&EXCEPTIONS), functions)["rows"].clone();
-    let told = |row: &serde_json::Value| {
+    let amounts = |row: &serde_json::Value| {
         (row["name"].as_str().map(str::to_owned), row["self_exceptions"].as_u64(), row["total_exceptions"].as_u64())
     };
-    let all: Vec<_> = rows.as_array().into_iter().flatten().map(told).collect();
+    let all: Vec<_> = rows.as_array().into_iter().flatten().map(amounts).collect();
     assert_eq!(all, [(Some("Main".into()), Some(2), Some(2)), (Some("Pay".into()), Some(1), Some(1))]);
     let keys =
         |value: &serde_json::Value| value["rows"][0].as_object().map(|row| row.keys().cloned().collect::<Vec<_>>());

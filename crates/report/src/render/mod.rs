@@ -51,13 +51,13 @@ pub struct About<'r> {
     pub recording: &'r Recording,
     /// Metric that was asked for, unless rows are measured by it unasked as well.
     pub metric: Option<&'static Metric>,
-    /// How the rows came about; computed when asked for. `None` where text has no head.
+    /// Conditions of the rows; computed when asked for. `None` where text has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
     /// Whether the head of text has everything that is known of how the rows came about.
     pub verbose: bool,
 }
 
-/// How a section is laid out.
+/// Layout of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// A table.
@@ -104,7 +104,7 @@ pub struct TextColumn {
 pub struct Section {
     /// Key in JSON documents.
     pub key: &'static str,
-    /// How the rows are laid out.
+    /// Layout of the rows.
     pub style: Style,
     /// Whether the section is what the view is about: CSV has no other.
     pub is_main: bool,
@@ -178,7 +178,7 @@ pub trait Entry {
     /// The cell of the column at this place of [`Section::columns`].
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// How deep the row stands in a tree.
+    /// Depth of the row in a tree.
     fn depth(&self) -> u32;
 
     /// The row as an entry of a log.

@@ -117,7 +117,7 @@ fn framework_sheet<'c>(present: Present) -> Sheet<'c, functions::FunctionRows> {
     Sheet::new(columns)
 }
 
-/// Where the other time went.
+/// Section of the time that was no work of functions.
 struct Others;
 
 impl RowKind for Others {

@@ -45,7 +45,7 @@ pub(super) struct Present {
     pub(super) cpu: bool,
     /// Metric of the rows.
     pub(super) metric: &'static Metric,
-    /// Least time that clocks can tell.
+    /// Least time that clocks can resolve.
     pub(super) resolution: Resolution,
 }
 
@@ -100,8 +100,8 @@ where
     ]
 }
 
-/// A time; where the clock can't tell so short a one, people are shown that.
-fn told(ns: u64, resolution_ns: u64) -> Cell<'static> {
+/// Cell of a time; below the clock's resolution text shows the resolution.
+fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
     match ns {
         _ if ns >= resolution_ns => Cell::Time(ns),
         0 => Cell::Time(0).said("-"),
@@ -123,11 +123,11 @@ where
         Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.times())))
     };
     let sampled = |key, title, of: fn(&Times) -> u64| {
-        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| told(of(row.times()), clock.wall_ns))
+        Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| resolved(of(row.times()), clock.wall_ns))
     };
     let measured = |key, title, of: fn(&Times) -> Option<u64>| {
         Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| {
-            of(row.times()).map_or(Cell::Absent, |ns| told(ns, clock.cpu_ns))
+            of(row.times()).map_or(Cell::Absent, |ns| resolved(ns, clock.cpu_ns))
         })
         .only_if(cpu)
     };

@@ -18,7 +18,7 @@ pub(crate) fn object<const N: usize>(entries: [(&str, Value); N]) -> Object {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Where a document has line breaks and blanks.
+/// Layout of a document: its line breaks and blanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Everywhere.

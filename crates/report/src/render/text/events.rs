@@ -19,7 +19,7 @@ pub(crate) fn thread_title(pid: Option<u32>, thread: Option<&Thread>) -> String 
     format!("{process}thread {} ({}, {})", thread.id, thread.os_id, one_line(name))
 }
 
-/// How lines of a log tell threads apart.
+/// Way in which lines of a log keep threads apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
     /// By headings.

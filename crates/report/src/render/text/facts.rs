@@ -140,12 +140,12 @@ fn losses(facts: &mut Vec<Fact>, recording: &Recording, conditions: &Conditions<
     facts.extend(none.then(|| Fact::new("lost", "nothing")));
 }
 
-/// How often: `once`, `2 times`.
+/// Number of times in words: `once`, `2 times`.
 fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }
 
-/// How long it ran, since when, and how it ended.
+/// Line of the run: how long it took, since when, and how it ended.
 pub(super) fn ran(recording: &Recording) -> String {
     let run = &recording.run;
     let started = jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns)).unwrap_or_default();

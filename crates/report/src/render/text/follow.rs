@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::render::{About, Guard, LogGroup, Renderer, Rows, Section, Style, ThreadKey};
 
-/// How far a log has been shown.
+/// Part of a log that has been shown.
 #[derive(Debug, Default)]
 pub struct FollowState {
     seen: ShownRows,
@@ -54,7 +54,7 @@ impl Renderer for News<'_> {
     }
 }
 
-/// How far the rows of each thread have been shown, by their time stamps: rows are only ever added behind others.
+/// Rows of each thread that have been shown, by their time stamps: rows are only ever added behind others.
 #[derive(Debug, Default)]
 struct ShownRows {
     before: HashMap<ThreadKey, Mark>,

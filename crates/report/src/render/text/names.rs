@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::one_line;
 
-/// How many columns a text takes.
+/// Number of columns that a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
@@ -91,7 +91,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Where the group in parentheses begins with which a text ends.
+/// Start of the group in parentheses with which a text ends.
 fn last_group(text: &str) -> Option<usize> {
     if !text.ends_with(')') {
         return None;
@@ -108,7 +108,7 @@ fn last_group(text: &str) -> Option<usize> {
     None
 }
 
-/// Where the method begins in `Namespace.Type::Method`, or in `Namespace.Type.Method<T>`.
+/// Start of the method in `Namespace.Type::Method`, or in `Namespace.Type.Method<T>`.
 fn method_start(name: &str) -> usize {
     if let Some(at) = name.rfind("::") {
         return at + 2;
@@ -125,7 +125,7 @@ fn method_start(name: &str) -> usize {
     0
 }
 
-/// Where namespaces and outer types end, outside type arguments.
+/// Ends of namespaces and outer types, outside type arguments.
 fn cuts(qualifier: &str) -> Vec<usize> {
     let mut open = 0_u32;
     let mut found = Vec::new();

@@ -53,7 +53,7 @@ fn at_least(row: &FunctionRow<'_>) -> String {
     format!("{}{}", if row.inlined { "\u{2265}" } else { "" }, count(row.times.calls))
 }
 
-/// Where threads waited and what the runtime did, in one sentence; waits of idle threads are left out.
+/// Waits of threads and work of the runtime, in one sentence; waits of idle threads are left out.
 fn elsewhere(view: &Summary<'_>) -> String {
     let is_idle = |kind| matches!(kind, ElsewhereKind::Wait(WaitKind::Idle | WaitKind::Other));
     let rows = view.elsewhere.iter().filter(|row| !is_idle(row.kind));

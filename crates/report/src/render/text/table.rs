@@ -15,7 +15,7 @@ const STEP: usize = 40;
 /// Wider tables are not compared with narrower ones: everything has room there.
 const MOST_STEPS: usize = 400;
 
-/// How a column is laid out.
+/// Layout of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     /// Title of the column.

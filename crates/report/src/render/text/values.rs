@@ -31,7 +31,7 @@ fn argument(argument: &Argument<'_>) -> String {
     let (name, type_name) = (argument.name, short(argument.type_name));
     match &argument.value {
         None | Some(Value::Hidden) => format!("{passing}{space}{type_name} {name}"),
-        // Types alone: an object tells its own, which may be another than the declared.
+        // Types alone: an object has its own, which may be another than the declared.
         Some(Value::OfType { type_name }) => format!("{passing}{space}{} {name}", short(type_name)),
         Some(found) if name == "this" => format!("this: {}", value(found)),
         Some(found) => format!("{passing}{space}{}{name}: {}", type_before(argument.type_name, found), value(found)),
