@@ -53,7 +53,7 @@ struct Linked {
 /// Writes the file.
 ///
 /// # Errors
-/// A sentence, when cargo does not tell what is linked, or a crate is under a licence nobody has agreed to.
+/// A sentence, when cargo does not say what is linked, or a crate is under a licence nobody has agreed to.
 #[expect(clippy::print_stdout, reason = "a command line tool")]
 pub(crate) fn run() -> Result<(), String> {
     let metadata = metadata()?;

@@ -65,7 +65,7 @@ struct Run {
     environment: Vec<(String, String)>,
     /// File that the program writes, compared too.
     writes: Option<PathBuf>,
-    /// A service, which is asked for this and then told to end.
+    /// A service, which is asked for this and then to end.
     serves: Option<&'static str>,
 }
 

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// Nor more memory than so many times its size and this; tests have narrower bounds for what only reads.
 const MEMORY: (usize, usize) = (200, 64 << 20);
 
-/// How it is called.
+/// Usage: the command line.
 fn usage() -> String {
     format!(
         "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Why something about .NET could not be done, in three short sentences for the user.
+/// Reason why something about .NET could not be done, in three short sentences for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Task that failed.
     pub what: String,
-    /// Why it could not be.
+    /// Reason, in a sentence.
     pub why: String,
     /// Cure: what the user can do now.
     pub hint: String,

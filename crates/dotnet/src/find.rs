@@ -14,7 +14,7 @@ pub const FRAMEWORK: &str = "Microsoft.NETCore.App";
 const USUAL_PLACES: [&str; 5] =
     ["/usr/share/dotnet", "/usr/lib/dotnet", "/usr/lib64/dotnet", "/usr/local/share/dotnet", "/opt/dotnet"];
 
-/// How an installation was found.
+/// Origin of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The variable `DOTNET_ROOT` names it.
@@ -44,7 +44,7 @@ impl Origin {
 pub struct Install {
     /// The folder, as `DOTNET_ROOT` wants it, symbolic links resolved.
     pub root: PathBuf,
-    /// How it was found.
+    /// Origin of the installation.
     pub origin: Origin,
     /// Versions of `Microsoft.NETCore.App` in it, lowest first, never empty.
     pub runtimes: Vec<Version>,
@@ -72,7 +72,7 @@ impl Install {
     }
 }
 
-/// Where to look; the process's own environment in the program, made up in tests.
+/// Places to search; the process's own environment in the program, made up in tests.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The value of `DOTNET_ROOT`.
@@ -83,7 +83,7 @@ pub struct Places {
     pub home: Option<PathBuf>,
     /// Folders where distributions put .NET.
     pub usual: Vec<PathBuf>,
-    /// Where clrscope keeps what it has fetched.
+    /// Folder in which clrscope keeps what it has fetched.
     pub cache: Option<PathBuf>,
 }
 
@@ -143,7 +143,7 @@ pub fn installs() -> Vec<Install> {
     Places::of_this_process().installs()
 }
 
-/// Where clrscope keeps private files that it can make again: `$XDG_CACHE_HOME/clrscope` or `~/.cache/clrscope`.
+/// Folder of private files that clrscope can make again: `$XDG_CACHE_HOME/clrscope` or `~/.cache/clrscope`.
 pub fn cache_folder() -> Option<PathBuf> {
     // A relative XDG_CACHE_HOME is invalid by its specification and to be ignored.
     let base = variable("XDG_CACHE_HOME")

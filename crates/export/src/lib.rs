@@ -31,7 +31,7 @@ pub struct ExportOptions {
     pub min_share: Option<f64>,
 }
 
-/// Why an export failed.
+/// Reason why an export failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExportError {

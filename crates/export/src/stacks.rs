@@ -86,7 +86,7 @@ fn finish(
     Ok(())
 }
 
-/// Where a stack was: its process when there are several, its thread when threads are apart.
+/// Appends the place of a stack: its process when there are several, its thread when threads are apart.
 fn push_place(text: &mut String, node: &TreeNode<'_>, several: bool) {
     if several {
         push_frame(text, &format!("process {}", node.function.pid));

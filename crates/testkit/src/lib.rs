@@ -19,7 +19,7 @@
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
-//! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and tell when they are stale.
+//! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they are stale.
 //!
 //! Everything here panics with a sentence where a test cannot go on: that is how a test fails.
 

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// A program that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
+    /// End of the program.
     pub status: ExitStatus,
     /// Bytes of stdout.
     pub stdout: Vec<u8>,

@@ -22,7 +22,7 @@ pub fn let_children_hear() {
 }
 
 fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells what is ignored");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux lists what is ignored");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask of signals");
     u64::from_str_radix(mask.trim(), 16).expect("hexadecimal") >> (signal - 1) & 1 == 1
 }

@@ -66,7 +66,7 @@ impl Service {
     /// Sends it a signal (`TERM`, `INT`) and waits for its end.
     ///
     /// # Panics
-    /// When it can't be told, or does not end.
+    /// When it can't be signalled, or does not end.
     pub fn stop(self, signal: &str) -> Finished {
         kill(&format!("-{signal}"), &self.child.id().to_string());
         self.wait()
@@ -98,7 +98,7 @@ impl Drop for Service {
 
 fn kill(signal: &str, whom: &str) {
     let sent = Command::new("kill").args([signal, "--", whom]).status().expect("kill starts");
-    assert!(sent.success() || signal == "-KILL", "{whom} is not there to be told");
+    assert!(sent.success() || signal == "-KILL", "{whom} is not there to be signalled");
 }
 
 /// The status of one answer to `GET PATH`.

@@ -1,4 +1,4 @@
-//! Where things are: the workspace, its target folder, the fixtures, the kit.
+//! Places: the workspace, its target folder, the fixtures, the kit.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ impl Sum {
 impl Profiler for Allocations {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let profiler = Self { info: info.clone(), names: NameCache::new(), sums: Mutex::default() };
-        // Other events would be asked for here, and told by other methods of `Callbacks`.
+        // Other events would be asked for here, and come by other methods of `Callbacks`.
         let events = Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::MODULE_LOADS;
         Ok((profiler, Setup::new(events)))
     }
@@ -68,7 +68,7 @@ impl Callbacks for Allocations {
 
     fn shutdown(&self) {
         if let Some(path) = std::env::var_os("ALLOCATIONS_PROFILER_OUTPUT") {
-            // There is nobody to tell about a failure: the program's output is not ours.
+            // A failure is ignored: the program's output is not ours.
             drop(std::fs::write(path, self.report()));
         }
     }

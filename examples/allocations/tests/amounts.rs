@@ -1,4 +1,4 @@
-//! A program that allocates known amounts is told right, on every runtime at hand.
+//! A program that allocates known amounts is counted right, on every runtime at hand.
 
 use std::collections::BTreeMap;
 

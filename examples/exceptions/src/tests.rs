@@ -25,7 +25,7 @@ fn an_exception_is_told_with_its_stack() {
         on(1, ExceptionCatcherEnter(main, exception)),
         on(0, Shutdown()),
     ]);
-    let told = std::fs::read_to_string(&path).expect("the profiler writes at once");
+    let written = std::fs::read_to_string(&path).expect("the profiler writes at once");
     drop(std::fs::remove_file(&path));
     let expected = [
         "Shop.NoMoney",
@@ -35,6 +35,6 @@ fn an_exception_is_told_with_its_stack() {
         "  finally of Shop.Checkout::Pay",
         "  caught by Shop.Checkout::Main",
     ];
-    let lines: Vec<&str> = told.lines().filter_map(|line| Some(line.split_once('\t')?.1)).collect();
+    let lines: Vec<&str> = written.lines().filter_map(|line| Some(line.split_once('\t')?.1)).collect();
     assert_eq!(lines, expected);
 }

@@ -1,4 +1,4 @@
-//! Each exception of a program that throws in known ways is told right, on every runtime at hand.
+//! Each exception of a program that throws in known ways is listed right, on every runtime at hand.
 
 use clrscope_testkit as testkit;
 

@@ -1,4 +1,4 @@
-//! A heap of known objects is told right, with the way to the largest, at start and by attach, on every runtime at hand.
+//! A heap of known objects is shown right, with the way to the largest, at start and by attach, on every runtime at hand.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -15,7 +15,7 @@ struct Logging {
     log: NestedLog,
 }
 
-/// Pairs that open no level: the search for precompiled code may never end, and some versions tell the steps of the second pass
+/// Pairs that open no level: the search for precompiled code may never end, and some versions report the steps of the second pass
 /// of an exception twice.
 const FLAT: [&str; 4] =
     ["jit_cached_function_search", "exception_unwind_function", "exception_unwind_finally", "exception_catcher"];
@@ -29,7 +29,7 @@ impl Logging {
         self.write(callback, arguments, |argument| argument.ask(&self.info, &self.names));
     }
 
-    /// A callback in which it may not: only the names it has told before are there.
+    /// Logs a callback in which the runtime may not be queried: only names that are known already are there.
     fn knows(&self, callback: &'static str, arguments: Arguments<'_>) {
         self.write(callback, arguments, |argument| argument.known(&self.names));
     }

@@ -17,7 +17,7 @@ use clr_profiler::{
 clr_profiler::export_profiler!(Sampler, "{9A36C0D4-57E8-4F1B-8B02-61D7E94A3C5D}");
 
 const INTERVAL: Duration = Duration::from_millis(10);
-/// How long a sample may wait for a collection that is under way.
+/// Time that a sample may wait for a collection that is under way.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The profiler the runtime makes when it loads this library.
@@ -52,7 +52,7 @@ impl Profiler for Sampler {
                 own.sample();
             }
         })?;
-        // Other events would be asked for here, and told by other methods of `Callbacks`.
+        // Other events would be asked for here, and come by other methods of `Callbacks`.
         Ok((Self(state), Setup::new(Events::ENABLE_STACK_SNAPSHOT | Events::THREADS | Events::MODULE_LOADS)))
     }
 }
@@ -73,7 +73,7 @@ impl Callbacks for Sampler {
 
     fn shutdown(&self) {
         if let Some(path) = std::env::var_os("SAMPLER_PROFILER_OUTPUT") {
-            // There is nobody to tell about a failure: the program's output is not ours.
+            // A failure is ignored: the program's output is not ours.
             drop(std::fs::write(path, self.0.report()));
         }
     }

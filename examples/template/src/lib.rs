@@ -40,7 +40,7 @@ impl Profiler for CallCounter {
             functions: ClientTable::new(),
             known: Mutex::default(),
         });
-        // Other events would be asked for here, and told by other methods of `Callbacks`.
+        // Other events would be asked for here, and come by other methods of `Callbacks`.
         let setup = Setup::new(Events::MODULE_LOADS).with_hooks(Hooks::safe(counts.clone(), counts.clone()));
         Ok((Self(counts), setup.without_inlining()))
     }
@@ -49,7 +49,7 @@ impl Profiler for CallCounter {
 impl Callbacks for CallCounter {
     fn shutdown(&self) {
         if let Some(path) = std::env::var_os("TEMPLATE_PROFILER_OUTPUT") {
-            // There is nobody to tell about a failure: the program's output is not ours.
+            // A failure is ignored: the program's output is not ours.
             drop(std::fs::write(path, self.0.report()));
         }
     }

@@ -75,14 +75,14 @@ impl CallObserver for Tracer {
                 Block::Finally => "finally of ",
                 Block::Catch => "catch of ",
             });
-            // Deep recursion is told by the number: its spaces would fill the disk.
+            // Deep recursion is shown by the number: its spaces would fill the disk.
             let _ = writeln!(text, "{depth}\t{:indent$}{block}{name}", "", indent = depth.min(&60) * 2);
         }
         if lines.left_out > 0 {
             let _ = writeln!(text, "{} later calls were left out", lines.left_out);
         }
         let folder = PathBuf::from(std::env::var_os("TRACE_PROFILER_OUTPUT").unwrap_or_else(|| "trace".into()));
-        // There is nobody to tell about a failure: the program's output is not ours.
+        // A failure is ignored: the program's output is not ours.
         drop(std::fs::create_dir_all(&folder));
         drop(std::fs::write(folder.join(format!("thread-{number}.txt")), text));
     }

@@ -1,5 +1,5 @@
 //! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy
-//! machine the wall time of a program tells more about the others than about itself.
+//! machine the wall time of a program says more about the others than about itself.
 
 use clrscope_analysis::{Query, functions};
 use clrscope_recording::model::{HookCost, Process};
@@ -9,7 +9,7 @@ use super::page::Page;
 use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
 
-/// How much to run.
+/// Amount of work of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     /// Bare runs, and runs under each clock.

@@ -48,7 +48,7 @@ pub(super) enum Program {
     Threads(u32),
     /// The C# compiler.
     Compiler,
-    /// The C# compiler, with each of its methods compiled once and for all: how much of it is compiled anew, with what,
+    /// The C# compiler, with each of its methods compiled once and for all: how much of it is compiled again, with what,
     /// does not depend on how long the run takes.
     CompilerUntiered,
     /// Framework libraries, so many rounds.
@@ -104,7 +104,7 @@ impl Bench {
         std::fs::read(&self.compiled).map_err(|error| format!("the compiler's output: {error}"))
     }
 
-    /// Where the last run under the agent recorded.
+    /// Folder of the last run's recording under the agent.
     pub(super) fn recording(&self) -> PathBuf {
         self.folder.path().join(format!("{}.clrs.d", self.runs.get()))
     }

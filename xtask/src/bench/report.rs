@@ -95,7 +95,7 @@ must print the same, and the compiler must write the same bytes. Seconds are med
   `helpers=on`. *Empty callbacks* is a profiler that asks for every callback about exceptions and does nothing in any: the runtime's own
   price. *Precompiled code off*: any enter hook makes the runtime discard precompiled code and recompile everything.
 - *Without tiers*: `DOTNET_TieredCompilation=0` for both. With tiers the runtime decides by the clock which methods are compiled
-  anew and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
+  again and which are instrumented, so a longer run also does more, and no two runs make the same number of calls.
 - *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
 - *Callees in turn*: one caller that calls so many functions over and over, each compiled once (`DOTNET_TieredCompilation=0`).
 - Processors: the figures above are of the processor named at the top. On an Intel Xeon of the Sapphire Rapids generation tiny functions

@@ -8,7 +8,7 @@ use crate::measured::{Measured, Spread, run};
 /// A base half slower than the fastest by more than this is noise: the pair is repeated.
 const NOISE: f64 = 1.20;
 
-/// Prepares one run; called anew for each, so that every run gets a fresh place to record into.
+/// Prepares one run; called for each, so that every run gets a fresh place to record into.
 pub(super) type Prepare<'a> = &'a dyn Fn() -> Result<Command, String>;
 
 /// Results of the pairs of one series.

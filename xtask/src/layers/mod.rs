@@ -157,7 +157,7 @@ fn dependencies() -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     command.current_dir(workspace_root()).args(["metadata", "--locked", "--no-deps", "--format-version=1"]);
     let output = command.output().map_err(|error| format!("cargo: {error}"))?;
     let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-    let packages = metadata["packages"].as_array().ok_or("cargo tells of no packages")?;
+    let packages = metadata["packages"].as_array().ok_or("cargo lists no packages")?;
     let is_listed = |package: &&Value| {
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
         let folder = Path::new(manifest).parent().and_then(|folder| folder.strip_prefix(workspace_root()).ok());

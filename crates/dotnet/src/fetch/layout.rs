@@ -14,7 +14,7 @@ use zip::result::ZipError;
 use crate::Version;
 use crate::find::FRAMEWORK;
 
-/// Where the runtime lies in its package, among a program that brings it along.
+/// Place of the runtime in its package, among a program that brings it along.
 const PROGRAM: &str = "artifacts_keyring/plugins/plugins/netcore/CredentialProvider.Microsoft";
 const DEPENDENCIES: &str = "CredentialProvider.Microsoft.deps.json";
 const PLATFORM: &str = ".NETCoreApp,Version=v8.0/linux-x64";
@@ -26,7 +26,7 @@ const HOST_FILES: [(&str, &str); 3] = [
     ("dotnetcore2/bin/ThirdPartyNotices.txt", "ThirdPartyNotices.txt"),
 ];
 
-/// Why the packages could not be laid out.
+/// Reason why the packages could not be laid out.
 #[derive(Debug)]
 pub(super) enum LayoutError {
     /// A package is no zip file or lacks a file.

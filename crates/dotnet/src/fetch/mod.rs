@@ -58,7 +58,7 @@ const HOST: Wheel = Wheel {
 /// Fetches into one cache folder with one Python.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
-    /// Where the runtime is kept: in a folder `dotnet-VERSION` of it.
+    /// Folder that keeps the runtime, in `dotnet-VERSION`.
     pub cache: PathBuf,
     /// The Python that has pip.
     pub python: OsString,
@@ -174,7 +174,7 @@ impl Fetcher {
         ));
     }
 
-    #[expect(clippy::print_stderr, reason = "the user is told what is downloaded before it is")]
+    #[expect(clippy::print_stderr, reason = "the user reads what is downloaded before it is")]
     fn say(&self, line: &str) {
         if !self.quiet {
             eprintln!("{line}");
