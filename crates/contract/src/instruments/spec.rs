@@ -128,7 +128,7 @@ pub struct StartOnly {
     pub why: &'static str,
 }
 
-/// Why an instrument can't run with something else in the request.
+/// Conflict of an instrument with another part of the request.
 #[derive(Debug)]
 pub struct Conflict {
     /// The option that conflicts where it is on.
