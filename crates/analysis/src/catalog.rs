@@ -47,7 +47,7 @@ impl Role {
     fn of(function: &Function) -> Self {
         match function.kind {
             FunctionKind::Managed => Self::Managed,
-            FunctionKind::Native => Self::Unhooked,
+            FunctionKind::Native | FunctionKind::Kernel | FunctionKind::Stub => Self::Unhooked,
             FunctionKind::Suspended => Self::Suspended,
             FunctionKind::Runtime => match function.name.as_str() {
                 JIT_NAME => Self::Jit,

@@ -17,7 +17,7 @@ const FUNCTIONS: u32 = 8;
 fn stacks() -> Stacks {
     let mut builder = StacksBuilder::default();
     for function in 0..FUNCTIONS + 3 {
-        let method = StackFrame::Method { function, il_offset: function.checked_sub(4) };
+        let method = StackFrame::method(function, function.checked_sub(4));
         builder.stack(&[method, StackFrame::Native { module: function, offset: 9 }, method], function % 3 == 0);
     }
     builder.finish()

@@ -77,8 +77,7 @@ fn add_throws(process: &mut Process, throws: &Throws) {
     let mut stacks = StacksBuilder::default();
     let mut chunks: BTreeMap<u32, HandmadeChunk> = BTreeMap::new();
     for (thread, functions, cut) in throws {
-        let frames: Vec<_> =
-            functions.iter().map(|&function| StackFrame::Method { function, il_offset: None }).collect();
+        let frames: Vec<_> = functions.iter().map(|&function| StackFrame::method(function, None)).collect();
         let number = stacks.stack(&frames, *cut).into();
         let chunk = chunks.remove(thread).unwrap_or_else(|| HandmadeChunk::new(*thread, u64::from(*thread), 0));
         let chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(number))]);

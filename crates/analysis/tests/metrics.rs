@@ -27,7 +27,7 @@ fn recording(throws: &[&[&[u32]]]) -> Recording {
                 [0, known @ ..] => (true, known),
                 known => (false, *known),
             };
-            let method = |&function: &u32| StackFrame::Method { function, il_offset: Some(function) };
+            let method = |&function: &u32| StackFrame::method(function, Some(function));
             let frames: Vec<_> = known.iter().rev().map(method).collect();
             let number = stacks.stack(&frames, is_cut).into();
             chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(number))]);

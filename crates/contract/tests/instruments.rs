@@ -28,7 +28,7 @@ fn ways(option: &OptionSpec) -> Vec<Option<String>> {
         Value::Extra { words: more } => [vec![name.to_owned()], words(&["on", "off"]), words(more)].concat(),
         Value::OneOf { words: all, .. } => words(all),
         Value::Size { least, .. } => vec![format!("{name}={least}"), format!("{name}=3GiB"), format!("{name}=9GiB")],
-        Value::Count { most, .. } => vec![format!("{name}=0"), format!("{name}={most}")],
+        Value::Count { least, most, .. } => vec![format!("{name}={least}"), format!("{name}={most}")],
         Value::Set { members, .. } => {
             let each = members.iter().map(|member| member.name.to_owned());
             let few = format!("{name}={}+{}", members[3].name, members[1].name);
@@ -289,7 +289,7 @@ fn specifications_are_sound() {
                 Value::Size { least, most, default } => {
                     assert!(least <= default && most.is_none_or(|most| default <= most), "{place}");
                 }
-                Value::Count { most, default } => assert!(default <= most, "{place}"),
+                Value::Count { least, most, default } => assert!(least <= default && default <= most, "{place}"),
                 Value::Set { members, default } => {
                     let is_member = |name: &&str| members.iter().any(|member| member.name == *name);
                     assert!(default.iter().all(is_member) && !is_member(&ALL_MEMBERS), "{place}");

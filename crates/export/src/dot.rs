@@ -114,7 +114,8 @@ impl<'g, 'a> Drawing<'g, 'a> {
         let label = format!("{}\n{:.1} % own{in_all}", one_line(row.function.label()), own * 100.0);
         let hue = match row.function.kind() {
             FunctionKind::Managed => 0.33,
-            FunctionKind::Native => 0.1,
+            FunctionKind::Native | FunctionKind::Stub => 0.1,
+            FunctionKind::Kernel => 0.05,
             FunctionKind::Runtime | FunctionKind::Suspended => 0.0,
         };
         let (label, tooltip) = (quoted(&label), quoted(&one_line(row.function.signature())));

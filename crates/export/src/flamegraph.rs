@@ -82,7 +82,8 @@ fn colour_of(function: &FunctionRef<'_>) -> Color {
     let [r, g, b] = match function.kind() {
         FunctionKind::Managed if function.module.framework => [100 + shade, 150 + shade, 220],
         FunctionKind::Managed => [110 + shade, 200 - shade / 2, 100 + shade / 2],
-        FunctionKind::Native => [230, 160 + shade, 80],
+        FunctionKind::Native | FunctionKind::Stub => [230, 160 + shade, 80],
+        FunctionKind::Kernel => [200, 90 + shade, 60],
         FunctionKind::Runtime => [225, 110 + shade / 2, 100 + shade / 2],
         FunctionKind::Suspended => [170 + shade / 2, 170 + shade / 2, 170 + shade / 2],
     };

@@ -89,7 +89,7 @@ fn with_exceptions() -> Recording {
     let mut r = recording(SHOP);
     let process = &mut r.processes[0];
     let index = |name: &str| process.functions.iter().position(|f| f.name == name).expect("a function") as u32;
-    let method = |name: &str| StackFrame::Method { function: index(name), il_offset: None };
+    let method = |name: &str| StackFrame::method(index(name), None);
     let mut stacks = StacksBuilder::default();
     let (deep, shallow) =
         (stacks.stack(&[method("Pay"), method("Main")], false), stacks.stack(&[method("Pay")], false));

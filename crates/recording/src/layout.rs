@@ -94,6 +94,10 @@ pub mod instrument {
     pub const EVENTS: &str = "events";
     /// Callbacks about exceptions, with stacks, as [records](crate::events).
     pub const EXCEPTIONS: &str = "exceptions";
+    /// [Samples](super::sample) of threads by their CPU time.
+    pub const CPU: &str = "cpu";
+    /// [Samples](super::sample) of threads by the clock.
+    pub const WALL: &str = "wall";
 }
 
 /// A block of five edges.
@@ -273,6 +277,34 @@ pub mod value {
     pub const FUNCTION: u32 = 2;
 }
 
+/// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each names its own.
+pub mod sample {
+    /// Bytes of a sample.
+    pub const BYTES: usize = 32;
+    /// `u64`: nanoseconds since the start of the process's recording; of several counts those of the first.
+    pub const TIME: usize = 0;
+    /// `u64`: nanoseconds of CPU time (`cpu`) or of wall time (`wall`) that the record stands for, all counts together.
+    pub const WEIGHT: usize = 8;
+    /// `u32`: serial number of the thread, 0 where that is not known.
+    pub const THREAD: usize = 16;
+    /// `u32`: node of the [stack](super::stack) table, 0 for none.
+    pub const STACK: usize = 20;
+    /// `u32`: samples that the record stands for: an unchanged sleeping thread is one record with a count.
+    pub const COUNT: usize = 24;
+    /// `u32`: the other constants of this module.
+    pub const FLAGS: usize = 28;
+    /// The bits of `FLAGS` that say what the thread was about: a `ThreadState`.
+    pub const STATE: u32 = 0xFF;
+    /// The lowest of the eight bits of `FLAGS` that say what the runtime was about: an `Activity`.
+    pub const ACTIVITY: u32 = 8;
+    /// Flag: the stack is whole, from the innermost frame to the start of the thread.
+    pub const COMPLETE: u32 = 1 << 16;
+    /// Flag: the thread was in the kernel.
+    pub const KERNEL: u32 = 1 << 17;
+    /// Flag: the thread was in the profiler's own code, a hook or the agent.
+    pub const PROFILER: u32 = 1 << 18;
+}
+
 /// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of
 /// its innermost frame's node, and stacks that begin alike share nodes.
 ///
@@ -283,8 +315,8 @@ pub mod stack {
     pub const BYTES: usize = 16;
     /// `u32`: number of the caller's node, smaller than the node's own; 0 for none.
     pub const PARENT: usize = 0;
-    /// `u32`: what the node stands for; stored last, 0 where no node is. Readers show kinds they don't know as unknown
-    /// frames.
+    /// `u32`: what the node stands for; stored last, 0 where no node is. The lowest eight bits are the kind: readers show
+    /// kinds they don't know as unknown frames. The next eight are a method's `Tier`, the others 0.
     pub const KIND: usize = 4;
     /// `u32`: index of the function or module.
     pub const SUBJECT: usize = 8;
@@ -292,10 +324,15 @@ pub mod stack {
     pub const OFFSET: usize = 12;
     /// A method: index of the function, offset in its IL plus 1 (0 where that is not known).
     pub const METHOD: u32 = 1;
-    /// A place in native code: index of the module, bytes from where it is loaded.
+    /// A place in native code: index of the module, bytes from where it is loaded, which is the address that its file
+    /// gives the place less the lowest address of a segment that is loaded. In the kernel bytes from `_text`.
     pub const NATIVE: u32 = 2;
     /// No frame, and without a caller: there were more frames than were kept.
     pub const CUT: u32 = 3;
+    /// The bits of `KIND` that are the kind.
+    pub const KIND_BITS: u32 = 0xFF;
+    /// The lowest of the eight bits of `KIND` that are the tier.
+    pub const TIER: u32 = 8;
     /// Frames of a stack at most: readers follow no further.
     pub const DEEPEST: usize = 4096;
 }

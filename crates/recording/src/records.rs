@@ -6,8 +6,8 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    CallsInfo, Function, HookCost, Loss, LossReason, Module, NearName, PairCost, Problem, Process, Remark, Run,
-    SampleSteps, Thread,
+    CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, PairCost, Problem, Process,
+    Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -58,11 +58,13 @@ kinds! {
     PatternMatched { log 14 }
     MatchedPatterns { file 11 }
     NearName { log 20 }
+    Sampler { log 22 file 12 }
     // Tables.
     Indexed<Module> { log 3 }
     Module { file 7 }
     Indexed<Function> { log 4 }
     Function { file 6 }
+    NativeSymbol { file 13 }
     FunctionUnloaded { log 5 }
     FunctionInlined { log 21 }
     Thread { file 8 }

@@ -79,7 +79,7 @@ fn frames(record: &Record<'_>) -> Vec<StackFrame> {
     for field in record.fields() {
         match (field.tag, field.value) {
             (Tag::FRAME, Value::Entity(entity)) => {
-                frames.push(StackFrame::Method { function: entity.index, il_offset: None });
+                frames.push(StackFrame::method(entity.index, None));
             }
             (Tag::IL_OFFSET, Value::Number(offset)) => {
                 if let Some(StackFrame::Method { il_offset, .. }) = frames.last_mut() {

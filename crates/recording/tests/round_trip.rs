@@ -54,7 +54,7 @@ fn write(folder: &Path) -> (ProcessWriter, Arena) {
     writer.instruments("calls", "calls:clock=sampled");
     writer.calls(&CallsInfo { interval_ns: 1_000_000, ..CallsInfo::default() });
     let [name, path, version] = ["App", "/x/App.dll", "1.0.0.0"].map(str::to_owned);
-    writer.module(1, Module { name, path, version, framework: false });
+    writer.module(1, Module { name, path, version, ..Module::default() });
     for (index, name) in [(40, "A.B::Main"), (41, "A.B::Work")] {
         let [name, signature, raw_name] = [name; 3].map(str::to_owned);
         writer.function(index, Function { name, signature, raw_name, module: 1, ..Function::default() });

@@ -35,7 +35,7 @@ fn stacks(name: &Path) -> Arc<Stacks> {
 }
 
 fn method(function: u32) -> StackFrame {
-    StackFrame::Method { function, il_offset: function.checked_sub(3) }
+    StackFrame::method(function, function.checked_sub(3))
 }
 
 fn frames(stacks: &Stacks, number: u32) -> Vec<StackFrame> {
@@ -177,7 +177,7 @@ fn stacks_in_records_of_an_earlier_version_become_a_table() {
         .filter(|record| record.kind == Kind::EXCEPTION_THROWN)
         .map(|record| (frames(found.table(), found.of(&record)), found.table().is_cut(found.of(&record))))
         .collect();
-    let inner = StackFrame::Method { function: 4, il_offset: Some(1) };
-    let outer = StackFrame::Method { function: 2, il_offset: None };
+    let inner = StackFrame::method(4, Some(1));
+    let outer = StackFrame::method(2, None);
     assert_eq!(throws, [(vec![inner, outer], false), (vec![outer], true), (Vec::new(), false)]);
 }

@@ -230,7 +230,10 @@ impl Functions {
         if is_new {
             let metadata = self.names.metadata(&self.info, id);
             let version = metadata.and_then(|metadata| metadata.assembly_version()).unwrap_or_default();
-            self.writer.module(module.index, model::Module { name: name.to_owned(), path, version, framework });
+            self.writer.module(
+                module.index,
+                model::Module { name: name.to_owned(), path, version, framework, ..model::Module::default() },
+            );
         }
         module
     }

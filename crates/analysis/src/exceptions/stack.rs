@@ -55,7 +55,7 @@ impl<'a> CallStack<'a> {
 
     fn frame(&self, frame: StackFrame) -> Frame<'a> {
         let (function, il_offset) = match frame {
-            StackFrame::Method { function, il_offset } => (function, il_offset),
+            StackFrame::Method { function, il_offset, .. } => (function, il_offset),
             _ => (0, None),
         };
         let known =

@@ -83,7 +83,13 @@ fn function(name: &str, signature: &str, module: u32, token: u32) -> Function {
 }
 
 fn module(name: &str, framework: bool) -> Module {
-    Module { name: name.to_owned(), path: format!("/app/{name}.dll"), version: "1.2.0.0".to_owned(), framework }
+    Module {
+        name: name.to_owned(),
+        path: format!("/app/{name}.dll"),
+        version: "1.2.0.0".to_owned(),
+        framework,
+        ..Module::default()
+    }
 }
 
 fn node(parent: u32, function: u32, calls: u64, wall_ns: u64, cpu_ns: u64) -> Node {

@@ -157,8 +157,8 @@ impl OptionSpec {
                 let bytes = parse_size(value).ok().filter(|bytes| bytes >= least)?;
                 Some(Setting::Number(most.map_or(bytes, |most| bytes.min(most))))
             }
-            (Value::Count { most, .. }, Some(value)) => {
-                let number = value.parse::<u32>().ok().filter(|number| number <= most)?;
+            (Value::Count { least, most, .. }, Some(value)) => {
+                let number = value.parse::<u32>().ok().filter(|number| (least..=most).contains(&number))?;
                 Some(Setting::Number(u64::from(number)))
             }
             _ => None,

@@ -24,7 +24,7 @@ pub const SPEC: &Spec = &Spec {
         },
         OptionSpec {
             name: FRAMES,
-            value: Value::Count { most: 256, default: 64 },
+            value: Value::Count { least: 0, most: 256, default: 64 },
             about: "frames kept of the stack at the throw",
         },
         OptionSpec {

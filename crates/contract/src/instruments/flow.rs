@@ -42,7 +42,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: DEPTH,
             // The values of an event have two kilobytes.
-            value: Value::Count { most: 5, default: 1 },
+            value: Value::Count { least: 0, most: 5, default: 1 },
             about: "how deep objects among them are expanded; 0 shows addresses",
         },
     ],

@@ -47,7 +47,7 @@ impl OptionSpec {
             Value::Size { least, .. } => {
                 format!("write {spelled} with at least {}, for instance 512MiB", size_text(least))
             }
-            Value::Count { most, .. } => format!("write {spelled} with a number from 0 to {most}"),
+            Value::Count { least, most, .. } => format!("write {spelled} with a number from {least} to {most}"),
             Value::Set { .. } => {
                 let members: Vec<_> = self.bare_words().collect();
                 format!("write {spelled} with {} out of: {}", self.name, members.join(", "))
@@ -68,7 +68,7 @@ impl OptionSpec {
                 let most = most.map(|most| format!("{} at most", size_text(most)));
                 [default(&size_text(bytes)), least].into_iter().chain(most).collect()
             }
-            Value::Count { most, default: number } => vec![default(&number.to_string()), format!("at most {most}")],
+            Value::Count { most, default: number, .. } => vec![default(&number.to_string()), format!("at most {most}")],
             Value::Set { default: members, .. } => vec![default(&members.join("+"))],
         }
     }

@@ -6,11 +6,13 @@ mod attach;
 pub mod calls;
 mod check;
 mod checked;
+pub mod cpu;
 pub mod events;
 pub mod exceptions;
 pub mod flow;
 mod help;
 pub mod spec;
+pub mod wall;
 
 pub use attach::check_for_attach;
 pub use check::{Refusal, check, check_all};

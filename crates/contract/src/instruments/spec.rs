@@ -62,8 +62,10 @@ pub enum Value {
         /// Default: what holds where none is given.
         default: u64,
     },
-    /// A whole number from 0.
+    /// A whole number.
     Count {
+        /// Less is refused.
+        least: u32,
         /// More is refused.
         most: u32,
         /// Default: what holds where none is given.

@@ -8,6 +8,7 @@ mod exit;
 mod process;
 mod remarks;
 mod run;
+mod sampling;
 mod stacks;
 mod tree;
 
@@ -16,10 +17,12 @@ pub use event_bytes::EventBytes;
 pub use exit::Exit;
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,
-    Module, NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole, TickClock,
+    Module, ModuleKind, NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole,
+    TickClock,
 };
 pub use remarks::{Advice, Loss, LossReason, Problem, Remark, RemarkKind};
 pub use run::{Recording, Run};
+pub use sampling::{Activity, NativeSymbol, Sample, Sampler, SamplingEngine, ThreadState, Tier};
 pub(crate) use stacks::StackNode;
 pub use stacks::{StackFrame, Stacks, StacksBuilder};
 pub use tree::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, TreeSource};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{EventBytes, Exit, Loss, Remark, RemarkKind, Stacks, TreeSource};
+use super::{EventBytes, Exit, Loss, NativeSymbol, Remark, RemarkKind, Sampler, Stacks, TreeSource};
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -49,6 +49,10 @@ record! {
         pub matched_patterns: Vec<String>,
         /// Functions whose names are like patterns that had matched nothing when they were met.
         pub near_names: Vec<NearName>,
+        /// How each sampling instrument that ran took its samples.
+        pub samplers: Vec<Sampler>,
+        /// Names of places in native code, by module and offset in ascending order.
+        pub native_symbols: Vec<NativeSymbol>,
         /// The call stacks that records of instruments refer to by number.
         pub stacks: Arc<Stacks>,
         /// Raw event chunks of other instruments, by instrument name.
@@ -227,9 +231,13 @@ pub enum FunctionKind {
     Runtime = 2,
     /// A thread stood still because the runtime suspended it: `[suspended: GC]`.
     Suspended = 3,
+    /// A function of the kernel.
+    Kernel = 4,
+    /// Code that the runtime made and that is no method.
+    Stub = 5,
 }
 
-numbered!(FunctionKind: Managed, Native, Runtime, Suspended);
+numbered!(FunctionKind: Managed, Native, Runtime, Suspended, Kernel, Stub);
 
 impl FunctionKind {
     /// The name in JSON: suspensions are the runtime's own time too.
@@ -239,6 +247,8 @@ impl FunctionKind {
             Self::Managed => "managed",
             Self::Native => "native",
             Self::Runtime | Self::Suspended => "runtime",
+            Self::Kernel => "kernel",
+            Self::Stub => "stub",
         }
     }
 }
@@ -317,7 +327,7 @@ record! {
 }
 
 record! {
-    /// One loaded module.
+    /// One loaded module, or another place that code is in.
     #[derive(Debug, Clone, Default)]
     pub struct Module {
         /// The assembly's simple name, or the library's file name for unmanaged code.
@@ -328,8 +338,30 @@ record! {
         pub version: String,
         /// Belongs to the framework (shared framework folder or trusted platform assembly).
         pub framework: bool,
+        /// Kind of module.
+        pub kind: ModuleKind,
+        /// Number that linkers give a native library, in hexadecimal digits; empty where that is not known. A file with
+        /// another number is another library.
+        pub build_id: String,
     }
 }
+
+/// Kind of module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u32)]
+pub enum ModuleKind {
+    /// An assembly.
+    #[default]
+    Managed = 0,
+    /// A native library, the main executable, or `[vdso]`.
+    Native = 1,
+    /// The kernel, `[kernel]`.
+    Kernel = 2,
+    /// Code that the runtime made and that is no method, `[stub]`.
+    Stub = 3,
+}
+
+numbered!(ModuleKind: Managed, Native, Kernel, Stub);
 
 /// Role of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

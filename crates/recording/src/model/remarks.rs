@@ -83,11 +83,19 @@ pub enum LossReason {
     DiskReserve = 22,
     /// A thread had to wait for a place in the thread table longer than a hook may wait; its next call tried again.
     ThreadTableBehind = 23,
+    /// A sample found no place: the ring that the samples of a thread or of all threads go through was full.
+    SampleRingFull = 24,
+    /// The kernel dropped samples of `perf` before anybody could read them.
+    PerfLost = 25,
+    /// The stack of a sample could not be read at all; the sample counts for its thread without one.
+    StackUnread = 26,
+    /// A thread could not be sampled: no timer could be had for it.
+    ThreadUnsampled = 27,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 28] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -112,6 +120,10 @@ impl LossReason {
         Self::SizeLimit,
         Self::DiskReserve,
         Self::ThreadTableBehind,
+        Self::SampleRingFull,
+        Self::PerfLost,
+        Self::StackUnread,
+        Self::ThreadUnsampled,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -142,6 +154,10 @@ impl LossReason {
             Self::SizeLimit => "size_limit",
             Self::DiskReserve => "disk_reserve",
             Self::ThreadTableBehind => "thread_table_behind",
+            Self::SampleRingFull => "sample_ring_full",
+            Self::PerfLost => "perf_lost",
+            Self::StackUnread => "stack_unread",
+            Self::ThreadUnsampled => "thread_unsampled",
         }
     }
 
@@ -175,6 +191,10 @@ impl LossReason {
             Self::ThreadTableBehind => {
                 "new threads found no place in the thread table in time; their first calls were not recorded"
             }
+            Self::SampleRingFull => "samples came faster than they could be stored; those are missing",
+            Self::PerfLost => "the kernel dropped samples; those are missing",
+            Self::StackUnread => "the stacks of some samples could not be read; those count for their threads only",
+            Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
         }
     }
 

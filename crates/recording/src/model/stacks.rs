@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::Tier;
 use crate::layout::{stack, u32_at};
 
 /// A frame of a call stack.
@@ -15,6 +16,8 @@ pub enum StackFrame {
         function: u32,
         /// Offset in the function's IL, if the runtime could say.
         il_offset: Option<u32>,
+        /// Which of its compilations it is.
+        tier: Tier,
     },
     /// A place in native code.
     Native {
@@ -25,6 +28,14 @@ pub enum StackFrame {
     },
     /// A frame that is lost, or that a later clrscope has recorded.
     Unknown,
+}
+
+impl StackFrame {
+    /// A method of which nobody knows which of its compilations it is.
+    #[must_use]
+    pub const fn method(function: u32, il_offset: Option<u32>) -> Self {
+        Self::Method { function, il_offset, tier: Tier::Unknown }
+    }
 }
 
 /// A node as it is stored; see [`layout::stack`](crate::layout::stack).
@@ -41,9 +52,11 @@ impl StackNode {
     /// The node of `frame`, called by `parent`.
     pub(crate) fn new(parent: u32, frame: StackFrame) -> Self {
         let (kind, subject, offset) = match frame {
-            StackFrame::Method { function, il_offset } => {
-                (stack::METHOD, function, il_offset.and_then(|offset| offset.checked_add(1)).unwrap_or(0))
-            }
+            StackFrame::Method { function, il_offset, tier } => (
+                stack::METHOD | (tier as u32) << stack::TIER,
+                function,
+                il_offset.and_then(|offset| offset.checked_add(1)).unwrap_or(0),
+            ),
             StackFrame::Native { module, offset } => (stack::NATIVE, module, offset),
             StackFrame::Unknown => (0, 0, 0),
         };
@@ -58,8 +71,12 @@ impl StackNode {
     }
 
     fn frame(&self) -> StackFrame {
-        match self.kind {
-            stack::METHOD => StackFrame::Method { function: self.subject, il_offset: self.offset.checked_sub(1) },
+        match self.kind & stack::KIND_BITS {
+            stack::METHOD => StackFrame::Method {
+                function: self.subject,
+                il_offset: self.offset.checked_sub(1),
+                tier: Tier::from_number(self.kind >> stack::TIER & 0xFF),
+            },
             stack::NATIVE => StackFrame::Native { module: self.subject, offset: self.offset },
             _ => StackFrame::Unknown,
         }
@@ -223,7 +240,7 @@ mod tests {
     use super::*;
 
     fn method(function: u32) -> StackFrame {
-        StackFrame::Method { function, il_offset: Some(function + 1) }
+        StackFrame::method(function, Some(function + 1))
     }
 
     fn bytes(nodes: &[[u32; 4]]) -> Vec<u8> {
@@ -234,7 +251,7 @@ mod tests {
     fn stacks_that_begin_alike_share_their_nodes() {
         let mut builder = StacksBuilder::default();
         let native = StackFrame::Native { module: 3, offset: 0x1234 };
-        let unplaced = StackFrame::Method { function: 9, il_offset: None };
+        let unplaced = StackFrame::Method { function: 9, il_offset: None, tier: Tier::Osr };
         let deep = builder.stack(&[method(4), native, unplaced], false);
         let shallow = builder.stack(&[native, unplaced], false);
         let cut = builder.stack(&[native, unplaced], true);
@@ -269,7 +286,7 @@ mod tests {
         assert_eq!((stacks.frames(10_000).count(), stacks.is_cut(10_000)), (Stacks::DEEPEST, false));
         let odd = [[10_001, stack::METHOD, 1, 0], [u32::MAX, stack::METHOD, 2, 0], [10_001, 77, 3, 0]];
         assert_eq!(stacks.add(10_001, &bytes(&odd)), Ok(2));
-        let unplaced = |function| StackFrame::Method { function, il_offset: None };
+        let unplaced = |function| StackFrame::method(function, None);
         assert_eq!(stacks.frames(10_002).collect::<Vec<_>>(), [unplaced(2)]);
         assert_eq!(stacks.frames(10_003).collect::<Vec<_>>(), [StackFrame::Unknown, unplaced(1)]);
     }

@@ -7,7 +7,7 @@ use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
     CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, Process, Remark,
-    SampleSteps, TRUNCATED_NAME, ThreadRole,
+    SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -87,6 +87,7 @@ impl Dictionary {
             OldSettings::LOG => self.settings(decode::<OldSettings>(payload)?.into()),
             SampleSteps::LOG => self.process.calls.get_or_insert_default().sample_steps = decode(payload)?,
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
+            Sampler::LOG => keep_last_word(&mut self.process.samplers, decode(payload)?),
             PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
             ThreadName::LOG => {
                 let ThreadName { serial, name, role } = decode(payload)?;
@@ -125,6 +126,14 @@ impl Dictionary {
         let mut edges = std::mem::take(&mut self.carried);
         edges.sort_unstable();
         edges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
+    }
+}
+
+/// Of several records about one instrument the last.
+fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
+    match samplers.iter_mut().find(|known| known.instrument == said.instrument) {
+        Some(known) => *known = said,
+        None => samplers.push(said),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn recording_with(text: &str, hook_cost: HookCost) -> Recording {
 }
 
 fn module(name: &str) -> Module {
-    Module { name: name.into(), path: format!("/lib/{name}"), version: "1.0.0.0".into(), framework: false }
+    Module { name: name.into(), path: format!("/lib/{name}"), version: "1.0.0.0".into(), ..Module::default() }
 }
 
 fn thread(head: &str, body: &str, functions: &mut Vec<Function>) -> Thread {

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::events::{Encoder, EntityRef, Kind, Tag};
 use crate::layout::{chunk, flow, function, instrument, value};
-use crate::model::StackFrame;
+use crate::model::{Activity, Sample, StackFrame, ThreadState};
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -12,12 +12,15 @@ use crate::writer::{Keep, ProcessWriter, monotonic_ns};
 pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let calls: Vec<Vec<u8>> = (1..=2).map(calls).collect();
     let every = event_records(Kind::all());
+    let samples: Vec<u8> = (0..20).flat_map(sample).collect();
     let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind::EXCEPTION_STACK, Kind(250)].into_iter());
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
         (instrument::EVENTS, vec![every]),
         (instrument::EXCEPTIONS, vec![thrown]),
+        (instrument::CPU, vec![samples.clone()]),
+        (instrument::WALL, vec![samples]),
     ];
     for (instrument, chunks) in all {
         let store = writer.create_events(instrument, 64 << 10, Keep::First)?;
@@ -31,11 +34,28 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     Ok(())
 }
 
+/// A sample of a thread that may be none, with a stack that may be none.
+fn sample(number: u32) -> [u8; 32] {
+    let bits = u64::from(number);
+    let sample = Sample {
+        time_ns: bits * 1_000_000,
+        weight_ns: 1_000_000,
+        thread: number % 4,
+        stack: number * 3 % 50,
+        count: 1 + number % 2,
+        state: ThreadState::from_number(number % 9),
+        activity: Activity::from_number(number % 6),
+        complete: number.is_multiple_of(2),
+        kernel: number.is_multiple_of(3),
+        profiler: number.is_multiple_of(7),
+    };
+    sample.to_bytes()
+}
+
 /// Writes a stack table: stacks that share frames, one of native code and one that was cut.
 pub(super) fn write_stacks(writer: &ProcessWriter) -> io::Result<()> {
     let table = writer.create_stacks()?;
-    let method =
-        |number: u32| StackFrame::Method { function: function::FIRST + number % 3, il_offset: number.checked_sub(2) };
+    let method = |number: u32| StackFrame::method(function::FIRST + number % 3, number.checked_sub(2));
     for depth in 1..20 {
         let mut frames: Vec<_> = (0..depth).map(method).collect();
         frames.insert(0, StackFrame::Native { module: 1, offset: depth });

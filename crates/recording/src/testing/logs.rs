@@ -36,7 +36,7 @@ pub fn write_logs(folder: &Path, bytes: usize) -> io::Result<()> {
         record.u64(thread::CREATED).store(monotonic_ns(), Relaxed);
     }
     let table = writer.create_stacks()?;
-    let frame = |number: u32| StackFrame::Method { function: function::FIRST + number, il_offset: None };
+    let frame = |number: u32| StackFrame::method(function::FIRST + number, None);
     let stack = table.intern(&[frame(2), frame(1), frame(0)], false).ok_or(io::ErrorKind::OutOfMemory)?;
     fill(&writer, instrument::EVENTS, bytes, events)?;
     fill(&writer, instrument::EXCEPTIONS, bytes, |log, round| exceptions(log, round, stack))?;

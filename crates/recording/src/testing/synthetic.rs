@@ -10,7 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, block, function, header, kind, thread, time};
-use crate::model::{CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, ThreadRole};
+use crate::model::{
+    CallsInfo, Clock, Exit, Function, HookCost, LossReason, Module, PairCost, Sampler, SamplingEngine, ThreadRole,
+};
 use crate::writer::{ProcessRecord, ProcessWriter, RunWriter, monotonic_ns};
 
 /// Options of `new`.
@@ -74,6 +76,8 @@ fn write_remarks(writer: &ProcessWriter, shape: &Shape) {
     writer.thread_name(1, "main", Some(ThreadRole::Main));
     writer.thread_name(2, "a worker", None);
     writer.note(monotonic_ns(), "something worth knowing");
+    let engine = SamplingEngine::Timer;
+    writer.sampler(&Sampler { instrument: "cpu".to_owned(), engine, interval_ns: 1_000_000, ..Sampler::default() });
     writer.pattern_matched("include=App.*");
     writer.near_name("exclude=Mtehod", "App::Method");
     writer.function_unloaded(function::FIRST);

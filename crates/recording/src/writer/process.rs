@@ -9,7 +9,7 @@ use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
     CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, SampleSteps,
-    ThreadRole,
+    Sampler, ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -218,6 +218,11 @@ impl ProcessWriter {
     /// Notes how much samples weighed so far; the last word counts.
     pub fn sample_steps(&self, steps: &SampleSteps) {
         self.append(steps);
+    }
+
+    /// Notes how a sampling instrument takes its samples; the last word about an instrument counts.
+    pub fn sampler(&self, sampler: &Sampler) {
+        self.append(sampler);
     }
 
     /// Notes what a hook pair was measured to cost where one function calls another; the last word

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
-    FunctionKind, HookCost, Loss, LossReason, Module, NearName, Node, NodeFlags, NodeValues, PairCost, Problem,
-    Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, SourceKind, StackFrame, Stacks, StacksBuilder,
-    Thread, ThreadRole, TickClock, TreeSource,
+    FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues,
+    PairCost, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine,
+    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -51,16 +51,41 @@ prop_compose! {
         tables in (vec(function(), 0..20), vec(module(), 0..5), vec(thread(), 0..5)),
         losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
         ticks in (any::<u64>(), cost()), stacks in stacks(), matched_patterns in vec(text(), 0..3),
-        near in vec((text(), text()), 0..3),
+        near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
             complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns,
             near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
+            samplers,
+            native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
+    }
+}
+
+fn in_order(mut symbols: Vec<NativeSymbol>) -> Vec<NativeSymbol> {
+    symbols.sort_by_key(NativeSymbol::place);
+    symbols
+}
+
+prop_compose! {
+    fn symbol()(module: u32, offset: u32, size: u32, name in text()) -> NativeSymbol {
+        NativeSymbol { module, offset, size, name }
+    }
+}
+
+prop_compose! {
+    fn sampler()(
+        texts in [text(), text(), text()], times: (u64, u64), kernel: bool,
+        engine in select(vec![
+            SamplingEngine::Unknown, SamplingEngine::Perf, SamplingEngine::Timer, SamplingEngine::Signals,
+        ]),
+    ) -> Sampler {
+        let [instrument, why_engine, why_no_kernel] = texts;
+        Sampler { instrument, engine, interval_ns: times.0, reached_ns: times.1, kernel, why_engine, why_no_kernel }
     }
 }
 
@@ -91,6 +116,7 @@ prop_compose! {
         names in [text(), text(), text()], module: u32, token: u32,
         kind in select(vec![
             FunctionKind::Managed, FunctionKind::Native, FunctionKind::Runtime, FunctionKind::Suspended,
+            FunctionKind::Kernel, FunctionKind::Stub,
         ]),
         source in select(vec![
             SourceKind::Plain, SourceKind::Async, SourceKind::Iterator, SourceKind::Lambda, SourceKind::LocalFunction,
@@ -105,8 +131,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn module()(name in text(), path in text(), version in text(), framework: bool) -> Module {
-        Module { name, path, version, framework }
+    fn module()(
+        name in text(), path in text(), version in text(), framework: bool, build_id in text(),
+        kind in select(vec![ModuleKind::Managed, ModuleKind::Native, ModuleKind::Kernel, ModuleKind::Stub]),
+    ) -> Module {
+        Module { name, path, version, framework, kind, build_id }
     }
 }
 
@@ -155,9 +184,9 @@ prop_compose! {
 }
 
 fn frame() -> impl Strategy<Value = StackFrame> {
-    let method = (0..5_u32, option::of(0..u32::MAX));
+    let method = (0..5_u32, option::of(0..u32::MAX), select(Tier::ALL.to_vec()));
     prop_oneof![
-        4 => method.prop_map(|(function, il_offset)| StackFrame::Method { function, il_offset }),
+        4 => method.prop_map(|(function, il_offset, tier)| StackFrame::Method { function, il_offset, tier }),
         1 => any::<(u32, u32)>().prop_map(|(module, offset)| StackFrame::Native { module, offset }),
     ]
 }

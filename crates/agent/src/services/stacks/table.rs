@@ -81,7 +81,7 @@ impl RecordedStacks {
 
 impl From<CodeLocation> for StackFrame {
     fn from(location: CodeLocation) -> Self {
-        Self::Method { function: location.function, il_offset: location.il_offset }
+        Self::method(location.function, location.il_offset)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
     ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
-    Module, Problem, Process, Recording, Remark, RemarkKind, Run, Thread, TreeSource,
+    Module, NativeSymbol, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -123,7 +123,7 @@ impl Assembly {
             kind::PROBLEMS => {
                 self.recording.problems.extend(all::<Problem>(&mut log));
             }
-            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS => {
+            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS | kind::NATIVE_SYMBOLS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
             kind::STACKS => return self.take_stacks(section, content),
@@ -176,6 +176,11 @@ impl Parts {
                 make_room(&mut self.process.threads, section, &mut self.ends[2], lost_thread)?;
                 self.process.threads.extend(all::<Thread>(log));
             }
+            kind::NATIVE_SYMBOLS => {
+                self.process.native_symbols.extend(all::<NativeSymbol>(log));
+                // As the writer had them, unless somebody else wrote the file.
+                self.process.native_symbols.sort_by_key(NativeSymbol::place);
+            }
             _ => {
                 for (_, payload) in log.by_ref().filter(|(kind, _)| *kind == Remark::FILE) {
                     self.first_without_kind |= self.process.remarks.is_empty() && is_without_kind(payload);
@@ -193,6 +198,7 @@ impl Parts {
             Process::FILE => process.replace_record(decode(payload)?),
             CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
             Loss::FILE => process.losses.push(decode(payload)?),
+            Sampler::FILE => process.samplers.push(decode(payload)?),
             MatchedPatterns::FILE => {
                 let MatchedPatterns { patterns, near } = decode(payload)?;
                 (process.matched_patterns, process.near_names) = (patterns, near);
@@ -367,6 +373,7 @@ fn place(section: &Section) -> String {
         kind::MODULES => format!("process {process}, modules from {item}"),
         kind::THREADS => format!("process {process}, threads from {item}"),
         kind::REMARKS => format!("process {process}, remarks from {item}"),
+        kind::NATIVE_SYMBOLS => format!("process {process}, native symbols from {item}"),
         kind::STACKS => format!("process {process}, stacks from {item}"),
         kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
         kind::EVENTS => format!("process {process}, events of instrument {item}, chunk {}", head.part),

@@ -32,7 +32,7 @@
 //! | kind | item | content |
 //! |---|---|---|
 //! | 1 run | | record `Run` |
-//! | 2 process | | records `Process`, `CallsInfo`, `Loss`, `Arena`, `MatchedPatterns` |
+//! | 2 process | | records `Process`, `CallsInfo`, `Loss`, `Sampler`, `Arena`, `MatchedPatterns` |
 //! | 3 functions | index of the first | records `Function` |
 //! | 4 modules | index of the first | records `Module` |
 //! | 5 threads | index of the first | records `Thread` |
@@ -42,8 +42,9 @@
 //! | 9 problems | index of the first | records `Problem` |
 //! | 10 index | | per section: `u64` offset, then its head |
 //! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
+//! | 12 native symbols | index of the first | records `NativeSymbol`, by module and offset in ascending order |
 //!
-//! Kinds 1 to 6, 9 and 11 stand before all trees, and those before all events; only problems met while trees and events were
+//! Kinds 1 to 6, 9, 11 and 12 stand before all trees, and those before all events; only problems met while trees and events were
 //! packed stand behind them. Sections and records of an
 //! unknown kind are passed over. A thread that recorded nothing has one tree part without nodes.
 //!

@@ -35,6 +35,8 @@ pub(super) mod kind {
     pub(in super::super) const INDEX: u16 = 10;
     /// Nodes of the stack table; `item` is the number of the first.
     pub(in super::super) const STACKS: u16 = 11;
+    /// Names of places in native code.
+    pub(in super::super) const NATIVE_SYMBOLS: u16 = 12;
 }
 
 /// Bytes of an events section that are stored as they are: `u32` thread, `u64` sequence.

@@ -1,0 +1,301 @@
+//! Samples of threads: what `cpu` and `wall` record, and what is known of how they were taken.
+
+use crate::codec::{numbered, record};
+use crate::layout::{sample, u32_at, u64_at};
+
+/// One record of `cpu` or `wall`; see [`layout::sample`](crate::layout::sample) for its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// Nanoseconds since the start of the process's recording; of several counts those of the first.
+    pub time_ns: u64,
+    /// CPU time (`cpu`) or wall time (`wall`) that the record stands for, all counts together.
+    pub weight_ns: u64,
+    /// Serial number of the thread ([`Thread::id`](super::Thread::id)), 0 where that is not known.
+    pub thread: u32,
+    /// Number of the [stack](super::Stacks), 0 for none.
+    pub stack: u32,
+    /// Samples that the record stands for.
+    pub count: u32,
+    /// What the thread was about.
+    pub state: ThreadState,
+    /// What the runtime was about, on this thread.
+    pub activity: Activity,
+    /// The stack is whole, from the innermost frame to the start of the thread.
+    pub complete: bool,
+    /// The thread was in the kernel.
+    pub kernel: bool,
+    /// The thread was in the profiler's own code, a hook or the agent.
+    pub profiler: bool,
+}
+
+impl Sample {
+    /// The bytes as they are stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; sample::BYTES] {
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let flags = self.state as u32
+            | (self.activity as u32) << sample::ACTIVITY
+            | flag(self.complete, sample::COMPLETE)
+            | flag(self.kernel, sample::KERNEL)
+            | flag(self.profiler, sample::PROFILER);
+        let mut bytes = [0; sample::BYTES];
+        for (at, value) in [(sample::TIME, self.time_ns), (sample::WEIGHT, self.weight_ns)] {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let words = [
+            (sample::THREAD, self.thread),
+            (sample::STACK, self.stack),
+            (sample::COUNT, self.count),
+            (sample::FLAGS, flags),
+        ];
+        for (at, value) in words {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The samples in a chunk's bytes. One that is cut off is none.
+    pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
+        chunk.chunks_exact(sample::BYTES).map(|bytes| {
+            let flags = u32_at(bytes, sample::FLAGS);
+            Self {
+                time_ns: u64_at(bytes, sample::TIME),
+                weight_ns: u64_at(bytes, sample::WEIGHT),
+                thread: u32_at(bytes, sample::THREAD),
+                stack: u32_at(bytes, sample::STACK),
+                count: u32_at(bytes, sample::COUNT),
+                state: ThreadState::from_number(flags & sample::STATE),
+                activity: Activity::from_number(flags >> sample::ACTIVITY & 0xFF),
+                complete: flags & sample::COMPLETE != 0,
+                kernel: flags & sample::KERNEL != 0,
+                profiler: flags & sample::PROFILER != 0,
+            }
+        })
+    }
+}
+
+/// Declares an enum whose numbers are part of the format: only ever append.
+macro_rules! by_number {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[repr(u32)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl $name {
+            /// All there are, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The one with this number; the default for a number from the future.
+            #[must_use]
+            pub fn from_number(number: u32) -> Self {
+                Self::ALL.iter().copied().find(|one| *one as u32 == number).unwrap_or_default()
+            }
+
+            /// The name in JSON and in tables.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
+by_number! {
+    /// What a thread was about when it was sampled.
+    ThreadState {
+        /// Nobody knows.
+        #[default]
+        Unknown = 0 "unknown",
+        /// On a processor.
+        Running = 1 "running",
+        /// Able to run, and waiting for a processor.
+        Ready = 2 "ready",
+        /// Waiting for a lock.
+        Lock = 3 "lock",
+        /// Sleeping for a time.
+        Sleeping = 4 "sleeping",
+        /// Waiting for a file, a socket or a pipe.
+        Io = 5 "io",
+        /// Suspended by the runtime for a collection.
+        Suspended = 6 "suspended",
+        /// A thread of the pool, the finalizer or the tiering thread that has nothing to do.
+        Idle = 7 "idle",
+        /// Waiting for something else.
+        Waiting = 8 "waiting",
+    }
+}
+
+by_number! {
+    /// What the runtime was about on a thread when that was sampled.
+    Activity {
+        /// The program's own business.
+        #[default]
+        None = 0 "none",
+        /// Garbage collection.
+        Gc = 1 "gc",
+        /// Compilation by the just-in-time compiler.
+        Jit = 2 "jit",
+        /// Loading types and assemblies.
+        TypeLoading = 3 "type_loading",
+        /// Exception handling.
+        Exceptions = 4 "exceptions",
+        /// Suspending threads, or being suspended.
+        Suspension = 5 "suspension",
+    }
+}
+
+by_number! {
+    /// Which of its compilations a method's frame is of.
+    Tier {
+        /// Nobody knows.
+        #[default]
+        Unknown = 0 "unknown",
+        /// Compiled quickly, without optimisation.
+        Tier0 = 1 "tier0",
+        /// Compiled again with optimisation.
+        Tier1 = 2 "tier1",
+        /// Compiled for a running loop (on-stack replacement).
+        Osr = 3 "osr",
+        /// Compiled at build time (ReadyToRun).
+        Precompiled = 4 "precompiled",
+        /// Compiled once, with optimisation, where tiers are off or not for this method.
+        Optimized = 5 "optimized",
+        /// Tier 0 with counters for the optimiser.
+        InstrumentedTier0 = 6 "instrumented_tier0",
+        /// Tier 1 with counters for the optimiser.
+        InstrumentedTier1 = 7 "instrumented_tier1",
+    }
+}
+
+/// Who takes samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u32)]
+pub enum SamplingEngine {
+    /// Nobody knows.
+    #[default]
+    Unknown = 0,
+    /// The kernel's perf events.
+    Perf = 1,
+    /// A timer on the CPU clock of each thread, whose signal is handled on that thread.
+    Timer = 2,
+    /// Signals to each thread, by the clock.
+    Signals = 3,
+}
+
+numbered!(SamplingEngine: Unknown, Perf, Timer, Signals);
+
+impl SamplingEngine {
+    /// The name in JSON and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Perf => "perf",
+            Self::Timer => "timer",
+            Self::Signals => "signals",
+        }
+    }
+}
+
+record! {
+    /// How a sampling instrument took its samples in one process.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct Sampler {
+        /// The instrument: `cpu` or `wall`.
+        pub instrument: String,
+        /// Who took the samples.
+        pub engine: SamplingEngine,
+        /// Nanoseconds between two samples of a thread, as asked for.
+        pub interval_ns: u64,
+        /// Nanoseconds between two samples as reached in the mean; 0 where that is not known yet.
+        pub reached_ns: u64,
+        /// Stacks go on into the kernel.
+        pub kernel: bool,
+        /// Why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        pub why_engine: String,
+        /// Why stacks don't go on into the kernel and what would allow it, in one sentence; empty where they do, or nobody
+        /// asked for it.
+        pub why_no_kernel: String,
+    }
+}
+
+record! {
+    /// The name of a range of native code.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct NativeSymbol {
+        /// Index into [`Process::modules`](super::Process::modules).
+        pub module: u32,
+        /// Offset of its first byte, counted as in [`StackFrame::Native`](super::StackFrame::Native).
+        pub offset: u32,
+        /// Bytes of it.
+        pub size: u32,
+        /// The name, without its parameters.
+        pub name: String,
+    }
+}
+
+impl NativeSymbol {
+    /// What symbols are ordered by: module and offset.
+    #[must_use]
+    pub fn place(&self) -> (u32, u32) {
+        (self.module, self.offset)
+    }
+
+    /// The symbol whose range holds the place, among `symbols` in their order.
+    #[must_use]
+    pub fn find(symbols: &[Self], module: u32, offset: u32) -> Option<&Self> {
+        let after = symbols.partition_point(|symbol| symbol.place() <= (module, offset));
+        let symbol = symbols.get(after.checked_sub(1)?)?;
+        (symbol.module == module && offset - symbol.offset < symbol.size.max(1)).then_some(symbol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_back_and_a_cut_one_is_none() {
+        let sample = |number: u32| Sample {
+            time_ns: u64::MAX - u64::from(number),
+            weight_ns: 7 << 40,
+            thread: 3,
+            stack: u32::MAX,
+            count: number,
+            state: ThreadState::ALL[number as usize % ThreadState::ALL.len()],
+            activity: Activity::ALL[number as usize % Activity::ALL.len()],
+            complete: number & 1 != 0,
+            kernel: number & 2 != 0,
+            profiler: number & 4 != 0,
+        };
+        let all: Vec<_> = (0..60).map(sample).collect();
+        let mut bytes: Vec<u8> = all.iter().flat_map(Sample::to_bytes).collect();
+        bytes.pop();
+        assert_eq!(Sample::all(&bytes).collect::<Vec<_>>(), all[..59]);
+    }
+
+    #[test]
+    fn numbers_from_the_future_are_unknown() {
+        let mut bytes = Sample { state: ThreadState::Idle, activity: Activity::Jit, ..Sample::default() }.to_bytes();
+        bytes[sample::FLAGS..][..2].copy_from_slice(&[200, 201]);
+        let read = Sample::all(&bytes).next().expect("a sample");
+        assert_eq!((read.state, read.activity), (ThreadState::Unknown, Activity::None));
+        assert_eq!((Tier::from_number(3), Tier::from_number(99)), (Tier::Osr, Tier::Unknown));
+    }
+
+    #[test]
+    fn a_place_has_the_name_of_the_range_it_lies_in() {
+        let symbol = |module, offset, size| NativeSymbol { module, offset, size, name: format!("f{offset}") };
+        let all = [symbol(1, 8, 4), symbol(2, 0, 10), symbol(2, 16, 0), symbol(2, 32, u32::MAX)];
+        let name = |module, offset| NativeSymbol::find(&all, module, offset).map(|symbol| symbol.offset);
+        assert_eq!([name(1, 7), name(1, 8), name(1, 11), name(1, 12)], [None, Some(8), Some(8), None]);
+        assert_eq!([name(2, 9), name(2, 10), name(2, 16), name(2, 17)], [Some(0), None, Some(16), None]);
+        assert_eq!([name(2, u32::MAX), name(3, 0), name(0, 0)], [Some(32), None, None]);
+    }
+}
