@@ -1,6 +1,6 @@
 //! The specification of `cpu`.
 
-use super::spec::{OptionSpec, Spec, Value};
+use super::spec::{Attach, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Samples per second of CPU time.
@@ -41,4 +41,5 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
+    attach: Attach::Without(&[]),
 };

@@ -1,6 +1,6 @@
 //! The specification of `wall`.
 
-use super::spec::{OptionSpec, Spec, Value};
+use super::spec::{Attach, OptionSpec, Spec, Value};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Samples per second of each thread.
@@ -27,4 +27,5 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
+    attach: Attach::Without(&[]),
 };
