@@ -50,8 +50,8 @@ pub mod metadata;
 pub mod structs;
 pub mod types;
 
+/// The crate of the COM types (`GUID`, `HRESULT`, `BOOL`, `IUnknown`, `Interface`), in the version that these interfaces use.
 pub use windows_core;
-pub use windows_core::{BOOL, GUID, HRESULT, IUnknown, Interface};
 
 /// So that the README's example is compiled.
 #[cfg(doctest)]

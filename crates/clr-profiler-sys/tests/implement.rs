@@ -10,8 +10,8 @@ use clr_profiler_sys::cor::mdMethodDef;
 use clr_profiler_sys::enums::*;
 use clr_profiler_sys::hresult::{CORPROF_E_PROFILER_CANCEL_ACTIVATION, E_NOINTERFACE, S_OK};
 use clr_profiler_sys::types::*;
-use clr_profiler_sys::windows_core::{IUnknown_Vtbl, implement};
-use clr_profiler_sys::{BOOL, GUID, HRESULT, IUnknown, Interface, control, info};
+use clr_profiler_sys::windows_core::{BOOL, GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface, implement};
+use clr_profiler_sys::{control, info};
 
 /// Counts the calls of methods without a body of their own, and its own end.
 #[implement(ICorProfilerCallback11)]

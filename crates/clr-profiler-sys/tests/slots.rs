@@ -276,7 +276,7 @@ fn a_reference_row_is_read_whole() {
 /// The three methods that return something else than an `HRESULT`; a compile error when they don't.
 #[test]
 fn odd_results_have_their_types() {
-    use clr_profiler_sys::BOOL;
+    use clr_profiler_sys::windows_core::BOOL;
     use core::ffi::c_void;
 
     type Close = unsafe extern "system" fn(*mut c_void, *mut c_void);

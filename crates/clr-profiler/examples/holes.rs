@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clr_profiler::metadata::MetadataImport;
 use clr_profiler::{
-    Callbacks, ClassId, Error, Events, ExceptionReader, FunctionId, HandleKind, MetadataImport, ModuleId, NameCache,
-    ObjectHandle, ObjectId, Profiler, ProfilerInfo, Result, Setup, Token,
+    Callbacks, ClassId, Error, Events, ExceptionReader, FunctionId, HandleKind, ModuleId, NameCache, ObjectHandle,
+    ObjectId, Profiler, ProfilerInfo, Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(Holes, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}");

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use clr_profiler::callback_args::FunctionControl;
+use clr_profiler::callback_args::{CodegenFlags, FunctionControl};
 use clr_profiler::{
-    Callbacks, CodegenFlags, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId,
-    Result, Setup, Token,
+    Callbacks, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId, Result, Setup,
+    Token,
 };
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");

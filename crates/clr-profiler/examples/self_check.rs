@@ -181,7 +181,7 @@ impl SelfCheck {
     }
 
     /// The first row of each table of references is enough.
-    fn references(&self, metadata: &clr_profiler::MetadataImport) -> Result<()> {
+    fn references(&self, metadata: &clr_profiler::metadata::MetadataImport) -> Result<()> {
         let first = |table: u8| Token::new(u32::from(table) << 24 | 1);
         self.check("type reference", metadata.type_ref(first(Token::TYPE_REF))?.name.is_empty(), false);
         self.check("member reference", metadata.member_ref(first(Token::MEMBER_REF))?.name.is_empty(), false);

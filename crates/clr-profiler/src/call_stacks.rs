@@ -102,7 +102,7 @@ impl CallObserver for () {
 /// ```
 ///
 /// Each event takes one uncontended lock on top of what [`Hooks::safe`](crate::Hooks::safe) costs: 15 ns a call with its
-/// enter and leave (see the table in [`hooks`](crate::hooks)). Who needs less writes [`RawHooks`](crate::RawHooks) over
+/// enter and leave (see the table of [`Hooks`](crate::Hooks#cost)). Who needs less writes [`RawHooks`](crate::RawHooks) over
 /// [`shadow_stack`](crate::shadow_stack).
 pub struct CallStacks<O: CallObserver> {
     info: ProfilerInfo,

@@ -340,7 +340,7 @@ impl<'cb> DynamicIl<'cb> {
 /// How a method is compiled again: any of these together.
 ///
 /// ```
-/// use clr_profiler::CodegenFlags;
+/// use clr_profiler::callback_args::CodegenFlags;
 /// let debug = CodegenFlags::DISABLE_INLINING | CodegenFlags::DISABLE_OPTIMIZATIONS;
 /// assert_eq!(debug.as_raw(), 3);
 /// ```

@@ -92,7 +92,7 @@
 //! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
 //! | a readable log | [`NestedLog`] |
 //! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
-//! | more about a function, class, module | [`ProfilerInfo`], [`MetadataImport`] |
+//! | more about a function, class, module | [`ProfilerInfo`], [`metadata`] |
 //! | to attach to a running program | [`Profiler`](Profiler#attaching) |
 //! | tests without .NET | module `fake`, with the feature `testing` |
 //! | what this crate does not wrap | [`sys`], the raw interfaces |
@@ -179,14 +179,14 @@ mod exception_reader;
 pub mod fake;
 mod gate;
 mod guid;
-pub mod hooks;
+mod hooks;
 mod ids;
 mod il;
 mod info;
 mod load_log;
-pub mod log;
+mod log;
 pub mod metadata;
-pub mod names;
+mod names;
 mod os;
 mod own_thread;
 mod owner_lock;
@@ -201,8 +201,7 @@ mod unloads;
 
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
-pub use callback_args::{CodegenFlags, Inlining};
-pub use callbacks::Callbacks;
+pub use callbacks::all::Callbacks;
 pub use client_table::ClientTable;
 pub use error::{Error, HResult, Result};
 pub use events::Events;
@@ -220,8 +219,7 @@ pub use info::{
     RuntimeVersion, StackFrame, StackWalk, StaticAddress, StaticKind, StringLayout, Suspended, Utf16Text,
 };
 pub use log::NestedLog;
-pub use metadata::MetadataImport;
-pub use names::{FunctionName, NameCache, NamedFunctions};
+pub use names::{Closure, FunctionName, NameCache, NamedFunctions, SourceKind, StateMachine};
 pub use own_thread::OwnThread;
 pub use per_thread::PerThread;
 pub use profiler::Profiler;

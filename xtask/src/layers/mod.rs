@@ -3,8 +3,9 @@
 //! Two tables of ARCHITECTURE.md are read: that of the crates, ordered from below, with what each uses of the others;
 //! and under "Layers" that of the modules of a crate, levels separated by semicolons, the lowest first. Modules of one
 //! level may use each other in one direction; circles are errors everywhere, deeper down as well. What only tests use
-//! doesn't count.
+//! doesn't count. Public items of the framework, which is made for others, have one public path each.
 
+mod exports;
 mod modules;
 mod source;
 
@@ -18,6 +19,9 @@ use clrscope_testkit::workspace_root;
 use serde_json::Value;
 
 use modules::{Modules, Uses, circles, levels as levels_of};
+
+/// The crates whose public items others are to name.
+const FRAMEWORK: [&str; 2] = ["clr-profiler", "clr-profiler-sys"];
 
 /// A row of the table of crates.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +43,9 @@ pub(crate) fn run() -> Result<(), String> {
     let levels = levels(&text)?;
     for one in crates(&text)? {
         let modules = Modules::read(&workspace_root().join(&one.folder).join("src"))?;
+        if FRAMEWORK.contains(&one.name.as_str()) {
+            wrong.extend(exports::twice(&modules).iter().map(|item| format!("{}: {item}", one.name)));
+        }
         let folder = Path::new(&one.folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
         for (parent, uses) in modules.uses() {
             if parent.is_empty()

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::source::Source;
 
 /// The path of a module in its crate; empty for the crate's root.
-type Module = Vec<String>;
+pub(super) type Module = Vec<String>;
 
 /// Modules of one folder: each with those beside it that it uses, and where it does.
 pub(super) type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -59,6 +59,11 @@ impl Modules {
 
     pub(super) fn add(&mut self, module: Module, text: &str) {
         self.sources.insert(module, Source::parse(text));
+    }
+
+    /// Each module with what its source says.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (&Module, &Source)> {
+        self.sources.iter()
     }
 
     /// For each module with modules of its own (the crate's root: the empty path), which of these use which.
@@ -114,13 +119,13 @@ impl Modules {
     }
 
     /// Whether the path begins with a module of this crate, or ends at its root.
-    fn is_known(&self, path: &[String]) -> bool {
+    pub(super) fn is_known(&self, path: &[String]) -> bool {
         path.len() == 1 || self.sources.contains_key(&path[..1])
     }
 }
 
 /// A path as it is written in a module, from the crate's root on.
-fn absolute(module: &[String], path: &[String]) -> Option<Module> {
+pub(super) fn absolute(module: &[String], path: &[String]) -> Option<Module> {
     let mut at = match path.first()?.as_str() {
         "crate" => Module::new(),
         _ => module.to_vec(),

@@ -12,6 +12,8 @@ pub(super) struct Source {
     pub(super) imports: Vec<(Word, Vec<Word>)>,
     /// Names of the items that are defined here.
     pub(super) defines: Vec<Word>,
+    /// What `pub use` and `pub mod` export: the inline module, the name, and the path; no path for a module of its own.
+    pub(super) exports: Vec<(Vec<Word>, Word, Vec<Word>)>,
 }
 
 impl Source {
@@ -23,7 +25,13 @@ impl Source {
         let (mut at, mut depth) = (0, 0usize);
         while at < words.len() {
             let next = |ahead: usize| words.get(at + ahead).map_or("", String::as_str);
+            // `pub(crate)` ends with another word.
+            let is_public = at > 0 && words[at - 1] == "pub";
+            let inline = || open.iter().map(|(name, _)| name.clone()).collect::<Vec<Word>>();
             let mut step = 1;
+            if is_public && words[at] == "mod" {
+                source.exports.push((inline(), next(1).to_owned(), Vec::new()));
+            }
             match words[at].as_str() {
                 "{" => depth += 1,
                 "}" => {
@@ -37,8 +45,11 @@ impl Source {
                 "use" => {
                     let mut found = Vec::new();
                     step = 1 + tree(&words[at + 1..], &[], &mut found);
-                    let inline: Vec<Word> = open.iter().map(|(name, _)| name.clone()).collect();
+                    let inline = inline();
                     for (name, path) in found {
+                        if is_public {
+                            source.exports.push((inline.clone(), name.clone(), path.clone()));
+                        }
                         if path.first().is_some_and(|first| is_relative(first)) {
                             source.paths.push((inline.clone(), path.clone()));
                         }
@@ -55,7 +66,7 @@ impl Source {
                     let path: Vec<Word> =
                         words[at..].chunks(2).take_while(|two| is_name(&two[0])).map_while_joined().collect();
                     step = path.len() * 2 - 1;
-                    source.paths.push((open.iter().map(|(name, _)| name.clone()).collect(), path));
+                    source.paths.push((inline(), path));
                 }
                 _ => {}
             }
@@ -271,6 +282,18 @@ mod tests {
             "|crate::o",
         ];
         assert_eq!(paths(text), expected);
+    }
+
+    #[test]
+    fn exports_are_what_is_public() {
+        let text =
+            "pub use a::{B as C, d::*}; use e::F; pub(crate) use g::H; pub mod i; mod j; pub mod k { pub use l::M; }";
+        let exports: Vec<String> = Source::parse(text)
+            .exports
+            .iter()
+            .map(|(inline, name, path)| format!("{}|{name}={}", inline.join("::"), path.join("::")))
+            .collect();
+        assert_eq!(exports, ["|C=a::B", "|*=a::d", "|i=", "|k=", "k|M=l::M"]);
     }
 
     #[test]

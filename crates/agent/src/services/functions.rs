@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{Callbacks, FunctionId, FunctionName, Inlining, ModuleId, NameCache, ProfilerInfo};
+use clr_profiler::callback_args::Inlining;
+use clr_profiler::{Callbacks, FunctionId, FunctionName, ModuleId, NameCache, ProfilerInfo};
 use clrscope_recording::layout;
 use clrscope_recording::model::{self, Function, FunctionFlags, FunctionKind, LossReason, SourceKind};
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
@@ -322,7 +323,7 @@ impl Callbacks for Functions {
 }
 
 fn source_kind(name: &FunctionName) -> SourceKind {
-    use clr_profiler::names::{Closure, StateMachine};
+    use clr_profiler::{Closure, StateMachine};
     match (&name.source_kind.state_machine, &name.source_kind.closure) {
         (StateMachine::Async, _) => SourceKind::Async,
         (StateMachine::Iterator | StateMachine::AsyncIterator, _) => SourceKind::Iterator,

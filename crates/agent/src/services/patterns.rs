@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use clr_profiler::names::FunctionName;
+use clr_profiler::FunctionName;
 use clrscope_contract::request::{Filter, Glob, Pattern};
 use clrscope_contract::words::NearNames;
 use clrscope_recording::writer::ProcessWriter;

@@ -1,7 +1,7 @@
 //! Questions about code, asked when a method has been compiled.
 
 use clr_profiler::sys::info::ICorProfilerInfo2;
-use clr_profiler::sys::{BOOL, Interface};
+use clr_profiler::sys::windows_core::{BOOL, Interface};
 use clr_profiler::{FunctionId, HResult, IlMove, ReJitId, Result, Token};
 
 use crate::State;

@@ -80,7 +80,7 @@ macro_rules! __callbacks {
             asks JITCachedFunctionSearchStarted as jit_cached_function_search_started(function: $crate::FunctionId) -> bool = true;
             asks JITCachedFunctionSearchFinished as jit_cached_function_search_finished(function: $crate::FunctionId, result: $crate::callback_args::JitCache);
             knows JITFunctionPitched as jit_function_pitched(function: $crate::FunctionId);
-            asks JITInlining as jit_inlining(caller: $crate::FunctionId, callee: $crate::FunctionId) -> $crate::Inlining = $crate::Inlining::Allow;
+            asks JITInlining as jit_inlining(caller: $crate::FunctionId, callee: $crate::FunctionId) -> $crate::callback_args::Inlining = $crate::callback_args::Inlining::Allow;
             asks DynamicMethodJITCompilationStarted as dynamic_method_jit_compilation_started(function: $crate::FunctionId, is_safe_to_block: bool, il: $crate::callback_args::DynamicIl<'_>);
             asks DynamicMethodJITCompilationFinished as dynamic_method_jit_compilation_finished(function: $crate::FunctionId, status: $crate::Result<()>, is_safe_to_block: bool);
             unloads DynamicMethodUnloaded as dynamic_method_unloaded(function: $crate::FunctionId);

@@ -6,7 +6,8 @@ use std::ffi::c_void;
 use clr_profiler_sys::control::{IMethodMalloc, IMethodMalloc_Impl};
 use windows_core::{Interface, implement};
 
-use crate::{CodegenFlags, HResult, ModuleId, Token};
+use crate::callback_args::CodegenFlags;
+use crate::{HResult, ModuleId, Token};
 
 /// A method that does nothing: a header of one byte, which says that one byte of IL follows; `ret`.
 const NOTHING: &[u8] = &[1 << 2 | 2, 0x2a];

@@ -9,7 +9,8 @@ use windows_core::{HRESULT, Interface, implement};
 use super::answer::S_OK;
 use super::code::ReJitParameters;
 use super::world::Shared;
-use crate::{CodegenFlags, HResult, ModuleId, Token};
+use crate::callback_args::CodegenFlags;
+use crate::{HResult, ModuleId, Token};
 
 #[implement(ICorProfilerFunctionControl)]
 struct Control {

@@ -1,66 +1,4 @@
 //! Enter, leave and tail-call hooks, and the mapper that chooses the functions that get them.
-//!
-//! Compiled code calls the hooks directly, in a register convention of its own, on every thread, until the process ends:
-//! after `Shutdown` too. A hook runs in cooperative mode, so a collection waits for it: it must not block, must not
-//! take a lock that a suspended thread may hold, must not call the runtime, and should not allocate.
-//!
-//! Three things work together: the mapper looks at each function once and gives it a number, a table keeps what belongs to the
-//! number, and the hook finds it there.
-//!
-//! ```
-//! use std::sync::Arc;
-//! use std::sync::atomic::{AtomicU64, Ordering};
-//! use clr_profiler::{
-//!     CallHooks, Callbacks, CallerSp, ClientId, ClientTable, FunctionId, Hooks, Mapped, NameCache, Profiler, ProfilerInfo,
-//!     Result, Setup,
-//! };
-//!
-//! /// Calls of the program's own methods.
-//! #[derive(Default)]
-//! struct Counts(ClientTable<(String, AtomicU64)>);
-//!
-//! impl CallHooks for Counts {
-//!     fn enter(&self, id: ClientId, _sp: CallerSp) {
-//!         if let Some((_, calls)) = self.0.get(id) {
-//!             calls.fetch_add(1, Ordering::Relaxed);
-//!         }
-//!     }
-//!     fn leave(&self, _id: ClientId, _sp: CallerSp) {}
-//!     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
-//! }
-//!
-//! struct MyCalls;
-//!
-//! impl Profiler for MyCalls {
-//!     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
-//!         let (counts, names, info) = (Arc::new(Counts::default()), NameCache::new(), info.clone());
-//!         let table = counts.clone();
-//!         // A method that is compiled twice gets two rows here; see `NamedFunctions` for one that remembers.
-//!         let mapper = move |function: FunctionId| {
-//!             let name = names.function(&info, function);
-//!             let is_ours = name.name.starts_with("MyApp.");
-//!             let id = is_ours.then(|| table.0.push((name.signature.clone(), AtomicU64::new(0)))).flatten();
-//!             id.map_or(Mapped::Skip, Mapped::Hook)
-//!         };
-//!         Ok((Self, Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper)))))
-//!     }
-//! }
-//!
-//! impl Callbacks for MyCalls {}
-//! ```
-
-//! Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59
-//! million calls, medians of 7 interleaved pairs of user CPU time, .NET 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench
-//! --only framework` repeats it):
-//!
-//! | hooks | ratio to empty raw hooks | a call with its enter and leave |
-//! |---|---|---|
-//! | [`Hooks::safe`] | 2.1 | + 4.4 ns |
-//! | [`CallStacks`](crate::CallStacks) | 5.3 | + 20 ns |
-//! | [`Hooks::with_info`] | 4.2 | + 13 ns |
-//! | the same, asking for the arguments at each enter | 28 | + 109 ns |
-//!
-//! Real functions do more than call: the ratio is the worst case, the nanoseconds are what to reckon with.
 
 mod arch;
 #[cfg(feature = "testing")]
@@ -171,6 +109,70 @@ impl RawHooks {
 }
 
 /// Code that runs at each enter, leave and tail call of the functions a mapper chose.
+///
+/// Compiled code calls the hooks directly, in a register convention of its own, on every thread, until the process ends:
+/// after `Shutdown` too. A hook runs in cooperative mode, so a collection waits for it: it must not block, must not
+/// take a lock that a suspended thread may hold, must not call the runtime, and should not allocate.
+///
+/// Three things work together: the mapper looks at each function once and gives it a number, a table keeps what belongs to the
+/// number, and the hook finds it there.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use clr_profiler::{
+///     CallHooks, Callbacks, CallerSp, ClientId, ClientTable, FunctionId, Hooks, Mapped, NameCache, Profiler, ProfilerInfo,
+///     Result, Setup,
+/// };
+///
+/// /// Calls of the program's own methods.
+/// #[derive(Default)]
+/// struct Counts(ClientTable<(String, AtomicU64)>);
+///
+/// impl CallHooks for Counts {
+///     fn enter(&self, id: ClientId, _sp: CallerSp) {
+///         if let Some((_, calls)) = self.0.get(id) {
+///             calls.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+///     fn leave(&self, _id: ClientId, _sp: CallerSp) {}
+///     fn tailcall(&self, _id: ClientId, _sp: CallerSp) {}
+/// }
+///
+/// struct MyCalls;
+///
+/// impl Profiler for MyCalls {
+///     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
+///         let (counts, names, info) = (Arc::new(Counts::default()), NameCache::new(), info.clone());
+///         let table = counts.clone();
+///         // A method that is compiled twice gets two rows here; see `NamedFunctions` for one that remembers.
+///         let mapper = move |function: FunctionId| {
+///             let name = names.function(&info, function);
+///             let is_ours = name.name.starts_with("MyApp.");
+///             let id = is_ours.then(|| table.0.push((name.signature.clone(), AtomicU64::new(0)))).flatten();
+///             id.map_or(Mapped::Skip, Mapped::Hook)
+///         };
+///         Ok((Self, Setup::default().with_hooks(Hooks::safe(counts, Arc::new(mapper)))))
+///     }
+/// }
+///
+/// impl Callbacks for MyCalls {}
+/// ```
+///
+/// # Cost
+///
+/// Cost of each kind when its methods do nothing, beyond raw hooks that return at once: a recursion of tiny functions, 59
+/// million calls, medians of 7 interleaved pairs of user CPU time, .NET 10.0.12, 2 cores of an AMD EPYC (`cargo xtask bench
+/// --only framework` repeats it):
+///
+/// | hooks | ratio to empty raw hooks | a call with its enter and leave |
+/// |---|---|---|
+/// | [`Hooks::safe`] | 2.1 | + 4.4 ns |
+/// | [`CallStacks`](crate::CallStacks) | 5.3 | + 20 ns |
+/// | [`Hooks::with_info`] | 4.2 | + 13 ns |
+/// | the same, asking for the arguments at each enter | 28 | + 109 ns |
+///
+/// Real functions do more than call: the ratio is the worst case, the nanoseconds are what to reckon with.
 #[must_use = "hooks are set by Setup::with_hooks"]
 pub struct Hooks {
     kind: HookKind,
@@ -186,7 +188,7 @@ enum HookKind {
 impl Hooks {
     /// Hooks in safe Rust: the framework's stubs save the registers and catch panics.
     ///
-    /// The table in [`hooks`](crate::hooks) has what they cost. On top of it a counter in a [`ClientTable`](crate::ClientTable)
+    /// The table [above](Self#cost) has what they cost. On top of it a counter in a [`ClientTable`](crate::ClientTable)
     /// took 2 ns a call in an earlier measurement on .NET 8 and 10, a [`ShadowStack`](crate::shadow_stack::ShadowStack) in a
     /// [`PerThread`](crate::PerThread) 3, and 12 with a mutex around that.
     pub fn safe(hooks: Arc<dyn CallHooks>, mapper: Arc<dyn FunctionMapper>) -> Self {

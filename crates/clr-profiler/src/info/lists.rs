@@ -162,7 +162,7 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// The runtime's error; functions without metadata have none.
-    pub fn function_metadata(&self, function: FunctionId) -> Result<(Token, crate::MetadataImport)> {
+    pub fn function_metadata(&self, function: FunctionId) -> Result<(Token, crate::metadata::MetadataImport)> {
         let method = "GetTokenAndMetaDataFromFunction";
         outside_collections(method)?;
         let runtime = self.base(method)?;
@@ -178,6 +178,6 @@ impl ProfilerInfo {
         // SAFETY: an owned reference of the interface asked for.
         let import = unsafe { clr_profiler_sys::metadata::IMetaDataImport2::from_raw(found) };
         let (_, module, _) = self.function_place(function)?;
-        Ok((Token(token), crate::MetadataImport::new(import, true, self.life_of(module)?)))
+        Ok((Token(token), crate::metadata::MetadataImport::new(import, true, self.life_of(module)?)))
     }
 }

@@ -1,17 +1,4 @@
 //! Names of functions and types, as a C# programmer would write them.
-//!
-//! Names are looked up when a function is mapped or compiled, never in a hook; see [`NameCache`]. What the compiler made of a
-//! part of a method is shown as that method:
-//!
-//! ```
-//! use clr_profiler::{FunctionId, NameCache, ProfilerInfo};
-//!
-//! /// `Shop.Checkout.Pay(Shop.Order) (async)` for the state machine that `async` made of `Pay`.
-//! fn in_a_callback(names: &NameCache, info: &ProfilerInfo, function: FunctionId) -> String {
-//!     let name = names.function(info, function);
-//!     if name.source_kind.is_plain() { name.name.clone() } else { name.signature.clone() }
-//! }
-//! ```
 
 mod csharp;
 mod function;
@@ -69,7 +56,19 @@ impl FunctionName {
     }
 }
 
-/// Names of functions and types, looked up once.
+/// Names of functions and types, as a C# programmer would write them, looked up once.
+///
+/// What the compiler made of a part of a method is shown as that method:
+///
+/// ```
+/// use clr_profiler::{FunctionId, NameCache, ProfilerInfo};
+///
+/// /// `Shop.Checkout.Pay(Shop.Order) (async)` for the state machine that `async` made of `Pay`.
+/// fn in_a_callback(names: &NameCache, info: &ProfilerInfo, function: FunctionId) -> String {
+///     let name = names.function(info, function);
+///     if name.source_kind.is_plain() { name.name.clone() } else { name.signature.clone() }
+/// }
+/// ```
 ///
 /// Usable from every thread. It holds at most [`LIMIT`](Self::LIMIT) functions and as many types; when it is full it begins
 /// again. Notify the cache of what the runtime unloads ([`module_unloaded`](Self::module_unloaded),

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clr_profiler::callback_args::{
-    FunctionControl, GcReason, Generation, RootFlags, RootKind, Roots, WeakTableElements,
+    CodegenFlags, FunctionControl, GcReason, Generation, RootFlags, RootKind, Roots, WeakTableElements,
 };
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeObject, FakeRuntime, ReJitRequest, Running, on};
 use clr_profiler::{
-    Callbacks, CodegenFlags, Events, GcHandleId, HResult, ModuleId, NoStack, ObjectId, ProfilerInfo, ProviderConfig,
-    Result, Setup, StackWalk, Token,
+    Callbacks, Events, GcHandleId, HResult, ModuleId, NoStack, ObjectId, ProfilerInfo, ProviderConfig, Result, Setup,
+    StackWalk, Token,
 };
 
 use super::{Wants, shop};

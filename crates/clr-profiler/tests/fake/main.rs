@@ -9,11 +9,12 @@ mod soundness;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use clr_profiler::callback_args::Inlining;
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeRuntime, on};
 use clr_profiler::{
-    CallHooks, Callbacks, CallerSp, ClientId, Events, FunctionId, HResult, Hooks, Inlining, Mapped, NameCache,
-    Profiler, ProfilerInfo, Result, Setup,
+    CallHooks, Callbacks, CallerSp, ClientId, Events, FunctionId, HResult, Hooks, Mapped, NameCache, Profiler,
+    ProfilerInfo, Result, Setup,
 };
 use hooks::{Seen, hooked};
 

@@ -22,8 +22,8 @@ pub(crate) mod values;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clr_profiler::callback_args::{GcReason, Generations};
-use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, Inlining, ObjectId, ProfilerInfo};
+use clr_profiler::callback_args::{GcReason, Generations, Inlining};
+use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
 
