@@ -28,6 +28,7 @@
     reason = "types, methods and constants carry the names of the interface definitions"
 )]
 #![allow(clippy::too_many_arguments, reason = "the interface definitions decide how many there are")]
+#![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("clr-profiler-sys supports Linux on x64 only: build for x86_64-unknown-linux-gnu");

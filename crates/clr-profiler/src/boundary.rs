@@ -16,11 +16,13 @@ static SILENCE: Once = Once::new();
 const MESSAGE_LIMIT: usize = 512;
 
 /// How many panics the framework has caught at the edge to the runtime since the library was loaded.
+#[must_use]
 pub fn panics_caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
 }
 
 /// Message and place of the first panic that was seen, cut to 512 bytes.
+#[must_use]
 pub fn first_panic() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

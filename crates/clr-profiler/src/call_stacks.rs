@@ -26,6 +26,7 @@ pub struct Call {
 
 /// A block that runs because of an exception.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the kinds of blocks that IL has")]
 pub enum Block {
     /// A filter, asked while the calls that threw are still alive: what it calls stands above them.
     Filter,
@@ -192,17 +193,20 @@ impl<O: CallObserver> CallStacks<O> {
     }
 
     /// The observer.
+    #[must_use]
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
     /// The calls the calling thread is in, outermost first: a copy. Empty for a thread without calls. In any callback, and in
     /// an observer's own methods.
+    #[must_use]
     pub fn snapshot(&self) -> Vec<Call> {
         self.look(|stack| calls(stack.frames())).unwrap_or_default()
     }
 
     /// How many calls the calling thread is in.
+    #[must_use]
     pub fn depth(&self) -> usize {
         self.look(ShadowStack::depth).unwrap_or(0)
     }

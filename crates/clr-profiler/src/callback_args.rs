@@ -17,6 +17,7 @@ use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId
 
 /// Answer to whether the compiler may inline a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::exhaustive_enums, reason = "an answer of yes or no")]
 pub enum Inlining {
     /// The compiler decides.
     #[default]
@@ -45,7 +46,8 @@ macro_rules! reasons {
             }
 
             /// The number the runtime uses.
-            pub const fn raw(self) -> u32 {
+            #[must_use]
+            pub const fn as_raw(self) -> u32 {
                 match self {
                     $(Self::$case => $value,)*
                     Self::Unknown(other) => other,
@@ -156,28 +158,34 @@ pub struct RootFlags(pub(crate) u32);
 
 impl RootFlags {
     /// The bits, as the runtime encodes them.
+    #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// The flags of these bits, to play roots to a profiler.
+    #[must_use]
     pub const fn from_raw(bits: u32) -> Self {
         Self(bits)
     }
 
     /// The object may not be moved.
+    #[must_use]
     pub const fn is_pinning(self) -> bool {
         self.0 & 1 != 0
     }
     /// The root does not keep the object alive.
+    #[must_use]
     pub const fn is_weak(self) -> bool {
         self.0 & 2 != 0
     }
     /// The root points into the object.
+    #[must_use]
     pub const fn is_interior(self) -> bool {
         self.0 & 4 != 0
     }
     /// The root holds the object depending on a count.
+    #[must_use]
     pub const fn is_ref_counted(self) -> bool {
         self.0 & 8 != 0
     }
@@ -189,11 +197,13 @@ pub struct Generations<'cb>(pub(crate) &'cb [windows_core::BOOL]);
 
 impl Generations<'_> {
     /// Whether this generation is.
+    #[must_use]
     pub fn contains(&self, generation: usize) -> bool {
         self.0.get(generation).is_some_and(|collected| collected.as_bool())
     }
 
     /// The oldest of generations 0 to 2 that is.
+    #[must_use]
     pub fn oldest(&self) -> Option<usize> {
         (0..3).rev().find(|generation| self.contains(*generation))
     }
@@ -226,6 +236,7 @@ pub struct MovedRange {
 
 impl MovedRange {
     /// A range, to play a collection to a profiler.
+    #[must_use]
     pub const fn new(old_start: usize, new_start: usize, bytes: usize) -> Self {
         Self { old_start, new_start, bytes }
     }
@@ -292,6 +303,7 @@ pub struct Root<'cb> {
 
 impl Root<'_> {
     /// The function whose stack holds the object, for a root of kind [`RootKind::Stack`] that is not the runtime's own.
+    #[must_use]
     pub fn function(&self) -> Option<FunctionId> {
         FunctionId(self.id).non_null().filter(|_| self.kind == RootKind::Stack)
     }
@@ -332,6 +344,7 @@ pub struct DynamicIl<'cb>(pub(crate) &'cb [u8]);
 
 impl<'cb> DynamicIl<'cb> {
     /// The bytes; empty where the runtime has none.
+    #[must_use]
     pub fn bytes(&self) -> &'cb [u8] {
         self.0
     }
@@ -356,11 +369,13 @@ impl CodegenFlags {
     pub const DISABLE_OPTIMIZATIONS: Self = Self(2);
 
     /// The bits, as the runtime encodes them.
+    #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// The flags of these bits, whatever they mean.
+    #[must_use]
     pub const fn from_raw(bits: u32) -> Self {
         Self(bits)
     }

@@ -29,6 +29,7 @@ pub struct ClientTable<T> {
 
 impl<T> ClientTable<T> {
     /// An empty table.
+    #[must_use]
     pub const fn new() -> Self {
         Self { blocks: [const { OnceLock::new() }; BLOCKS], len: AtomicUsize::new(0), grow: Mutex::new(()) }
     }
@@ -45,17 +46,20 @@ impl<T> ClientTable<T> {
     }
 
     /// The record of `id`; `None` for a number this table did not give out.
+    #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&T> {
         let (block, offset) = place(id.get() - 1);
         self.blocks.get(block)?.get()?.get(offset)?.get()
     }
 
     /// How many records there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
     /// Whether there is none.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -18,11 +18,13 @@ pub struct NativeFrame(usize);
 
 impl NativeFrame {
     /// The frame whose pointer has this value.
+    #[must_use]
     pub const fn new(address: usize) -> Self {
         Self(address)
     }
 
     /// The frame pointer's value: a number that a walker looks up by [`CurrentStack::word`].
+    #[must_use]
     pub const fn address(self) -> usize {
         self.0
     }
@@ -56,6 +58,7 @@ impl CurrentStack {
 
     /// The addresses of the calling thread's stack: all that it may grow to for a program's first thread. `None` where the C library
     /// does not know, which may allocate.
+    #[must_use]
     pub fn bounds() -> Option<Range<usize>> {
         let all = os::stack_bounds()?;
         Some(all.start..all.end & !7)
@@ -63,6 +66,7 @@ impl CurrentStack {
 
     /// The word at `address`, where that is an aligned address of this stack above the function that called [`here`](Self::here).
     #[inline]
+    #[must_use]
     pub fn word(&self, address: usize) -> Option<usize> {
         let inside = address >= self.low && address < self.end && address.is_multiple_of(8);
         // SAFETY: within the part of the calling thread's stack that is in use, which is mapped and readable; `end` is a multiple of 8.
@@ -93,11 +97,13 @@ impl StackWords {
     }
 
     /// How many.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
     /// Whether there are none.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -113,6 +119,7 @@ impl StackWords {
 
     /// Whether there are words, and each is what it was, at the same address of `stack`.
     #[inline]
+    #[must_use]
     pub fn are_in(&self, stack: CurrentStack) -> bool {
         let inside = !self.words.is_empty() && self.low >= stack.low && self.high < stack.end;
         // SAFETY: all addresses are aligned, since `CurrentStack` read from them, and lie between the two bounds, within the part of the
@@ -127,6 +134,7 @@ fn bounds() -> (usize, usize) {
 }
 
 /// Where the library begins that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.
+#[must_use]
 pub fn library_of(address: usize) -> Option<usize> {
     // SAFETY: zeroes are a valid value of this plain structure.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -137,6 +145,7 @@ pub fn library_of(address: usize) -> Option<usize> {
 
 /// The frame of a compiled method, as its prolog makes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "profilers make such shapes of what they know")]
 pub struct FrameShape {
     /// From the stack pointer in the method's body to that of its caller after the return. Not so in a method that allocates on the
     /// stack and in funclets. A method that took over a running frame (OSR) has that one beneath its own, of which this is the size.
@@ -147,6 +156,7 @@ pub struct FrameShape {
 
 impl FrameShape {
     /// From a method's first bytes of x64 code; `None` for a prolog that is not understood.
+    #[must_use]
     pub fn of_prolog(code: &[u8]) -> Option<Self> {
         let (bytes, keeps_frame_pointer) = arch::frame_of_prolog(code)?;
         Some(Self { bytes, keeps_frame_pointer })

@@ -6,6 +6,7 @@ use std::fmt;
 /// A result code of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
+#[expect(clippy::exhaustive_structs, reason = "a number of the ABI")]
 pub struct HResult(pub i32);
 
 impl HResult {
@@ -56,11 +57,13 @@ impl HResult {
     pub const INCONSISTENT_WITH_FLAGS: Self = Self(0x8013_1374_u32 as i32);
 
     /// Whether this is a success (not negative).
+    #[must_use]
     pub const fn is_ok(self) -> bool {
         self.0 >= 0
     }
 
     /// The name Microsoft's headers give this code, for instance `CORPROF_E_DATAINCOMPLETE`.
+    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         clr_profiler_sys::hresult::name(windows_core::HRESULT(self.0))
     }
@@ -101,6 +104,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// The runtime's answer `hresult` to a call of `method`.
+    #[must_use]
     pub const fn new(hresult: HResult, method: &'static str) -> Self {
         Self { hresult, method, reason: None }
     }
@@ -111,27 +115,32 @@ impl Error {
     }
 
     /// This error with another result code.
+    #[must_use]
     pub fn with_hresult(mut self, hresult: HResult) -> Self {
         self.hresult = hresult;
         self
     }
 
     /// The result code.
+    #[must_use]
     pub const fn hresult(&self) -> HResult {
         self.hresult
     }
 
     /// The name of the result code, where it has one.
+    #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         self.hresult.name()
     }
 
     /// The method that was called.
+    #[must_use]
     pub const fn method(&self) -> &'static str {
         self.method
     }
 
     /// The sentence of a refusal.
+    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -153,41 +153,49 @@ impl Events {
     pub const SLOW_HOOKS: Self = Self { low: 0x0e00_0000, high: 0 };
 
     /// Both words as the runtime sees them.
+    #[must_use]
     pub const fn bits(self) -> (u32, u32) {
         (self.low, self.high)
     }
 
     /// The set with these words.
+    #[must_use]
     pub const fn from_bits(low: u32, high: u32) -> Self {
         Self { low, high }
     }
 
     /// Whether all of `other` is in this set.
+    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.low & other.low == other.low && self.high & other.high == other.high
     }
 
     /// Whether anything of `other` is in this set.
+    #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.low & other.low != 0 || self.high & other.high != 0
     }
 
     /// Whether nothing is.
+    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.low == 0 && self.high == 0
     }
 
     /// Intersection.
+    #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self { low: self.low & other.low, high: self.high & other.high }
     }
 
     /// Union.
+    #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self { low: self.low | other.low, high: self.high | other.high }
     }
 
     /// Difference: this set without `other`.
+    #[must_use]
     pub const fn difference(self, other: Self) -> Self {
         Self { low: self.low & !other.low, high: self.high & !other.high }
     }

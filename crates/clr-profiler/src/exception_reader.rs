@@ -76,6 +76,7 @@ struct Layout {
 
 impl ExceptionReader {
     /// A reader that has not asked yet.
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -20,6 +20,7 @@ pub struct Guid {
 
 impl Guid {
     /// From the number that the digits make, read from left to right.
+    #[must_use]
     pub const fn from_u128(digits: u128) -> Self {
         Self {
             first: (digits >> 96) as u32,
@@ -30,6 +31,7 @@ impl Guid {
     }
 
     /// The number that the digits make.
+    #[must_use]
     pub const fn to_u128(self) -> u128 {
         (self.first as u128) << 96
             | (self.second as u128) << 80
@@ -41,6 +43,7 @@ impl Guid {
     ///
     /// # Panics
     /// When `text` is anything else; in a constant that is a compile error.
+    #[must_use]
     pub const fn parse(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut value = 0_u128;

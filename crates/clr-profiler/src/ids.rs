@@ -27,21 +27,25 @@ macro_rules! ids {
             /// The runtime must have handed this number out as an identifier of this kind, and what it names must still
             /// be there; or it is 0. The runtime takes identifiers for addresses of its own structures: a wrong one ends
             /// the program or reads foreign memory as soon as the runtime is asked about it.
+            #[must_use]
             pub const unsafe fn from_raw(raw: usize) -> Self {
                 Self(raw)
             }
 
             /// The number, for a record or a key; [`from_raw`](Self::from_raw) has the way back.
+            #[must_use]
             pub const fn as_raw(self) -> usize {
                 self.0
             }
 
             /// Whether this is the null identifier, which the runtime hands out for "none" or "not known here".
+            #[must_use]
             pub const fn is_null(self) -> bool {
                 self.0 == 0
             }
 
             /// `None` for the null identifier.
+            #[must_use]
             pub const fn non_null(self) -> Option<Self> {
                 if self.0 == 0 { None } else { Some(self) }
             }
@@ -130,6 +134,7 @@ impl<'cb> ObjectId<'cb> {
     ///
     /// # Safety
     /// `address` must be that of a live managed object, or 0, for all of `'cb`.
+    #[must_use]
     pub const unsafe fn from_address(address: usize) -> Self {
         Self { address, callback: PhantomData }
     }
@@ -139,11 +144,13 @@ impl<'cb> ObjectId<'cb> {
     }
 
     /// The address, as a number: good as a key until the next collection, not for reading afterwards.
+    #[must_use]
     pub const fn address(self) -> usize {
         self.address
     }
 
     /// Whether this is the null reference.
+    #[must_use]
     pub const fn is_null(self) -> bool {
         self.address == 0
     }
@@ -165,26 +172,31 @@ pub struct Token(pub(crate) u32);
 
 impl Token {
     /// The token with this number, as the metadata encodes it.
+    #[must_use]
     pub const fn new(raw: u32) -> Self {
         Self(raw)
     }
 
     /// The number, as the metadata encodes it.
+    #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// The table number, e.g. [`Token::METHOD_DEF`].
+    #[must_use]
     pub const fn table(self) -> u8 {
         (self.0 >> 24) as u8
     }
 
     /// The row in its table, counted from 1; 0 is the nil token.
+    #[must_use]
     pub const fn row(self) -> u32 {
         self.0 & 0x00ff_ffff
     }
 
     /// Whether this names nothing.
+    #[must_use]
     pub const fn is_nil(self) -> bool {
         self.row() == 0
     }
@@ -224,6 +236,7 @@ pub struct ClientId(NonZeroUsize);
 
 impl ClientId {
     /// `None` for 0, which the runtime would replace by the function's own identifier.
+    #[must_use]
     pub const fn new(value: usize) -> Option<Self> {
         match NonZeroUsize::new(value) {
             Some(value) => Some(Self(value)),
@@ -232,6 +245,7 @@ impl ClientId {
     }
 
     /// The number itself.
+    #[must_use]
     pub const fn get(self) -> usize {
         self.0.get()
     }
@@ -252,11 +266,13 @@ pub struct CallerSp(pub(crate) usize);
 
 impl CallerSp {
     /// The stack pointer with this address.
+    #[must_use]
     pub const fn new(address: usize) -> Self {
         Self(address)
     }
 
     /// The address.
+    #[must_use]
     pub const fn address(self) -> usize {
         self.0
     }

@@ -159,6 +159,11 @@
 //! signals itself. When a profiler seems to do nothing, look at [`panics_caught`] and [`first_panic`]: what panics in a callback
 //! is swallowed there, and the program runs on.
 
+// Answers that are dropped are mistakes of a profiler's author. What mirrors the runtime may grow with it; each type that may not
+// says why.
+#![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("clr-profiler supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
 

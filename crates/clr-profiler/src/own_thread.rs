@@ -113,6 +113,7 @@ impl OwnThread {
     }
 
     /// Whether the thread is to go on: nobody has told it to end.
+    #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.stop.is_wanted()
     }
@@ -120,6 +121,7 @@ impl OwnThread {
     /// Tells the thread to end and waits for it, `most` at the longest; whether it has ended. Not in hooks, nor where the
     /// thread may wait for the caller: while [`Suspended`](crate::Suspended) lives, or with a lock that the thread takes.
     /// The thread itself does not wait.
+    #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]
     pub fn stop(&self, most: Duration) -> bool {
         self.stop.tell();
         self.stop.wait_over(Instant::now() + most)

@@ -83,6 +83,7 @@ pub trait Profiler: Callbacks + Sized + 'static {
 
     /// Whether this profiler is content to stand beside another one, with notifications only
     /// ([`Events::ALLOWED_FOR_NOTIFICATION`](crate::Events::ALLOWED_FOR_NOTIFICATION)). Asked before there is a profiler.
+    #[must_use]
     fn load_as_notification_only() -> bool {
         false
     }
@@ -110,6 +111,7 @@ pub(crate) struct Made {
 
 impl Loader {
     /// Loader of a type that says itself how it begins.
+    #[must_use]
     pub fn of<P: Profiler>() -> Self {
         Self::of_told(|_: &P| ())
     }

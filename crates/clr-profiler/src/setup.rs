@@ -75,6 +75,7 @@ impl Setup {
     }
 
     /// The events as the runtime will get them, with those that the hooks need.
+    #[must_use]
     pub fn events(&self) -> Events {
         let Some(hooks) = &self.hooks else { return self.events };
         let events = self.events | Events::ENTER_LEAVE | hooks.mapper.needs();
@@ -82,6 +83,7 @@ impl Setup {
     }
 
     /// The hooks.
+    #[must_use]
     pub fn hooks(&self) -> Option<&Hooks> {
         self.hooks.as_ref()
     }

@@ -70,6 +70,7 @@ impl<T> Default for ObjectTracker<T> {
 
 impl<T> ObjectTracker<T> {
     /// Nothing is followed yet.
+    #[must_use]
     pub const fn new() -> Self {
         let table = Table { live: BTreeMap::new(), doubtful: BTreeMap::new(), arrived: BTreeMap::new() };
         Self { table: Mutex::new(table) }
@@ -98,12 +99,14 @@ impl<T> ObjectTracker<T> {
     }
 
     /// How many objects are followed; during a collection including those that may turn out to be dead.
+    #[must_use]
     pub fn len(&self) -> usize {
         let table = self.lock();
         table.live.len() + table.doubtful.len() + table.arrived.len()
     }
 
     /// Whether none is.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +115,7 @@ impl<T> ObjectTracker<T> {
     /// generation that is collected can die.
     pub fn collection_started(&self, info: &ProfilerInfo, generations: Generations<'_>) {
         let bounds = info.generation_bounds().unwrap_or_default();
-        let collected = bounds.into_iter().filter(|range| generations.contains(range.generation.raw() as usize));
+        let collected = bounds.into_iter().filter(|range| generations.contains(range.generation.as_raw() as usize));
         self.begin(collected);
     }
 

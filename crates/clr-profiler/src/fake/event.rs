@@ -41,6 +41,7 @@ macro_rules! events {
         ///
         /// A callback is sent where the profiler has asked for its kind of event, as the runtime does, and not otherwise.
         #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
         pub enum Event {
             $($(#[$doc])* $name($($type),*),)*
             /// Compiled code enters a function. If the profiler has chosen it, the enter hook is called. The thread's stack
@@ -186,7 +187,7 @@ events! {
         hresult
     };
     /// The search for precompiled code is over.
-    JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.0, COR_PRF_JIT_CACHE(result.raw()));
+    JITCachedFunctionSearchFinished(id: FunctionId, result: JitCache) if Events::CACHE_SEARCHES, |c, _| c.JITCachedFunctionSearchFinished(id.0, COR_PRF_JIT_CACHE(result.as_raw()));
     /// Code of a method was thrown away.
     JITFunctionPitched(id: FunctionId) if Events::JIT_COMPILATION, |c, _| c.JITFunctionPitched(id.0);
     /// A function is about to go.
@@ -225,11 +226,11 @@ events! {
         c.ThreadNameChanged(id.0, units.len() as u32, units.as_ptr())
     };
     /// Native code calls managed code, or is returned to.
-    UnmanagedToManagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.UnmanagedToManagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.raw()));
+    UnmanagedToManagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.UnmanagedToManagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.as_raw()));
     /// Managed code calls native code, or is returned to.
-    ManagedToUnmanagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.ManagedToUnmanagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.raw()));
+    ManagedToUnmanagedTransition(id: FunctionId, reason: TransitionReason) if Events::CODE_TRANSITIONS, |c, _| c.ManagedToUnmanagedTransition(id.0, COR_PRF_TRANSITION_REASON(reason.as_raw()));
     /// The runtime begins to suspend its threads.
-    RuntimeSuspendStarted(reason: SuspendReason) if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendStarted(COR_PRF_SUSPEND_REASON(reason.raw()));
+    RuntimeSuspendStarted(reason: SuspendReason) if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendStarted(COR_PRF_SUSPEND_REASON(reason.as_raw()));
     /// The threads stand still.
     RuntimeSuspendFinished() if Events::SUSPENSIONS, |c, _| c.RuntimeSuspendFinished();
     /// The suspension was given up.
@@ -245,7 +246,7 @@ events! {
     /// A collection of these generations begins.
     GarbageCollectionStarted(generations: Vec<usize>, reason: GcReason) if ANY_GC, |c, _| {
         let collected: [BOOL; 5] = std::array::from_fn(|generation| generations.contains(&generation).into());
-        c.GarbageCollectionStarted(5, collected.as_ptr(), COR_PRF_GC_REASON(reason.raw()))
+        c.GarbageCollectionStarted(5, collected.as_ptr(), COR_PRF_GC_REASON(reason.as_raw()))
     };
     /// The collection is over.
     GarbageCollectionFinished() if ANY_GC, |c, _| c.GarbageCollectionFinished();
@@ -280,7 +281,7 @@ events! {
     /// Objects held by roots, each with the kind of its root, the root's flags and the root's own identifier.
     RootReferences2(roots: Vec<(FakeObject, RootKind, RootFlags, usize)>) if Events::GC, |c, _| {
         let objects: Vec<usize> = roots.iter().map(|root| root.0.0).collect();
-        let kinds: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_KIND(root.1.raw())).collect();
+        let kinds: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_KIND(root.1.as_raw())).collect();
         let flags: Vec<_> = roots.iter().map(|root| COR_PRF_GC_ROOT_FLAGS(root.2.0)).collect();
         let ids: Vec<usize> = roots.iter().map(|root| root.3).collect();
         c.RootReferences2(roots.len() as u32, objects.as_ptr(), kinds.as_ptr(), flags.as_ptr(), ids.as_ptr())
@@ -371,6 +372,7 @@ events! {
 
 /// An event and the thread it happens on.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Step {
     /// 0 is the thread that loads the profiler, which is the test's own; others begin when they are first named.
     pub thread: usize,
@@ -379,6 +381,7 @@ pub struct Step {
 }
 
 /// An event on a thread: `on(1, Enter(pay))`.
+#[must_use]
 pub const fn on(thread: usize, event: Event) -> Step {
     Step { thread, event }
 }

@@ -8,6 +8,7 @@ use crate::{AppDomainId, EventPipeProviderId, GcHandleId, HResult, ReJitId};
 impl FakeRuntime {
     /// One event of each callback, in the order of the trait, for profilers that treat all callbacks alike. They are about a
     /// module `Example` with a class `Example.Thing`, which the program has from here on.
+    #[must_use]
     pub fn one_of_each(self) -> (Self, Vec<Event>) {
         let mut runtime = self.module("Example").class("Example.Thing").method("Add").method("Sum");
         let (module, assembly) = (runtime.module_id("Example"), runtime.assembly_id("Example"));

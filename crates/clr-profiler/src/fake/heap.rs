@@ -11,7 +11,15 @@ use crate::{ClassId, HResult};
 /// The address of an object of a fake runtime, see [`FakeRuntime::object`](super::FakeRuntime::object). Zeroed memory of the
 /// object's size lies there, so what a profiler reads from it are zeros, and the references that the test has given it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FakeObject(pub usize);
+pub struct FakeObject(pub(crate) usize);
+
+impl FakeObject {
+    /// The address, as the runtime will hand it out.
+    #[must_use]
+    pub const fn address(self) -> usize {
+        self.0
+    }
+}
 
 pub(super) struct Object {
     pub(super) class: ClassId,
@@ -72,7 +80,7 @@ impl Heap {
 
 fn range(address: usize, object: &Object) -> COR_PRF_GC_GENERATION_RANGE {
     COR_PRF_GC_GENERATION_RANGE {
-        generation: COR_PRF_GC_GENERATION(object.generation.raw()),
+        generation: COR_PRF_GC_GENERATION(object.generation.as_raw()),
         range_start: address,
         range_length: object.bytes,
         range_length_reserved: object.bytes,

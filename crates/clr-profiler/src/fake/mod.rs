@@ -107,17 +107,20 @@ impl Default for FakeRuntime {
 
 impl FakeRuntime {
     /// A runtime with every interface level, without a program.
+    #[must_use]
     pub fn new() -> Self {
         Self { world: World::new(), module: 0, class: 0, collection: Vec::new() }
     }
 
     /// The newest interface level it has, 3 to 15: what later ones brought it does not answer.
+    #[must_use]
     pub fn level(mut self, level: u8) -> Self {
         self.world.level = level;
         self
     }
 
     /// A module, in an assembly of the same name.
+    #[must_use]
     pub fn module(mut self, name: &str) -> Self {
         self.module = self.world.add_module(name);
         self
@@ -127,6 +130,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Without a module.
+    #[must_use]
     pub fn class(mut self, full_name: &str) -> Self {
         assert!(!self.world.modules.is_empty(), "name a module before the class {full_name}");
         self.class = self.world.add_class(self.module, full_name);
@@ -137,6 +141,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Without a class.
+    #[must_use]
     pub fn field(mut self, name: &str) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
         self.world.classes[self.class].fields.push(name.to_owned());
@@ -147,6 +152,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Without a class.
+    #[must_use]
     pub fn method(self, name: &str) -> Self {
         self.method_with_signature(name, NOTHING)
     }
@@ -156,6 +162,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Without a class.
+    #[must_use]
     pub fn method_with_signature(mut self, name: &str, signature: &[u8]) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the method {name}");
         self.world.add_function(self.class, name, signature);
@@ -166,6 +173,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such method.
+    #[must_use]
     pub fn function(&self, name: &str) -> FunctionId {
         self.world.find_function(name).unwrap_or_else(|| panic!("there is no method {name}"))
     }
@@ -174,6 +182,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such class.
+    #[must_use]
     pub fn class_id(&self, full_name: &str) -> ClassId {
         let found = self.world.classes.iter().position(|class| class.full_name == full_name);
         world::class_id(found.unwrap_or_else(|| panic!("there is no class {full_name}")))
@@ -183,6 +192,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such module.
+    #[must_use]
     pub fn module_id(&self, name: &str) -> ModuleId {
         world::module_id(self.module_index(name))
     }
@@ -191,6 +201,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such module.
+    #[must_use]
     pub fn assembly_id(&self, name: &str) -> AssemblyId {
         world::assembly_id(self.module_index(name))
     }
@@ -201,6 +212,7 @@ impl FakeRuntime {
     }
 
     /// The identifier that the thread with this number (see [`on`]) has in callbacks.
+    #[must_use]
     pub fn thread(&self, number: usize) -> ThreadId {
         world::thread_id(number)
     }
@@ -219,6 +231,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there are no such objects, or there is no room.
+    #[must_use]
     pub fn reference(mut self, from: FakeObject, offset: usize, to: FakeObject) -> Self {
         self.world.heap.refer(from, offset, to);
         self
@@ -228,6 +241,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such object.
+    #[must_use]
     pub fn generation(mut self, object: FakeObject, generation: Generation) -> Self {
         self.world.heap.place(object, generation);
         self
@@ -237,6 +251,7 @@ impl FakeRuntime {
     ///
     /// # Panics
     /// Where there is no such method.
+    #[must_use]
     pub fn il(mut self, method: &str, il: &[u8]) -> Self {
         let function = self.function(method);
         let (module, token) = self.world.token_of(function);
@@ -246,12 +261,14 @@ impl FakeRuntime {
 
     /// What happens, on the thread that asks, when the profiler asks for a collection; without a word nothing does, and the
     /// collection succeeds.
+    #[must_use]
     pub fn on_force_gc(mut self, events: &[Event]) -> Self {
         self.collection = events.to_vec();
         self
     }
 
     /// The first so many attempts of the profiler to suspend the program find another suspension under way.
+    #[must_use]
     pub fn refuse_suspensions(mut self, attempts: u32) -> Self {
         self.world.suspension.refusals = attempts;
         self

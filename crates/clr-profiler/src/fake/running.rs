@@ -19,6 +19,7 @@ use crate::{CallHooks, Callbacks, Error, Events, FunctionId, HResult, Result, Th
 
 /// Outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Whether the profiler was called: it has asked for that event, or for hooks in that function.
     pub notified: bool,
@@ -91,26 +92,31 @@ impl<P: Callbacks + 'static> Running<P> {
     }
 
     /// The profiler.
+    #[must_use]
     pub fn profiler(&self) -> &'static P {
         self.profiler
     }
 
     /// The events that are in force.
+    #[must_use]
     pub fn events(&self) -> Events {
         self.world.lock().events
     }
 
     /// Queries of the profiler that the fake runtime does not implement, and how often each was made. The answer was `E_NOTIMPL`.
+    #[must_use]
     pub fn unanswered(&self) -> Vec<(&'static str, u64)> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
     /// What the profiler set for methods that were compiled again, in the order in which it was asked.
+    #[must_use]
     pub fn rejit_parameters(&self) -> Vec<ReJitParameters> {
         self.world.lock().code.parameters().to_vec()
     }
 
     /// What the profiler asked for about compiling methods again.
+    #[must_use]
     pub fn rejit_requests(&self) -> Vec<ReJitRequest> {
         self.world.lock().code.requests.clone()
     }
@@ -119,6 +125,7 @@ impl<P: Callbacks + 'static> Running<P> {
     ///
     /// # Panics
     /// For an identifier that no function has.
+    #[must_use]
     pub fn il(&self, function: FunctionId) -> Vec<u8> {
         let world = self.world.lock();
         assert!(world.function(function.0).is_ok(), "no function has {function:?}");
@@ -127,11 +134,13 @@ impl<P: Callbacks + 'static> Running<P> {
     }
 
     /// The EventPipe sessions that the profiler has started.
+    #[must_use]
     pub fn sessions(&self) -> Vec<FakeSession> {
         self.world.lock().event_pipe.sessions.clone()
     }
 
     /// Whether the profiler has asked to be detached. The runtime's word that it was, a test plays.
+    #[must_use]
     pub fn is_detaching(&self) -> bool {
         self.world.lock().phase == Phase::Detaching
     }

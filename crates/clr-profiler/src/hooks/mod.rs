@@ -33,6 +33,7 @@ pub trait CallHooks: Send + Sync + 'static {
 
 /// Decision of a mapper about a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "all that the runtime lets a mapper say")]
 pub enum Mapped {
     /// Call the hooks, with this.
     Hook(ClientId),
@@ -97,11 +98,13 @@ impl RawHooks {
     /// # Safety
     /// Each must be null or code that follows the convention above and stays mapped until the process ends. The framework
     /// keeps the library it is linked into mapped.
+    #[must_use]
     pub const unsafe fn new(enter: *const c_void, leave: *const c_void, tailcall: *const c_void) -> Self {
         Self { enter, leave, tailcall }
     }
 
     /// Hooks that return at once: the floor under what hooks cost.
+    #[must_use]
     pub fn empty() -> Self {
         let nothing = arch::nothing as *const c_void;
         Self { enter: nothing, leave: nothing, tailcall: nothing }

@@ -78,11 +78,13 @@ struct Arguments {
 
 impl<'h> HookedCall<'h> {
     /// The function.
+    #[must_use]
     pub fn function(&self) -> FunctionId {
         self.record.function
     }
 
     /// The runtime's own handle of the call (`COR_PRF_ELT_INFO`), for queries that have no method here. Valid inside the hook only.
+    #[must_use]
     pub fn handle(&self) -> usize {
         self.handle
     }

@@ -21,6 +21,7 @@ pub struct CodeRange {
 
 impl CodeRange {
     /// Whether `address` lies in it.
+    #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
     }

@@ -14,6 +14,7 @@ use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 
 /// A provider whose events a session is to deliver.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct ProviderConfig {
     /// Name, for instance `Microsoft-Windows-DotNETRuntime`.
     pub name: String,
@@ -27,6 +28,7 @@ pub struct ProviderConfig {
 
 /// An event of the profiler's own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "made by profilers, field by field; the runtime takes no more")]
 pub struct EventDefinition {
     /// Name.
     pub name: String,

@@ -36,6 +36,7 @@ pub struct HeapRange {
 
 impl HeapRange {
     /// Whether `address` lies in the part in use.
+    #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
     }

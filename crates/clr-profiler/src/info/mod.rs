@@ -166,6 +166,7 @@ impl ProfilerInfo {
     }
 
     /// The interface level in use: 14 on .NET 8, 15 on 9 and 10.
+    #[must_use]
     pub fn level(&self) -> u8 {
         self.connection.level
     }
@@ -173,6 +174,7 @@ impl ProfilerInfo {
     /// The runtime's interface itself, for what the framework does not wrap: an `ICorProfilerInfo` of level
     /// [`level`](Self::level), and of each lower one. Borrowed: it must not be released, and not be called from
     /// [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded) on.
+    #[must_use]
     pub fn as_raw(&self) -> *mut c_void {
         self.connection.in_hook().as_raw()
     }

@@ -31,31 +31,38 @@ pub struct ModuleFlags(pub(crate) u32);
 
 impl ModuleFlags {
     /// The bits, as the runtime encodes them.
+    #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// From a file.
+    #[must_use]
     pub const fn is_on_disk(self) -> bool {
         self.0 & 0x1 != 0
     }
     /// With precompiled code.
+    #[must_use]
     pub const fn is_precompiled(self) -> bool {
         self.0 & 0x2 != 0
     }
     /// Made by reflection; its metadata may still grow.
+    #[must_use]
     pub const fn is_dynamic(self) -> bool {
         self.0 & 0x4 != 0
     }
     /// May be unloaded.
+    #[must_use]
     pub const fn is_collectible(self) -> bool {
         self.0 & 0x8 != 0
     }
     /// A resource: without metadata.
+    #[must_use]
     pub const fn is_resource(self) -> bool {
         self.0 & 0x10 != 0
     }
     /// In memory as in its file, not as its sections would be loaded.
+    #[must_use]
     pub const fn is_flat(self) -> bool {
         self.0 & 0x20 != 0
     }

@@ -34,6 +34,7 @@ pub struct StaticAddress(usize);
 
 impl StaticAddress {
     /// The address, as a number: reading it is the caller's own doing.
+    #[must_use]
     pub const fn as_raw(self) -> usize {
         self.0
     }

@@ -36,6 +36,7 @@ pub struct Utf16Text<'cb>(pub(crate) &'cb [u16]);
 
 impl<'cb> Utf16Text<'cb> {
     /// UTF-16 units of the text.
+    #[must_use]
     pub const fn units(self) -> &'cb [u16] {
         self.0
     }

@@ -29,27 +29,33 @@ pub struct MethodAttributes(pub(crate) u32);
 
 impl MethodAttributes {
     /// The bits, as the metadata encodes them.
+    #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// Without `this`.
+    #[must_use]
     pub const fn is_static(self) -> bool {
         self.0 & 0x10 != 0
     }
     /// May be overridden.
+    #[must_use]
     pub const fn is_virtual(self) -> bool {
         self.0 & 0x40 != 0
     }
     /// Without a body.
+    #[must_use]
     pub const fn is_abstract(self) -> bool {
         self.0 & 0x400 != 0
     }
     /// Special name: accessors, operators, constructors.
+    #[must_use]
     pub const fn is_special_name(self) -> bool {
         self.0 & 0x800 != 0
     }
     /// Native code.
+    #[must_use]
     pub const fn is_pinvoke(self) -> bool {
         self.0 & 0x2000 != 0
     }
@@ -77,10 +83,12 @@ pub struct FieldDef {
 
 impl FieldDef {
     /// Without an object.
+    #[must_use]
     pub const fn is_static(&self) -> bool {
         self.attributes & 0x10 != 0
     }
     /// A constant of the compiler's: it has no place in memory.
+    #[must_use]
     pub const fn is_literal(&self) -> bool {
         self.attributes & 0x40 != 0
     }

@@ -80,11 +80,13 @@ impl MetadataImport {
     }
 
     /// Whether it is what the runtime itself uses, which may grow, and not the module's image read a second time.
+    #[must_use]
     pub fn is_live(&self) -> bool {
         self.interface.is_live
     }
 
     /// Whether there is a record with this token; no, once the module is gone.
+    #[must_use]
     pub fn contains(&self, token: Token) -> bool {
         // SAFETY: any number may be asked for.
         self.read("IsValidToken").is_ok_and(|metadata| unsafe { metadata.IsValidToken(token.0) }.0 != 0)

@@ -22,6 +22,7 @@ const DEPTH: u32 = 24;
 
 /// A type in a signature. Custom modifiers are left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the forms of types that ECMA-335 has")]
 pub enum Type {
     /// A type of the language itself.
     Primitive(Primitive),
@@ -67,6 +68,7 @@ pub enum Type {
 /// A type of the language itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the names say it all")]
+#[expect(clippy::exhaustive_enums, reason = "the types of the language itself, by ECMA-335")]
 pub enum Primitive {
     Void,
     Bool,
@@ -90,6 +92,7 @@ pub enum Primitive {
 
 impl Primitive {
     /// The word for it in C#.
+    #[must_use]
     pub const fn csharp(self) -> &'static str {
         match self {
             Self::Void => "void",
@@ -114,6 +117,7 @@ impl Primitive {
     }
 
     /// The primitive that an element type stands for.
+    #[must_use]
     pub const fn from_element_type(element_type: u8) -> Option<Self> {
         Some(match element_type {
             0x01 => Self::Void,
@@ -141,6 +145,7 @@ impl Primitive {
 
 /// The signature of a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MethodSignature {
     /// Whether it has `this`.
     pub has_this: bool,
@@ -158,6 +163,7 @@ pub struct MethodSignature {
 
 /// Bytes that are no signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct BadSignature {
     /// Where reading stopped.
     pub offset: usize,

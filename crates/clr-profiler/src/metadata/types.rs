@@ -19,11 +19,13 @@ pub struct TypeDef {
 
 impl TypeDef {
     /// Whether another type encloses it.
+    #[must_use]
     pub fn is_nested(&self) -> bool {
         self.attributes & 7 >= 2
     }
 
     /// Whether it is an interface.
+    #[must_use]
     pub fn is_interface(&self) -> bool {
         self.attributes & 0x20 != 0
     }

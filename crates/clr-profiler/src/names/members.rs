@@ -18,6 +18,7 @@ impl NameCache {
     /// where the runtime says nothing, of strings for instance.
     ///
     /// Where names may be looked up; so not in the callbacks that tell of references, but after them.
+    #[must_use]
     pub fn member(&self, info: &ProfilerInfo, class: ClassId, offset: usize) -> Option<String> {
         self.member_within(info, class, offset, DEPTH)
     }

@@ -21,6 +21,7 @@ pub use table::NamedFunctions;
 
 /// A function's names.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FunctionName {
     /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined by `+`; state machines,
     /// lambdas and local functions as the method they were written in.
@@ -46,6 +47,7 @@ pub struct FunctionName {
 impl FunctionName {
     /// Whether it is the runtime's own exception handling, which from .NET 9 on is managed code: it enters between throw and
     /// unwinding and never leaves. A mapper that skips it keeps the shadow stack the program's.
+    #[must_use]
     pub fn is_exception_handling(&self) -> bool {
         const TYPES: [&str; 3] = [
             "System.Runtime.EH::",
@@ -104,11 +106,13 @@ impl NameCache {
     pub const LIMIT: usize = 1 << 16;
 
     /// An empty cache.
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The names of a function. One the runtime says nothing about is `[unknown]::0x1234`.
+    #[must_use]
     pub fn function(&self, info: &ProfilerInfo, function: FunctionId) -> Arc<FunctionName> {
         let (known, unloads) = {
             let known = self.lock();
@@ -138,6 +142,7 @@ impl NameCache {
 
     /// A class as C# writes it: `System.Collections.Generic.Dictionary<string, int>.Enumerator`, `int[,]`. One the runtime
     /// says nothing about is `?`.
+    #[must_use]
     pub fn class(&self, info: &ProfilerInfo, class: ClassId) -> Arc<str> {
         self.class_within(info, class, DEPTH)
     }
@@ -162,11 +167,13 @@ impl NameCache {
     }
 
     /// The names of a function if they have been looked up before. Asks nobody, so it is good while a collection runs, too.
+    #[must_use]
     pub fn known_function(&self, function: FunctionId) -> Option<Arc<FunctionName>> {
         self.lock().functions.get(&function).cloned()
     }
 
     /// The name of a class if it has been looked up before. Asks nobody, so it is good while a collection runs, too.
+    #[must_use]
     pub fn known_class(&self, class: ClassId) -> Option<Arc<str>> {
         self.lock().classes.get(&class).cloned()
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Which code of a source method a function is: the method itself, or something the compiler made of a part of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub struct SourceKind {
     /// A lambda or local function inside the method.
     pub closure: Closure,
@@ -41,6 +42,7 @@ pub enum StateMachine {
 
 impl SourceKind {
     /// Whether the function is the source method as it stands.
+    #[must_use]
     pub fn is_plain(&self) -> bool {
         self.closure == Closure::None && self.state_machine == StateMachine::None
     }

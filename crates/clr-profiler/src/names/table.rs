@@ -42,6 +42,7 @@ pub struct NamedFunctions {
 impl NamedFunctions {
     /// Hooks what `choice` says yes to. It is asked at each compilation, with loader locks held, and must always answer the
     /// same.
+    #[must_use]
     pub fn new(info: &ProfilerInfo, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
         Self {
             info: info.clone(),
@@ -53,11 +54,13 @@ impl NamedFunctions {
     }
 
     /// The names of a function that was hooked; `None` for a number this table did not give out. For hooks.
+    #[must_use]
     pub fn get(&self, id: ClientId) -> Option<&FunctionName> {
         self.table.get(id).map(|name| &**name)
     }
 
     /// The cache behind it, for names of classes and of functions that are not hooked. Not for hooks.
+    #[must_use]
     pub fn names(&self) -> &NameCache {
         &self.names
     }

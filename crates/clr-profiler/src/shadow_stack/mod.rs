@@ -63,6 +63,7 @@ pub use owned::ShadowStack;
 /// One activation. The layout is part of the contract with hooks in assembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
+#[expect(clippy::exhaustive_structs, reason = "a layout that assembly may write")]
 pub struct Frame {
     /// The caller's stack pointer; for frames that are not functions, one less than that of the frame below.
     pub sp: usize,
@@ -73,6 +74,7 @@ pub struct Frame {
 impl Frame {
     /// Whether this is a function's: their stack pointers are multiples of eight, those of [`push_pseudo`] and
     /// [`filter_enter`] stand right below one.
+    #[must_use]
     pub const fn is_function(self) -> bool {
         self.sp.is_multiple_of(8)
     }
@@ -90,6 +92,7 @@ pub trait Frames {
 
 /// How a leave or tail call found its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Left {
     /// The frame that ended, `None` where its enter was never seen.
     pub frame: Option<Frame>,
@@ -139,6 +142,7 @@ pub struct Filters {
 
 impl Filters {
     /// None is running.
+    #[must_use]
     pub const fn new() -> Self {
         Self { running: 0, below: [0; FILTERS] }
     }

@@ -31,6 +31,7 @@ impl Frames for Vec<Frame> {
 
 impl ShadowStack {
     /// An empty stack with room for 256 calls.
+    #[must_use]
     pub fn new() -> Self {
         Self { frames: Vec::with_capacity(256), filters: Filters::new() }
     }
@@ -86,29 +87,34 @@ impl ShadowStack {
 
     /// The calls that an enter with this stack pointer, or a block with this frame pointer, would find dead.
     #[inline]
+    #[must_use]
     pub fn dead(&self, bound: usize) -> &[Frame] {
         super::dead(&self.frames, bound)
     }
 
     /// The call that runs now.
     #[inline]
+    #[must_use]
     pub fn top(&self) -> Option<Frame> {
         self.frames.last().copied()
     }
 
     /// How many calls the thread is in.
     #[inline]
+    #[must_use]
     pub fn depth(&self) -> usize {
         self.frames.len()
     }
 
     /// All calls, outermost first.
     #[inline]
+    #[must_use]
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
     /// A copy of all calls, outermost first.
+    #[must_use]
     pub fn snapshot(&self) -> Vec<Frame> {
         self.frames.clone()
     }

@@ -134,14 +134,18 @@ fn a_collection_that_the_profiler_asks_for_tells_of_roots_and_references() {
     natively(&program.profiler().info, |info| {
         info.force_gc().unwrap();
         let bounds = info.generation_bounds().unwrap();
-        let of =
-            |object: FakeObject| bounds.iter().find(|range| range.contains(object.0)).map(|range| range.generation);
+        let of = |object: FakeObject| {
+            bounds.iter().find(|range| range.contains(object.address())).map(|range| range.generation)
+        };
         assert_eq!((of(cart), of(line)), (Some(Generation::Gen2), Some(Generation::Gen0)));
     });
     let shot = seen.lock().unwrap();
-    assert_eq!(shot.roots, [(cart.0, RootKind::Handle, true)]);
-    assert_eq!(shot.edges, BTreeSet::from([(cart.0, 16, line.0), (cart.0, 8, coupon.0)]));
-    assert_eq!(shot.weak, [(line.0, coupon.0)]);
+    assert_eq!(shot.roots, [(cart.address(), RootKind::Handle, true)]);
+    assert_eq!(
+        shot.edges,
+        BTreeSet::from([(cart.address(), 16, line.address()), (cart.address(), 8, coupon.address())])
+    );
+    assert_eq!(shot.weak, [(line.address(), coupon.address())]);
     assert_eq!(program.unanswered(), []);
 }
 

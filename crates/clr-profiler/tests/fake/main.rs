@@ -82,7 +82,7 @@ fn functions_and_classes_have_names_and_nothing_stays_unanswered() {
     assert_eq!(current, Ok(thread));
     let of_object = program.run_on(1, move |profiler| {
         // SAFETY: a fake object lives for ever.
-        let object = unsafe { clr_profiler::ObjectId::from_address(object.0) };
+        let object = unsafe { clr_profiler::ObjectId::from_address(object.address()) };
         profiler.info().class_of_object(object)
     });
     assert_eq!(of_object.map(|class| names.class(info, class).to_string()).as_deref(), Ok("Shop.NoMoney"));

@@ -187,7 +187,7 @@ impl Callbacks for Calls {
     }
 
     fn runtime_suspend_started(&self, reason: SuspendReason) {
-        let number = function::SUSPENDED + reason.raw().min(9);
+        let number = function::SUSPENDED + reason.as_raw().min(9);
         self.suspension.store(number, Ordering::Release);
         // The thread that stops the others to collect collects.
         let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
