@@ -331,10 +331,8 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
         let refusal = attached(refused).expect_err(refused);
         assert!(refusal.hint.starts_with("start the program instead: clrscope run -i "), "{refusal}");
     }
-    assert_eq!(
-        attached("events:gc,transitions").expect_err("transitions").hint,
-        "start the program instead: clrscope run -i events:groups=transitions+gc -- PROGRAM"
-    );
+    let refusal = attached("events:gc,transitions").expect_err("transitions");
+    assert!(refusal.hint.contains("-i events:groups=transitions+gc,"), "{refusal}");
 }
 
 /// Each option and word that an instrument can't be attached with is one that it has.

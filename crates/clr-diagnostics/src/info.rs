@@ -1,0 +1,56 @@
+//! What a runtime says of its process.
+
+use crate::Error;
+use crate::wire::Reader;
+
+/// Process information, as the runtime itself tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ProcessInfo {
+    /// Process id, as the process itself sees it: within a container another one than outside.
+    pub pid: u64,
+    /// Unique number of the runtime instance.
+    pub cookie: [u8; 16],
+    /// The command line, as one text.
+    pub command_line: String,
+    /// The operating system, such as `Linux`.
+    pub os: String,
+    /// The architecture, such as `x64`.
+    pub architecture: String,
+    /// Name of the assembly with the entry point; empty before .NET 6, and while the runtime starts.
+    pub entry_assembly: String,
+    /// Version of the runtime, such as `8.0.33` with what else its build says; empty before .NET 6.
+    pub runtime_version: String,
+    /// The portable runtime identifier, such as `linux-x64` or `linux-musl-x64`; empty before .NET 8.
+    pub portable_rid: String,
+}
+
+impl ProcessInfo {
+    /// Reads the payload of the answer to process information of this version.
+    pub(crate) fn parse(payload: &[u8], version: u8) -> Result<Self, Error> {
+        let mut reader = Reader(payload);
+        let extended = if version >= 3 { reader.u32()? } else { 0 };
+        let mut info = Self {
+            pid: reader.u64()?,
+            cookie: reader.array()?,
+            command_line: reader.text()?,
+            os: reader.text()?,
+            architecture: reader.text()?,
+            ..Self::default()
+        };
+        if version >= 2 {
+            info.entry_assembly = reader.text()?;
+            info.runtime_version = reader.text()?;
+        }
+        if extended >= 1 {
+            info.portable_rid = reader.text()?;
+        }
+        Ok(info)
+    }
+
+    /// The version of the runtime without what its build adds: `8.0.33`.
+    #[must_use]
+    pub fn short_version(&self) -> &str {
+        self.runtime_version.split(['+', ' ']).next().unwrap_or_default()
+    }
+}

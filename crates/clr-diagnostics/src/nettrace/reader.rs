@@ -1,0 +1,271 @@
+//! The stream: its objects, one after another.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use super::block;
+use super::description::EventDescription;
+use super::value::{self, Value};
+use crate::Error;
+use crate::ipc::system;
+use crate::wire;
+
+/// How a stream begins.
+const MAGIC: &[u8] = b"Nettrace";
+const SERIALIZATION: &[u8] = b"!FastSerialization.1";
+/// Tags between objects.
+const NULL: u8 = 1;
+const BEGIN: u8 = 5;
+const END: u8 = 6;
+/// Larger blocks are not believed; a runtime's have some hundred kilobytes.
+const LARGEST_BLOCK: u32 = 64 << 20;
+/// Longer names of objects are not believed.
+const LONGEST_NAME: u32 = 256;
+/// More kinds of events than this are not believed.
+const MOST_DESCRIPTIONS: usize = 1 << 16;
+/// What we can read.
+const VERSION: u32 = 4;
+
+/// Clock of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Clock {
+    /// Reading of the clock when the session began.
+    pub began: u64,
+    /// Ticks per second.
+    pub frequency: u64,
+    /// Bytes of an address in the process.
+    pub pointer_size: u32,
+    /// The process, as it sees itself.
+    pub pid: u32,
+}
+
+impl Clock {
+    /// Nanoseconds from the beginning of the session to a reading of the clock; 0 for earlier ones.
+    #[must_use]
+    pub fn nanoseconds(&self, timestamp: u64) -> u64 {
+        let ticks = u128::from(timestamp.saturating_sub(self.began));
+        u64::try_from(ticks * 1_000_000_000 / u128::from(self.frequency.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What the stream says of events of this kind.
+    pub description: Arc<EventDescription>,
+    /// The system's number of the thread.
+    pub thread_id: u64,
+    /// Reading of the [clock](Clock).
+    pub timestamp: u64,
+    /// Number of the stack in the stream, 0 for none.
+    pub stack: u32,
+    /// The payload as it came.
+    pub payload: Vec<u8>,
+}
+
+impl Event {
+    /// The fields of the payload that the stream describes.
+    ///
+    /// # Errors
+    /// [`Error::Nonsense`], where the payload is shorter than its description.
+    pub fn fields(&self) -> Result<Vec<(String, Value)>, Error> {
+        value::read(&self.description.fields, &mut wire::Reader(&self.payload))
+    }
+}
+
+/// Reads a stream of events.
+#[derive(Debug)]
+pub struct Reader<R> {
+    stream: R,
+    /// Bytes read so far: blocks begin at a multiple of four.
+    position: u64,
+    clock: Clock,
+    descriptions: HashMap<u32, Arc<EventDescription>>,
+    waiting: VecDeque<Event>,
+    is_over: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the beginning of a stream.
+    ///
+    /// # Errors
+    /// [`Error::Nonsense`] for what is no stream of version 4, [`Error::System`] and [`Error::TimedOut`] for what can't be read.
+    pub fn new(stream: R) -> Result<Self, Error> {
+        let mut this = Self {
+            stream,
+            position: 0,
+            clock: Clock::default(),
+            descriptions: HashMap::new(),
+            waiting: VecDeque::new(),
+            is_over: false,
+        };
+        if this.read(MAGIC.len())? != MAGIC {
+            return Err(Error::nonsense("it does not begin as event streams do"));
+        }
+        let length = this.u32()?;
+        if length as usize != SERIALIZATION.len() || this.read(SERIALIZATION.len())? != SERIALIZATION {
+            return Err(Error::nonsense("it is serialized in another way than event streams are"));
+        }
+        while this.clock.frequency == 0 && !this.is_over {
+            this.next_object()?;
+        }
+        Ok(this)
+    }
+
+    /// The clock of the stream.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The next event; `None` at the end of the stream, also where it is cut between two objects: the process has ended.
+    ///
+    /// # Errors
+    /// [`Error::Nonsense`], [`Error::System`]; [`Error::TimedOut`] where the stream has a time limit. Nothing can be read after an
+    /// error.
+    pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
+        while self.waiting.is_empty() && !self.is_over {
+            let read = self.next_object();
+            self.is_over |= read.is_err();
+            read?;
+        }
+        Ok(self.waiting.pop_front())
+    }
+
+    fn next_object(&mut self) -> Result<(), Error> {
+        match self.tag()? {
+            None | Some(NULL) => self.is_over = true,
+            Some(BEGIN) => {
+                let name = self.object_type()?;
+                self.object(&name)?;
+                self.expect(END)?;
+            }
+            Some(_) => return Err(Error::nonsense("an object begins with another tag")),
+        }
+        Ok(())
+    }
+
+    /// The type of an object is an object, too.
+    fn object_type(&mut self) -> Result<String, Error> {
+        self.expect(BEGIN)?;
+        self.expect(NULL)?;
+        let (_version, needs, length) = (self.u32()?, self.u32()?, self.u32()?);
+        if needs > VERSION {
+            return Err(Error::nonsense("a format later than version 4"));
+        }
+        if length > LONGEST_NAME {
+            return Err(Error::nonsense("an object with an endless name"));
+        }
+        let name = String::from_utf8_lossy(&self.read(length as usize)?).into_owned();
+        self.expect(END)?;
+        Ok(name)
+    }
+
+    fn object(&mut self, name: &str) -> Result<(), Error> {
+        if name == "Trace" {
+            return self.trace();
+        }
+        let size = self.u32()?;
+        if size > LARGEST_BLOCK {
+            return Err(Error::nonsense("a block of more than 64 MiB"));
+        }
+        let fill = self.position.next_multiple_of(4) - self.position;
+        self.read(fill as usize)?;
+        let block = self.read(size as usize)?;
+        match name {
+            "MetadataBlock" => self.describe(&block),
+            "EventBlock" => self.events(&block),
+            // Stacks and sequence points, and what later versions add.
+            _ => Ok(()),
+        }
+    }
+
+    fn trace(&mut self) -> Result<(), Error> {
+        // First the time of the day.
+        let bytes = self.read(16 + 8 + 8 + 16)?;
+        let mut reader = wire::Reader(&bytes[16..]);
+        self.clock = Clock {
+            began: reader.u64()?,
+            frequency: reader.u64()?.max(1),
+            pointer_size: reader.u32()?,
+            pid: reader.u32()?,
+        };
+        Ok(())
+    }
+
+    fn describe(&mut self, block: &[u8]) -> Result<(), Error> {
+        let descriptions = &mut self.descriptions;
+        block::each(block, |blob| {
+            let (number, description) = EventDescription::parse(blob.payload)?;
+            if descriptions.len() >= MOST_DESCRIPTIONS {
+                return Err(Error::nonsense("more kinds of events than there can be"));
+            }
+            descriptions.insert(number, Arc::new(description));
+            Ok(())
+        })
+    }
+
+    fn events(&mut self, block: &[u8]) -> Result<(), Error> {
+        let (descriptions, waiting) = (&self.descriptions, &mut self.waiting);
+        block::each(block, |blob| {
+            let description = descriptions.get(&blob.description);
+            let description = description.ok_or(Error::nonsense("an event that nothing describes"))?;
+            waiting.push_back(Event {
+                description: Arc::clone(description),
+                thread_id: blob.thread_id,
+                timestamp: blob.timestamp,
+                stack: blob.stack,
+                payload: blob.payload.to_vec(),
+            });
+            Ok(())
+        })
+    }
+
+    /// The next tag; `None` at the end of the bytes.
+    fn tag(&mut self) -> Result<Option<u8>, Error> {
+        let mut byte = [0];
+        loop {
+            match self.stream.read(&mut byte) {
+                Ok(0) => return Ok(None),
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.position += 1;
+        Ok(Some(byte[0]))
+    }
+
+    fn expect(&mut self, tag: u8) -> Result<(), Error> {
+        match self.tag()? {
+            Some(found) if found == tag => Ok(()),
+            Some(_) => Err(Error::nonsense("a tag is missing between two objects")),
+            None => Err(Error::Closed { command: "events" }),
+        }
+    }
+
+    fn u32(&mut self) -> Result<u32, Error> {
+        wire::Reader(&self.read(4)?).u32()
+    }
+
+    /// Memory grows with what arrives, not with what is announced.
+    fn read(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
+        let mut read = Vec::new();
+        (&mut self.stream).take(bytes as u64).read_to_end(&mut read).map_err(failed)?;
+        self.position += read.len() as u64;
+        if read.len() < bytes { Err(Error::Closed { command: "events" }) } else { Ok(read) }
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            Error::TimedOut { command: "events", after: std::time::Duration::ZERO }
+        }
+        io::ErrorKind::ConnectionReset => Error::Closed { command: "events" },
+        _ => system("reading events", error),
+    }
+}

@@ -1,0 +1,276 @@
+//! Processes that run .NET, as `/proc` shows them.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Error, Port};
+
+/// The runtime's library, where it is one of its own: a single-file program has it inside.
+const RUNTIME: &[u8] = b"/libcoreclr.so";
+
+/// A process of this machine that may run .NET.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    pid: u32,
+    inner_pid: u32,
+    uid: u32,
+    gid: u32,
+    started: u64,
+}
+
+/// All processes that run .NET, as far as can be seen: those with a diagnostics socket, those that have the runtime's library mapped
+/// without one, and of other users those whose sockets lie where this user's do. Ordered by id.
+#[must_use]
+pub fn processes() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids.into_iter().filter_map(|pid| Process::open(pid).ok()).filter(Process::is_dotnet).collect()
+}
+
+impl Process {
+    /// The process with this id, .NET or not.
+    ///
+    /// # Errors
+    /// [`Error::NoProcess`].
+    pub fn open(pid: u32) -> Result<Self, Error> {
+        let gone = || Error::NoProcess { pid };
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| gone())?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        // Threads have such folders as well, which no listing shows.
+        if field("Tgid").and_then(|tgid| tgid.trim().parse().ok()) != Some(pid) {
+            return Err(gone());
+        }
+        // The effective one, second of four, counts for files.
+        let id = |name| field(name).and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+        let inner = field("NSpid").and_then(|ids| ids.split_whitespace().last()?.parse().ok());
+        Ok(Self {
+            pid,
+            inner_pid: inner.unwrap_or(pid),
+            uid: id("Uid").ok_or_else(gone)?,
+            gid: id("Gid").ok_or_else(gone)?,
+            started: stat(pid).ok_or_else(gone)?.1,
+        })
+    }
+
+    /// Process id, as this process sees it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Process id in the innermost namespace of the process: within a container another one than outside.
+    #[must_use]
+    pub fn inner_pid(&self) -> u32 {
+        self.inner_pid
+    }
+
+    /// The user as whom the process runs.
+    #[must_use]
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// The group as which the process runs.
+    #[must_use]
+    pub fn gid(&self) -> u32 {
+        self.gid
+    }
+
+    /// When the process started, in clock ticks since the machine did: with the id a unique name of the process.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// How long the process has been running.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        let up = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let up: f64 = up.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
+        let started = self.started as f64 / rustix::param::clock_ticks_per_second() as f64;
+        Duration::try_from_secs_f64(up - started).unwrap_or_default()
+    }
+
+    /// Whether the process is still there, and not another one with the same id.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        stat(self.pid).is_some_and(|(state, started)| started == self.started && !"ZX".contains(state))
+    }
+
+    /// Whether the process is stopped, by a signal or a debugger: then it answers nothing.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        stat(self.pid).is_some_and(|(state, _)| "Tt".contains(state))
+    }
+
+    /// The words of the command line; anybody may read them.
+    #[must_use]
+    pub fn command_line(&self) -> Vec<String> {
+        let bytes = fs::read(self.place("cmdline")).unwrap_or_default();
+        let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        text.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+
+    /// The root of the files as the process sees them: `/proc/PID/root`.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        self.place("root")
+    }
+
+    /// Folder of temporary files of the process, as the process sees it: `TMPDIR` of its environment, or `/tmp`.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] and [`Error::NoProcess`].
+    pub fn temporary_folder(&self) -> Result<PathBuf, Error> {
+        let given = self.variable("TMPDIR")?.filter(|value| value.starts_with('/'));
+        Ok(PathBuf::from(given.unwrap_or_else(|| "/tmp".to_owned())))
+    }
+
+    /// Variable of the environment with which the process was started.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] and [`Error::NoProcess`].
+    pub fn variable(&self, name: &str) -> Result<Option<String>, Error> {
+        let environment = fs::read(self.place("environ")).map_err(|error| self.unreadable(&error))?;
+        let mut entries = environment.split(|&byte| byte == 0);
+        let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
+    }
+
+    /// The files that the process has mapped, as it sees them, each once.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] and [`Error::NoProcess`].
+    pub fn mapped_files(&self) -> Result<Vec<PathBuf>, Error> {
+        let maps = fs::read(self.place("maps")).map_err(|error| self.unreadable(&error))?;
+        let paths = maps.split(|&byte| byte == b'\n').filter_map(|line| {
+            let at = line.iter().position(|&byte| byte == b'/')?;
+            let path = &line[at..];
+            Some(path.strip_suffix(b" (deleted)").unwrap_or(path))
+        });
+        let mut files: Vec<_> = paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect();
+        files.sort_unstable();
+        files.dedup();
+        Ok(files)
+    }
+
+    /// The diagnostics port.
+    ///
+    /// # Errors
+    /// [`Error::NotDotnet`], [`Error::DiagnosticsOff`], [`Error::NotPermitted`], [`Error::ForeignSocket`], [`Error::NoProcess`].
+    pub fn port(&self) -> Result<Port, Error> {
+        let inside = self.temporary_folder()?;
+        let folder = self.root().join(inside.strip_prefix("/").unwrap_or(&inside));
+        let socket = match self.socket_in(&folder) {
+            Some(socket) => socket,
+            None if self.has_runtime()? => return Err(Error::DiagnosticsOff { pid: self.pid }),
+            None => return Err(Error::NotDotnet { pid: self.pid }),
+        };
+        // Whoever may write into the folder could have made it: then another user would answer, or ask us to wait.
+        let owner = fs::symlink_metadata(&socket).map_err(|error| self.unreadable(&error))?.uid();
+        match owner == self.uid || owner == 0 {
+            true => Ok(Port::at(socket)),
+            false => Err(Error::ForeignSocket { socket }),
+        }
+    }
+
+    /// Socket of the process in a folder. Its name ends with the time of the start, which in a namespace of times is another
+    /// one there than here.
+    fn socket_in(&self, folder: &Path) -> Option<PathBuf> {
+        let prefix = format!("dotnet-diagnostic-{}-", self.inner_pid);
+        let exact = folder.join(format!("{prefix}{}-socket", self.started));
+        if fs::symlink_metadata(&exact).is_ok() {
+            return Some(exact);
+        }
+        // Listing a folder of temporary files is for processes that do have a runtime.
+        if !self.has_runtime().unwrap_or(false) {
+            return None;
+        }
+        let is_it = |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
+        let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is_it(entry.file_name().as_bytes()));
+        let newest = entries.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
+        newest.map(|entry| entry.path())
+    }
+
+    /// Whether the runtime's library is mapped.
+    fn has_runtime(&self) -> Result<bool, Error> {
+        Ok(self.mapped_files()?.iter().any(|file| file.as_os_str().as_bytes().ends_with(RUNTIME)))
+    }
+
+    fn is_dotnet(&self) -> bool {
+        match self.port() {
+            Ok(_) | Err(Error::DiagnosticsOff { .. } | Error::ForeignSocket { .. }) => true,
+            // What lies in our own folder of temporary files is there for everybody to see.
+            Err(Error::NotPermitted { .. }) => {
+                let name = format!("dotnet-diagnostic-{}-{}-socket", self.inner_pid, self.started);
+                [std::env::temp_dir(), PathBuf::from("/tmp")].iter().any(|folder| folder.join(&name).exists())
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::NotPermitted { pid: self.pid, uid: self.uid },
+            _ => Error::NoProcess { pid: self.pid },
+        }
+    }
+}
+
+/// State and start of a process.
+fn stat(pid: u32) -> Option<(char, u64)> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&String::from_utf8_lossy(&text))
+}
+
+/// The name before may hold anything, brackets and spaces too.
+fn parse_stat(text: &str) -> Option<(char, u64)> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    Some((fields.next()?.chars().next()?, fields.nth(18)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_there_and_runs_no_dotnet() {
+        let me = Process::open(std::process::id()).expect("it is there");
+        assert!(me.is_alive() && !me.is_stopped());
+        assert!(me.age() < Duration::from_secs(24 * 60 * 60), "{:?}", me.age());
+        assert_eq!(me.uid(), rustix::process::geteuid().as_raw());
+        let own = std::env::current_exe().expect("a path");
+        assert!(me.mapped_files().expect("maps").contains(&own));
+        assert!(matches!(me.port(), Err(Error::NotDotnet { .. })));
+        assert_eq!(me.command_line(), std::env::args().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_process_and_no_thread_is_a_process() {
+        assert!(matches!(Process::open(u32::MAX - 1), Err(Error::NoProcess { .. })));
+        let thread = std::thread::spawn(|| {
+            let id = fs::read_link("/proc/thread-self").expect("a link");
+            id.file_name().and_then(|name| name.to_str()?.parse().ok()).expect("a number")
+        });
+        let id: u32 = thread.join().expect("a thread");
+        assert!(matches!(Process::open(id), Err(Error::NoProcess { .. })));
+    }
+
+    #[test]
+    fn names_of_programs_may_hold_anything() {
+        let fields: Vec<String> = (0..40).map(|field| field.to_string()).collect();
+        let text = format!("7 (a) b) S {}", fields.join(" "));
+        assert_eq!(parse_stat(&text), Some(('S', 18)));
+        assert_eq!(parse_stat("7 (a"), None);
+    }
+}

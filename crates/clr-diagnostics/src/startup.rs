@@ -1,0 +1,139 @@
+//! A port at which programs wait for us when they start.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::ipc::{Connection, system};
+use crate::port;
+use crate::wire::Reader;
+use crate::{ClassId, Error, ProcessInfo};
+
+const MAGIC: &[u8; 8] = b"ADVR_V1\0";
+const ADVERTISEMENT: usize = 34;
+/// Between two looks whether a program has come.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Socket that programs connect to when they start with `DOTNET_DiagnosticPorts` set to its [value](Self::variable): each waits
+/// there until it is told to [resume](Held::resume).
+///
+/// A runtime gives one connection per command, and connects again after each: so does what stays [held](Held) come back to
+/// [`accept`](Self::accept).
+#[derive(Debug)]
+pub struct StartupPort {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl StartupPort {
+    /// Makes the socket, which only this user can connect to where the folder is private.
+    ///
+    /// # Errors
+    /// [`Error::System`], where something is there already among others.
+    pub fn bind(path: &Path) -> Result<Self, Error> {
+        let listener = UnixListener::bind(path).map_err(|error| system("making the socket", error))?;
+        listener.set_nonblocking(true).map_err(|error| system("setting up a socket", error))?;
+        Ok(Self { listener, path: path.to_owned() })
+    }
+
+    /// Value of `DOTNET_DiagnosticPorts` for programs that are to wait here.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{},suspend", self.path.display())
+    }
+
+    /// Waits for the next connection of a runtime, at most so long.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] where none came, and [`Error::Nonsense`] from what is no runtime.
+    pub fn accept(&self, patience: Duration) -> Result<Held, Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false).map_err(|error| system("setting up a socket", error))?;
+                    return Held::greet(Connection::accepted(stream, patience));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(system("waiting for a runtime", error)),
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::TimedOut { command: "connect", after: patience });
+            }
+            #[expect(clippy::disallowed_methods, reason = "the standard library has no time limit for this wait")]
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for StartupPort {
+    fn drop(&mut self) {
+        // Programs find no socket then, and go on.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Connection of a runtime to a [`StartupPort`], for one command.
+#[derive(Debug)]
+pub struct Held {
+    connection: Connection,
+    /// Process id, as the process sees it.
+    pub pid: u64,
+    /// Unique number of the runtime instance.
+    pub cookie: [u8; 16],
+}
+
+impl Held {
+    fn greet(mut connection: Connection) -> Result<Self, Error> {
+        let mut said = Vec::new();
+        let read = (&mut connection).take(ADVERTISEMENT as u64).read_to_end(&mut said);
+        read.map_err(|error| system("reading who it is", error))?;
+        let (cookie, pid) = parse_advertisement(&said)?;
+        connection.renew();
+        Ok(Self { connection, pid, cookie })
+    }
+
+    /// What the process is.
+    ///
+    /// # Errors
+    /// Those of a conversation, see [`Error`].
+    pub fn info(mut self) -> Result<ProcessInfo, Error> {
+        port::info(&mut self.connection, 2)
+    }
+
+    /// Has the runtime load a profiler before any managed code runs.
+    ///
+    /// # Errors
+    /// Those of a conversation, see [`Error`].
+    pub fn startup_profiler(mut self, class: ClassId, library: &str) -> Result<(), Error> {
+        port::startup_profiler(&mut self.connection, class, library)
+    }
+
+    /// Sets a variable of the environment, as the runtime and its program will see it.
+    ///
+    /// # Errors
+    /// Those of a conversation, see [`Error`].
+    pub fn set_environment_variable(mut self, name: &str, value: &str) -> Result<(), Error> {
+        port::set_variable(&mut self.connection, name, value)
+    }
+
+    /// Lets the program start.
+    ///
+    /// # Errors
+    /// Those of a conversation, see [`Error`].
+    pub fn resume(mut self) -> Result<(), Error> {
+        port::resume(&mut self.connection)
+    }
+}
+
+/// Cookie and process id of a runtime that has connected.
+pub(crate) fn parse_advertisement(bytes: &[u8]) -> Result<([u8; 16], u64), Error> {
+    let mut reader = Reader(bytes);
+    if reader.take(MAGIC.len())? != MAGIC {
+        return Err(Error::nonsense("it does not begin as a runtime does"));
+    }
+    Ok((reader.array()?, reader.u64()?))
+}
