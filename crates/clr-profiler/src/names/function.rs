@@ -59,7 +59,8 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
     })
 }
 
-/// The type arguments of the class; where the runtime does not tell which, the names of its generic parameters.
+/// The type arguments of the class; where its code is shared over reference types, the names of its generic parameters.
+/// .NET 8 and 9 do not tell the class of such code and .NET 10 does: named alike, recordings of both can be compared.
 fn class_arguments(
     cache: &NameCache,
     info: &ProfilerInfo,
@@ -71,12 +72,23 @@ fn class_arguments(
         return Vec::new();
     }
     let known = place.class.and_then(|class| info.class_info(class).ok());
-    match known {
-        Some(known) if !known.type_arguments.iter().any(|class| class.is_null()) => {
-            known.type_arguments.iter().map(|class| cache.class(info, *class)).collect()
-        }
-        _ => class.token(class.depth()).map_or_else(Vec::new, |token| parameter_names(module, token)),
-    }
+    known.and_then(|known| exact_names(cache, info, &known.type_arguments)).unwrap_or_else(|| {
+        class.token(class.depth()).map_or_else(Vec::new, |token| parameter_names(module, token))
+    })
+}
+
+/// Names of type arguments; `None` where one of them is open or stands for all reference types.
+fn exact_names(cache: &NameCache, info: &ProfilerInfo, arguments: &[ClassId]) -> Option<Vec<Arc<str>>> {
+    let exact = |class: &ClassId| {
+        let name = class.non_null().map(|class| cache.class(info, class))?;
+        (!is_shared(&name)).then_some(name)
+    };
+    arguments.iter().map(exact).collect()
+}
+
+/// Whether a type's name is, or holds, the one that stands for all reference types.
+fn is_shared(name: &str) -> bool {
+    name.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).any(|word| word == "__Canon")
 }
 
 fn parameter_names(module: &ModuleNames, owner: Token) -> Vec<Arc<str>> {
@@ -277,6 +289,12 @@ pub(super) fn resolve_class(cache: &NameCache, info: &ProfilerInfo, class: Class
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_that_hold_all_reference_types_are_shared() {
+        assert!(is_shared("__Canon") && is_shared("System.Collections.Generic.KeyValuePair<int, __Canon[]>"));
+        assert!(!is_shared("Shop.__Canon") && !is_shared("List<My__Canon>") && !is_shared("int"));
+    }
 
     #[test]
     fn an_attribute_names_the_state_machine() {

@@ -29,8 +29,8 @@ pub struct FunctionName {
     /// As C# would write it, with type arguments and parameter types (constructors by their type's name, accessors as
     /// `Total.get`), and at the end what kind of code it is where it is not the method itself:
     /// `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source method can't be told from its overloads, `(...)`. Type
-    /// parameters stand for themselves where the runtime does not tell the arguments, `__Canon` for all reference types
-    /// that share code.
+    /// parameters of a class whose code is shared over reference types stand for themselves, on .NET 10 as on 8 and 9,
+    /// which do not tell the arguments; among those of a method `__Canon` stands for all reference types.
     pub signature: String,
     /// As the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
