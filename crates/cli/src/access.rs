@@ -4,13 +4,18 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Gid, Uid};
+
 use crate::errors::{Failure, quoted};
 
 /// A user of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
     uid: u32,
+    /// The user's own group and the others.
+    gid: u32,
     groups: Vec<u32>,
+    home: PathBuf,
 }
 
 /// Reason why a user can't read a file.
@@ -41,13 +46,37 @@ impl User {
             .map(|line| line.split(':').collect::<Vec<_>>())
             .find(|user| user.len() > 3 && (user[0] == name || user[2] == name));
         let Some(user) = user else {
-            // A container's user need not have a name.
-            return name.parse().ok().map(|uid| Self { uid, groups: Vec::new() });
+            // A container's user need not have a name, nor a group of its own: it has that of root then.
+            return name.parse().ok().map(|uid| Self { uid, ..Self::default() });
         };
         let is_member = |group: &&Vec<&str>| group.len() > 3 && group[3].split(',').any(|member| member == user[0]);
         let all: Vec<Vec<&str>> = groups.lines().map(|line| line.split(':').collect()).collect();
         let others = all.iter().filter(is_member).filter_map(|group| group[2].parse().ok());
-        Some(Self { uid: user[2].parse().ok()?, groups: user[3].parse().ok().into_iter().chain(others).collect() })
+        let (uid, gid) = (user[2].parse().ok()?, user[3].parse().ok()?);
+        let home = user.get(5).map(PathBuf::from).unwrap_or_default();
+        Some(Self { uid, gid, groups: std::iter::once(gid).chain(others).collect(), home })
+    }
+
+    /// A user who is neither root nor whoever asks, in no group.
+    pub(crate) fn stranger() -> Self {
+        Self { uid: u32::MAX - 1, ..Self::default() }
+    }
+
+    pub(crate) fn uid(&self) -> Uid {
+        Uid::from_raw(self.uid)
+    }
+
+    pub(crate) fn gid(&self) -> Gid {
+        Gid::from_raw(self.gid)
+    }
+
+    pub(crate) fn groups(&self) -> Vec<Gid> {
+        self.groups.iter().copied().map(Gid::from_raw).collect()
+    }
+
+    /// The home folder that `/etc/passwd` names; empty where it names none.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Reason why the user can't load the library at this absolute path; `None` where nothing is in the way.
@@ -71,7 +100,7 @@ impl User {
         let bits = match () {
             () if self.uid == 0 => 0o7,
             () if about.uid() == self.uid => mode >> 6,
-            () if self.groups.contains(&about.gid()) => mode >> 3,
+            () if self.gid == about.gid() || self.groups.contains(&about.gid()) => mode >> 3,
             () => mode,
         };
         bits & needed == needed
@@ -88,10 +117,10 @@ mod tests {
     fn users_are_found_by_name_and_number_with_their_groups() {
         let users = "root:x:0:0::/:/bin/sh\nweb:x:33:34::/:/bin/false\n";
         let groups = "web:x:34:\nlogs:x:50:mail,web\n";
-        let web = User { uid: 33, groups: vec![34, 50] };
+        let web = User { uid: 33, gid: 34, groups: vec![34, 50], home: "/".into() };
         assert_eq!(User::among(users, groups, "web"), Some(web.clone()));
         assert_eq!(User::among(users, groups, "33"), Some(web));
-        assert_eq!(User::among(users, groups, "1654"), Some(User { uid: 1654, groups: Vec::new() }));
+        assert_eq!(User::among(users, groups, "1654"), Some(User { uid: 1654, ..User::default() }));
         assert_eq!(User::among(users, groups, "nobody"), None);
     }
 
@@ -103,7 +132,7 @@ mod tests {
         fs::create_dir(root.join("inner")).expect("a folder");
         fs::write(&file, "").expect("a file");
         let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
-        let stranger = User { uid: 4_000_000_001, groups: Vec::new() };
+        let stranger = User::stranger();
         mode(&root, 0o755);
         mode(&root.join("inner"), 0o700);
         mode(&file, 0o644);

@@ -23,6 +23,25 @@ pub fn without_powers(command: &Command) -> Command {
     }
 }
 
+/// The command as user and group of this number, in no other group. Only for root.
+pub fn as_user(id: u32, command: &Command) -> Command {
+    let (user, group) = (format!("--reuid={id}"), format!("--regid={id}"));
+    wrapped(&["setpriv", &user, &group, "--clear-groups"], command)
+}
+
+/// The command where the folder `from` lies at the folder `to` as well: users who can't enter what is above `from` can
+/// read it there. `None`, said aloud, where tests are not root, or may not mount.
+pub fn with_folder_at(command: &Command, from: &Path, to: &Path) -> Option<Command> {
+    const SCRIPT: &str = r#"mount --bind "$1" "$2" || exit 125; shift 2; exec "$@""#;
+    let (from, to) = (from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
+    let words = ["unshare", "--mount", "sh", "-c", SCRIPT, "sh", from, to];
+    if !is_root() || !wrapped(&words, &Command::new("true")).status().is_ok_and(|status| status.success()) {
+        not_run("tests are not root here, or may not mount folders");
+        return None;
+    }
+    Some(wrapped(&words, command))
+}
+
 /// The command with a limit on the size of every file it writes, in KiB.
 pub fn with_file_size_limit(command: &Command, kib: u64) -> Command {
     wrapped(&["bash", "-c", &format!("ulimit -f {kib}; exec \"$@\""), "bash"], command)

@@ -8,7 +8,9 @@ const EXAMPLES: &str = "\
 Examples:
   clrscope doctor
   clrscope doctor --json
+  eval \"$(clrscope env --shell --install /usr/local/lib/clrscope)\"; clrscope doctor --user web
 
+Where the environment names an agent and a recording directory ('clrscope env'), these are tried.
 The exit code is 1 when something keeps clrscope from recording here.";
 
 /// Check what works here, what does not, and how to fix it
@@ -18,10 +20,14 @@ pub(super) struct Doctor {
     /// One JSON document instead of text
     #[arg(long)]
     json: bool,
+
+    /// Try it all as this user, who runs the programs; for root
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
 }
 
 impl Doctor {
     pub(super) fn into_options(self) -> DoctorOptions {
-        DoctorOptions { json: self.json }
+        DoctorOptions { json: self.json, user: self.user }
     }
 }

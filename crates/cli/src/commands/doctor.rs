@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-use crate::doctor::{Check, Status, checks};
+use crate::doctor::{Check, Status, checks, doctor_as};
 use crate::errors::{EXIT_FAILED, Failure, one_line};
 
 /// Options of `doctor`.
@@ -11,13 +11,21 @@ use crate::errors::{EXIT_FAILED, Failure, one_line};
 pub(crate) struct DoctorOptions {
     /// One JSON document instead of text.
     pub(crate) json: bool,
+    /// The user who tries it all, where that is not who asks.
+    pub(crate) user: Option<String>,
 }
 
 /// Checks and says; the exit code is 1 when something keeps clrscope from recording.
 ///
 /// # Errors
-/// When the result can't be written.
+/// When the result can't be written, or nothing can be tried as the user that is asked for.
 pub(crate) fn perform(options: &DoctorOptions) -> Result<u8, Failure> {
+    if let Some(user) = &options.user {
+        let words: &[&str] = if options.json { &["doctor", "--json"] } else { &["doctor"] };
+        if let Some(code) = doctor_as(user, words)? {
+            return Ok(code);
+        }
+    }
     let checks = checks();
     let text = if options.json { format!("{:#}\n", as_json(&checks)) } else { as_text(&checks) };
     super::print(&text)?;

@@ -5,12 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 
 use clrscope_contract::request::Request;
+use rustix::process::geteuid;
 
 use crate::access::{Obstacle, User};
 use crate::agent_file;
-use crate::errors::{Failure, quoted, reason, shell_word, shown};
+use crate::errors::{Failure, one_line, quoted, reason, shell_word, shown};
 use crate::launch::agent_variables;
 use crate::programs;
+use crate::terminal::say;
 
 /// Form in which the variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,7 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
     }
     let user = options.user.as_deref().map(User::find).transpose()?;
     let mut copied = String::new();
+    let is_cached = options.agent.is_none() && options.install.is_none();
     let agent = match (options.agent, options.install) {
         // The files lie where the agent does, and that is elsewhere.
         (Some(agent), _) => agent,
@@ -74,8 +77,10 @@ pub(crate) fn perform(options: EnvOptions) -> Result<(), Failure> {
             }
         }
     };
-    if let (Some(user), Some(name)) = (user, &options.user) {
-        check_user(&user, name, &agent)?;
+    match (user, &options.user) {
+        (Some(user), Some(name)) => check_user(&user, name, &agent)?,
+        _ if is_cached => warn_of_cache(options.form, &agent),
+        _ => {}
     }
     let variables = agent_variables(&agent, &request);
     let text = match options.form {
@@ -93,6 +98,24 @@ fn copy_line(folder: &Path, file: &Path) -> String {
     let source = if folder.is_absolute() { PathBuf::from(name) } else { folder.join(name) };
     let words = serde_json::json!([source.to_string_lossy(), AGENT_IN_IMAGE]);
     format!("COPY --chmod=0555 {words}\n")
+}
+
+/// Variables for other users and images name an agent that only who asks can load: said on stderr, as those who go on need
+/// the variables all the same.
+fn warn_of_cache(form: Form, agent: &Path) {
+    let (who, hint) = match form {
+        Form::Dockerfile => (
+            "the image has no agent there",
+            "--install . puts the agent into the build context and prints the COPY line; or name the image's with --agent",
+        ),
+        Form::Systemd if geteuid().is_root() && User::stranger().obstacle(agent).is_some() => (
+            "services of other users than root can't load the agent, and record nothing without a word",
+            "add --user NAME --install /usr/local/lib/clrscope where the unit has User=NAME",
+        ),
+        _ => return,
+    };
+    say(&one_line(format!("clrscope: {} lies in this user's cache: {who}", shown(agent))));
+    say(&format!("hint: {hint}"));
 }
 
 /// The runtime says nothing of a profiler that it can't open: better said here.

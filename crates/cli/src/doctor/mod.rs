@@ -1,11 +1,13 @@
 //! Checks of what works here and what does not, each with a fix. Looks and tries; changes nothing.
 
+mod as_user;
 mod machine;
 mod place;
 mod runtimes;
 mod trial;
 mod variables;
 
+pub(crate) use as_user::doctor_as;
 pub(crate) use machine::little_address_space;
 
 /// Outcome of a check.
@@ -63,12 +65,15 @@ pub(crate) fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     let agent = place::agent();
     checks.push(agent.check);
-    checks.extend(runtimes::checks(agent.path.as_deref()));
+    let named = variables::agent();
+    // Programs load the agent that the environment names; where none is named, the one that 'run' would name.
+    let tried = named.as_ref().map_or(agent.path, |named| named.path.clone());
+    checks.extend(runtimes::checks(tried.as_deref()));
     checks.push(runtimes::libicu());
     checks.extend(runtimes::environment());
     checks.extend(variables::check());
-    checks.extend(variables::agent());
-    checks.extend(place::output());
+    checks.extend(named.map(|named| named.check));
+    checks.extend(place::output(variables::recording_folder()));
     checks.extend(machine::limits());
     checks.extend(machine::clock());
     checks.push(machine::perf_events());

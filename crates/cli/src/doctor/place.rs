@@ -16,7 +16,7 @@ const LITTLE_SPACE: u64 = 2 << 30;
 /// Bytes that are reserved to see whether the file system can promise space.
 const TRIAL: u64 = 64 << 10;
 
-/// The agent's file and how it got there.
+/// An agent's file and what is to be said of it.
 pub(super) struct Agent {
     /// Whether it is there.
     pub(super) check: Check,
@@ -39,9 +39,11 @@ fn from_failure(name: &'static str, failure: &Failure) -> Check {
     Check::bad(Status::Failed, name, format!("{}: {}", failure.what(), failure.why()), failure.hint())
 }
 
-/// The current folder, where `run` puts recordings.
-pub(super) fn output() -> Vec<Check> {
-    let folder = match env::current_dir() {
+/// The folder where recordings go: the one asked for, or where that is to be made the one above it; else the current
+/// folder, where `run` puts them.
+pub(super) fn output(asked: Option<PathBuf>) -> Vec<Check> {
+    let asked = asked.map(|folder| if folder.is_dir() { folder } else { parent(&folder) });
+    let folder = match asked.map_or_else(env::current_dir, Ok) {
         Ok(folder) => folder,
         Err(error) => {
             let found = format!("the current folder is unknown: {}", reason(&error));
@@ -49,6 +51,10 @@ pub(super) fn output() -> Vec<Check> {
         }
     };
     vec![promise(&folder), space(&folder)]
+}
+
+fn parent(folder: &Path) -> PathBuf {
+    folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Whether a recording can be written there the way it is meant: with disk space promised before use.

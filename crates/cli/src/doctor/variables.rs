@@ -8,6 +8,7 @@ use clrscope_contract::instruments::check_all;
 use clrscope_contract::request::{AGENT_VARIABLE, Programs, Request};
 use clrscope_contract::trust;
 
+use super::place::Agent;
 use super::{Check, Status};
 use crate::errors::{one_line, reason, shown};
 use crate::programs;
@@ -30,12 +31,19 @@ pub(super) fn check() -> Option<Check> {
     Some(chosen(&request.programs, request.trust_writable))
 }
 
+/// The folder that recordings are asked to go to.
+pub(super) fn recording_folder() -> Option<PathBuf> {
+    Some(PathBuf::from(Request::parse(&env::var(AGENT_VARIABLE).ok()?).ok()?.out?))
+}
+
 /// Whether the agent that the environment names can be loaded, and would agree to be; nothing where none is named.
-pub(super) fn agent() -> Option<Check> {
+pub(super) fn agent() -> Option<Agent> {
     let given = env::var(AGENT_VARIABLE).ok().filter(|given| !given.is_empty())?;
     let name = PATH_VARIABLES.into_iter().find(|name| env::var_os(name).is_some())?;
     let path = PathBuf::from(env::var_os(name)?);
-    let failed = |why: String, cure: &str| Some(Check::bad(Status::Failed, NAMED_AGENT, one_line(why), cure));
+    let failed = |why: String, cure: &str| {
+        Some(Agent { check: Check::bad(Status::Failed, NAMED_AGENT, one_line(why), cure), path: None })
+    };
     if let Err(error) = File::open(&path) {
         let why = format!("{name} names {}, which can't be opened: {}", shown(&path), reason(&error));
         return failed(why, "set the variables to what 'clrscope env' prints for this user, see --user and --install");
@@ -46,7 +54,10 @@ pub(super) fn agent() -> Option<Check> {
             let why = format!("the agent will refuse to work: {} {}", shown(&weakness.path), weakness.who);
             failed(why, "chmod go-w it, or 'clrscope env --install DIR' with a folder of root's")
         }
-        _ => Some(Check::ok(NAMED_AGENT, one_line(format!("{} can be loaded", shown(&path))))),
+        _ => {
+            let check = Check::ok(NAMED_AGENT, one_line(format!("{} can be loaded", shown(&path))));
+            Some(Agent { check, path: Some(path) })
+        }
     }
 }
 
