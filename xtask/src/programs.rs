@@ -181,12 +181,21 @@ fn unread(recording: &Path) -> Option<u64> {
     Some(losses.filter(|loss| loss.reason == LossReason::ValuesUnread).map(|loss| loss.count).sum())
 }
 
-/// The lines of a text that are the same each time: without how long something took.
-fn steady(text: &str) -> Vec<&str> {
-    let cut = |line: &'_ str| {
-        ["uration", "lapsed", "Restored", "Determining"].iter().filter_map(|word| line.find(word)).min()
-    };
-    text.lines().map(|line| cut(line).map_or(line, |at| &line[..at])).collect()
+/// The lines of a text that are the same each time: without how long something took, and on which port.
+fn steady(text: &str) -> Vec<String> {
+    const CHANGING: [&str; 5] = ["uration", "lapsed", "Restored", "Determining", "listening on"];
+    let cut = |line: &str| CHANGING.iter().filter_map(|word| line.find(word)).min();
+    text.lines().map(|line| without_times(cut(line).map_or(line, |at| &line[..at]))).collect()
+}
+
+/// The line without what stands in brackets and has digits: `[12 ms]`, `[xUnit.net 00:00:02.74]`.
+fn without_times(line: &str) -> String {
+    let mut parts = line.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(']') {
+        Some((inside, rest)) if inside.contains(|c: char| c.is_ascii_digit()) => text + rest,
+        _ => text + "[" + part,
+    })
 }
 
 fn difference(what: &str, seen: &str, bare: &str) -> String {
@@ -336,4 +345,18 @@ fn python(place: &Path) -> Result<Vec<Run>, String> {
         Run::new(runtime.version.to_string(), place, &command)
     };
     on_each(run, |_| true, "there is no runtime")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_ports_are_no_difference_and_all_else_is() {
+        let one = "  Failed Tests.Fails [186 ms]\n[xUnit.net 00:00:09.59]     Tests.Fails [FAIL]\nlistening on http://127.0.0.1:1";
+        let other = one.replace("186", "9").replace("09.59", "02.74").replace("127.0.0.1:1", "127.0.0.1:2");
+        assert_eq!(steady(one), steady(&other));
+        assert_ne!(steady(one), steady(&one.replace("FAIL", "PASS")));
+        assert_ne!(steady("a[0] = 1"), steady("a[0] = 2"));
+    }
 }

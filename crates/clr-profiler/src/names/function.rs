@@ -72,9 +72,9 @@ fn class_arguments(
         return Vec::new();
     }
     let known = place.class.and_then(|class| info.class_info(class).ok());
-    known.and_then(|known| exact_names(cache, info, &known.type_arguments)).unwrap_or_else(|| {
-        class.token(class.depth()).map_or_else(Vec::new, |token| parameter_names(module, token))
-    })
+    known
+        .and_then(|known| exact_names(cache, info, &known.type_arguments))
+        .unwrap_or_else(|| class.token(class.depth()).map_or_else(Vec::new, |token| parameter_names(module, token)))
 }
 
 /// Names of type arguments; `None` where one of them is open or stands for all reference types.
