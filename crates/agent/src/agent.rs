@@ -16,17 +16,24 @@ use crate::startup::{self, Running};
 /// The agent.
 pub struct Agent {
     running: &'static Running,
+    beginning: Beginning,
 }
 
 clr_profiler::compose_callbacks! { Agent { running } }
 
 impl Agent {
     pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<(Self, Setup)> {
-        let running = startup::start(info, given).map_err(|why| Error::refused("clrscope", why))?;
+        let running = startup::start(info, given, beginning).map_err(|why| {
+            let refused = Error::refused("clrscope", why);
+            match beginning == Beginning::Attach && startup::needs_launch(given) {
+                true => refused.with_hresult(HResult::UNSUPPORTED_FOR_ATTACH),
+                false => refused,
+            }
+        })?;
         let running: &'static Running = Box::leak(Box::new(running));
         crate::process::fork::prepare(|| running.detach_in_child());
         running.instruments.begin(beginning);
-        Ok((Self { running }, setup(running)))
+        Ok((Self { running, beginning }, setup(running, beginning)))
     }
 
     /// Stops recording; whether nothing is recorded any more when this returns, within ten seconds. Callbacks are
@@ -42,10 +49,31 @@ impl Agent {
     }
 }
 
-fn setup(running: &'static Running) -> Setup {
+/// Events that the runtime does not report to an attached profiler, and of which an instrument can do without.
+const NOT_AFTER_ATTACH: [(Events, &str); 3] = [
+    (Events::CLR_EXCEPTIONS, "which exceptions it catches itself"),
+    (Events::CACHE_SEARCHES, "searches for precompiled code"),
+    (Events::PINNED_OBJECT_ALLOCATED, "allocations of pinned objects"),
+];
+
+/// The events without those that the runtime does not report to an attached profiler, which the recording says.
+fn allowed_after_attach(running: &Running, events: Events) -> Events {
+    NOT_AFTER_ATTACH.iter().filter(|(event, _)| events.contains(*event)).fold(events, |events, (event, what)| {
+        let text =
+            format!("attached: the runtime does not report {what} to a profiler that was not there when it started");
+        running.writer.note(monotonic_ns(), &text);
+        events - *event
+    })
+}
+
+fn setup(running: &'static Running, beginning: Beginning) -> Setup {
     // Names are looked up and forgotten by these whatever the instruments want.
     let names = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::THREADS;
-    let setup = Setup::new(Events::of_parts([running.instruments.events(), names]));
+    let events = Events::of_parts([running.instruments.events(), names]);
+    let setup = Setup::new(match beginning {
+        Beginning::Launch => events,
+        Beginning::Attach => allowed_after_attach(running, events),
+    });
     let slow = running.instruments.slow_hooks();
     let (events, has_hooks) = (setup.events(), running.hooks.is_some() || slow.is_some());
     log(Level::Info, || format!("events {events:?}, {}", if has_hooks { "hooks" } else { "no hooks" }));
@@ -93,5 +121,8 @@ impl Profiler for Agent {
     fn setup_refused(&self, error: &Error) {
         log(Level::Error, || format!("the runtime refused the setup: {error}"));
         self.running.writer.note(monotonic_ns(), &format!("the runtime refused the setup: {error}"));
+        if self.beginning == Beginning::Attach {
+            self.running.refused();
+        }
     }
 }

@@ -3,20 +3,23 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clr_profiler::{Callbacks, ProfilerInfo};
-use clrscope_contract::instruments::{DEFAULT, check_all};
+use clrscope_contract::instruments::{Checked, DEFAULT, check_all, check_for_attach};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request};
 use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
-use crate::hooks::{HookParts, HookSet};
+use crate::hooks::{HookParts, HookSet, stopped_flag};
+use crate::instrument::Beginning;
 use crate::instruments::{self, Instruments, Requested};
 use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, trust};
 use crate::services::context::{Context, SharedTypes};
+use crate::services::departure::{self, Departure};
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::HelperHandle;
@@ -46,6 +49,13 @@ pub(crate) struct Running {
 clr_profiler::compose_callbacks! { Running { types, instruments, functions, thread_names, end } }
 
 impl Running {
+    /// The runtime has refused the setup of an attached agent, which leaves at once.
+    pub(crate) fn refused(&self) {
+        self.helper.departure().into_iter().for_each(Departure::was_refused);
+        self.writer.state().request_stop();
+        self.end.let_go();
+    }
+
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.instruments.detach_in_child();
@@ -64,6 +74,12 @@ struct End {
     writer: &'static ProcessWriter,
 }
 
+impl End {
+    fn let_go(&self) {
+        departure::let_go(&self.helper, self.writer);
+    }
+}
+
 impl Callbacks for End {
     #[cfg(feature = "panic-on-demand")]
     fn module_attached_to_assembly(&self, _module: clr_profiler::ModuleId, _assembly: clr_profiler::AssemblyId) {
@@ -78,10 +94,14 @@ impl Callbacks for End {
         }
         self.writer.state().ended();
     }
+
+    fn profiler_detach_succeeded(&self) {
+        self.let_go();
+    }
 }
 
 /// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
-pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String> {
+pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<Running, String> {
     developer_log::begin();
     let version = env!("CARGO_PKG_VERSION");
     log(Level::Info, || format!("clrscope {version} in process {}: {AGENT_VARIABLE}={given}", std::process::id()));
@@ -96,7 +116,7 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String>
     // Everything that touches the disk, with signals blocked: a file size limit must be an error here,
     // not the end of the program.
     signals::with_all_blocked(|| {
-        start_in(info, given, &request, &folder).map_err(|aside| {
+        start_in(info, given, &request, &folder, beginning).map_err(|aside| {
             if let Aside::Forced(why) = &aside {
                 leave_word(&folder, request.join, why);
             }
@@ -106,6 +126,12 @@ pub(crate) fn start(info: &ProfilerInfo, given: &str) -> Result<Running, String>
             why
         })
     })
+}
+
+/// Whether the runtime allows what is asked for at its start only.
+pub(crate) fn needs_launch(given: &str) -> bool {
+    let checked = Request::parse(given).ok().and_then(|request| check_all(&request).ok());
+    checked.is_some_and(|checked| check_for_attach(&checked).is_err())
 }
 
 /// Says why in the recording directory, if the text at least names one.
@@ -159,11 +185,18 @@ impl From<String> for Aside {
     }
 }
 
-fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) -> Result<Running, Aside> {
+fn start_in(
+    info: &ProfilerInfo,
+    given: &str,
+    request: &Request,
+    folder: &Path,
+    beginning: Beginning,
+) -> Result<Running, Aside> {
     if !is_wanted(request)? {
         // With the variables set for a whole machine this is what most programs meet.
         return Err(Aside::Asked("this program is not one of those to be profiled"));
     }
+    checked(request, beginning)?;
     let is_over = || request.join && is_over(folder);
     if is_over() {
         return Err(Aside::Asked(OVER));
@@ -189,8 +222,22 @@ fn start_in(info: &ProfilerInfo, given: &str, request: &Request, folder: &Path) 
     let writer: &'static ProcessWriter = Box::leak(Box::new(made?));
     log(Level::Info, || format!("recording into {}", writer.folder().display()));
     developer_log::write_into(folder);
-    let running = start_instruments(info, given, request, writer, start_ns);
-    Ok(running.inspect_err(|_| writer.discard())?)
+    let running = start_instruments(info, given, request, writer, start_ns, beginning);
+    Ok(running.inspect_err(|_| {
+        writer.discard();
+        if beginning == Beginning::Attach {
+            departure::clean_up(writer);
+        }
+    })?)
+}
+
+/// The instruments, checked.
+fn checked(request: &Request, beginning: Beginning) -> Result<Vec<Checked>, String> {
+    let checked = check_all(request).map_err(|refusal| refusal.to_string())?;
+    if beginning == Beginning::Attach {
+        check_for_attach(&checked).map_err(|refusal| refusal.to_string())?;
+    }
+    Ok(checked)
 }
 
 fn start_instruments(
@@ -199,8 +246,9 @@ fn start_instruments(
     request: &Request,
     writer: &'static ProcessWriter,
     start_ns: u64,
+    beginning: Beginning,
 ) -> Result<Running, String> {
-    let checked = check_all(request).map_err(|refusal| refusal.to_string())?;
+    let checked = checked(request, beginning)?;
     let mut requested = Requested::default();
     checked.iter().try_for_each(|instrument| requested.add(instrument))?;
     let mut words: Vec<_> = checked.iter().map(ToString::to_string).collect();
@@ -210,6 +258,8 @@ fn start_instruments(
     if hooks.is_none() && parts != HookParts::NONE {
         return Err("there are no hooks that do what these instruments want together".into());
     }
+    // An earlier recording of this process has ended with it.
+    stopped_flag().store(0, Ordering::SeqCst);
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request, &requested, writer)));
@@ -233,13 +283,17 @@ fn start_instruments(
     }
     writer.instruments(given, &words.join(";"));
     log(Level::Info, || format!("instruments: {}", words.join(";")));
-    if !threads::prepare(writer, helper.clone(), instruments) {
+    if !threads::prepare(writer, helper.clone(), instruments, beginning == Beginning::Attach) {
         return Err("the C library has no thread key left".into());
     }
     let mut tasks = instruments.tasks();
     tasks.push(Box::new(SystemNames::new(writer)));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
+    if beginning == Beginning::Attach {
+        let folder = writer.folder().parent().filter(|_| request.join);
+        helper.departs(Departure::new(folder.map(Path::to_owned), info));
+    }
     let duration = request.duration_ms.map(Duration::from_millis);
     helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {

@@ -410,7 +410,7 @@ pub mod state {
     pub const FLAGS: usize = 4;
     /// `u32`: set to 1 from outside to end the recording.
     pub const STOP: usize = 8;
-    /// `u32`: set to 1 by the agent once it no longer records.
+    /// `u32`: set to 1 by the agent once it no longer records, and to [`DETACHED`] once the runtime has let go of it.
     pub const STOPPED: usize = 12;
     /// `u64`: monotonic nanoseconds at the start.
     pub const MONO_START: usize = 16;
@@ -430,6 +430,8 @@ pub mod state {
     pub const LOSS_BYTES: usize = 24;
     /// Losses there is room for.
     pub const LOSSES_MOST: usize = 64;
+    /// Value of [`STOPPED`]: the runtime has let go of the agent.
+    pub const DETACHED: u32 = 2;
     /// Flag: the process ended in order.
     pub const FLAG_ENDED: u32 = 1;
 }

@@ -24,6 +24,11 @@ pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     });
 }
 
+/// Children have nothing to let go of any more. Called when the recording is over and the process goes on.
+pub(crate) fn withdraw() {
+    DETACH.withdraw();
+}
+
 extern "C" fn in_child() {
     hooks::stopped_flag().store(1, Ordering::SeqCst);
     developer_log::withdraw();

@@ -18,6 +18,7 @@ use crate::services::context::Context;
 use crate::services::field_cache::FieldCache;
 use crate::services::helper::{HelperHandle, Task};
 use crate::services::memory::Patience;
+use crate::services::reused::Reused;
 use crate::services::threads;
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
@@ -30,12 +31,25 @@ pub(crate) struct EventLog {
     store: EventStore,
     start_ns: u64,
     patience: Patience,
-    tracks: PerThread<Track>,
+    tracks: &'static PerThread<Track>,
+    /// Tells this log from those of recordings before, whose tracks it has.
+    number: u32,
+}
+
+static TRACKS: Reused<Track> = Reused::nothing();
+/// Logs of this process so far.
+static LOGS: AtomicU32 = AtomicU32::new(0);
+
+/// The recording is over, and its logs are used no more.
+pub(crate) fn let_go() {
+    TRACKS.give_back_all();
 }
 
 /// Chunk that a thread writes to. Only that thread uses it; the atomics make it shareable, not shared.
 #[derive(Default)]
 struct Track {
+    /// Number of the log that the thread wrote to.
+    log: AtomicU32,
     /// Address of the thread's record; null without one.
     thread: AtomicPtr<u8>,
     serial: AtomicU32,
@@ -64,10 +78,10 @@ impl EventLog {
         let store = writer
             .create_events(instrument, limit, Keep::First)
             .map_err(|error| format!("no memory for {instrument}: {error}"))?;
-        let tracks = PerThread::new(Track::default, |_| ())
-            .map_err(|error| format!("no thread key for {instrument}: {error}"))?;
+        let tracks = TRACKS.take().map_err(|error| format!("no thread key for {instrument}: {error}"))?;
+        let number = LOGS.fetch_add(1, Ordering::Relaxed) + 1;
         // Callbacks come even after the end, so it is never freed.
-        Ok(Box::leak(Box::new(Self { writer, store, start_ns, patience: Patience::new(helper), tracks })))
+        Ok(Box::leak(Box::new(Self { writer, store, start_ns, patience: Patience::new(helper), tracks, number })))
     }
 
     /// Writes a record; what finds no room is counted. Empty texts and null things are left out.
@@ -131,8 +145,10 @@ impl EventLog {
             return None;
         }
         Some(self.tracks.with(|track| {
-            if track.thread.load(Ordering::Relaxed) != record.map_or(ptr::null_mut(), ThreadRecord::address) {
-                track.begin(record);
+            let is_same = track.log.load(Ordering::Relaxed) == self.number
+                && track.thread.load(Ordering::Relaxed) == record.map_or(ptr::null_mut(), ThreadRecord::address);
+            if !is_same {
+                track.begin(self.number, record);
             }
             act(track)
         }))
@@ -182,7 +198,12 @@ impl Track {
 
     /// Starts with an empty cache, for a thread that has another record now.
     #[cold]
-    fn begin(&self, record: Option<ThreadRecord>) {
+    fn begin(&self, log: u32, record: Option<ThreadRecord>) {
+        if self.log.swap(log, Ordering::Relaxed) != log
+            && let Some(cache) = self.cache.get()
+        {
+            cache.clear();
+        }
         self.thread.store(record.map_or(ptr::null_mut(), ThreadRecord::address), Ordering::Relaxed);
         self.serial.store(record.map_or(0, ThreadRecord::serial), Ordering::Relaxed);
         self.next_bytes.store(0, Ordering::Relaxed);

@@ -34,6 +34,11 @@ impl FieldCache {
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
+    /// Forgets everything: another recording begins.
+    pub(crate) fn clear(&self) {
+        self.slots.iter().for_each(|slot| slot.id.store(0, Ordering::Relaxed));
+    }
+
     /// Fields of `id`, found with `find` once as long as nothing is unloaded. `epoch` counts unloads.
     #[inline]
     pub(crate) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> ShortFields) -> ShortFields {

@@ -305,6 +305,15 @@ impl Functions {
 /// Names are forgotten when the runtime is about to use their identifiers again, calls of named functions stay calls, and
 /// other functions that are inlined are marked.
 impl Callbacks for Functions {
+    /// Modules that were loaded before the agent was attached are noted; functions are when they are met.
+    fn profiler_attach_complete(&self) {
+        for module in self.info.modules().unwrap_or_default() {
+            if let Ok(name) = self.names.assembly(&self.info, module) {
+                self.module(module, &name);
+            }
+        }
+    }
+
     fn jit_inlining(&self, _caller: FunctionId, callee: FunctionId) -> Inlining {
         if self.names_functions() && self.get(callee).named {
             return Inlining::Forbid;

@@ -5,8 +5,8 @@
 //! limit stays pending instead of killing somebody's process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use clrscope_recording::model::LossReason;
@@ -15,6 +15,7 @@ use clrscope_recording::writer::{Bound, ProcessWriter, first_refusal, monotonic_
 use crate::hooks;
 use crate::os::signals;
 use crate::services::clock;
+use crate::services::departure::Departure;
 use crate::services::developer_log::{self, Level, log};
 use crate::services::faults::FaultReport;
 
@@ -54,6 +55,10 @@ pub(crate) struct HelperHandle(Arc<Link>);
 #[derive(Default)]
 struct Link {
     thread: OnceLock<Thread>,
+    /// The thread's end.
+    end: Mutex<Option<JoinHandle<()>>>,
+    /// How an attached agent leaves.
+    departure: OnceLock<Departure>,
     gone: AtomicBool,
     rounds: AtomicU64,
     /// Whether recording is to be stopped for now.
@@ -144,9 +149,36 @@ impl HelperHandle {
         let mask = signals::block();
         let spawned = builder.spawn(move || helper.run(interval));
         signals::restore(&mask);
-        let thread = spawned?.thread().clone();
-        let _ = self.0.thread.set(thread);
+        let spawned = spawned?;
+        let _ = self.0.thread.set(spawned.thread().clone());
+        *self.end() = Some(spawned);
         Ok(())
+    }
+
+    /// Says how the agent leaves when the recording is over, instead of staying. Before [`start`](Self::start).
+    pub(crate) fn departs(&self, departure: Departure) {
+        let _ = self.0.departure.set(departure);
+    }
+
+    /// How the agent leaves, where it was attached.
+    pub(crate) fn departure(&self) -> Option<&Departure> {
+        self.0.departure.get()
+    }
+
+    fn end(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.0.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the system has the thread no more, once it [departs](Self::departs); whether that came within [`PATIENCE`].
+    pub(crate) fn wait_for_end(&self) -> bool {
+        let Some(thread) = self.end().take() else { return true };
+        let deadline = monotonic_ns() + PATIENCE.as_nanos() as u64;
+        while !thread.is_finished() && monotonic_ns() < deadline {
+            self.wake();
+            #[expect(clippy::disallowed_methods, reason = "the standard library has no time limit for this wait")]
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        thread.is_finished() && thread.join().is_ok()
     }
 }
 
@@ -188,6 +220,7 @@ impl Helper {
         // A recording that may not grow any more would only slow the program down.
         self.writer.state().stop_requested()
             || self.ends.is_some_and(|ends| now >= ends)
+            || self.link.departure.get().is_some_and(|departure| departure.is_abandoned(now))
             || self.bounds_told.contains(&Bound::Size)
     }
 
@@ -289,7 +322,7 @@ impl Helper {
 
     /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
     /// so.
-    fn stop(&mut self) -> ! {
+    fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.round();
         self.slow_round(monotonic_ns());
@@ -303,6 +336,9 @@ impl Helper {
                 self.writer.state().stopped();
                 log(Level::Info, || "nothing records any more".to_owned());
                 developer_log::flush();
+            }
+            if done && self.link.departure.get().is_some_and(Departure::ask) {
+                return;
             }
             // For ever: a thread that was preempted in the middle of a hook, for however long, stores where it
             // stood when it goes on, and would record again.

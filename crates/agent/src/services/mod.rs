@@ -6,7 +6,8 @@
 //! - [`values`]: types, and values read from registers and memory
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
-//! - [`helper`]: the agent's own thread
+//! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves
+//! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
@@ -16,6 +17,7 @@
 pub(crate) mod clauses;
 pub(crate) mod clock;
 pub(crate) mod context;
+pub(crate) mod departure;
 pub(crate) mod developer_log;
 pub(crate) mod dictionary;
 pub(crate) mod event_log;
@@ -26,6 +28,7 @@ pub(crate) mod helper;
 pub(crate) mod il;
 pub(crate) mod memory;
 pub(crate) mod patterns;
+pub(crate) mod reused;
 pub(crate) mod stacks;
 pub(crate) mod threads;
 pub(crate) mod values;

@@ -1,5 +1,6 @@
 //! The agent meets the framework's fake runtime: start-up, what is passed on, names, stop and start again.
 
+mod attach;
 mod fan_out;
 mod functions;
 mod lifecycle;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Between two looks at what lies in the folder.
@@ -28,7 +28,11 @@ pub enum Bound {
 
 static SIZE_REACHED: AtomicBool = AtomicBool::new(false);
 static RESERVE_REACHED: AtomicBool = AtomicBool::new(false);
-static SIZE: OnceLock<SizeLimit> = OnceLock::new();
+static SIZE: RwLock<Option<Arc<SizeLimit>>> = RwLock::new(None);
+
+fn size() -> Option<Arc<SizeLimit>> {
+    SIZE.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 impl Bound {
     /// Whether the bound was reached in this process.
@@ -48,7 +52,7 @@ impl Bound {
     pub(super) fn error(self) -> io::Error {
         match self {
             Self::Size => {
-                let mib = SIZE.get().map_or(0, |limit| limit.most >> 20);
+                let mib = size().map_or(0, |limit| limit.most >> 20);
                 io::Error::other(format!("it has its greatest size, {mib} MiB (--max-size)"))
             }
             // The system's own words come first: for a program that is what a full disk is.
@@ -60,16 +64,18 @@ impl Bound {
     }
 }
 
-/// Gives the recording in `folder` a greatest size, in bytes. Only the first call in a process counts.
-pub fn limit_size(folder: &Path, most: u64) {
-    SIZE.get_or_init(|| SizeLimit { folder: folder.to_owned(), most, known: Mutex::default() });
+/// Gives the recording in `folder` a greatest size, in bytes; no bound was reached by it yet.
+pub(super) fn set_size(folder: &Path, most: u64) {
+    let limit = SizeLimit { folder: folder.to_owned(), most, known: Mutex::default() };
+    *SIZE.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(limit));
+    [Bound::Size, Bound::Reserve].iter().for_each(|bound| bound.flag().store(false, Ordering::Relaxed));
 }
 
 /// Asks for so many bytes more for the segment at `path`.
 pub(super) fn ask(path: &Path, bytes: u64) -> Result<(), Bound> {
     let reached = if !leaves_reserve(path, bytes) {
         Bound::Reserve
-    } else if SIZE.get().is_some_and(|limit| !limit.take(bytes, Instant::now())) {
+    } else if size().is_some_and(|limit| !limit.take(bytes, Instant::now())) {
         Bound::Size
     } else {
         return Ok(());

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::bounds::{self, Bound};
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header};
@@ -24,6 +25,32 @@ const LARGE_FROM: usize = 64 << 20;
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;
+
+/// File, start and bytes of each mapping of this process.
+static MAPPED: Mutex<Vec<(PathBuf, usize, usize)>> = Mutex::new(Vec::new());
+
+/// Removes the mappings of all segments in `folder`, for a recording that is over while the process goes on.
+///
+/// # Safety
+/// Nobody uses any of these segments from now on, nor anything that was taken from one: records, chunks, fields.
+pub unsafe fn unmap_all_in(folder: &Path) {
+    let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    mapped.retain(|(file, start, bytes)| {
+        let is_in = file.starts_with(folder);
+        if is_in {
+            // SAFETY: our own mapping, which nobody uses any more.
+            unsafe { libc::munmap(ptr::with_exposed_provenance_mut(*start), *bytes) };
+        }
+        !is_in
+    });
+}
+
+/// Gives the recording in `folder` a greatest size, in bytes. What kept an earlier recording of this process from growing is
+/// forgotten.
+pub fn limit_size(folder: &Path, most: u64) {
+    bounds::set_size(folder, most);
+    FIRST_REFUSAL.store(0, Ordering::Relaxed);
+}
 
 /// Reason why a segment of this process could not grow, the first time that one could not: a full disk, a limit, a
 /// program that may no longer open its own recording because it has become another user.
@@ -67,7 +94,7 @@ impl From<io::Error> for Refusal {
 
 /// A mapped segment. All methods may be called from any thread.
 ///
-/// The mapping is never removed: hooks of a dying process may still store into it.
+/// The mapping stays when the segment is dropped: hooks of a dying process may still store into it. Only [`unmap_all_in`] removes it.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
@@ -131,6 +158,8 @@ impl Segment {
                     // SAFETY: advice about the mapping that was just made; a kernel that does not know it refuses.
                     unsafe { libc::madvise(start, reserved, libc::MADV_HUGEPAGE) };
                 }
+                let mapped = (path.to_owned(), start.expose_provenance(), reserved);
+                MAPPED.lock().unwrap_or_else(PoisonError::into_inner).push(mapped);
                 return Ok(Self {
                     path: path.to_owned(),
                     start: start.cast(),

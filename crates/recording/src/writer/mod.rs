@@ -20,12 +20,12 @@ mod threads;
 mod times;
 
 pub use arena::{Arena, Piece};
-pub use bounds::{Bound, limit_size};
+pub use bounds::Bound;
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
-pub use mapping::{CommitError, Segment, first_refusal};
+pub use mapping::{CommitError, Segment, first_refusal, limit_size, unmap_all_in};
 pub use process::{ProcessRecord, ProcessWriter, monotonic_ns};
-pub use run::{RunWriter, is_over, request_stop};
+pub use run::{RunWriter, Standing, is_abandoned, is_over, request_stop, standing};
 pub use stacks::StackTable;
 pub use state::StateWriter;
 pub use threads::{ThreadRecord, ThreadTable};

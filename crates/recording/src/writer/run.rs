@@ -19,6 +19,8 @@ const RUN_LOG: &str = "run.log";
 pub struct RunWriter {
     folder: PathBuf,
     log: LogWriter,
+    /// The lock by which others know that this process lives.
+    held: Option<File>,
 }
 
 impl RunWriter {
@@ -38,7 +40,19 @@ impl RunWriter {
             clrscope_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         log.append(RunStart::LOG, codec::encode(&start).bytes());
-        Ok(Self { folder: folder.to_owned(), log })
+        Ok(Self { folder: folder.to_owned(), log, held: None })
+    }
+
+    /// Holds the recording for as long as this writer lives: processes that are attached see by it that somebody waits for them,
+    /// from other namespaces too, and however this process ends.
+    ///
+    /// # Errors
+    /// Where the file system has no locks.
+    pub fn hold(&mut self) -> io::Result<()> {
+        let file = File::open(self.folder.join(RUN_LOG))?;
+        file.try_lock()?;
+        self.held = Some(file);
+        Ok(())
     }
 
     /// The recording directory.
@@ -79,14 +93,70 @@ pub fn is_over(folder: &Path) -> bool {
     }
 }
 
+/// Whether the launcher that [held](RunWriter::hold) the recording in `folder` has ended, or taken it away.
+#[must_use]
+pub fn is_abandoned(folder: &Path) -> bool {
+    match File::open(folder.join(RUN_LOG)) {
+        Ok(file) => file.try_lock_shared().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// How far the end of the recording of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// The process records.
+    Recording,
+    /// Nothing is recorded any more.
+    Stopped,
+    /// The runtime has let go of the agent.
+    Detached,
+}
+
+/// How far the end of the recording in `folder` is, in the process that is behind most; `None` where no process records into it.
+#[must_use]
+pub fn standing(folder: &Path) -> Option<Standing> {
+    states(folder).filter_map(|path| standing_of(&path).ok()).min()
+}
+
+fn standing_of(path: &Path) -> io::Result<Standing> {
+    let mut word = [0; 4];
+    File::open(path)?.read_exact_at(&mut word, (HEADER_BYTES + state::STOPPED) as u64)?;
+    Ok(match u32::from_le_bytes(word) {
+        0 => Standing::Recording,
+        state::DETACHED => Standing::Detached,
+        _ => Standing::Stopped,
+    })
+}
+
+fn states(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().join("state.seg"))
+}
+
 /// Asks every process that records into `folder` to stop. How many were asked.
 pub fn request_stop(folder: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let states = entries.flatten().map(|entry| entry.path().join("state.seg"));
-    states.filter(|path| ask_to_stop(path).is_ok()).count()
+    states(folder).filter(|path| ask_to_stop(path).is_ok()).count()
 }
 
 fn ask_to_stop(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     file.write_all_at(&1_u32.to_le_bytes(), (HEADER_BYTES + state::STOP) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_held_for_as_long_as_its_launcher_lives() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let folder = temp.path().join("x.clrs.d");
+        assert!(is_abandoned(&folder), "it is not there");
+        let mut writer = RunWriter::create(&folder, &[], "", 0).expect("a recording");
+        writer.hold().expect("a lock");
+        assert!(!is_abandoned(&folder) && !is_over(&folder));
+        assert_eq!(standing(&folder), None);
+        drop(writer);
+        assert!(is_abandoned(&folder));
+    }
 }

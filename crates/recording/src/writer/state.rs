@@ -69,9 +69,19 @@ impl StateWriter {
         self.u32(state::STOP).load(Ordering::Acquire) != 0
     }
 
+    /// Asks as somebody outside would.
+    pub fn request_stop(&self) {
+        self.u32(state::STOP).store(1, Ordering::Release);
+    }
+
     /// Notes that nothing is recorded any more.
     pub fn stopped(&self) {
         self.u32(state::STOPPED).store(1, Ordering::Release);
+    }
+
+    /// Notes that the runtime has let go of the agent: nothing of it is left but its code. Nothing may be noted after that.
+    pub fn detached(&self) {
+        self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
     }
 
     /// Counts losses. `mono_ns` is when.

@@ -15,7 +15,7 @@
 //! runtime is asked. Frames are those that the runtime shows: compiled methods and dynamic ones, without what is native.
 
 mod code_locations;
-mod stack_cache;
+pub(crate) mod stack_cache;
 pub(crate) mod table;
 mod unwind_rules;
 mod unwind_training;
@@ -40,6 +40,11 @@ use crate::services::functions::Functions;
 use crate::services::helper::Task;
 
 /// Way to walk stacks.
+/// Where the next count of unloads begins, so that no stack of an earlier recording is taken for one of this.
+static FIRST_UNLOAD: AtomicU64 = AtomicU64::new(0);
+/// More unloads than one recording sees.
+const UNLOADS_OF_ONE: u64 = 1 << 40;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// By what is known of the frames, and by the runtime where that is not enough.
@@ -134,7 +139,7 @@ impl CallStacks {
             recorded,
             known: RwLock::default(),
             cache: StackCache::new().map_err(|error| format!("no thread key: {error}"))?,
-            unloads: AtomicU64::new(0),
+            unloads: AtomicU64::new(FIRST_UNLOAD.fetch_add(UNLOADS_OF_ONE, Ordering::Relaxed)),
             comparison: Comparison::default(),
         })
     }

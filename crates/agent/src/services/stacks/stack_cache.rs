@@ -9,12 +9,20 @@ use clr_profiler::PerThread;
 use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 
 use super::unwind_rules::NotedWords;
+use crate::services::reused::Reused;
 
 /// Stacks that are remembered per thread. A power of two.
 const STACKS: usize = 8;
 
 /// The threads' last stacks.
-pub(super) struct StackCache(PerThread<Own>);
+pub(super) struct StackCache(&'static PerThread<Own>);
+
+static OWN: Reused<Own> = Reused::nothing();
+
+/// The recording is over, and its stacks are used no more.
+pub(crate) fn let_go() {
+    OWN.give_back_all();
+}
 
 #[derive(Default)]
 struct Own(RefCell<[Last; STACKS]>);
@@ -32,12 +40,12 @@ struct Last {
 }
 
 impl StackCache {
-    /// Nothing is remembered yet.
+    /// Nothing is remembered of unloads that are not counted yet; what is remembered of others is of an earlier recording.
     ///
     /// # Errors
     /// When the process has no thread key left.
     pub(super) fn new() -> std::io::Result<Self> {
-        PerThread::new(Own::default, |_| ()).map(Self)
+        OWN.take().map(Self)
     }
 
     /// The number of the calling thread's stack: remembered, or found by `walk`, which must read the stack through

@@ -7,7 +7,8 @@ pub(crate) mod names;
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::time::Duration;
 
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::layout::thread;
@@ -16,7 +17,7 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord, ThreadTable, monot
 
 use crate::boundary::guard;
 use crate::hooks;
-use crate::os::threads::thread_id;
+use crate::os::threads::{nap, thread_id};
 use crate::services::clock;
 use crate::services::helper::HelperHandle;
 use crate::services::memory::{Patience, Published};
@@ -24,12 +25,30 @@ use crate::services::memory::{Patience, Published};
 /// The process-wide key whose destructor runs at a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
+/// Between two looks whether threads have ended.
+const A_MOMENT: Duration = Duration::from_micros(50);
+
 static REGISTRY: Published<Registry> = Published::nothing();
+
+/// Threads that are in [`thread_ended`].
+static ENDING: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a recording of this process is over whose records threads may still have.
+static HAS_LET_GO: AtomicBool = AtomicBool::new(false);
 
 struct Registry {
     writer: &'static ProcessWriter,
     patience: Patience,
     followers: &'static dyn FollowThreads,
+    /// Threads may have run long before they are seen.
+    begins_late: bool,
+}
+
+impl Registry {
+    /// Whether a thread is the program's first. Hosts may run it on any thread: without a delay it is the first that is seen.
+    fn is_main(&self, serial: u32, os_id: u32) -> bool {
+        if self.begins_late { os_id == std::process::id() } else { serial == 1 }
+    }
 }
 
 /// Receivers of the begin and end of threads, which prepare each thread's record.
@@ -42,18 +61,20 @@ pub(crate) trait FollowThreads: Send + Sync {
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Arranges that threads are known to `followers`. Called before any hook; whether that worked.
+/// Arranges that threads are known to `followers`. Called before any hook; whether that worked. `begins_late`: recording
+/// begins after the program.
 pub(crate) fn prepare(
     writer: &'static ProcessWriter,
     helper: HelperHandle,
     followers: &'static dyn FollowThreads,
+    begins_late: bool,
 ) -> bool {
     let mut key = 0;
     // SAFETY: writes one key; the destructor stays valid because the library is never unloaded.
     let made = unsafe { libc::pthread_key_create(&mut key, Some(thread_ended)) } == 0;
     if made {
         KEY.store(key, Ordering::Release);
-        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), followers });
+        REGISTRY.publish(Registry { writer, patience: Patience::new(helper), followers, begins_late });
     }
     made
 }
@@ -64,12 +85,34 @@ pub(crate) fn withdraw() {
     hooks::set_current_record(ptr::null_mut());
 }
 
+/// Forgets everything, for a recording that is over while the process goes on: when this returns nobody uses a record any more.
+/// Called when no callback comes any more, and there are no hooks.
+pub(crate) fn let_go() {
+    HAS_LET_GO.store(true, Ordering::SeqCst);
+    REGISTRY.withdraw();
+    let key = KEY.swap(u32::MAX, Ordering::AcqRel);
+    // SAFETY: the key that `prepare` made, or none, which the C library refuses. What threads keep under it needs no end.
+    unsafe { libc::pthread_key_delete(key) };
+    fence(Ordering::SeqCst);
+    while ENDING.load(Ordering::SeqCst) != 0 {
+        nap(A_MOMENT);
+    }
+}
+
 /// The calling thread's record if it has one. Safe in a hook.
 #[inline]
 pub(crate) fn known() -> Option<ThreadRecord> {
     let address = hooks::current_record();
     // SAFETY: only `begin` sets it.
-    (!address.is_null()).then(|| unsafe { ThreadRecord::from_address(address) })
+    (!address.is_null() && is_of_this_recording(address)).then(|| unsafe { ThreadRecord::from_address(address) })
+}
+
+/// The thread-local word of a thread outlives the recording; what lies under the key does not.
+#[inline]
+fn is_of_this_recording(address: *mut u8) -> bool {
+    // SAFETY: for a key that is not there the C library answers null.
+    let kept = || unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) };
+    !HAS_LET_GO.load(Ordering::Relaxed) || kept() == address.cast()
 }
 
 /// The calling thread's record if it has one and recording goes on. Safe in a hook.
@@ -108,7 +151,7 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
     let record = table.take().or_else(wait)?;
     let os_id = thread_id();
-    let first = record.serial() == 1;
+    let first = registry.is_main(record.serial(), os_id);
     record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
     record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
     record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
@@ -131,6 +174,8 @@ pub(crate) fn stack_end() -> usize {
 /// Destructor of the key: runs on the thread at its end. Managed code that still runs afterwards
 /// finds no record, begins a new one, and this runs again.
 extern "C" fn thread_ended(record: *mut c_void) {
+    ENDING.fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     guard(|| {
         let Some(registry) = REGISTRY.get() else { return };
         // SAFETY: the key only ever holds a record's address.
@@ -142,6 +187,7 @@ extern "C" fn thread_ended(record: *mut c_void) {
         record.u64(thread::ENDED).store(monotonic_ns(), Ordering::Release);
         registry.followers.thread_ends(record);
     });
+    ENDING.fetch_sub(1, Ordering::SeqCst);
 }
 
 #[cfg(test)]

@@ -1,0 +1,104 @@
+//! The end of an attached recording: the runtime is asked to let go of the agent, and nothing stays of it but its code.
+//!
+//! 1. The helper thread sees that the recording is [over](Departure::is_abandoned), ends what it does, [asks](Departure::ask) the
+//!    runtime, and ends.
+//! 2. The runtime waits until no callback runs any more and says so. Then [`let_go`] takes away what is left: thread keys, the
+//!    handler of forks, the mappings of the recording.
+//!
+//! The library stays mapped, since it is linked so and since threads may be in its code; the next attach finds it again.
+
+use std::path::PathBuf;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use clr_profiler::{HResult, ProfilerInfo};
+use clrscope_recording::writer::{ProcessWriter, is_abandoned, unmap_all_in};
+
+use super::developer_log::{Level, log};
+use super::helper::HelperHandle;
+use super::stacks::stack_cache;
+use super::{event_log, threads};
+
+/// Between two looks whether the launcher lives.
+const LOOK_NS: u64 = 500_000_000;
+/// Milliseconds that the runtime lets callbacks take at first. Where one takes longer, the runtime looks again after twice that time and
+/// then after ten minutes.
+const EVACUATION_MS: u32 = 100;
+
+/// The way out of a program that was attached to.
+pub(crate) struct Departure {
+    folder: Option<PathBuf>,
+    info: ProfilerInfo,
+    next_look: AtomicU64,
+    /// The runtime never took the agent, and has nothing to let go of.
+    was_refused: AtomicBool,
+    /// Told once why the runtime does not let go.
+    told: Once,
+}
+
+impl Departure {
+    /// `folder` is that of a recording which a launcher holds.
+    pub(crate) fn new(folder: Option<PathBuf>, info: &ProfilerInfo) -> Self {
+        Self {
+            folder,
+            info: info.clone(),
+            next_look: AtomicU64::new(0),
+            was_refused: AtomicBool::new(false),
+            told: Once::new(),
+        }
+    }
+
+    /// Whether nobody waits for the recording any more. Looks into the file system now and then, so for the helper thread.
+    pub(crate) fn is_abandoned(&self, now_ns: u64) -> bool {
+        if now_ns < self.next_look.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.next_look.store(now_ns + LOOK_NS, Ordering::Relaxed);
+        self.folder.as_deref().is_some_and(is_abandoned)
+    }
+
+    /// The runtime has refused the setup.
+    pub(crate) fn was_refused(&self) {
+        self.was_refused.store(true, Ordering::Release);
+    }
+
+    /// Asks the runtime to let go of the agent; whether it will, or has.
+    pub(crate) fn ask(&self) -> bool {
+        if self.was_refused.load(Ordering::Acquire) {
+            return true;
+        }
+        match self.info.request_detach(EVACUATION_MS) {
+            Ok(()) => true,
+            Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,
+            Err(error) => {
+                self.told.call_once(|| log(Level::Warn, || format!("the runtime does not let go yet: {error}")));
+                false
+            }
+        }
+    }
+}
+
+/// Takes away what a recording leaves in a process that goes on. The runtime has said that no callback comes any more, or has refused the
+/// setup.
+pub(crate) fn let_go(helper: &HelperHandle, writer: &'static ProcessWriter) {
+    crate::process::fork::withdraw();
+    if !helper.wait_for_end() {
+        // It may be in the middle of anything: what it uses must stay.
+        return;
+    }
+    clean_up(writer);
+}
+
+/// Takes away what an attached agent has made so far that did not come to record. There is no helper thread, and there were no
+/// callbacks.
+pub(crate) fn clean_up(writer: &'static ProcessWriter) {
+    threads::let_go();
+    event_log::let_go();
+    stack_cache::let_go();
+    writer.state().detached();
+    // SAFETY: the helper thread has ended, or there was none. No callback comes any more, and those under way have ended: the runtime
+    // says so before this is called, or has never had the setup. An attached agent has no hooks. Ends of threads were waited for by
+    // `threads::let_go`, and find no registry from now on; thread-local words that still lead to records are not followed
+    // (`threads::known`).
+    unsafe { unmap_all_in(writer.folder()) };
+}
