@@ -93,3 +93,15 @@ fn the_heap_is_shown_with_the_way_to_the_largest_object() {
     let said = run_readme(&TestFolder::new(), "heap");
     assert!(said.contains(shown(include_str!("../../../examples/heap/README.md"))), "{said}");
 }
+
+#[test]
+fn waits_for_locks_are_counted_as_shown() {
+    let said = run_readme(&TestFolder::new(), "locks");
+    assert!(said.contains(shown(include_str!("../../../examples/locks/README.md"))), "{said}");
+}
+
+#[test]
+fn lives_of_threads_are_shown() {
+    let said = run_readme(&TestFolder::new(), "threads");
+    assert!(said.contains(shown(include_str!("../../../examples/threads/README.md"))), "{said}");
+}

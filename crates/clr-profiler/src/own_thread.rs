@@ -1,4 +1,4 @@
-//! Threads of a profiler's own: known to the runtime, started when the runtime is up, ended before the profiler goes.
+//! Threads of a profiler's own: known to the runtime, begun when the runtime is up, ended before the profiler goes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,14 @@ const UP_PAUSE: Duration = Duration::from_millis(1);
 /// that is given to it:
 ///
 /// - the thread blocks all signals before its first instruction: handlers of the program never run on it;
-/// - the runtime is told of it ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread)), and is up when the
-///   code begins: what answers `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked;
+/// - the thread is made known to the runtime ([`initialize_current_thread`](ProfilerInfo::initialize_current_thread));
+/// - the code begins when the runtime is up and the profiler's [`Setup`](crate::Setup) is in force: what answers
+///   `CORPROF_E_RUNTIME_UNINITIALIZED` before can be asked, and events that were asked for are on;
 /// - a panic is caught and counted like that of a callback;
-/// - the framework tells it to stop and waits for its end, for a second at most: before
+/// - the framework asks the thread to stop and waits for its end, for a second at most: before
 ///   [`shutdown`](crate::Callbacks::shutdown), after a [`request_detach`](ProfilerInfo::request_detach) that the runtime has
-///   accepted, and where the profiler's [`Setup`](crate::Setup) was refused. After these nothing may be asked of the runtime
-///   any more, so long work looks at [`is_wanted`](Self::is_wanted) now and then.
+///   accepted, and where the profiler's setup was refused. After these nothing may be asked of the runtime any more, so long
+///   work looks at [`is_wanted`](Self::is_wanted) now and then.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,8 +63,9 @@ pub struct OwnThread {
 }
 
 impl OwnThread {
-    /// Starts a thread called `name` (the system shows the first 15 bytes), which runs `code` once the runtime is up.
-    /// Until then, and where the program ends before, `code` does not run.
+    /// Starts a thread called `name` (the system shows the first 15 bytes), which runs `code` once the runtime is up and has
+    /// accepted what the profiler asks for in `initialize`. Until then, and where the program ends before, `code` does not
+    /// run: don't wait for it in `initialize`.
     ///
     /// # Errors
     /// A sentence where the system has no thread to give, or the profiler is about to go.
@@ -94,10 +96,10 @@ impl OwnThread {
         Ok(own)
     }
 
-    /// Whether the runtime is up; false where the thread was told to end before.
+    /// Waits until the code may begin; false where the thread must end before.
     fn wait_for_runtime(&self, info: &ProfilerInfo) -> bool {
         while !self.stop.is_wanted() {
-            if info.is_runtime_up() {
+            if info.own_threads().is_open() && info.is_runtime_up() {
                 return true;
             }
             self.stop.sleep(UP_PAUSE);
@@ -105,20 +107,19 @@ impl OwnThread {
         false
     }
 
-    /// Sleeps for so long; whether the thread is to go on. Returns at once when the thread is told to end. For the thread
-    /// itself.
-    #[must_use = "the thread must end when it is told to"]
+    /// Sleeps for so long; whether the thread is to go on. Returns at once when the thread is to end. For the thread itself.
+    #[must_use = "the thread must end when this says so"]
     pub fn sleep(&self, time: Duration) -> bool {
         self.stop.sleep(time)
     }
 
-    /// Whether the thread is to go on: nobody has told it to end.
+    /// Whether the thread is to go on: neither the framework nor the profiler has asked for its end.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.stop.is_wanted()
     }
 
-    /// Tells the thread to end and waits for it, `most` at the longest; whether it has ended. Not in hooks, nor where the
+    /// Asks the thread to end and waits for it, `most` at the longest; whether it has ended. Not in hooks, nor where the
     /// thread may wait for the caller: while [`Suspended`](crate::Suspended) lives, or with a lock that the thread takes.
     /// The thread itself does not wait.
     #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]

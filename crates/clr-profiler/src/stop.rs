@@ -1,4 +1,4 @@
-//! Stopping threads of a profiler's own: each is told, wakes up, and is waited for, for a bounded time.
+//! Stopping threads of a profiler's own: each is notified, wakes up, and is waited for, for a bounded time.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -78,6 +78,8 @@ pub(crate) struct Stops(Mutex<Threads>);
 #[derive(Default)]
 struct Threads {
     running: Vec<Arc<Stop>>,
+    /// What the profiler asked for at its start is in force.
+    is_open: bool,
     /// All were stopped: none starts any more.
     is_closed: bool,
 }
@@ -85,6 +87,16 @@ struct Threads {
 impl Stops {
     fn threads(&self) -> MutexGuard<'_, Threads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the threads begin: what the profiler asked for is in force.
+    pub(crate) fn open(&self) {
+        self.threads().is_open = true;
+    }
+
+    /// Whether the threads may begin.
+    pub(crate) fn is_open(&self) -> bool {
+        self.threads().is_open
     }
 
     /// One more thread; whether it may start.

@@ -30,6 +30,9 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         if let Err(error) = &applied {
             (made.refused)(error);
         }
+        if applied.is_ok() {
+            info.own_threads().open();
+        }
         applied
     });
     match &outcome {
