@@ -44,7 +44,7 @@ pub(super) enum Program {
     Callees(u32, u32),
     /// A program that ends at once.
     Hello,
-    /// This many threads make a few calls and wait; prints the bytes that are in memory then.
+    /// Threads, this many, that make a few calls and wait; prints the bytes that are in memory then.
     Threads(u32),
     /// The C# compiler.
     Compiler,

@@ -124,7 +124,7 @@ pub fn callers<'a>(recording: &'a Recording, query: &Query) -> Result<Neighbours
     neighbours(recording, query, Side::Callers)
 }
 
-/// Whom the functions that match the query called.
+/// Functions that the functions which match the query called.
 ///
 /// # Errors
 /// As [`callers`].

@@ -17,7 +17,7 @@ pub fn check_for_attach(instruments: &[Checked]) -> Result<(), Refusal> {
     }
 }
 
-/// Why an instrument, with its options, can't be attached.
+/// Reason why an instrument, with its options, can't be attached.
 fn start_only(checked: &Checked) -> Option<&'static str> {
     match checked.spec().attach {
         Attach::Never(why) => Some(why),

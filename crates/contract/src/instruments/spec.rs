@@ -126,7 +126,7 @@ pub struct StartOnly {
     pub option: &'static str,
     /// The word or member of the option; `None` where the option must not be on at all.
     pub word: Option<&'static str>,
-    /// Why, in one line.
+    /// Reason, in one line.
     pub why: &'static str,
 }
 
@@ -137,7 +137,7 @@ pub struct Conflict {
     pub option: &'static str,
     /// With what.
     pub with: With,
-    /// Why, in one line.
+    /// Reason, in one line.
     pub why: &'static str,
     /// Cure: what to do instead, in one line.
     pub hint: &'static str,
