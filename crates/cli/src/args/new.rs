@@ -29,7 +29,7 @@ pub(super) struct New {
     /// Name of the crate
     name: String,
 
-    /// What the profiler does
+    /// Template to begin with
     #[arg(long, value_name = "TEMPLATE", value_parser = templates(), default_value = TEMPLATES[0].name)]
     template: String,
 

@@ -16,7 +16,7 @@ use crate::errors::{Failure, quoted, reason, shown};
 /// Options of what is recorded.
 #[derive(Debug, Args)]
 pub(super) struct RecordingArgs {
-    /// What to record; can be repeated [default: calls]
+    /// Instrument with its options; can be repeated [default: calls]
     #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]", value_parser = InstrumentText, hide_possible_values = true)]
     instruments: Vec<String>,
 

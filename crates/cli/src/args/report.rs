@@ -32,11 +32,11 @@ pub(super) struct Report {
     #[arg(value_name = "REC")]
     recordings: Vec<PathBuf>,
 
-    /// What to show
+    /// View to show
     #[arg(long, value_name = "VIEW", default_value = "summary", value_parser = views())]
     view: String,
 
-    /// How to show it
+    /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = formats())]
     format: String,
 
