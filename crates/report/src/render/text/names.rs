@@ -86,9 +86,17 @@ impl<'t> Parts<'t> {
         let separator = if qualifier.ends_with("::") { "::" } else { "" };
         forms.extend([format!("{plain}{dots}{after}"), format!("...{separator}{bare}{dots}{after}")]);
         forms.push(format!("...{separator}{bare}{after}"));
+        forms.extend(positions(after).map(|position| format!("...{separator}{bare}{position}")));
         forms.push(format!("...{separator}{bare}"));
         forms.into_iter()
     }
+}
+
+/// Ever shorter forms of a marker that keep the line: ` (lambda, Program.cs:17)` as ` (Program.cs:17)` and ` (:17)`.
+fn positions(marker: &str) -> impl Iterator<Item = String> {
+    let place = marker.split_once(", ").map(|(_, place)| place).filter(|place| place.contains(':'));
+    let line = place.and_then(|place| place.rsplit_once(':'));
+    [place.map(|place| format!(" ({place}")), line.map(|(_, line)| format!(" (:{line}"))].into_iter().flatten()
 }
 
 /// Start of the group in parentheses with which a text ends.
@@ -254,6 +262,17 @@ mod tests {
                 "...Foo<...>.Bar<...>(...) (async)",
                 "...Bar<...>(...) (async)",
                 "...Bar<...> (async)",
+            ]
+        );
+        assert_eq!(
+            forms("Shop.Startup::<Main>$ (async lambda, Program.cs:17)", 17),
+            [
+                "Shop.Startup::<Main>$ (async lambda, Program.cs:17)",
+                "...Startup::<Main>$ (async lambda, Program.cs:17)",
+                "...::<Main>$ (async lambda, Program.cs:17)",
+                "...::<Main>$ (Program.cs:17)",
+                "...::<Main>$ (:17)",
+                "...::<Main>$",
             ]
         );
         for room in 0..90 {
