@@ -25,12 +25,15 @@ pub(crate) struct Owners {
     work: FxHashMap<(Slot, Slot), u64>,
     /// Waits below an owner.
     waits: FxHashMap<(Slot, WaitKind), u64>,
+    /// Exceptions made below an owner.
+    exceptions: FxHashMap<Slot, u64>,
 }
 
 /// Properties of a function that are found before the trees are walked.
 struct Known {
     is_own: Vec<bool>,
     waits: Vec<Option<WaitKind>>,
+    makes_exceptions: Vec<bool>,
     cpu: bool,
 }
 
@@ -48,6 +51,7 @@ impl Owners {
         let known = Known {
             is_own: functions().map(|function| is_own(&function)).collect(),
             waits: functions().map(|function| wait_kind(&function)).collect(),
+            makes_exceptions: functions().map(|function| makes_exceptions(&function)).collect(),
             cpu: paths.process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
         };
         let parts = fold(paths.threads.len(), Self::default, |part, at| {
@@ -57,6 +61,7 @@ impl Owners {
         for part in parts {
             part.work.into_iter().for_each(|(key, ns)| add(&mut all.work, key, ns));
             part.waits.into_iter().for_each(|(key, ns)| add(&mut all.waits, key, ns));
+            part.exceptions.into_iter().for_each(|(owner, count)| add(&mut all.exceptions, owner, count));
         }
         all
     }
@@ -64,6 +69,7 @@ impl Owners {
     fn take(&mut self, tree: &CallTree, catalog: &Catalog<'_>, known: &Known) {
         let root = Above { owner: catalog.root(), waits: None };
         let mut above = vec![root; tree.len()];
+        let makes = |slot: Slot| known.makes_exceptions.get(slot as usize) == Some(&true);
         let mut times = tree.values().iter().peekable();
         for (node, (&parent, &function)) in tree.parents().iter().zip(tree.functions()).enumerate().skip(1) {
             let slot = catalog.slot(function);
@@ -74,6 +80,10 @@ impl Owners {
                 here.waits = known.waits.get(slot as usize).copied().flatten();
             }
             above[node] = here;
+            if makes(slot) && !tree.functions().get(parent as usize).is_some_and(|&above| makes(catalog.slot(above))) {
+                // Constructors that call one another make one exception.
+                add(&mut self.exceptions, here.owner, tree.calls(node as u32));
+            }
             while times.next_if(|time| (time.0 as usize) < node).is_some() {}
             let Some((_, time)) = times.next_if(|time| time.0 as usize == node) else { continue };
             if matches!(catalog.role(slot), Role::Jit | Role::Gc | Role::Suspended) {
@@ -110,11 +120,23 @@ impl Owners {
     pub(crate) fn waits(&self) -> impl Iterator<Item = (Slot, WaitKind, u64)> {
         self.waits.iter().map(|(&(owner, kind), &ns)| (owner, kind, ns))
     }
+
+    /// Exceptions made below each owner, in no order.
+    pub(crate) fn exceptions(&self) -> impl Iterator<Item = (Slot, u64)> {
+        self.exceptions.iter().map(|(&owner, &count)| (owner, count))
+    }
 }
 
-fn add<K: Eq + std::hash::Hash>(sums: &mut FxHashMap<K, u64>, key: K, ns: u64) {
-    if ns > 0 {
+/// Whether each call of a function makes an exception: the constructor that all their constructors call.
+fn makes_exceptions(function: &FunctionRef<'_>) -> bool {
+    function.kind() == FunctionKind::Managed
+        && function.module.framework
+        && function.name() == "System.Exception::.ctor"
+}
+
+fn add<K: Eq + std::hash::Hash>(sums: &mut FxHashMap<K, u64>, key: K, amount: u64) {
+    if amount > 0 {
         let sum = sums.entry(key).or_default();
-        *sum = sum.saturating_add(ns);
+        *sum = sum.saturating_add(amount);
     }
 }

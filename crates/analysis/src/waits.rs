@@ -15,7 +15,7 @@ pub enum WaitKind {
     Io,
     /// Tasks, events, conditions and the ends of threads and processes.
     Signal,
-    /// Work: threads of the pool, timers and the like, which nobody waits for.
+    /// Work or the end: threads of the pool, of timers, sockets and the like, which nobody waits for.
     Idle,
     /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
     Other,
@@ -26,10 +26,10 @@ impl WaitKind {
     pub const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Lock, "lock", "waiting for locks"),
         (Self::Sleep, "sleep", "sleeping"),
-        (Self::Io, "io", "waiting for files and sockets"),
-        (Self::Signal, "signal", "waiting for tasks, events, threads"),
-        (Self::Other, "other", "not running otherwise"),
-        (Self::Idle, "idle", "idle threads of pool and timers"),
+        (Self::Io, "io", "waiting for files, sockets"),
+        (Self::Signal, "signal", "waiting for tasks, events"),
+        (Self::Other, "other", "no processor, or unknown"),
+        (Self::Idle, "idle", "idle threads"),
     ];
 
     /// The name in JSON.
@@ -50,6 +50,11 @@ const WAITING: &[(WaitKind, &[&str])] = &[
     (
         WaitKind::Idle,
         &[
+            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Infrastructure.Heartbeat::TimerLoop",
+            "Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::Run",
+            "Microsoft.Extensions.Logging.Console.ConsoleLoggerProcessor::TryDequeue",
+            "System.IO.FileSystemWatcher+RunningInstance::ProcessEvents",
+            "System.Net.Sockets.SocketAsyncEngine::EventLoop",
             "System.Threading.LowLevelLifoSemaphore",
             "System.Threading.LowLevelSpinWaiter::",
             "System.Threading.PortableThreadPool+GateThread::",
@@ -97,7 +102,6 @@ const WAITING: &[(WaitKind, &[&str])] = &[
             "System.ConsolePal::",
             "System.IO.RandomAccess::",
             "System.Net.NameResolutionPal::",
-            "System.Net.Sockets.SocketAsyncEngine::EventLoop",
             "System.Net.Sockets.SocketPal::",
         ],
     ),

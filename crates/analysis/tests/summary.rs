@@ -52,12 +52,13 @@ fn with_framework(trees: &str) -> Recording {
 /// not in the threads of the pool that wait for work, which once came first.
 #[test]
 fn own_code_comes_first_and_idle_threads_are_no_finding() {
-    let r = with_framework(
+    let mut r = with_framework(
         "thread 1\n  Main 1 10 10\n    Work 1 50 50\n      System.Sort 9 300 300\n        Compare 90 40 40\n    Pay 1 5 5\n      \
          System.Threading.Monitor::Enter 1 1 1\n        System.Threading.Monitor::Enter_Slowpath 1 600 0\n\
          thread 2\n  System.Threading.PortableThreadPool+WorkerThread::WorkerThreadStart 1 1 1\n    \
          System.Threading.LowLevelLifoSemaphore::Wait 1 9000 0\n      System.Threading.LowLevelLifoSemaphore::WaitNative 1 9000 0\n",
     );
+    r.run.duration_ns = 10_000;
     let view = summary(&r, &Query::default()).expect("a summary");
     let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns, own.waited_ns)).collect();
     assert_eq!(own, [("Work", 350, 0), ("Compare", 40, 0), ("Main", 10, 0), ("Pay", 6, 600)]);
@@ -72,6 +73,91 @@ fn own_code_comes_first_and_idle_threads_are_no_finding() {
     assert_eq!(found[0].0, "Work and the framework code that it calls used 86.0 % of the CPU time");
     assert_eq!(found[1].0, "below Pay threads spent 0 ms waiting for locks");
     assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
+}
+
+/// A lock that holds a tenth of the run up is said however many idle threads there are: a share of all thread time was lost
+/// among theirs.
+#[test]
+fn waits_are_measured_by_the_run_and_not_by_its_threads() {
+    let mut r = with_framework(
+        "thread 1\n  Pay 1 5 5\n    System.Threading.Monitor::Enter 1 1200000000 0\n    \
+         System.Threading.Thread::Sleep 1 11900000000 0\n\
+         thread 2\n  System.Threading.TimerQueue::TimerThread 1 900000000000 0\n",
+    );
+    r.run.duration_ns = 12_000_000_000;
+    let found: Vec<_> = sentences(&r, &Query::default());
+    let expected =
+        [("below Pay threads spent 1,200 ms waiting for locks", 100), ("below Pay threads spent 11.9 s sleeping", 992)];
+    assert!(expected.iter().all(|(text, share)| found.contains(&((*text).to_owned(), *share))), "{found:?}");
+}
+
+/// Threads of the pool spin before they sleep: 11.7 % of the CPU time of a small program was its only finding.
+#[test]
+fn the_spinning_of_idle_threads_is_no_finding() {
+    let r = with_framework(
+        "thread 1\n  Main 1 1 1\n    System.Sort 9 30 30\n\
+         thread 2\n  System.Threading.LowLevelLifoSemaphore::WaitNative 9 500 500\n",
+    );
+    let found = sentences(&r, &Query::default());
+    assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
+}
+
+#[test]
+fn own_functions_without_work_are_no_rows_beside_others() {
+    let r = with_framework("thread 1\n  Main 1 10 10\n    Empty 5\n    Work 1 9 9\n");
+    let names = |r: &Recording| -> Vec<String> {
+        let view = summary(r, &Query::default()).expect("a summary");
+        assert!(view.own_functions > view.own.len() || view.own.iter().all(|own| own.work_ns == 0));
+        view.own.iter().map(|own| own.row.function.name().to_owned()).collect()
+    };
+    assert_eq!(names(&r), ["Main", "Work"]);
+    assert_eq!(names(&with_framework("thread 1\n  Main 1\n    Empty 5\n")), ["Empty", "Main"]);
+}
+
+#[test]
+fn a_count_that_is_a_lower_bound_is_said_to_be_one() {
+    let mut r = recording("thread 1\n  Main 1 10 10\n    Get 90\n");
+    let get = r.processes[0].functions.iter_mut().find(|function| function.name == "Get");
+    get.expect("the function").flags.inlined = true;
+    let found = sentences(&r, &Query::default());
+    let text = "Get was called at least 90 times, 98.9 % of all calls";
+    assert!(found.iter().any(|(found, _)| found == text), "{found:?}");
+}
+
+/// 1,200 exceptions of a service were not to be seen in a recording of calls, although their constructors had been called.
+#[test]
+fn calls_of_constructors_show_exceptions() {
+    let throwing = "  Parse 400 5 5\n    System.Number::Throw 150\n      System.FormatException::.ctor 150\n        \
+                    System.Exception::.ctor 150\n          System.Exception::.ctor 150\n    System.Number::Parse 9 900 900\n";
+    let r = with_framework(&format!(
+        "thread 1\n{throwing}thread 2\n  System.Threading.Thread::Start 1\n    System.Exception::.ctor 7\n"
+    ));
+    let view = summary(&r, &Query::default()).expect("a summary");
+    let row = view.elsewhere.iter().find(|row| row.kind.name() == "exceptions_made").expect("a row");
+    let most = row.exceptions.as_ref().map(|most| (most.count, most.place.map(|place| place.name())));
+    assert_eq!((row.count, most), (Some(157), Some((150, Some("Parse")))));
+    let text = "157 exceptions were made, 150 of them below Parse: run -i exceptions shows types, stacks and catchers";
+    assert!(sentences(&r, &Query::default()).contains(&(text.to_owned(), 955)));
+    let few = with_framework(&throwing.replace("150", "99").replacen("  Parse", "thread 1\n  Parse", 1));
+    assert!(sentences(&few, &Query::default()).iter().all(|(text, _)| !text.contains("exceptions")));
+}
+
+/// Under `dotnet test` the code of the build was own code before that of the tests.
+#[test]
+fn code_of_the_sdks_tools_is_not_own_beside_the_users_program() {
+    let mut r = recording("thread 1\n  Build 1 500 500\n");
+    let mut tests = recording("thread 1\n  Test 1 10 10\n").processes.remove(0);
+    let command = |text: &str| text.split(' ').map(str::to_owned).collect();
+    (tests.pid, tests.command) = (8, command("dotnet exec /p/testhost.dll"));
+    r.processes[0].command = command("dotnet test");
+    r.processes.push(tests);
+    let own = |query: &Query| -> Vec<String> {
+        let view = summary(&r, query).expect("a summary");
+        view.own.iter().map(|own| own.row.function.name().to_owned()).collect()
+    };
+    assert_eq!(own(&Query::default()), ["Test"]);
+    let tool = Query { pid: Some(r.processes[0].pid), ..Query::default() };
+    assert_eq!(own(&tool), ["Build"]);
 }
 
 #[test]

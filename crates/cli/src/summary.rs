@@ -50,6 +50,8 @@ pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
     say_advice(&recording);
     if !view.top.is_empty() && view.conditions.totals.functions_ns > 0 {
         say(first_functions(&view, message_width()).trim_end());
+    } else {
+        view.findings.iter().for_each(|finding| say(&one_line(format!("clrscope: {}", finding.text))));
     }
     let mut next = shell_word(&path.to_string_lossy());
     if let Some(own) = own {

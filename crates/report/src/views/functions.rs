@@ -156,6 +156,14 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
+/// Note below rows in order of time where threads waited most of it, and rows of waiting functions come first.
+fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String> {
+    let totals = &conditions.totals;
+    let by_time = request.query.sort.is_none() && request.query.metric.is_none() && conditions.metric.is_of_calls();
+    let waited = totals.cpu_ns.is_some_and(|cpu| cpu < totals.functions_ns / 2);
+    (by_time && waited).then(|| "Threads waited most of this time: --sort cpu puts first what worked.".to_owned())
+}
+
 /// Notes below a table, as one.
 pub(super) fn joined(notes: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     let notes: Vec<String> = notes.into_iter().flatten().collect();
@@ -218,7 +226,11 @@ impl Answer for Opened<'_> {
             rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
             Ok(Tail {
                 left_out: *left_out as u64,
-                note: joined([notes_on_calls(rows.iter()), super::thread_time(self.recording, conditions)]),
+                note: joined([
+                    notes_on_calls(rows.iter()),
+                    super::thread_time(self.recording, conditions),
+                    mostly_waits(&self.request, conditions),
+                ]),
             })
         })
     }

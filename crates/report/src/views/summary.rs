@@ -3,12 +3,13 @@
 use std::io;
 
 use clrscope_analysis::{
-    Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Sort, Summary, Times, summary,
+    Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FunctionRef, OwnRow, Resolution, Sort, Summary, Times,
+    summary,
 };
 use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
-use super::timed::{Present, Timed};
+use super::timed::{Present, Timed, resolved};
 use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, no_functions};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -94,15 +95,19 @@ fn work_share(conditions: &Conditions<'_>, ns: u64) -> f64 {
 }
 
 fn own_sheet<'c>(present: Present) -> Sheet<'c, OwnRows> {
+    let clock = present.resolution;
+    let work_clock = if present.cpu { clock.cpu_ns } else { clock.wall_ns };
     let mut columns = function_columns(present, |entry: &OwnEntry<'_>| &entry.own.row);
     columns.extend([
-        Column::new("work_ns", "with framework", Kind::Time, |entry: &OwnEntry<'_>| Cell::Time(entry.own.work_ns)),
+        Column::new("work_ns", "with framework", Kind::Time, move |entry: &OwnEntry<'_>| {
+            resolved(entry.own.work_ns, work_clock)
+        }),
         Column::new("work_share", "share", Kind::Share, |entry: &OwnEntry<'_>| {
             Cell::Share(work_share(entry.conditions, entry.own.work_ns))
         }),
-        Column::new("waited_ns", "waited", Kind::Time, |entry: &OwnEntry<'_>| match entry.own.waited_ns {
+        Column::new("waited_ns", "waited", Kind::Time, move |entry: &OwnEntry<'_>| match entry.own.waited_ns {
             0 => Cell::Time(0).said(""),
-            ns => Cell::Time(ns),
+            ns => resolved(ns, clock.wall_ns),
         }),
     ]);
     Sheet::new(columns)
@@ -126,14 +131,19 @@ impl RowKind for Others {
 
 impl Row for Elsewhere<'_> {}
 
-fn elsewhere<'c>() -> Sheet<'c, Others> {
+fn elsewhere<'c>(clock: Resolution) -> Sheet<'c, Others> {
+    let time = move |ns: u64| resolved(ns, clock.wall_ns);
     Sheet::new([
         Column::new("kind", "kind", Kind::Text, |row: &Elsewhere<'_>| Cell::text(row.kind.name())),
-        Column::new("time_ns", "thread time", Kind::Time, |row: &Elsewhere<'_>| Cell::or_null(row.time_ns, Cell::Time)),
+        Column::new("time_ns", "thread time", Kind::Time, move |row: &Elsewhere<'_>| Cell::or_null(row.time_ns, time)),
         Column::new("count", "count", Kind::Count, |row: &Elsewhere<'_>| Cell::or_null(row.count, Cell::Count)),
         Column::new("text", "what", Kind::Text, |row: &Elsewhere<'_>| Cell::text(row.kind.title())),
-        Column::new("cpu_ns", "cpu", Kind::Time, |row: &Elsewhere<'_>| Cell::measured(row.cpu_ns)),
-        Column::new("most_ns", "of it", Kind::Time, |row: &Elsewhere<'_>| Cell::measured(row.most.map(|(_, ns)| ns))),
+        Column::new("cpu_ns", "cpu", Kind::Time, move |row: &Elsewhere<'_>| {
+            row.cpu_ns.map_or(Cell::Absent, |ns| resolved(ns, clock.cpu_ns))
+        }),
+        Column::new("most_ns", "of it", Kind::Time, move |row: &Elsewhere<'_>| {
+            row.most.map_or(Cell::Absent, |(_, ns)| time(ns))
+        }),
         Column::new("most_below", "below", Kind::Function, |row: &Elsewhere<'_>| match row.most {
             Some((function, _)) => Cell::function(&function),
             None => Cell::Absent,
@@ -156,6 +166,10 @@ fn detail(row: &Elsewhere<'_>) -> String {
             let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
             format!("{} {}{place}", count(most.count), most.type_name)
         }),
+        ElsewhereKind::ExceptionsMade => {
+            let most = row.exceptions.as_ref().and_then(|most| Some((most.count, most.place?)));
+            most.map_or_else(String::new, |(number, place)| format!("{} below {}", count(number), place.label()))
+        }
         _ => String::new(),
     }
 }
@@ -277,9 +291,10 @@ impl Opened<'_> {
 
     fn elsewhere(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let rows = &self.view.elsewhere;
-        let sheet = elsewhere();
+        let sheet = elsewhere(self.view.conditions.resolution());
+        let has_times = rows.iter().any(|row| row.time_ns.is_some());
         let text = self.in_parts(shown(&[
-            ("time_ns", 0, rows.iter().any(|row| row.time_ns.is_some())),
+            ("time_ns", 0, has_times),
             ("count", 0, rows.iter().any(|row| row.count.is_some())),
             ("text", 0, true),
             ("cpu_ns", 3, rows.iter().any(|row| row.cpu_ns.is_some())),
@@ -287,7 +302,8 @@ impl Opened<'_> {
             ("most_below", 2, rows.iter().any(|row| row.most.is_some())),
             ("detail", 1, rows.iter().any(|row| !detail(row).is_empty())),
         ]));
-        let title = Title::Bold("Where the other time went".to_owned());
+        let title = if has_times { "Where the other time went" } else { "What else was recorded" };
+        let title = Title::Bold(title.to_owned());
         let section = Section { title, ..sheet.section("elsewhere", Style::Table, &text) };
         renderer.section(&section, &mut |visit| {
             rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;

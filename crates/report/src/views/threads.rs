@@ -68,6 +68,12 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
     let time = |key, title, of: fn(&ThreadRow<'_>) -> u64| {
         Column::new(key, title, Kind::Time, move |row: &ThreadEntry<'_>| Cell::Time(of(row.row)))
     };
+    let measured = |key, title, of: fn(&ThreadRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Time, move |row: &ThreadEntry<'_>| match of(row.row) {
+            0 => Cell::Time(0).said("-"),
+            ns => Cell::Time(ns),
+        })
+    };
     let share = Column::new("running_share", "share", Kind::Share, |row: &ThreadEntry<'_>| {
         Cell::Share(row.totals.share(row.row.running_ns))
     });
@@ -81,13 +87,13 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
         Column::new("ended_ns", "to", Kind::Time, |row: &ThreadEntry<'_>| {
             Cell::or_null(row.row.thread.ended_ns, Cell::Time)
         }),
-        time("running_ns", "running", |row| row.running_ns),
-        time("outside_ns", "unrecorded", |row| row.outside_ns),
+        measured("running_ns", "time", |row| row.running_ns),
+        measured("outside_ns", "unrecorded", |row| row.outside_ns),
         Column::new("cpu_ns", "cpu", Kind::Time, |row: &ThreadEntry<'_>| Cell::measured(row.row.cpu_ns)).only_if(cpu),
-        time("suspended_ns", "suspended", |row| row.suspended_ns),
-        time("profiler_ns", "profiler", |row| row.profiler_ns),
-        time("profiler_low_ns", "at least", |row| row.profiler_low_ns),
-        time("profiler_high_ns", "at most", |row| row.profiler_high_ns),
+        measured("suspended_ns", "suspended", |row| row.suspended_ns),
+        measured("profiler_ns", "profiler", |row| row.profiler_ns),
+        time("profiler_low_ns", "profiler from", |row| row.profiler_low_ns),
+        time("profiler_high_ns", "profiler to", |row| row.profiler_high_ns),
         Column::new("calls", "calls", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.calls)),
         Column::new("max_depth", "depth", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.max_depth.into())),
         share.on_request(),
@@ -98,8 +104,8 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     shown(&[
         ("running_ns", 0, true),
-        ("running_share", 0, true),
-        ("cpu_ns", 1, cpu),
+        ("running_share", 1, true),
+        ("cpu_ns", 0, cpu),
         ("outside_ns", 5, true),
         ("suspended_ns", 3, true),
         ("profiler_ns", 6, true),

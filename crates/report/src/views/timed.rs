@@ -101,7 +101,7 @@ where
 }
 
 /// Cell of a time; below the clock's resolution text shows the resolution.
-fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
+pub(super) fn resolved(ns: u64, resolution_ns: u64) -> Cell<'static> {
     match ns {
         _ if ns >= resolution_ns => Cell::Time(ns),
         0 => Cell::Time(0).said("-"),
@@ -151,8 +151,8 @@ where
         sampled("callee_ns", "callee", |times| times.callee_ns),
         sampled("suspended_ns", "suspended", |times| times.suspended_ns),
         time("profiler_ns", "profiler", |times| times.profiler_ns),
-        time("profiler_low_ns", "at least", |times| times.profiler_low_ns),
-        time("profiler_high_ns", "at most", |times| times.profiler_high_ns),
+        time("profiler_low_ns", "profiler from", |times| times.profiler_low_ns),
+        time("profiler_high_ns", "profiler to", |times| times.profiler_high_ns),
         measured("inclusive_cpu_ns", "cpu total", |times| times.inclusive_cpu_ns),
         measured("exclusive_cpu_ns", "cpu", |times| times.exclusive_cpu_ns),
         bound("exclusive_low_ns", "exclusive from", |times| Some(times.exclusive_bounds_ns.0)),

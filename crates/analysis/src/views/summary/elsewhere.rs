@@ -6,7 +6,7 @@ use clrscope_recording::events::{Kind, Records, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{FunctionKind, GC_NAME, JIT_NAME, Recording};
 
-use super::OwnWait;
+use super::{OwnSums, OwnWait};
 use crate::exceptions::{ExceptionLog, ExceptionQuery};
 use crate::function::FunctionRef;
 use crate::query::Query;
@@ -30,6 +30,8 @@ pub enum ElsewhereKind {
     Collections,
     /// Exceptions, where `exceptions` recorded them.
     Exceptions,
+    /// Exceptions, where only the calls of their constructors were recorded.
+    ExceptionsMade,
 }
 
 impl ElsewhereKind {
@@ -43,6 +45,7 @@ impl ElsewhereKind {
             Self::Suspension => "suspension",
             Self::Collections => "collections",
             Self::Exceptions => "exceptions",
+            Self::ExceptionsMade => "exceptions_made",
         }
     }
 
@@ -53,9 +56,10 @@ impl ElsewhereKind {
             Self::Wait(kind) => kind.title(),
             Self::Compilation => "compiling methods",
             Self::Collecting => "collecting garbage",
-            Self::Suspension => "stopped, mostly for collections",
+            Self::Suspension => "stopped by the runtime",
             Self::Collections => "garbage collections",
             Self::Exceptions => "exceptions",
+            Self::ExceptionsMade => "exceptions made",
         }
     }
 }
@@ -63,7 +67,7 @@ impl ElsewhereKind {
 /// Exceptions of the most frequent type and place.
 #[derive(Debug, Clone)]
 pub struct ExceptionsSeen<'a> {
-    /// Type of the exception.
+    /// Type of the exception; empty where only calls of constructors were recorded.
     pub type_name: Box<str>,
     /// Number of exceptions of that type thrown there.
     pub count: u64,
@@ -86,7 +90,7 @@ pub struct Elsewhere<'a> {
     pub most: Option<(FunctionRef<'a>, u64)>,
     /// Collections by the highest generation that was collected: 0, 1, 2 and above.
     pub generations: [u64; 3],
-    /// The most frequent exceptions.
+    /// The most frequent exceptions by type and place, or the own function below which most were made.
     pub exceptions: Option<ExceptionsSeen<'a>>,
 }
 
@@ -100,12 +104,12 @@ pub(super) fn elsewhere<'a>(
     recording: &'a Recording,
     query: &Query,
     rows: &[FunctionRow<'a>],
-    waits: &[OwnWait<'a>],
+    below: &OwnSums<'a>,
     conditions: &Conditions<'a>,
 ) -> Vec<Elsewhere<'a>> {
     let mut found = Vec::new();
     if !query.filters_functions() {
-        found.extend(WaitKind::ALL.into_iter().filter_map(|(kind, ..)| waited(kind, waits)));
+        found.extend(WaitKind::ALL.into_iter().filter_map(|(kind, ..)| waited(kind, &below.waits)));
         found.extend(of_runtime(ElsewhereKind::Compilation, JIT_NAME, rows));
         found.extend(of_runtime(ElsewhereKind::Collecting, GC_NAME, rows));
         let suspended_ns = conditions.totals.suspended_ns;
@@ -113,7 +117,9 @@ pub(super) fn elsewhere<'a>(
         found.extend((suspended_ns > 0).then_some(suspension));
         found.extend(collections(recording, query));
     }
-    found.extend(thrown(recording, query));
+    let thrown = thrown(recording, query);
+    let made = || made(&below.exceptions).filter(|_| !query.filters_functions());
+    found.extend(thrown.or_else(made));
     found
 }
 
@@ -170,6 +176,21 @@ fn thrown<'a>(recording: &'a Recording, query: &Query) -> Option<Elsewhere<'a>> 
         place: group.own_place.or(group.place).and_then(|place| of_recording(recording, &place)),
     });
     let row = Elsewhere { count: Some(count), exceptions: most, ..Elsewhere::new(ElsewhereKind::Exceptions) };
+    (count > 0).then_some(row)
+}
+
+/// The exceptions that constructors were called for.
+fn made<'a>(below: &[(Option<FunctionRef<'a>>, u64)]) -> Option<Elsewhere<'a>> {
+    let count = below.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let named = below.iter().filter_map(|(function, count)| Some((function.as_ref()?, *count)));
+    let most = named.min_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.compare(b.0)));
+    let seen = |(place, count): (&FunctionRef<'a>, u64)| ExceptionsSeen {
+        type_name: Box::default(),
+        count,
+        place: Some(*place),
+    };
+    let exceptions = most.map(seen);
+    let row = Elsewhere { count: Some(count), exceptions, ..Elsewhere::new(ElsewhereKind::ExceptionsMade) };
     (count > 0).then_some(row)
 }
 

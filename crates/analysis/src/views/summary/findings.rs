@@ -5,7 +5,7 @@ use super::{OwnWait, Summary, is_code};
 use crate::owners::is_own;
 use crate::query::Sort;
 use crate::views::rows::FunctionRow;
-use crate::waits::WaitKind;
+use crate::waits::{WaitKind, wait_kind};
 
 /// One sentence of the summary.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,20 +18,21 @@ pub struct Finding {
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
 const MUCH: f64 = 0.05;
-/// Shares of the thread time that are worth a sentence where threads wait for each other.
-const MUCH_WAITING: f64 = 0.01;
+/// Exceptions that are worth a sentence.
+const MANY_EXCEPTIONS: u64 = 100;
 
 /// The sentences, those about the program first. Waits of idle threads are none.
 pub(super) fn findings(
     view: &Summary<'_>,
     rows: &[FunctionRow<'_>],
     waits: &[OwnWait<'_>],
+    run_ns: u64,
     filtered: bool,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(busiest_own(view).or_else(|| busiest(view)));
-    found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(view, waits, kind)));
-    found.extend(most_thrown(view));
+    found.extend([WaitKind::Lock, WaitKind::Sleep].into_iter().filter_map(|kind| longest_wait(waits, kind, run_ns)));
+    found.extend(most_thrown(view).or_else(|| most_made(view)));
     found.extend(most_called(view, rows));
     if !filtered {
         found.extend(runtime(view));
@@ -56,6 +57,12 @@ fn number(number: u64) -> String {
     text
 }
 
+/// A time: milliseconds, from ten seconds on seconds.
+fn duration(ns: u64) -> String {
+    let ms = ns / 1_000_000;
+    if ms < 10_000 { format!("{} ms", number(ms)) } else { format!("{}.{} s", number(ms / 1_000), ms % 1_000 / 100) }
+}
+
 fn part(of: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { (of as f64 / all as f64).min(1.0) }
 }
@@ -78,22 +85,24 @@ fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
 
 /// The function of the framework with the most work, where own code does little.
 fn busiest(view: &Summary<'_>) -> Option<Finding> {
-    let row = view.framework.first()?;
+    // Threads that wait for work spin a little before they sleep: that is no finding.
+    let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none())?;
     let (all, what) = all_work(view);
     let share = part(row.times.exclusive_cpu_ns.unwrap_or(row.times.exclusive_ns), all);
     let text = format!("{} used {} of the {what} itself", row.function.label(), percent(share));
     (share >= MUCH).then_some(Finding { text, share })
 }
 
-/// The own function below which threads waited longest for this.
-fn longest_wait(view: &Summary<'_>, waits: &[OwnWait<'_>], kind: WaitKind) -> Option<Finding> {
+/// The own function below which threads waited longest for this: worth a sentence by how long the program ran, however many
+/// idle threads it had.
+fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Finding> {
     let of_kind = waits.iter().filter(|wait| wait.kind == kind);
     let named = of_kind.filter_map(|wait| Some((wait.function?, wait.ns)));
     let (function, ns) = named.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0)))?;
-    let share = view.conditions.totals.share(ns);
+    let share = part(ns, run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
-    let text = format!("below {} threads spent {} ms {what}", function.label(), number(ns / 1_000_000));
-    (share >= MUCH_WAITING).then_some(Finding { text, share })
+    let text = format!("below {} threads spent {} {what}", function.label(), duration(ns));
+    (share >= MUCH).then_some(Finding { text, share })
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
@@ -108,13 +117,26 @@ fn most_thrown(view: &Summary<'_>) -> Option<Finding> {
     Some(Finding { text, share: part(most.count, all) })
 }
 
+/// The own function below which most exceptions were made, where `exceptions` did not record them.
+fn most_made(view: &Summary<'_>) -> Option<Finding> {
+    let row = view.elsewhere.iter().find(|row| row.kind == ElsewhereKind::ExceptionsMade)?;
+    let (all, most) = (row.count?, row.exceptions.as_ref()?);
+    let (place, [all_text, count]) = (most.place?, [all, most.count].map(number));
+    let text = format!(
+        "{all_text} exceptions were made, {count} of them below {}: run -i exceptions shows types, stacks and catchers",
+        place.label()
+    );
+    (most.count >= MANY_EXCEPTIONS).then_some(Finding { text, share: part(most.count, all) })
+}
+
 /// The own function that was called most.
 fn most_called(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
     let own = rows.iter().filter(|row| is_code(row) && is_own(&row.function));
     let row = own.min_by(|a, b| a.compare(b, Sort::Calls))?;
     let share = part(row.times.calls, view.conditions.totals.calls);
     let calls = number(row.times.calls);
-    let text = format!("{} was called {calls} times, {} of all calls", row.function.label(), percent(share));
+    let least = if row.inlined { "at least " } else { "" };
+    let text = format!("{} was called {least}{calls} times, {} of all calls", row.function.label(), percent(share));
     (row.times.calls > 1 && share >= MUCH).then_some(Finding { text, share })
 }
 

@@ -5,7 +5,7 @@ mod findings;
 
 use std::cmp::{Ordering, Reverse};
 
-use clrscope_recording::model::{FunctionKind, Recording};
+use clrscope_recording::model::{FunctionKind, Process, Recording};
 use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
@@ -16,6 +16,7 @@ use crate::function::FunctionRef;
 use crate::metric::WALL;
 use crate::owners::{Owners, is_own};
 use crate::paths;
+use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::times::Times;
 use crate::waits::WaitKind;
@@ -41,6 +42,14 @@ struct OwnWait<'a> {
     function: Option<FunctionRef<'a>>,
     kind: WaitKind,
     ns: u64,
+}
+
+/// Waits and exceptions below own functions; `None` where there is no own function above.
+#[derive(Debug, Default)]
+struct OwnSums<'a> {
+    waits: Vec<OwnWait<'a>>,
+    /// Exceptions made.
+    exceptions: Vec<(Option<FunctionRef<'a>>, u64)>,
 }
 
 /// The view `summary`.
@@ -80,34 +89,45 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     query.whole_run("summary")?;
     query.without_metric("summary")?;
     query.merged_threads("summary")?;
-    let (mut rows, mut own, mut waits, mut totals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for paths in paths::select(recording, query, &WALL)? {
+    let (mut rows, mut own, mut below, mut totals) = (Vec::new(), Vec::new(), OwnSums::default(), Vec::new());
+    let paths = paths::select(recording, query, &WALL)?;
+    let programs = own_programs(recording);
+    let is_users = |process: &Process| programs.iter().any(|own| std::ptr::eq(*own, process));
+    // Code of the SDK's tools is nobody's own as long as a program of the user is there, too.
+    let has_users = paths.iter().any(|paths| is_users(paths.process));
+    for paths in paths {
         let sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
         let owners = Owners::of(&paths, &sums.catalog);
         let wanted = sums.catalog.wanted(query);
         let all: Vec<FunctionRow<'a>> = sums.rows(&wanted).collect();
-        own.extend(own_rows(&sums, &owners, &wanted));
-        waits.extend(own_waits(&sums, &owners));
+        let is_own = !has_users || is_users(paths.process);
+        own.extend(if is_own { own_rows(&sums, &owners, &wanted) } else { Vec::new() });
+        below.add(&sums, &owners, is_own);
         rows.extend(all);
     }
     let conditions = conditions_of(recording, query, &WALL, &totals);
     rows.sort_by(|a, b| a.compare(b, Sort::Exclusive));
     own.sort_by(compare_own);
+    let own_functions = own.len();
+    // Rows without work are noise, unless there are no others.
+    let worked = own.iter().filter(|row| row.work_ns > 0 || row.waited_ns > 0).count();
+    own.truncate(if worked > 0 { worked } else { own_functions });
     let mut framework: Vec<_> = rows.iter().filter(|row| is_code(row) && !is_own(&row.function)).copied().collect();
     let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Exclusive };
     framework.sort_by(|a, b| a.compare(b, by_work));
     let mut view = Summary {
         functions: rows.len(),
-        own_functions: own.len(),
+        own_functions,
         framework_functions: framework.len(),
-        elsewhere: elsewhere::elsewhere(recording, query, &rows, &waits, &conditions),
+        elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, &conditions),
         own,
         framework,
         conditions,
         ..Summary::default()
     };
-    view.findings = findings::findings(&view, &rows, &waits, query.filters_functions());
+    view.findings =
+        findings::findings(&view, &rows, &below.waits, recording.run.duration_ns, query.filters_functions());
     if let Some(sort) = query.sort {
         rows.sort_by(|a, b| a.compare(b, sort));
     }
@@ -153,7 +173,11 @@ fn compare_own(a: &OwnRow<'_>, b: &OwnRow<'_>) -> Ordering {
         .then_with(|| a.row.compare(&b.row, Sort::Name))
 }
 
-fn own_waits<'a>(sums: &ProcessSums<'a>, owners: &Owners) -> Vec<OwnWait<'a>> {
-    let function = |owner| (owner != sums.catalog.root()).then(|| sums.catalog.function(owner));
-    owners.waits().map(|(owner, kind, ns)| OwnWait { function: function(owner), kind, ns }).collect()
+impl<'a> OwnSums<'a> {
+    /// Adds those of a process, without names where its code is not the user's own.
+    fn add(&mut self, sums: &ProcessSums<'a>, owners: &Owners, is_own: bool) {
+        let function = |owner| (is_own && owner != sums.catalog.root()).then(|| sums.catalog.function(owner));
+        self.waits.extend(owners.waits().map(|(owner, kind, ns)| OwnWait { function: function(owner), kind, ns }));
+        self.exceptions.extend(owners.exceptions().map(|(owner, count)| (function(owner), count)));
+    }
 }

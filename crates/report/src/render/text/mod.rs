@@ -80,6 +80,7 @@ impl<'o> Text<'o> {
             (_, Style::Log | Style::Stories) => section.nothing.clone(),
             _ => head::wrapped(&section.nothing, self.prose).join("\n"),
         };
+        self.is_below_table = true;
         self.write(&(text + "\n"))
     }
 

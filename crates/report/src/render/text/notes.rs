@@ -44,7 +44,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     let text = table.render_below(width, None).0;
     match elsewhere(view) {
         rest if rest.is_empty() => text,
-        rest => text + &wrapped(&format!("besides: {rest}"), width.min(PROSE)).join("\n") + "\n",
+        rest => text + &wrapped(&format!("besides, in thread time: {rest}"), width.min(PROSE)).join("\n") + "\n",
     }
 }
 
@@ -57,9 +57,11 @@ fn at_least(row: &FunctionRow<'_>) -> String {
 fn elsewhere(view: &Summary<'_>) -> String {
     let is_idle = |kind| matches!(kind, ElsewhereKind::Wait(WaitKind::Idle | WaitKind::Other));
     let rows = view.elsewhere.iter().filter(|row| !is_idle(row.kind));
+    let least = view.conditions.resolution().wall_ns.max(1);
+    let is_seen = |row: &&Elsewhere<'_>| row.time_ns.is_none_or(|ns| ns >= least);
     let part = |row: &Elsewhere<'_>| match (row.time_ns, row.count) {
         (Some(ns), _) => format!("{} {}", row.kind.title(), time(ns)),
         (None, number) => format!("{} {}", count(number.unwrap_or(0)), row.kind.title()),
     };
-    rows.map(part).collect::<Vec<_>>().join(", ")
+    rows.filter(is_seen).map(part).collect::<Vec<_>>().join(", ")
 }
