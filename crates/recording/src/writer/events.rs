@@ -47,6 +47,12 @@ impl EventStore {
         Ok(Self { space, keep, sequence: AtomicU64::new(1), finished: Mutex::new(VecDeque::with_capacity(most)) })
     }
 
+    /// Keeps up to `bytes` bytes backed that only [`take_reserved`](Self::take_reserved) hands out.
+    #[must_use]
+    pub fn with_reserve(self, bytes: usize) -> Self {
+        Self { space: self.space.with_reserve(bytes), ..self }
+    }
+
     /// The mapped file.
     #[must_use]
     pub fn segment(&self) -> &Segment {
@@ -78,13 +84,19 @@ impl EventStore {
     }
 
     /// An empty chunk for the thread with this serial number (0 for none), of about `bytes` bytes, head
-    /// included. `mono_ns` is now. `None` when nothing is backed yet or the limit is reached: the caller counts
-    /// what it drops.
+    /// included. `mono_ns` is now. `None` when nothing is backed yet beyond the reserve or the limit is reached: the
+    /// caller counts what it drops.
     #[must_use]
     pub fn take(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
-        let chunk = self.bump(self.rounded(bytes))?;
-        chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
-        Some(chunk)
+        let bytes = self.rounded(bytes);
+        Some(self.chunk_at(self.space.take(bytes)?, bytes, thread, mono_ns))
+    }
+
+    /// Counterpart of [`take`](Self::take) that uses up the reserve, for those who can't wait.
+    #[must_use]
+    pub fn take_reserved(&self, thread: u32, bytes: usize, mono_ns: u64) -> Option<Chunk> {
+        let bytes = self.rounded(bytes);
+        Some(self.chunk_at(self.space.take_reserved(bytes)?, bytes, thread, mono_ns))
     }
 
     /// In a ring the chunk that was finished first, empty and of the size it always had, for the thread with this
@@ -101,12 +113,14 @@ impl EventStore {
         bytes.clamp(chunk::GRAIN, self.limit().min(64 << 20)).next_multiple_of(chunk::GRAIN)
     }
 
-    fn bump(&self, bytes: usize) -> Option<Chunk> {
-        let address = self.segment().content().wrapping_add(self.space.take(bytes)?);
+    /// The chunk of `bytes` bytes at an offset that was just handed out.
+    fn chunk_at(&self, offset: usize, bytes: usize, thread: u32, mono_ns: u64) -> Chunk {
+        let address = self.segment().content().wrapping_add(offset);
         // SAFETY: chunks are multiples of a grain, the segment is mapped for ever, and so much of it is backed.
         let chunk = unsafe { Chunk::from_address(address) };
         chunk.u32(chunk::BYTES).store(bytes as u32, Ordering::Relaxed);
-        Some(chunk)
+        chunk.begin(thread, self.sequence.fetch_add(1, Ordering::Relaxed), mono_ns);
+        chunk
     }
 
     /// Takes note that the thread is done with the chunk: full, or the thread ended. In a ring it may be

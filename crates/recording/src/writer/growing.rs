@@ -14,6 +14,8 @@ const AHEAD_MOST: usize = 64 << 20;
 pub(super) struct Growing {
     segment: Segment,
     limit: usize,
+    /// Bytes at most that are backed for those who can't wait.
+    reserve: usize,
     used: AtomicUsize,
     used_at_last_look: AtomicUsize,
     disk_refused: AtomicBool,
@@ -24,7 +26,12 @@ impl Growing {
     pub(super) fn new(segment: Segment, limit: usize, used: usize) -> Self {
         let limit = limit.min(segment.capacity());
         let (used, used_at_last_look) = (AtomicUsize::new(used), AtomicUsize::new(0));
-        Self { segment, limit, used, used_at_last_look, disk_refused: AtomicBool::new(false) }
+        Self { segment, limit, reserve: 0, used, used_at_last_look, disk_refused: AtomicBool::new(false) }
+    }
+
+    /// Keeps up to `bytes` bytes backed that only [`take_reserved`](Self::take_reserved) hands out.
+    pub(super) fn with_reserve(self, bytes: usize) -> Self {
+        Self { reserve: bytes, ..self }
     }
 
     pub(super) fn segment(&self) -> &Segment {
@@ -46,16 +53,35 @@ impl Growing {
         self.disk_refused.load(Ordering::Relaxed)
     }
 
-    /// Offset of `bytes` bytes that nobody else has, or `None` when the limit is reached or so much is not backed yet.
-    /// Does not block and does not allocate: safe in a hook.
+    /// Offset of `bytes` bytes that nobody else has, or `None` when the limit is reached or so much is not backed yet
+    /// beyond the reserve. Does not block and does not allocate: safe in a hook.
     pub(super) fn take(&self, bytes: usize) -> Option<usize> {
+        // What can't grow any more is handed out to the last byte.
+        let grows = self.segment.committed() < self.limit && !self.is_refused();
+        self.take_leaving(|used| if grows { self.reserved(used) } else { 0 }, bytes)
+    }
+
+    /// Counterpart of [`take`](Self::take) that leaves no reserve, for those who can't wait until more is backed.
+    pub(super) fn take_reserved(&self, bytes: usize) -> Option<usize> {
+        self.take_leaving(|_| 0, bytes)
+    }
+
+    fn take_leaving(&self, left: impl Fn(usize) -> usize, bytes: usize) -> Option<usize> {
         let end = self.segment.committed().min(self.limit);
-        let more = |used: usize| used.checked_add(bytes).filter(|&after| after <= end);
+        let more = |used: usize| {
+            let after = used.checked_add(bytes)?;
+            after.checked_add(left(used)).is_some_and(|needed| needed <= end).then_some(after)
+        };
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
     }
 
-    /// Backs space ahead of need: as much as was used since the last call, many times over, and never less than
-    /// `least`. Blocks: for the helper thread.
+    /// Bytes of the reserve where so many are handed out: small programs are not to wait for a large one.
+    fn reserved(&self, used: usize) -> usize {
+        self.reserve.min(AHEAD_LEAST + used / 2)
+    }
+
+    /// Backs space ahead of need: the reserve, as much as was used since the last call, many times over, and never less
+    /// than `least`. Blocks: for the helper thread.
     ///
     /// # Errors
     /// When the disk refused; the next call tries again.
@@ -64,10 +90,11 @@ impl Growing {
         let grown = used.saturating_sub(self.used_at_last_look.swap(used, Ordering::Relaxed));
         let ahead =
             (grown * 16).clamp(least.clamp(AHEAD_LEAST, AHEAD_MOST), AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
-        if self.segment.committed() >= (used + ahead / 2).min(self.limit) {
+        let kept = used + self.reserved(used);
+        if self.segment.committed() >= (kept + ahead / 2).min(self.limit) {
             return Ok(());
         }
-        let outcome = self.segment.commit((used + ahead).min(self.limit));
+        let outcome = self.segment.commit((kept + ahead).min(self.limit));
         self.disk_refused.store(outcome == Err(CommitError::Refused), Ordering::Relaxed);
         outcome
     }

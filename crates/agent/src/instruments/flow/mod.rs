@@ -22,7 +22,7 @@ pub(crate) mod values;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clr_profiler::callback_args::{GcReason, Generations, Inlining};
+use clr_profiler::callback_args::{GcReason, Generations, Inlining, SuspendReason};
 use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
@@ -68,7 +68,8 @@ impl Flow {
         let writer = context.writer;
         let store = writer
             .create_events(instrument::FLOW, limit.unwrap_or(ALL_BYTES), keep)
-            .map_err(|error| format!("no memory for events: {error}"))?;
+            .map_err(|error| format!("no memory for events: {error}"))?
+            .with_reserve(ring::RESERVE);
         // At once, as the start of a program makes more events than any other millisecond. A refusal is
         // counted where an event finds no place.
         let _ = store.keep_ahead_at_least(ring::AHEAD);
@@ -114,14 +115,15 @@ impl Instrument for Flow {
     }
 
     fn events(&self) -> Events {
+        let always = Events::EXCEPTIONS | Events::SUSPENSIONS;
         match self.types {
-            Some(_) => Events::EXCEPTIONS | Events::CLASS_LOADS | Events::JIT_COMPILATION | Events::BASIC_GC,
-            None => Events::EXCEPTIONS,
+            Some(_) => always | Events::CLASS_LOADS | Events::JIT_COMPILATION | Events::BASIC_GC,
+            None => always,
         }
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {
-        let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, stop_rounds: 0 };
+        let keeper = Keeper { ring: self.ring, writer: self.writer, stalled_ns: 0, naps_in_suspensions: 0, stop_rounds: 0 };
         let advise_overhead = AdviseOverhead::new(self.writer, "flow:args", COSTLY_CHUNKS);
         let mut tasks: Vec<Box<dyn Task>> = vec![Box::new(keeper), Box::new(advise_overhead)];
         if self.types.is_some() {
@@ -187,6 +189,18 @@ impl Callbacks for Flow {
         by_reference::collection_finished();
     }
 
+    fn runtime_suspend_started(&self, _reason: SuspendReason) {
+        self.ring.suspends(true);
+    }
+
+    fn runtime_suspend_finished(&self) {
+        self.ring.suspends(false);
+    }
+
+    fn runtime_suspend_aborted(&self) {
+        self.ring.suspends(false);
+    }
+
     fn exception_search_filter_enter(&self, _function: FunctionId) {
         self.block(flow::FILTER_ENTER, OddCallback::Filter);
     }
@@ -211,16 +225,14 @@ struct Keeper {
     ring: &'static Ring,
     writer: &'static ProcessWriter,
     stalled_ns: u64,
+    naps_in_suspensions: u64,
     stop_rounds: u32,
 }
 
 impl Task for Keeper {
-    fn tick(&mut self, _now: u64) {
+    fn tick(&mut self, now: u64) {
         // A refusal is counted where an event finds no place.
         let _ = self.ring.store().keep_ahead_at_least(ring::AHEAD);
-    }
-
-    fn slow_tick(&mut self, now: u64) {
         self.report_stalls(now);
     }
 
@@ -248,13 +260,18 @@ impl Task for Keeper {
 }
 
 impl Keeper {
-    /// Says how long writers waited, each time that it has doubled.
+    /// Says how long writers waited, and how often the runtime waited for them, each time that it has doubled.
     fn report_stalls(&mut self, now: u64) {
         let (stalls, stalled_ns) = self.ring.stalls();
-        if stalled_ns > self.stalled_ns.saturating_mul(2) {
-            self.stalled_ns = stalled_ns;
+        let naps = self.ring.naps_in_suspensions();
+        if stalled_ns > self.stalled_ns.saturating_mul(2) || naps > self.naps_in_suspensions.saturating_mul(2) {
+            (self.stalled_ns, self.naps_in_suspensions) = (stalled_ns, naps);
             let ms = stalled_ns as f64 / 1e6;
-            self.writer.note(now, &format!("flow waited for memory {stalls} times, {ms:.1} ms altogether"));
+            let mut text = format!("flow waited for memory {stalls} times, {ms:.1} ms altogether");
+            if naps > 0 {
+                text += &format!("; {naps} naps kept the runtime from stopping the threads");
+            }
+            self.writer.note(now, &text);
         }
     }
 }

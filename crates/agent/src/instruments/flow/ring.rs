@@ -1,6 +1,6 @@
 //! The chunks that threads write their events to.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clrscope_recording::layout::{chunk, flow};
 use clrscope_recording::model::LossReason;
@@ -16,6 +16,9 @@ use crate::services::threads;
 /// Backed ahead of need at least: the helper thread may not run for a while, and a busy thread fills
 /// a few hundred MB in a second.
 pub(super) const AHEAD: usize = 16 << 20;
+/// Backed at most for threads that the runtime stops, which may not wait: four that do nothing but call fill a megabyte
+/// meanwhile.
+pub(super) const RESERVE: usize = 32 << 20;
 /// Bytes of a chunk: 2,044 events.
 pub(super) const CHUNK: usize = 32 << 10;
 /// A ring has at least this many chunks, so that one thread can't fill it alone.
@@ -33,6 +36,10 @@ pub(crate) struct Ring {
     /// Nanoseconds that hooks waited for memory.
     stalled_ns: AtomicU64,
     stalls: AtomicU64,
+    /// The runtime stops the threads: it waits for each that is in a hook.
+    is_suspending: AtomicBool,
+    /// Naps of hooks meanwhile.
+    naps_in_suspensions: AtomicU64,
 }
 
 static RING: Published<Ring> = Published::nothing();
@@ -71,15 +78,21 @@ impl Ring {
         helper: HelperHandle,
         limit: Option<u64>,
     ) -> &'static Self {
+        RING.publish(Self::new(writer, store, helper, limit))
+    }
+
+    fn new(writer: &'static ProcessWriter, store: EventStore, helper: HelperHandle, limit: Option<u64>) -> Self {
         let share = limit.map_or(u64::MAX, |limit| limit / CHUNKS_LEAST);
-        RING.publish(Self {
+        Self {
             writer,
             store,
             patience: Patience::new(helper),
             chunk_bytes: CHUNK.min(usize::try_from(share).unwrap_or(CHUNK)),
             stalled_ns: AtomicU64::new(0),
             stalls: AtomicU64::new(0),
-        })
+            is_suspending: AtomicBool::new(false),
+            naps_in_suspensions: AtomicU64::new(0),
+        }
     }
 
     /// The store of chunks.
@@ -90,6 +103,16 @@ impl Ring {
     /// How often hooks waited for memory, and how many nanoseconds altogether.
     pub(crate) fn stalls(&self) -> (u64, u64) {
         (self.stalls.load(Ordering::Relaxed), self.stalled_ns.load(Ordering::Relaxed))
+    }
+
+    /// How often hooks slept while the runtime waited for them to return.
+    pub(crate) fn naps_in_suspensions(&self) -> u64 {
+        self.naps_in_suspensions.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the runtime stops the threads.
+    pub(crate) fn suspends(&self, is_suspending: bool) {
+        self.is_suspending.store(is_suspending, Ordering::Release);
     }
 
     /// The calling thread is new: its first event asks for a chunk.
@@ -174,11 +197,21 @@ impl Ring {
         let chunk = self
             .store
             .take(serial, self.chunk_bytes, now)
+            .or_else(|| self.take_without_waiting(serial, now))
             .or_else(|| self.wait_for_fresh(serial, now))
             .or_else(|| self.take_oldest(serial, now))?;
         record.u64(own::FLOW_CHUNK).store(chunk.address() as u64, Ordering::Relaxed);
         record.u32(own::FLOW_ROOM).store(chunk.room() as u32, Ordering::Relaxed);
         Some(chunk)
+    }
+
+    /// While the runtime stops the threads: a chunk of the reserve, or the oldest one although fresh ones are to come. A
+    /// thread that sleeps in a hook can't be stopped, and all the others stand still for it.
+    fn take_without_waiting(&self, serial: u32, now: u64) -> Option<Chunk> {
+        if !self.is_suspending.load(Ordering::Acquire) {
+            return None;
+        }
+        self.store.take_reserved(serial, self.chunk_bytes, now).or_else(|| self.take_oldest(serial, now))
     }
 
     /// Takes the oldest chunk once more, and counts the calls that it told of.
@@ -196,7 +229,15 @@ impl Ring {
         if !self.patience.would_wait(&self.store, self.chunk_bytes) {
             return None;
         }
-        let take = || self.store.take(serial, self.chunk_bytes, monotonic_ns());
+        let take = || {
+            let now = monotonic_ns();
+            let found = self.store.take(serial, self.chunk_bytes, now);
+            let found = found.or_else(|| self.take_without_waiting(serial, now));
+            if found.is_none() && self.is_suspending.load(Ordering::Relaxed) {
+                self.naps_in_suspensions.fetch_add(1, Ordering::Relaxed);
+            }
+            found
+        };
         let found = self.patience.wait(&self.store, self.chunk_bytes, take);
         self.stalls.fetch_add(1, Ordering::Relaxed);
         self.stalled_ns.fetch_add(monotonic_ns().saturating_sub(now), Ordering::Relaxed);
@@ -214,5 +255,43 @@ unsafe fn put(at: *mut u8, ticks: u64, what: u32, sp: u32) {
         at.add(flow::TICKS).cast::<u64>().write(ticks);
         at.add(flow::WHAT).cast::<u32>().write(what);
         at.add(flow::SP).cast::<u32>().write(sp);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::layout::instrument;
+    use clrscope_recording::writer::{Keep, ProcessRecord};
+
+    use super::*;
+
+    /// A thread that sleeps in a hook can't be stopped, and a collection waits for all threads.
+    #[test]
+    fn while_the_runtime_stops_the_threads_there_is_a_chunk_for_each_without_a_wait() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let process = ProcessRecord { pid: 7, mono_ns: 1, ..Default::default() };
+        let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process).expect("a folder for the process");
+        let limit = 256 << 20;
+        let store = writer.create_events(instrument::FLOW, limit, Keep::Last).expect("a file").with_reserve(RESERVE);
+        store.keep_ahead_at_least(4 << 20).expect("space");
+        let ring = Ring::new(Box::leak(Box::new(writer)), store, HelperHandle::new(), Some(limit));
+
+        while let Some(chunk) = ring.store.take(1, CHUNK, 1) {
+            ring.store.finish(chunk);
+        }
+        assert!(ring.take_without_waiting(1, 1).is_none(), "a wait would do");
+        let (shared, backed) = (ring.store.used(), ring.store.segment().committed());
+        ring.suspends(true);
+        while ring.store.used() + CHUNK <= backed {
+            assert!(ring.take_without_waiting(1, 1).is_some(), "one of the reserve");
+        }
+        assert!(backed - shared >= 2 << 20, "{shared} of {backed} were for everybody");
+        // One that is used again, although the ring is far from full.
+        let chunk = ring.take_without_waiting(1, 1).expect("the oldest chunk");
+        assert!(ring.store.used() <= backed && backed < ring.store.limit());
+        ring.store.finish(chunk);
+        ring.suspends(false);
+        assert!(ring.take_without_waiting(1, 1).is_none());
+        assert_eq!((ring.stalls(), ring.naps_in_suspensions()), ((0, 0), 0));
     }
 }
