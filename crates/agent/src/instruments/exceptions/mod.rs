@@ -38,7 +38,7 @@ use crate::services::il;
 use crate::services::stacks::{CallStacks, StackOptions, WalkedFrame};
 use crate::services::values::overhead_advice::AdviseOverhead;
 use crate::services::values::plans;
-use crate::services::values::types::Types;
+use crate::services::values::types::{self, Types};
 use crate::services::values::unread::ReportUnread;
 
 pub(crate) use options::ExceptionsOptions;
@@ -202,7 +202,7 @@ impl Instrument for Exceptions {
     }
 
     fn events(&self) -> Events {
-        let types = self.types.map_or(Events::NONE, |_| Events::CLASS_LOADS | Events::JIT_COMPILATION);
+        let types = self.types.map_or(Events::NONE, |_| types::EVENTS);
         let events = types | Events::EXCEPTIONS | Events::CLR_EXCEPTIONS | Events::MODULE_LOADS;
         events | Events::ENABLE_STACK_SNAPSHOT | Events::DYNAMIC_FUNCTION_UNLOADS
     }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::services::memory::FixedVec;
+use crate::services::values::collections;
 use crate::services::values::completion::Awaited;
 use crate::services::values::memory::{At, Ground, MemoryReader};
 use crate::services::values::plans::plan_of;
@@ -20,30 +21,13 @@ pub(super) const MOST_BYTES: usize = 256;
 /// Calls of a thread at most.
 const MOST_CALLS: usize = 10_000;
 
-/// Collections that have begun.
-static COLLECTIONS: AtomicU32 = AtomicU32::new(0);
-/// Collections that are under way: more than none where hooks run means that one sweeps beside the program.
-static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
-
-/// A collection begins: objects may move. Every thread that runs managed code stands still.
-pub(super) fn collection_started() {
-    UNDER_WAY.fetch_add(1, Ordering::AcqRel);
-    COLLECTIONS.fetch_add(1, Ordering::AcqRel);
-}
-
-/// A collection has ended.
-pub(super) fn collection_finished() {
-    let less = |count: u32| Some(count.saturating_sub(1));
-    let _ = UNDER_WAY.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-}
-
 /// A call, by its stack pointer.
 #[derive(Clone, Copy)]
 struct Pending {
     sp: usize,
     function: u32,
-    /// Collections that had begun; `None` where one was under way.
-    collections: Option<u32>,
+    /// Epoch of the heap when the call began; `None` where a collection was under way.
+    epoch: Option<u32>,
     /// Whether the call has given its result to the builder.
     is_complete: bool,
     addresses: [usize; MOST],
@@ -51,14 +35,12 @@ struct Pending {
 
 impl Pending {
     fn new(function: u32, sp: usize, addresses: [usize; MOST]) -> Self {
-        let begun = COLLECTIONS.load(Ordering::Acquire);
-        let collections = (UNDER_WAY.load(Ordering::Acquire) == 0).then_some(begun);
-        Self { sp, function, collections, is_complete: false, addresses }
+        Self { sp, function, epoch: collections::epoch(), is_complete: false, addresses }
     }
 
     /// Whether what was in the heap may have moved, or been swept away.
     fn has_moved(&self) -> bool {
-        self.collections != Some(COLLECTIONS.load(Ordering::Acquire))
+        self.epoch.is_none() || self.epoch != collections::epoch()
     }
 }
 
@@ -173,10 +155,10 @@ mod tests {
         assert!(recall(800).is_none());
         assert!(recall(900).is_some_and(|found| !found.has_moved && found.addresses == [1; MOST]));
         remember(1, 900, [4; MOST]);
-        collection_started();
+        collections::started();
         remember(1, 800, [5; MOST]);
         assert!(recall(800).is_some_and(|found| found.has_moved), "a collection goes on beside the program");
-        collection_finished();
+        collections::finished();
         remember(1, 800, [6; MOST]);
         assert!(recall(800).is_some_and(|found| !found.has_moved));
         assert!(recall(900).is_some_and(|found| found.has_moved));

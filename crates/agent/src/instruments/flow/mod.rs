@@ -22,7 +22,7 @@ pub(crate) mod values;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clr_profiler::callback_args::{GcReason, Generations, Inlining, SuspendReason};
+use clr_profiler::callback_args::{Inlining, SuspendReason};
 use clr_profiler::{Callbacks, Events, FunctionId, InfoHooks, ObjectId, ProfilerInfo};
 use clrscope_recording::layout::{flow, instrument};
 use clrscope_recording::writer::{Keep, ProcessWriter, ThreadRecord};
@@ -34,7 +34,7 @@ use crate::services::faults::{OddCallback, odd_callback};
 use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::threads;
-use crate::services::values::types::Types;
+use crate::services::values::types::{self, Types};
 use crate::services::values::check::Check;
 use crate::services::values::{arguments, overhead_advice::AdviseOverhead, plans, unread::ReportUnread};
 
@@ -117,7 +117,7 @@ impl Instrument for Flow {
     fn events(&self) -> Events {
         let always = Events::EXCEPTIONS | Events::SUSPENSIONS;
         match self.types {
-            Some(_) => always | Events::CLASS_LOADS | Events::JIT_COMPILATION | Events::BASIC_GC,
+            Some(_) => always | types::EVENTS,
             None => always,
         }
     }
@@ -179,14 +179,6 @@ impl Callbacks for Flow {
             plan.is_some_and(|plan| plan.awaited.is_some())
         };
         if is_async() && types.is_completion(callee) { Inlining::Forbid } else { Inlining::Allow }
-    }
-
-    fn garbage_collection_started(&self, _generations: Generations<'_>, _reason: GcReason) {
-        by_reference::collection_started();
-    }
-
-    fn garbage_collection_finished(&self) {
-        by_reference::collection_finished();
     }
 
     fn runtime_suspend_started(&self, _reason: SuspendReason) {

@@ -1,13 +1,19 @@
-//! Callbacks that the types follow: modules, classes, and when classes that were met may be looked into.
+//! Callbacks that the types follow: modules, classes, collections, and when the runtime may be asked what hooks have met.
 
-use clr_profiler::callback_args::DynamicIl;
-use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Result};
+use clr_profiler::callback_args::{DynamicIl, GcReason, Generations};
+use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleFlags, ModuleId, ProfilerInfo, Result};
 
 use super::types::Types;
+use super::{collections, known_pages};
 
 impl Callbacks for Types {
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
         self.module_loaded(module);
+        let info = self.info().module_info(module);
+        let stays = |flags: ModuleFlags| !flags.is_collectible() && !flags.is_dynamic() && !flags.is_flat();
+        if let Some(info) = info.ok().filter(|info| stays(info.flags)) {
+            known_pages::image_stays(info.base_address);
+        }
     }
 
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {
@@ -29,8 +35,18 @@ impl Callbacks for Types {
         self.look_into_pending();
     }
 
+    fn garbage_collection_started(&self, _generations: Generations<'_>, _reason: GcReason) {
+        collections::started();
+    }
+
+    fn garbage_collection_finished(&self) {
+        collections::finished();
+        look_at_heap(self.info());
+    }
+
     fn jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool) {
         self.look_into_pending();
+        look_at_grown_heap(self.info());
     }
 
     fn dynamic_method_jit_compilation_started(
@@ -40,5 +56,26 @@ impl Callbacks for Types {
         _il: DynamicIl<'_>,
     ) {
         self.look_into_pending();
+        look_at_grown_heap(self.info());
+    }
+}
+
+/// Learns where the heap lies.
+fn look_at_heap(info: &ProfilerInfo) {
+    let Some(epoch) = collections::epoch() else { return };
+    if let Ok(ranges) = info.generation_bounds() {
+        known_pages::heap_is(&ranges, epoch);
+    }
+}
+
+/// Learns where the heap lies if hooks have met what may be a new part of it. Not in a collection, as others may hold the lock of
+/// the objects that are never collected.
+fn look_at_grown_heap(info: &ProfilerInfo) {
+    if known_pages::is_behind() {
+        look_at_heap(info);
+        // .NET 8 and later have such objects.
+        if let Ok(ranges) = info.non_gc_heap_bounds() {
+            known_pages::stay(&ranges);
+        }
     }
 }

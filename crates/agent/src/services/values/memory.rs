@@ -2,12 +2,13 @@
 //!
 //! A program may hand over what nobody may follow: a `ref` one past the end of an array, a span over memory that
 //! was freed, a variable that nobody has set. So each address comes with its [`Ground`], and what is not known to be
-//! there is copied by the system, which refuses where nothing is. Nothing else in this crate follows addresses of the
-//! program.
+//! there is copied by the system, which refuses where nothing is; [`known_pages`](super::known_pages) are those it need not be
+//! asked for again. Nothing else in this crate follows addresses of the program.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use super::{collections, known_pages};
 use crate::os::memory::{PAGE, copy_if_there};
 
 /// Guarantee about the memory at an address.
@@ -114,8 +115,20 @@ impl MemoryReader {
 
     #[cold]
     fn copy_unknown(&mut self, address: usize, into: &mut [u8]) -> bool {
+        let epoch = collections::epoch();
+        if known_pages::are_there(address, into.len(), epoch) {
+            let from = std::ptr::with_exposed_provenance::<u8>(address);
+            // SAFETY: the system has read these pages before, and they stay until the next collection, or for good; hooks
+            // read here, and while a hook runs no collection begins. `into` is our own.
+            unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+            return true;
+        }
         if into.len() > WINDOW || address % PAGE + into.len() > PAGE {
-            return copy_if_there(address, into);
+            let is_there = copy_if_there(address, into);
+            if is_there {
+                known_pages::found(address, into.len(), epoch);
+            }
+            return is_there;
         }
         let end_in_window = address.checked_sub(self.start).and_then(|offset| offset.checked_add(into.len()));
         if end_in_window.is_none_or(|end| end > self.bytes) {
@@ -125,6 +138,7 @@ impl MemoryReader {
                 self.bytes = 0;
                 return into.is_empty();
             }
+            known_pages::found(address, self.bytes, epoch);
         }
         let offset = address - self.start;
         into.copy_from_slice(&self.window[offset..offset + into.len()]);

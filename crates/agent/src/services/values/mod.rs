@@ -14,6 +14,8 @@
 //! | [`arguments`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //! | [`memory`] | what is known of memory before it is read |
+//! | [`known_pages`] | pages that need not be asked for again |
+//! | [`collections`] | when objects move and memory goes |
 //! | [`proof`] | whether a plan has turned out to be right |
 //! | [`source_names`] | names as the source has them |
 //! | [`check`] | plans compared with the runtime's own argument ranges, for tests |
@@ -27,8 +29,10 @@ mod arch;
 pub(crate) mod arguments;
 mod callbacks;
 pub(crate) mod check;
+pub(crate) mod collections;
 pub(crate) mod completion;
 pub(crate) mod kinds;
+mod known_pages;
 pub(crate) mod memory;
 pub(crate) mod overhead_advice;
 pub(crate) mod plan;

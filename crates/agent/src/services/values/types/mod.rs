@@ -4,6 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`signatures`] | types as signatures and declarations name them |
+//! | [`layout`] | shapes of classes, from the runtime's layout and the metadata |
 //! | [`shape`] | the description of a class in the recording |
 //! | [`primitives`] | numbers, characters, booleans |
 //! | [`shared`] | the classes of code that instantiations share |
@@ -12,6 +13,7 @@
 //! | [`table`] | the classes as hooks find them |
 
 mod builders;
+mod layout;
 pub(crate) mod primitives;
 mod shape;
 mod shared;
@@ -24,8 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::metadata::MetadataImport;
-use clr_profiler::metadata::signature::{self, Primitive, Type};
-use clr_profiler::{ClassId, ModuleId, NameCache, ProfilerInfo, Token};
+use clr_profiler::metadata::signature::{Primitive, Type};
+use clr_profiler::{ClassId, Events, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
@@ -33,12 +35,12 @@ use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
-use super::kinds::{Class, Field, Form, Kind, Shape, Shown};
+use super::kinds::{Class, Form, Kind, Shape};
 use super::source_names;
 use builders::Completions;
+use layout::Base;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
 pub(super) use shape::{Member, Names};
-use shape::{enumeration, repeat, value_end};
 use table::Inserted;
 
 /// Fields of a class at most.
@@ -46,6 +48,9 @@ const MOST_FIELDS: usize = 64;
 /// Constants of an enumeration at most.
 const MOST_CONSTANTS: usize = 1024;
 const CORE: &str = "System.Private.CoreLib";
+
+/// Events of the runtime that the types follow.
+pub(crate) const EVENTS: Events = Events::CLASS_LOADS.union(Events::JIT_COMPILATION).union(Events::BASIC_GC);
 
 /// A type's declaration and its arguments: what signatures in it refer to.
 pub(crate) struct Scope<'s> {
@@ -326,24 +331,6 @@ impl Types {
         self.declared_arrays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fields of a class with their names and types, inherited ones first.
-    pub(super) fn members(&self, id: ClassId) -> Option<Vec<Member>> {
-        let about = self.info.class_info(id).ok()?;
-        let metadata = self.metadata(about.module).ok()?;
-        let mut names = Names { is_value: matches!(self.base_of(&about), Base::Value), ..Names::default() };
-        let mut fields = Vec::new();
-        self.fields(id, &about, &metadata, &mut fields, &mut names, 0);
-        let all = fields.into_iter().zip(names.fields.into_iter().zip(names.types));
-        let member = |(field, (name, type_name)): (Field, _)| Member {
-            name,
-            type_name,
-            offset: field.offset,
-            kind: field.kind,
-            is_hidden: field.is_hidden(),
-        };
-        Some(all.map(member).collect())
-    }
-
     /// The name of a class as C# writes it.
     pub(crate) fn name_of(&self, id: ClassId) -> String {
         self.names.class(&self.info, id).to_string()
@@ -384,117 +371,6 @@ impl Types {
             Base::Other => Kind::Reference(self.class(id)),
         }
     }
-
-    fn base_of(&self, about: &clr_profiler::ClassInfo) -> Base {
-        let Some(parent) = about.parent else { return Base::Other };
-        let Ok(parent) = self.info.class_info(parent) else { return Base::Other };
-        if self.core.get() != Some(&parent.module) {
-            return Base::Other;
-        }
-        let name = self.metadata(parent.module).and_then(|m| m.type_def(parent.token)).map(|t| t.name);
-        match name.as_deref() {
-            // The class of all enumerations is none, and its objects are boxes.
-            Ok("System.ValueType") if self.declared_name(about).as_deref() != Some("System.Enum") => Base::Value,
-            Ok("System.Enum") => Base::Enum,
-            _ => Base::Other,
-        }
-    }
-
-    fn shape(&self, id: ClassId, about: &clr_profiler::ClassInfo, names: &mut Names) -> Shape {
-        let Ok(metadata) = self.metadata(about.module) else { return Shape::default() };
-        let name = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
-        let is_core = self.core.get() == Some(&about.module);
-        if is_core && name == "System.String" {
-            return Shape { form: Form::String, size: 22, ..Shape::default() };
-        }
-        if is_core && let Some(kind) = core_kind(&name) {
-            names.is_value = true;
-            return Shape { form: Form::Primitive(kind), size: kind.size(), ..Shape::default() };
-        }
-        let base = self.base_of(about);
-        names.is_value = !matches!(base, Base::Other);
-        if matches!(base, Base::Enum) {
-            return enumeration(&metadata, about.token, names);
-        }
-        let mut shape = Shape { is_value: names.is_value, ..Shape::default() };
-        shape.size = self.fields(id, about, &metadata, &mut shape.fields, names, 0);
-        if name.contains("e__FixedBuffer") || is_inline_array(&metadata, about.token) {
-            repeat(&mut shape, names);
-        }
-        shape.is_vector = is_core && is_vector(&name);
-        match (names.is_value, is_core) {
-            (true, true) => self.special(&name, about, &mut shape, names),
-            (true, false) => {}
-            (false, true) if name == "System.RuntimeType" => {
-                if let Some((_, handle)) = names.field("m_handle", &shape) {
-                    shape.form = Form::Type { handle: handle.offset };
-                }
-            }
-            (false, _) => self.as_task(id, about, &mut shape, names),
-        }
-        shape
-    }
-
-    /// Value types of the framework that are shown as what they mean.
-    fn special(&self, name: &str, about: &clr_profiler::ClassInfo, shape: &mut Shape, names: &mut Names) {
-        match (name, about.type_arguments.as_slice()) {
-            ("System.Threading.Tasks.ValueTask" | "System.Threading.Tasks.ValueTask`1", _) => {
-                self.as_value_task(shape, names);
-            }
-            ("System.Nullable`1", _) if shape.fields.len() == 2 => shape.form = Form::Nullable,
-            ("System.Span`1" | "System.ReadOnlySpan`1", [element]) if !element.is_null() => {
-                shape.form = Form::Span { element: self.kind_of(*element) };
-                shape.size = 16;
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds the instance fields, inherited ones first; gives the size.
-    fn fields(
-        &self,
-        id: ClassId,
-        about: &clr_profiler::ClassInfo,
-        metadata: &MetadataImport,
-        fields: &mut Vec<Field>,
-        names: &mut Names,
-        depth: u32,
-    ) -> u32 {
-        if let Some(parent) = about.parent.filter(|_| depth < 32 && !names.is_value)
-            && let Ok(base) = self.info.class_info(parent)
-            && let Ok(of_base) = self.metadata(base.module)
-        {
-            self.fields(parent, &base, &of_base, fields, names, depth + 1);
-        }
-        let Ok(layout) = self.info.class_layout(id) else { return 8 };
-        let parameters = self.parameter_names(metadata, about.token, &about.type_arguments);
-        let scope = Scope {
-            module: about.module,
-            metadata,
-            type_arguments: &about.type_arguments,
-            method_arguments: &[],
-            type_parameters: &parameters,
-            method_parameters: &[],
-        };
-        let declared = metadata.type_def(about.token).map(|declared| declared.name).unwrap_or_default();
-        for (token, offset) in layout.fields {
-            let Ok(field) = metadata.field(token) else { continue };
-            if field.is_static() || field.is_literal() || fields.len() >= MOST_FIELDS {
-                continue;
-            }
-            let Ok(ty) = signature::field(&field.signature) else { continue };
-            let shown = match () {
-                () if self.hides(&field.name) => Shown::Redacted,
-                () if is_content(&declared, &field.name) => Shown::Content,
-                () => Shown::Deeper,
-            };
-            names.fields.push(source_names::shown(&field.name).to_owned());
-            names.types.push(self.type_text(&ty, &scope));
-            fields.push(Field { offset, kind: self.kind(&ty, &scope), shown });
-        }
-        // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
-        if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
-    }
 }
 
 /// Whether people know a type's values by another form than its fields, so that these are wanted of the first one too.
@@ -520,28 +396,4 @@ fn is_known_by_another_form(name: &str) -> bool {
     let Some(name) = name.strip_prefix("System.") else { return false };
     let plain = name.split('`').next().unwrap_or(name);
     TYPES.contains(&plain) || plain.strip_prefix("Collections.Generic.").is_some_and(|name| !name.contains("Comparer"))
-}
-
-/// Whether the elements of a collection of the framework lie in a field, or the digits of a number.
-fn is_content(declared: &str, field: &str) -> bool {
-    declared.starts_with("System.Collections.") && matches!(field, "_items" | "_array" | "_entries")
-        || declared == "System.Numerics.BigInteger" && field == "_bits"
-}
-
-fn is_inline_array(metadata: &MetadataImport, declared: Token) -> bool {
-    let attribute = metadata.custom_attribute(declared, "System.Runtime.CompilerServices.InlineArrayAttribute");
-    attribute.is_ok_and(|attribute| attribute.is_some())
-}
-
-/// Whether a value type of the framework is a vector of the processor.
-fn is_vector(name: &str) -> bool {
-    let rest =
-        name.strip_prefix("System.Runtime.Intrinsics.Vector").or_else(|| name.strip_prefix("System.Numerics.Vector"));
-    rest.is_some_and(|rest| rest.ends_with("`1"))
-}
-
-enum Base {
-    Value,
-    Enum,
-    Other,
 }

@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ClassInfo, FunctionId, FunctionInfo, ModuleId, Token};
 
-use super::{Base, Types};
+use super::Types;
+use super::layout::Base;
 
 /// Type arguments inside type arguments deeper than this are not looked into.
 pub(super) const NESTED: u32 = 8;
