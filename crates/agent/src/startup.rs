@@ -22,7 +22,7 @@ use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::{self, Departure};
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
-use crate::services::helper::HelperHandle;
+use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::patterns::{Redaction, WatchedFilter};
 use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
@@ -283,19 +283,24 @@ fn start_instruments(
     }
     writer.instruments(given, &words.join(";"));
     log(Level::Info, || format!("instruments: {}", words.join(";")));
-    if !threads::prepare(writer, helper.clone(), instruments, beginning == Beginning::Attach) {
+    let begins_late = beginning == Beginning::Attach || request.delay_ms.is_some();
+    if !threads::prepare(writer, helper.clone(), instruments, begins_late) {
         return Err("the C library has no thread key left".into());
     }
     let mut tasks = instruments.tasks();
-    tasks.push(Box::new(SystemNames::new(writer)));
+    let thread_names = Names::new(info, writer);
+    tasks.push(Box::new(SystemNames::new(writer, &thread_names)));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     if beginning == Beginning::Attach {
         let folder = writer.folder().parent().filter(|_| request.join);
         helper.departs(Departure::new(folder.map(Path::to_owned), info));
     }
-    let duration = request.duration_ms.map(Duration::from_millis);
-    helper.start(writer, interval, duration, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
+    let schedule = Schedule {
+        delay: request.delay_ms.map(Duration::from_millis),
+        duration: request.duration_ms.map(Duration::from_millis),
+    };
+    helper.start(writer, interval, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {
         writer,
         functions,
@@ -303,7 +308,7 @@ fn start_instruments(
         instruments,
         hooks,
         types: context.types.in_use(),
-        thread_names: Names::new(info, writer),
+        thread_names,
         end: End { helper, writer },
     })
 }

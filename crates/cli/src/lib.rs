@@ -13,6 +13,7 @@ mod memory;
 mod output;
 mod pack;
 mod programs;
+mod recorded_process;
 mod recording_file;
 mod runtime;
 mod session;

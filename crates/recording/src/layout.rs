@@ -434,6 +434,22 @@ pub mod state {
     pub const DETACHED: u32 = 2;
     /// Flag: the process ended in order.
     pub const FLAG_ENDED: u32 = 1;
+    /// `u32`: 1 once the agent looks for commands.
+    pub const LISTENS: usize = 2048;
+    /// `u32`: number of the last command that was carried out or refused, 0 before the first.
+    pub const ANSWERED: usize = 2052;
+    /// `u32`: what became of it, a number of `control::Answer`.
+    pub const ANSWER: usize = 2056;
+    /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
+    pub const COMMAND: usize = 2064;
+    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark.
+    pub const COMMAND_KIND: usize = 2068;
+    /// `u32`: bytes of the name of the part that begins, 0 for none.
+    pub const COMMAND_NAME_BYTES: usize = 2072;
+    /// The name, UTF-8.
+    pub const COMMAND_NAME: usize = 2080;
+    /// Bytes of the longest name.
+    pub const COMMAND_NAME_MOST: usize = 128;
 }
 
 /// Reads a little-endian `u32`, or 0 past the end.

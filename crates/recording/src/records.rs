@@ -6,8 +6,8 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, PairCost, Problem, Process,
-    Remark, Run, SampleSteps, Sampler, Thread,
+    CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, PairCost, Part, PartBoundary,
+    Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -59,6 +59,8 @@ kinds! {
     MatchedPatterns { file 11 }
     NearName { log 20 }
     Sampler { log 22 file 12 }
+    PartBoundary { log 24 }
+    Part { file 15 }
     // Tables.
     Indexed<Module> { log 3 }
     Module { file 7 }

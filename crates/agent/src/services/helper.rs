@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use clrscope_recording::model::LossReason;
-use clrscope_recording::writer::{Bound, ProcessWriter, first_refusal, monotonic_ns};
+use clrscope_recording::model::{BoundaryKind, LossReason, PartBoundary};
+use clrscope_recording::writer::{Answer, Bound, Command, ProcessWriter, first_refusal, monotonic_ns};
 
 use crate::hooks;
 use crate::os::signals;
@@ -120,7 +120,7 @@ impl HelperHandle {
         is_so() && !self.is_gone()
     }
 
-    /// Starts the thread.
+    /// Starts the thread. With a delay nothing is recorded from when this returns until the delay is over.
     ///
     /// # Errors
     /// When the system has no thread to give.
@@ -128,16 +128,27 @@ impl HelperHandle {
         &self,
         writer: &'static ProcessWriter,
         interval: Duration,
-        duration: Option<Duration>,
+        schedule: Schedule,
         tasks: Vec<Box<dyn Task>>,
     ) -> std::io::Result<()> {
         let link = Arc::clone(&self.0);
         let started = monotonic_ns();
+        writer.state().listens();
+        let delay_ends = schedule.delay.map(|delay| started + delay.as_nanos() as u64);
+        if delay_ends.is_some() {
+            hooks::stopped_flag().store(1, Ordering::SeqCst);
+            link.is_stop_wanted.store(true, Ordering::Release);
+            link.is_stopped.store(true, Ordering::Release);
+        }
         let mut helper = Helper {
             writer,
             tasks,
             link,
-            ends: duration.map(|d| started + d.as_nanos() as u64),
+            delay_ends,
+            duration: schedule.duration,
+            ends: None,
+            next_part: String::new(),
+            unanswered: None,
             next_slow: 0,
             next_write_out: 0,
             faults: FaultReport::default(),
@@ -182,11 +193,29 @@ impl HelperHandle {
     }
 }
 
+/// When recording begins and ends by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Schedule {
+    /// It begins so long after the agent.
+    pub(crate) delay: Option<Duration>,
+    /// It ends so long after it began.
+    pub(crate) duration: Option<Duration>,
+}
+
 struct Helper {
     writer: &'static ProcessWriter,
     tasks: Vec<Box<dyn Task>>,
     link: Arc<Link>,
+    /// When recording begins, where it has not yet.
+    delay_ends: Option<u64>,
+    /// How long recording goes on, until it has begun.
+    duration: Option<Duration>,
+    /// When it ends, once it has begun.
     ends: Option<u64>,
+    /// Name of the part that the next start begins.
+    next_part: String,
+    /// Number of the command that is being carried out.
+    unanswered: Option<u32>,
     next_slow: u64,
     next_write_out: u64,
     faults: FaultReport,
@@ -198,9 +227,17 @@ impl Helper {
     fn run(&mut self, interval: Duration) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut pauses = Pauses::new(interval);
+            if self.delay_ends.is_some() {
+                self.boundary(BoundaryKind::Delay);
+                self.stay_stopped();
+            } else {
+                self.begin_duration(monotonic_ns());
+            }
             while !self.is_over(monotonic_ns()) {
-                if self.link.is_stop_wanted.load(Ordering::Acquire) {
+                self.obey();
+                if self.is_stop_wanted() {
                     self.stop_for_now();
+                    continue;
                 }
                 self.round();
                 std::thread::park_timeout(pauses.next());
@@ -285,30 +322,128 @@ impl Helper {
         let _ = self.writer.threads().segment().write_out();
     }
 
+    fn is_stop_wanted(&self) -> bool {
+        self.link.is_stop_wanted.load(Ordering::Acquire)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.link.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Begins what a command from outside asks for, if there is one.
+    fn obey(&mut self) {
+        let Some((number, command)) = self.writer.state().command() else { return };
+        if self.unanswered == Some(number) {
+            return;
+        }
+        log(Level::Info, || format!("command {number}: {command:?}"));
+        let refusal = match (command, self.is_stop_wanted()) {
+            (Some(Command::Stop), false) => {
+                self.link.is_stop_wanted.store(true, Ordering::Release);
+                None
+            }
+            (Some(Command::Start(name)), true) => {
+                self.next_part = name;
+                self.delay_ends = None;
+                self.link.is_stop_wanted.store(false, Ordering::Release);
+                None
+            }
+            (Some(Command::Mark(name)), false) => {
+                self.next_part = name;
+                self.boundary(BoundaryKind::Mark);
+                Some(Answer::Done)
+            }
+            (Some(Command::Start(_)), false) => Some(Answer::Recording),
+            (Some(Command::Stop | Command::Mark(_)), true) => Some(Answer::Stopped),
+            (None, _) => Some(Answer::Unknown),
+        };
+        self.unanswered = Some(number);
+        refusal.into_iter().for_each(|answer| self.answer(answer));
+    }
+
+    /// Answers the command that was being carried out, if there was one.
+    fn answer(&mut self, answer: Answer) {
+        if let Some(number) = self.unanswered.take() {
+            self.writer.state().answer(number, answer);
+        }
+    }
+
+    /// Draws a boundary between parts of the recording.
+    fn boundary(&mut self, kind: BoundaryKind) {
+        let name = std::mem::take(&mut self.next_part);
+        self.writer.part_boundary(&PartBoundary { mono_ns: monotonic_ns(), kind, name });
+    }
+
+    fn begin_duration(&mut self, now: u64) {
+        if let Some(duration) = self.duration.take() {
+            self.ends = Some(now.saturating_add(duration.as_nanos() as u64));
+        }
+    }
+
     /// Stops recording until it is wanted again, or the recording is over.
     fn stop_for_now(&mut self) {
         log(Level::Info, || "recording stops for now".to_owned());
         let began = monotonic_ns();
+        let is_commanded = self.unanswered.is_some();
         self.round();
         self.slow_round(began);
-        while self.link.is_stop_wanted.load(Ordering::Acquire) && !self.is_over(monotonic_ns()) {
-            if self.stop_tasks() {
-                self.link.is_stopped.store(true, Ordering::Release);
-            }
-            self.writer.state().alive(monotonic_ns(), clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        while !self.stop_tasks() && !self.is_over(monotonic_ns()) {
+            self.show_life();
             std::thread::park_timeout(STOP_PAUSE);
         }
-        let now = monotonic_ns();
-        if self.is_over(now) {
-            return;
+        self.boundary(BoundaryKind::Stop);
+        self.link.is_stopped.store(true, Ordering::Release);
+        self.answer(Answer::Done);
+        self.stay_stopped();
+        if !is_commanded && !self.is_stopped() {
+            let (now, ms) = (monotonic_ns(), monotonic_ns().saturating_sub(began) as f64 / 1e6);
+            self.writer.note(now, &format!("recording was stopped for {ms:.1} ms"));
         }
+    }
+
+    /// Goes on without recording until it is wanted again, or the recording is over.
+    fn stay_stopped(&mut self) {
+        while self.is_stop_wanted() {
+            let now = monotonic_ns();
+            if self.is_over(now) {
+                return;
+            }
+            self.obey();
+            if self.delay_ends.is_some_and(|ends| now >= ends) {
+                self.link.is_stop_wanted.store(false, Ordering::Release);
+            } else {
+                self.stop_tasks();
+                self.show_life();
+                std::thread::park_timeout(STOP_PAUSE);
+            }
+        }
+        self.begin_again();
+    }
+
+    fn begin_again(&mut self) {
+        let now = monotonic_ns();
+        self.delay_ends = None;
+        self.begin_duration(now);
         for task in &mut self.tasks {
             task.start_again(now);
         }
-        self.writer.note(now, &format!("recording was stopped for {:.1} ms", now.saturating_sub(began) as f64 / 1e6));
+        self.boundary(BoundaryKind::Start);
         log(Level::Info, || "recording starts again".to_owned());
         hooks::stopped_flag().store(0, Ordering::SeqCst);
         self.link.is_stopped.store(false, Ordering::Release);
+        self.answer(Answer::Done);
+    }
+
+    /// The part of a round that goes on without recording.
+    fn show_life(&mut self) {
+        let now = monotonic_ns();
+        self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
+        developer_log::flush();
+        if now >= self.next_write_out {
+            self.next_write_out = now + WRITE_OUT_NS;
+            self.write_out();
+        }
+        self.link.rounds.fetch_add(1, Ordering::Release);
     }
 
     /// One round of stopping; whether all tasks have.
@@ -324,8 +459,10 @@ impl Helper {
     /// so.
     fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
-        self.round();
-        self.slow_round(monotonic_ns());
+        if !self.is_stopped() {
+            self.round();
+            self.slow_round(monotonic_ns());
+        }
         let mut pause = STOP_PAUSE;
         loop {
             let done = self.stop_tasks();

@@ -5,6 +5,7 @@ mod fan_out;
 mod functions;
 mod lifecycle;
 mod start;
+mod switching;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -9,6 +9,7 @@ mod filters;
 mod man;
 mod new;
 mod pack;
+mod record;
 mod recording;
 mod report;
 mod run;
@@ -40,6 +41,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Record(record::Record),
     Report(Box<report::Report>),
     Export(Box<export::Export>),
     Pack(pack::Pack),
@@ -91,6 +93,7 @@ impl Command {
     fn into_task(self) -> Result<Task, Failure> {
         Ok(match self {
             Self::Run(args) => args.into_task()?,
+            Self::Record(args) => Task::Record(args.into_options()?),
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),

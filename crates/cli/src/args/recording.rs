@@ -36,7 +36,11 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     just_my_code: bool,
 
-    /// End the recording, not the program, after this time, such as 500ms, 10s or 2m
+    /// Begin the recording of each process this long after its start, such as 500ms, 10s or 2m
+    #[arg(long, value_name = "TIME")]
+    delay: Option<String>,
+
+    /// End the recording, not the program, this long after the recording began
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
 
@@ -88,7 +92,8 @@ impl RecordingArgs {
             redact: self.redact,
             just_my_code: self.just_my_code,
             rate_hz: self.rate,
-            duration_ms: self.duration.as_deref().map(duration).transpose()?,
+            delay_ms: self.delay.as_deref().map(|text| time("--delay", text)).transpose()?,
+            duration_ms: self.duration.as_deref().map(|text| time("--duration", text)).transpose()?,
             max_size: Some(self.max_size).filter(|&bytes| bytes != MAX_SIZE),
             children: !self.no_children,
             programs: programs(&self.only, &self.only_from)?,
@@ -169,8 +174,8 @@ fn max_size(text: &str) -> Result<u64, String> {
     parse_max_size(text).map_err(|RequestError(why)| why)
 }
 
-fn duration(text: &str) -> Result<u64, Failure> {
+fn time(option: &str, text: &str) -> Result<u64, Failure> {
     parse_duration(text).map_err(|RequestError(why)| {
-        Failure::usage(format!("'--duration' does not take {}", quoted(text)), why, "write --duration 10s")
+        Failure::usage(format!("'{option}' does not take {}", quoted(text)), why, format!("write {option} 10s"))
     })
 }

@@ -67,12 +67,13 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 14] = [
+const OF_RECORDINGS: [&str; 15] = [
     "instruments",
     "include",
     "exclude",
     "redact",
     "just_my_code",
+    "delay",
     "duration",
     "max_size",
     "rate",

@@ -9,6 +9,7 @@ mod follow;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pack;
+pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_profiler;
@@ -23,6 +24,8 @@ pub(crate) enum Task {
     Run(Box<run::RunOptions>),
     /// `clrscope run --profiler`
     RunProfiler(run_profiler::RunProfilerOptions),
+    /// `clrscope record`
+    Record(record::RecordOptions),
     /// `clrscope report`
     Report(Box<report::ReportOptions>),
     /// `clrscope export`
@@ -53,6 +56,7 @@ impl Task {
         match self {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
+            Self::Record(options) => record::perform(&options).map(done),
             Self::Report(options) => report::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),

@@ -21,6 +21,8 @@ pub struct Request {
     pub just_my_code: bool,
     /// Samples per second of the helper thread.
     pub rate_hz: u32,
+    /// Begin the recording so many milliseconds after the program.
+    pub delay_ms: Option<u64>,
     /// End the recording, not the program, after so many milliseconds.
     pub duration_ms: Option<u64>,
     /// Greatest size of the recording with all its processes in bytes; [`MAX_SIZE`] when `None`.
@@ -44,6 +46,7 @@ impl Default for Request {
             redact: Vec::new(),
             just_my_code: false,
             rate_hz: 1000,
+            delay_ms: None,
             duration_ms: None,
             max_size: None,
             children: true,
@@ -162,6 +165,7 @@ impl Request {
             "exclude" => self.filter.exclude.push(Pattern::parse(value)?),
             "redact" => self.redact.push(value.to_owned()),
             "rate" => self.rate_hz = parse_rate(value)?,
+            "delay" => self.delay_ms = Some(parse_duration(value)?),
             "duration" => self.duration_ms = Some(parse_duration(value)?),
             "max-size" => self.max_size = Some(parse_max_size(value)?),
             "children" => self.children = parse_switch(key, value)?,
@@ -187,6 +191,7 @@ impl fmt::Display for Request {
         if self.rate_hz != defaults.rate_hz {
             parts.push(format!("rate={}", self.rate_hz));
         }
+        parts.extend(self.delay_ms.map(|ms| format!("delay={ms}ms")));
         parts.extend(self.duration_ms.map(|ms| format!("duration={ms}ms")));
         parts.extend(self.max_size.map(|bytes| format!("max-size={bytes}")));
         if !self.children {
@@ -325,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));
@@ -342,6 +347,7 @@ mod tests {
             ("calls:clo ck=1", "clo ck"),
             ("rate=0;calls", "rate=0"),
             ("duration=soon", "soon"),
+            ("delay=later", "later"),
             ("max-size=1MiB", "1MiB"),
             ("max-size=much", "much"),
             ("children=maybe", "maybe"),

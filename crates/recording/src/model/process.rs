@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{EventBytes, Exit, Loss, NativeSymbol, Remark, RemarkKind, Sampler, Stacks, TreeSource};
+use super::{EventBytes, Exit, Loss, NativeSymbol, Part, Remark, RemarkKind, Sampler, Stacks, TreeSource};
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -45,6 +45,8 @@ record! {
         pub losses: Vec<Loss>,
         /// Remarks for the head of reports.
         pub remarks: Vec<Remark>,
+        /// The parts of the recording, in order; none where it was never switched and nothing was marked.
+        pub parts: Vec<Part>,
         /// The patterns of the request that have matched something: `include=[App]*`, for instance.
         pub matched_patterns: Vec<String>,
         /// Functions whose names are like patterns that had matched nothing when they were met.

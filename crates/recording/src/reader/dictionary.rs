@@ -6,8 +6,8 @@ use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
-    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, Process, Remark,
-    SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
+    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, PartBoundary,
+    Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -30,6 +30,8 @@ pub(super) struct Dictionary {
     pub(super) threads: HashMap<u32, ThreadWords>,
     /// A word for each time that an edge's count passed 2^32.
     carried: Vec<u32>,
+    /// The boundaries between parts, in order.
+    pub(super) boundaries: Vec<PartBoundary>,
     /// Details of losses beyond their reasons, in order.
     pub(super) loss_details: Vec<(LossReason, String)>,
     /// Indices from here on are not believed: the log could not hold as many records.
@@ -80,6 +82,7 @@ impl Dictionary {
                 let FunctionInlined { index } = decode(payload)?;
                 self.process.functions.get_mut(index as usize)?.flags.inlined = true;
             }
+            PartBoundary::LOG => self.boundaries.push(decode(payload)?),
             Remark::LOG => self.process.remarks.push(decode(payload)?),
             NearName::LOG => self.process.near_names.push(decode(payload)?),
             PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),

@@ -111,6 +111,10 @@ fn place(read: ReadProcess, start: u64) -> crate::model::Process {
         thread.created_ns = thread.created_ns.saturating_add(offset);
         thread.ended_ns = thread.ended_ns.map(|ns| ns.saturating_add(offset));
     }
+    for part in &mut process.parts {
+        part.since_ns = part.since_ns.saturating_add(offset);
+        part.until_ns = part.until_ns.saturating_add(offset);
+    }
     for loss in &mut process.losses {
         loss.first_ns = loss.first_ns.saturating_add(offset);
         loss.last_ns = loss.last_ns.saturating_add(offset);

@@ -9,7 +9,7 @@ use super::segment::SegmentBytes;
 use super::state::{self, Clocks};
 use super::{events, stacks, threads};
 use crate::layout::{block, kind};
-use crate::model::{Clock, Loss, LossReason, Problem, Process, Stacks, TickClock};
+use crate::model::{Clock, Loss, LossReason, Part, Problem, Process, Stacks, TickClock};
 
 /// A process with the absolute times that place it within the run.
 pub(super) struct ReadProcess {
@@ -113,6 +113,7 @@ fn assemble(dictionary: Dictionary, clocks: &Clocks) -> ReadProcess {
     process.duration_ns = clocks.mono_last - clocks.mono_start;
     process.cpu_ns = Some(clocks.cpu_ns).filter(|&ns| ns > 0);
     process.complete = clocks.ended;
+    process.parts = Part::between(&dictionary.boundaries, clocks.mono_start, clocks.mono_last);
     process.ticks = TickClock { start: clocks.ticks_start, ns_per_tick: clocks.ns_per_tick };
     if process.pid == 0 {
         process.pid = clocks.pid;

@@ -7,6 +7,7 @@
 
 mod arena;
 mod bounds;
+mod control;
 mod events;
 mod fields;
 mod growing;
@@ -21,6 +22,7 @@ mod times;
 
 pub use arena::{Arena, Piece};
 pub use bounds::Bound;
+pub use control::{Answer, Command, ControlError, command};
 pub use events::{Chunk, ChunkCell, EventStore, Keep};
 pub use log::LogWriter;
 pub use mapping::{CommitError, Segment, first_refusal, limit_size, unmap_all_in};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, Process, Remark, RemarkKind, SampleSteps,
-    Sampler, ThreadRole,
+    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, PartBoundary, Process, Remark, RemarkKind,
+    SampleSteps, Sampler, ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -181,6 +181,11 @@ impl ProcessWriter {
     /// Notes a remark of any kind. `mono_ns` is when, `text` one sentence without what follows from the kind.
     pub fn remark(&self, mono_ns: u64, kind: RemarkKind, text: &str) {
         self.append(&Remark { time_ns: mono_ns, text: text.to_owned(), kind });
+    }
+
+    /// Notes a boundary between parts of the recording.
+    pub fn part_boundary(&self, boundary: &PartBoundary) {
+        self.append(boundary);
     }
 
     /// Notes what is known of a loss beyond its reason, in one line. The loss is counted in the [state](Self::state).

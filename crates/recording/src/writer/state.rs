@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::control::{Answer, Command};
 use super::fields::Fields;
 use super::mapping::Segment;
 use crate::layout::{kind, state};
@@ -82,6 +83,32 @@ impl StateWriter {
     /// Notes that the runtime has let go of the agent: nothing of it is left but its code. Nothing may be noted after that.
     pub fn detached(&self) {
         self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
+    }
+
+    /// Notes that commands are looked for from now on.
+    pub fn listens(&self) {
+        self.u32(state::LISTENS).store(1, Ordering::Release);
+    }
+
+    /// The command from outside that has no [answer](Self::answer) yet, with its number: `None` in the second place where there
+    /// is no such command. Allocates the name: not for hooks.
+    #[must_use]
+    pub fn command(&self) -> Option<(u32, Option<Command>)> {
+        let number = self.u32(state::COMMAND).load(Ordering::Acquire);
+        if number == self.u32(state::ANSWERED).load(Ordering::Relaxed) {
+            return None;
+        }
+        let length = self.u32(state::COMMAND_NAME_BYTES).load(Ordering::Relaxed) as usize;
+        let words = (0..state::COMMAND_NAME_MOST / 4).map(|word| self.u32(state::COMMAND_NAME + word * 4));
+        let bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let name = String::from_utf8_lossy(&bytes[..length.min(bytes.len())]).into_owned();
+        Some((number, Command::from_parts(self.u32(state::COMMAND_KIND).load(Ordering::Relaxed), name)))
+    }
+
+    /// Tells what became of a command.
+    pub fn answer(&self, number: u32, answer: Answer) {
+        self.u32(state::ANSWER).store(answer as u32, Ordering::Relaxed);
+        self.u32(state::ANSWERED).store(number, Ordering::Release);
     }
 
     /// Counts losses. `mono_ns` is when.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
     FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues,
-    PairCost, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine,
+    PairCost, Part, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine,
     SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
@@ -52,17 +52,24 @@ prop_compose! {
         losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
         ticks in (any::<u64>(), cost()), stacks in stacks(), matched_patterns in vec(text(), 0..3),
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
+        parts in vec(part(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
-            complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns,
+            complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns, parts,
             near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
             samplers,
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },
         }
+    }
+}
+
+prop_compose! {
+    fn part()(name in text(), since_ns: u64, until_ns: u64) -> Part {
+        Part { name, since_ns, until_ns, trees: Vec::new() }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{Callbacks, ProfilerInfo, ThreadId};
 use clrscope_recording::layout::thread;
@@ -25,25 +25,52 @@ const MOST_ASKED: u32 = 3;
 pub(crate) struct Names {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
-    given: Mutex<HashMap<ThreadId, String>>,
+    given: Arc<Given>,
+}
+
+/// Names that the program gave, and which threads of the system have them.
+#[derive(Default)]
+struct Given(Mutex<HashMap<ThreadId, GivenName>>);
+
+#[derive(Default)]
+struct GivenName {
+    name: String,
+    /// 0 before the thread has one.
+    os_id: u32,
+}
+
+impl Given {
+    fn names(&self) -> MutexGuard<'_, HashMap<ThreadId, GivenName>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of the thread that has this id of the system.
+    fn of_os_thread(&self, os_id: u32) -> Option<String> {
+        let names = self.names();
+        let found = names.values().find(|given| given.os_id == os_id && !given.name.is_empty());
+        found.map(|given| given.name.clone())
+    }
 }
 
 impl Names {
     pub(crate) fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
-        Self { info: info.clone(), writer, given: Mutex::default() }
+        Self { info: info.clone(), writer, given: Arc::default() }
     }
 
-    fn given(&self) -> MutexGuard<'_, HashMap<ThreadId, String>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn give(&self, thread: ThreadId, change: impl FnOnce(&mut GivenName)) -> String {
+        let mut names = self.given.names();
+        let given = names.entry(thread).or_default();
+        change(given);
+        given.name.clone()
     }
 }
 
 impl Callbacks for Names {
     /// A managed thread got a name, often before it has a thread of the system.
     fn thread_name_changed(&self, thread: ThreadId, name: &str) {
-        let os_id = self.info.os_thread(thread).ok();
-        self.given().insert(thread, name.to_owned());
-        if let Some(record) = os_id.filter(|&id| id != 0).and_then(|id| self.writer.threads().find(id)) {
+        let os_id = self.info.os_thread(thread).unwrap_or(0);
+        self.give(thread, |given| *given = GivenName { name: name.to_owned(), os_id });
+        if let Some(record) = Some(os_id).filter(|&id| id != 0).and_then(|id| self.writer.threads().find(id)) {
             self.writer.thread_name(record.serial(), name, None);
         }
     }
@@ -51,15 +78,15 @@ impl Callbacks for Names {
     fn thread_assigned_to_os_thread(&self, thread: ThreadId, os_thread: u32) {
         let is_here = thread_id() == os_thread;
         let record = if is_here { threads::current() } else { self.writer.threads().find(os_thread) };
-        let name = self.given().get(&thread).cloned();
-        if let (Some(record), Some(name)) = (record, name) {
+        let name = self.give(thread, |given| given.os_id = os_thread);
+        if let Some(record) = record.filter(|_| !name.is_empty()) {
             self.writer.thread_name(record.serial(), &name, None);
         }
     }
 
     /// A managed thread is gone, and its id may be used again.
     fn thread_destroyed(&self, thread: ThreadId) {
-        self.given().remove(&thread);
+        self.given.names().remove(&thread);
     }
 }
 
@@ -68,24 +95,28 @@ struct Unnamed {
     record: ThreadRecord,
     due_ns: u64,
     asked: u32,
+    /// Whether what the program named it was looked up.
+    is_looked_up: bool,
 }
 
 /// Asks the system for names, on the helper thread.
 pub(crate) struct SystemNames {
     writer: &'static ProcessWriter,
+    given: Arc<Given>,
     seen: usize,
     unnamed: Vec<Unnamed>,
 }
 
 impl SystemNames {
-    pub(crate) fn new(writer: &'static ProcessWriter) -> Self {
-        Self { writer, seen: 0, unnamed: Vec::new() }
+    /// `names`: what the program named threads of which there was no record yet.
+    pub(crate) fn new(writer: &'static ProcessWriter, names: &Names) -> Self {
+        Self { writer, given: Arc::clone(&names.given), seen: 0, unnamed: Vec::new() }
     }
 
     fn meet_new_threads(&mut self, now: u64) {
         while let Some(record) = self.writer.threads().record(self.seen) {
             self.seen += 1;
-            self.unnamed.push(Unnamed { record, due_ns: now, asked: 0 });
+            self.unnamed.push(Unnamed { record, due_ns: now, asked: 0, is_looked_up: false });
         }
     }
 }
@@ -93,20 +124,27 @@ impl SystemNames {
 impl Task for SystemNames {
     fn slow_tick(&mut self, now: u64) {
         self.meet_new_threads(now);
-        let writer = self.writer;
-        self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, now));
+        let (writer, given) = (self.writer, &self.given);
+        self.unnamed.retain_mut(|thread| thread.due_ns > now || !thread.ask(writer, given, now));
     }
 }
 
 impl Unnamed {
+    fn is_main(&self) -> bool {
+        self.record.u32(thread::ROLE).load(Ordering::Relaxed) == ThreadRole::Main as u32
+    }
+
     /// Asks for the name; whether it needs no more asking.
-    fn ask(&mut self, writer: &ProcessWriter, now: u64) -> bool {
+    fn ask(&mut self, writer: &ProcessWriter, given: &Given, now: u64) -> bool {
         self.asked += 1;
         self.due_ns = now + PAUSE_NS;
         let os_id = self.record.u32(thread::OS_ID).load(Ordering::Relaxed);
         if os_id != 0 {
+            // It may have been named while nothing was recorded; where both tell it, they say the same.
+            let named = if std::mem::replace(&mut self.is_looked_up, true) { None } else { given.of_os_thread(os_id) };
+            named.into_iter().for_each(|name| writer.thread_name(self.record.serial(), &name, None));
             let name = name_of(os_id);
-            if let Some(role) = role_of(&name).filter(|_| self.record.serial() != 1) {
+            if let Some(role) = role_of(&name).filter(|_| !self.is_main()) {
                 self.record.set_role(role);
                 writer.thread_name(self.record.serial(), &name, Some(role));
                 return true;

@@ -11,7 +11,7 @@ use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
     ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
-    Module, NativeSymbol, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
+    Module, NativeSymbol, Part, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -199,6 +199,7 @@ impl Parts {
             CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
             Loss::FILE => process.losses.push(decode(payload)?),
             Sampler::FILE => process.samplers.push(decode(payload)?),
+            Part::FILE => process.parts.push(decode(payload)?),
             MatchedPatterns::FILE => {
                 let MatchedPatterns { patterns, near } = decode(payload)?;
                 (process.matched_patterns, process.near_names) = (patterns, near);

@@ -28,6 +28,7 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     for arena in &process.events {
         put(bytes, &Arena { instrument: arena.instrument.clone() });
     }
+    process.parts.iter().for_each(|part| put(bytes, part));
     let (patterns, near) = (process.matched_patterns.clone(), process.near_names.clone());
     if !patterns.is_empty() || !near.is_empty() {
         put(bytes, &MatchedPatterns { patterns, near });

@@ -1,0 +1,65 @@
+//! `clrscope record`.
+
+use clap::{Args, ValueEnum};
+use clrscope_recording::writer::Command;
+
+use super::filters::whole;
+use crate::commands::record::RecordOptions;
+use crate::errors::Failure;
+use crate::recorded_process::part_name;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope record 4711 mark warm           from here on the recording's part is 'warm'
+  clrscope record 4711 stop                and nothing is recorded
+  clrscope record 4711 start load          until here";
+
+/// Stop and start the recording of a running program, and mark its parts
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Record {
+    /// The process
+    #[arg(value_name = "PID", value_parser = whole::<u32>)]
+    pid: u32,
+
+    /// What to do with its recording
+    #[arg(value_enum, value_name = "COMMAND")]
+    command: CommandName,
+
+    /// Name of the part that begins, of start and mark; parts without one are numbered
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CommandName {
+    /// Record again
+    Start,
+    /// Record nothing for now
+    Stop,
+    /// Go on recording, in a new part
+    Mark,
+}
+
+impl Record {
+    pub(super) fn into_options(self) -> Result<RecordOptions, Failure> {
+        if let Some(name) = &self.name {
+            part_name(name, Command::LONGEST_NAME)?;
+        }
+        let command = match (self.command, self.name) {
+            (CommandName::Start, name) => Command::Start(name.unwrap_or_default()),
+            (CommandName::Mark, Some(name)) => Command::Mark(name),
+            (CommandName::Stop, None) => Command::Stop,
+            (CommandName::Mark, None) => {
+                let what = "'record PID mark' is missing an argument";
+                return Err(Failure::usage(what, "NAME is required", "write clrscope record PID mark warm"));
+            }
+            (CommandName::Stop, Some(_)) => {
+                let why = "a stop ends a part, and the part has its name from its beginning";
+                return Err(Failure::usage("'record PID stop' takes no name", why, "leave the name out"));
+            }
+        };
+        Ok(RecordOptions { pid: self.pid, command })
+    }
+}

@@ -1,0 +1,77 @@
+//! `clrscope record`: a command to the agent in a running process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clrscope_recording::writer::{Answer, Command, ControlError, command};
+
+use crate::errors::{Failure, quoted, reason};
+use crate::recorded_process::process_folder;
+use crate::terminal::say;
+
+/// How long a busy machine, and a tree of a gigabyte, may keep the agent from answering.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Options of `record`.
+#[derive(Debug)]
+pub(crate) struct RecordOptions {
+    /// The process.
+    pub(crate) pid: u32,
+    /// What to do.
+    pub(crate) command: Command,
+}
+
+/// Gives the command and says what came of it.
+///
+/// # Errors
+/// When the process is not recorded, or the command makes no sense now.
+pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
+    let RecordOptions { pid, command: wanted } = options;
+    let what = match wanted {
+        Command::Start(_) => "cannot start the recording",
+        Command::Stop => "cannot stop the recording",
+        Command::Mark(_) => "cannot mark the recording",
+    };
+    let folder = process_folder(*pid, what)?;
+    let failed = |why: &str, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
+    match give(*pid, &folder, wanted) {
+        Ok(Answer::Done) => {
+            say(&format!("clrscope: process {pid}: {}", done(wanted)));
+            Ok(())
+        }
+        Ok(Answer::Recording) => {
+            Err(failed("it is being recorded already", "begin a part with 'clrscope record PID mark NAME'"))
+        }
+        Ok(Answer::Stopped) => Err(failed("nothing is recorded right now", "first 'clrscope record PID start'")),
+        Ok(Answer::Unknown) => {
+            Err(failed("the agent in it does not know that command", "use the clrscope that made its recording"))
+        }
+        Err(ControlError::Over) => Err(failed("its recording is over", "record the program anew with 'clrscope run'")),
+        Err(ControlError::Deaf) => Err(failed(
+            "the agent in it takes no commands: it has not begun to record, or is older",
+            "try again in a moment",
+        )),
+        Err(ControlError::Busy) => Err(failed("another command to it is under way", "try again in a moment")),
+        Err(ControlError::Io(error)) => {
+            Err(failed(&reason(&error), "give the command as the user who runs the program"))
+        }
+        Err(_) => Err(failed(
+            &format!("the agent in it has not answered for {} s", PATIENCE.as_secs()),
+            "the program may be stopped, or the machine busy; 'clrscope report' of its recording may tell more",
+        )),
+    }
+}
+
+/// Gives the command; a process that ended meanwhile gives no answer.
+fn give(pid: u32, folder: &Path, wanted: &Command) -> Result<Answer, ControlError> {
+    command(folder, wanted, PATIENCE, || Path::new(&format!("/proc/{pid}")).exists())
+}
+
+fn done(command: &Command) -> String {
+    match command {
+        Command::Start(name) if name.is_empty() => "it is recorded again".to_owned(),
+        Command::Start(name) => format!("it is recorded again, as part {}", quoted(name)),
+        Command::Stop => "nothing is recorded until 'start'".to_owned(),
+        Command::Mark(name) => format!("part {} begins", quoted(name)),
+    }
+}

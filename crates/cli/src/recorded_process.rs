@@ -1,0 +1,128 @@
+//! Finding where the agent in a running process records.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::errors::{Failure, quoted, reason};
+
+/// The segment that every process which is recorded has mapped.
+const STATE: &str = "/state.seg";
+/// In the name of the agent's library, wherever it lies.
+const AGENT: &str = "libclrscope_agent";
+/// Behind the path of a mapped file that was removed.
+const DELETED: &str = " (deleted)";
+
+/// The folder of process `pid` in the recording that its agent writes; `what` is what somebody wants of it, for messages.
+///
+/// # Errors
+/// When there is no such process, it is another user's, or no agent in it records.
+pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
+    let failed = |why: String, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
+    let root = PathBuf::from(format!("/proc/{pid}"));
+    let maps = match fs::read(root.join("maps")) {
+        Ok(maps) => maps,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
+            return Err(failed("there is no such process".to_owned(), "'pgrep -fa dotnet' lists .NET programs"));
+        }
+        // As the system says it of a process that has ended and was not waited for.
+        Err(error) if error.raw_os_error() == Some(3) => return Err(failed("it has ended".to_owned(), STARTED)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(failed("it belongs to another user".to_owned(), "give the command as that user, or as root"));
+        }
+        Err(error) => return Err(failed(reason(&error), "check that /proc is there")),
+    };
+    match Mapped::find(&maps) {
+        Mapped::State(folder) => Ok(seen_from_here(&root, folder)),
+        Mapped::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
+        Mapped::Agent => Err(failed("the agent in it records nothing that can be switched".to_owned(), STEPPED_ASIDE)),
+        Mapped::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
+        Mapped::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
+    }
+}
+
+const STARTED: &str = "start the program with 'clrscope run', or with the variables of 'clrscope env'";
+const STEPPED_ASIDE: &str =
+    "'clrscope report' of its recording says why; file systems that promise no space are one reason";
+
+/// Parts of the agent that a process has mapped.
+#[derive(Debug, PartialEq, Eq)]
+enum Mapped {
+    /// The state of the process, in this folder.
+    State(PathBuf),
+    /// Such a state that was removed.
+    RemovedState,
+    /// The library alone.
+    Agent,
+    Nothing,
+}
+
+impl Mapped {
+    /// What the lines of a `maps` file show.
+    fn find(maps: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(maps);
+        // Five fields stand before the path.
+        let paths = || text.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+        let states = || paths().filter(|path| path.trim_end_matches(DELETED).ends_with(STATE));
+        let state = states().find(|path| !path.ends_with(DELETED));
+        if let Some(folder) = state.and_then(|path| path.strip_suffix(STATE)) {
+            return Self::State(PathBuf::from(folder.replace("\\012", "\n")));
+        }
+        match (states().next(), paths().any(|path| path.contains(AGENT))) {
+            (Some(_), _) => Self::RemovedState,
+            (None, true) => Self::Agent,
+            (None, false) => Self::Nothing,
+        }
+    }
+}
+
+/// The folder by a path of ours: a process in a container has its own.
+fn seen_from_here(root: &Path, folder: PathBuf) -> PathBuf {
+    let relative = std::ffi::OsStr::from_bytes(folder.as_os_str().as_bytes().trim_ascii_start());
+    let within = root.join("root").join(Path::new(relative).strip_prefix("/").unwrap_or(Path::new(relative)));
+    if within.is_dir() { within } else { folder }
+}
+
+/// A part's name as it may be given: a word or some, which is no number.
+///
+/// # Errors
+/// When it can't be a name.
+pub(crate) fn part_name(name: &str, longest: usize) -> Result<(), Failure> {
+    let why = if name.trim().is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().all(|c| c.is_ascii_digit()) {
+        "numbers name the parts without a name".to_owned()
+    } else if name.len() > longest {
+        format!("it is longer than {longest} bytes")
+    } else if name.chars().any(char::is_control) {
+        "it has a control character".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!("a part can't be named {}", quoted(name)), why, "write a short name, such as warm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_recorded_process_is_found_among_what_it_has_mapped() {
+        let agent = "7f0-7f1 r-xp 00000000 08:01 12   /home/a b/libclrscope_agent.so\n";
+        let state = "7f2-7f3 rw-s 00000000 08:01 13   /srv/my app.clrs.d/p7-1/state.seg";
+        let found = |text: &str| Mapped::find(text.as_bytes());
+        assert_eq!(found(&format!("{agent}{state}\n")), Mapped::State("/srv/my app.clrs.d/p7-1".into()));
+        assert_eq!(found(&format!("{agent}{state} (deleted)\n")), Mapped::RemovedState);
+        assert_eq!(found(agent), Mapped::Agent);
+        assert_eq!(found("7f0-7f1 rw-p 00000000 00:00 0\n7f5-7f6 rw-p 0 00:00 0   [heap]\n"), Mapped::Nothing);
+    }
+
+    #[test]
+    fn names_of_parts_are_no_numbers_and_fit_on_a_line() {
+        assert_eq!(part_name("warm up", 10), Ok(()));
+        for bad in ["", " ", "12", "longer than ten", "a\nb"] {
+            assert!(part_name(bad, 10).is_err(), "{bad:?}");
+        }
+    }
+}

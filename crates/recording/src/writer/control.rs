@@ -1,0 +1,242 @@
+//! Commands from outside to the agent of a process, by way of the process's state: to start and to stop recording, and to mark
+//! where a part begins.
+//!
+//! One command is under way at a time: whoever gives one holds a lock of the state's file. The agent's helper thread looks for
+//! commands about a thousand times a second, and answers when a command is carried out.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::layout::{HEADER_BYTES, state, u32_at};
+
+/// Between two looks for the answer.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A command to the agent in one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Start recording again; a part of this name begins, or one without a name where it is empty.
+    Start(String),
+    /// Stop recording for now: a part ends.
+    Stop,
+    /// Go on recording: a part ends, and one of this name begins.
+    Mark(String),
+}
+
+impl Command {
+    /// Bytes of the longest name of a part.
+    pub const LONGEST_NAME: usize = state::COMMAND_NAME_MOST;
+
+    fn kind(&self) -> u32 {
+        match self {
+            Self::Start(_) => 1,
+            Self::Stop => 2,
+            Self::Mark(_) => 3,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Start(name) | Self::Mark(name) => name,
+            Self::Stop => "",
+        }
+    }
+
+    /// The command with this number of its kind, if there is one.
+    pub(super) fn from_parts(kind: u32, name: String) -> Option<Self> {
+        match kind {
+            1 => Some(Self::Start(name)),
+            2 => Some(Self::Stop),
+            3 => Some(Self::Mark(name)),
+            _ => None,
+        }
+    }
+}
+
+/// Answer of the agent to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Answer {
+    /// The command is carried out.
+    Done = 1,
+    /// Recording is on, so it can't start.
+    Recording = 2,
+    /// Recording is stopped, so it can neither stop nor go on.
+    Stopped = 3,
+    /// The agent does not know such a command.
+    Unknown = 4,
+}
+
+impl Answer {
+    fn from_number(number: u32) -> Self {
+        [Self::Done, Self::Recording, Self::Stopped].into_iter().find(|a| *a as u32 == number).unwrap_or(Self::Unknown)
+    }
+}
+
+/// Why a command got no answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The state of the process can't be opened, read or written.
+    Io(io::Error),
+    /// The agent takes no commands: it is an older one, or has not begun to record.
+    Deaf,
+    /// The recording of the process is over.
+    Over,
+    /// Somebody else's command is under way.
+    Busy,
+    /// There was no answer in time; the process may be stopped, or gone.
+    Silent,
+}
+
+impl From<io::Error> for ControlError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Gives a command to the agent that records into `folder`, the folder of a process, and waits for the answer, but no longer than
+/// `patience` and while `is_alive` says that the process is there.
+///
+/// # Errors
+/// When there is no answer.
+pub fn command(
+    folder: &Path,
+    command: &Command,
+    patience: Duration,
+    is_alive: impl Fn() -> bool,
+) -> Result<Answer, ControlError> {
+    let deadline = Instant::now() + patience;
+    let file = OpenOptions::new().read(true).write(true).open(folder.join("state.seg"))?;
+    lock(&file, deadline)?;
+    let number = Seen::read(&file)?.number()?.wrapping_add(1);
+    let name = command.name().as_bytes();
+    let name = &name[..name.len().min(Command::LONGEST_NAME)];
+    write(&file, state::COMMAND_NAME, name)?;
+    write(&file, state::COMMAND_NAME_BYTES, &(name.len() as u32).to_le_bytes())?;
+    write(&file, state::COMMAND_KIND, &command.kind().to_le_bytes())?;
+    // Last: from here on the agent may look at it.
+    write(&file, state::COMMAND, &number.to_le_bytes())?;
+    loop {
+        let seen = Seen::read(&file)?;
+        if seen.u32(state::ANSWERED) == number {
+            return Ok(Answer::from_number(seen.u32(state::ANSWER)));
+        }
+        seen.number()?;
+        if !is_alive() {
+            return Err(ControlError::Over);
+        }
+        pause(deadline, ControlError::Silent)?;
+    }
+}
+
+/// The part of a process's state that commands are about.
+struct Seen(Vec<u8>);
+
+impl Seen {
+    fn read(file: &File) -> io::Result<Self> {
+        let mut bytes = vec![0; state::COMMAND_KIND];
+        file.read_exact_at(&mut bytes, HEADER_BYTES as u64)?;
+        Ok(Self(bytes))
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32_at(&self.0, at)
+    }
+
+    /// The number of the last command that was answered, where there will be answers.
+    fn number(&self) -> Result<u32, ControlError> {
+        let is_over = self.u32(state::STOPPED) != 0 || self.u32(state::STOP) != 0;
+        if is_over || self.u32(state::FLAGS) & state::FLAG_ENDED != 0 {
+            Err(ControlError::Over)
+        } else if self.u32(state::LISTENS) == 0 {
+            Err(ControlError::Deaf)
+        } else {
+            Ok(self.u32(state::ANSWERED))
+        }
+    }
+}
+
+fn write(file: &File, at: usize, bytes: &[u8]) -> io::Result<()> {
+    file.write_all_at(bytes, (HEADER_BYTES + at) as u64)
+}
+
+fn lock(file: &File, deadline: Instant) -> Result<(), ControlError> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(std::fs::TryLockError::WouldBlock) => pause(deadline, ControlError::Busy)?,
+            Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
+        }
+    }
+}
+
+fn pause(deadline: Instant, too_late: ControlError) -> Result<(), ControlError> {
+    if Instant::now() >= deadline {
+        return Err(too_late);
+    }
+    #[expect(clippy::disallowed_methods, reason = "the other process has no way to notify this one")]
+    std::thread::sleep(PAUSE);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::StateWriter;
+
+    fn patience() -> Duration {
+        Duration::from_millis(50)
+    }
+
+    #[test]
+    fn commands_are_taken_once_and_answered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let agent = StateWriter::create(&folder.path().join("state.seg")).expect("a state");
+        let name = "x".repeat(Command::LONGEST_NAME);
+        let given = [Command::Stop, Command::Start(String::new()), Command::Mark(name)];
+        assert!(matches!(command(folder.path(), &Command::Stop, patience(), || true), Err(ControlError::Deaf)));
+        agent.listens();
+        assert_eq!(agent.command(), None);
+        std::thread::scope(|scope| {
+            let launcher = scope.spawn(|| {
+                given
+                    .clone()
+                    .map(|one| command(folder.path(), &one, Duration::from_secs(60), || true).expect("an answer"))
+            });
+            for (one, answer) in given.iter().zip([Answer::Done, Answer::Recording, Answer::Stopped]) {
+                let (number, taken) = loop {
+                    match agent.command() {
+                        Some(found) => break found,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!(taken.as_ref(), Some(one));
+                agent.answer(number, answer);
+                assert_eq!(agent.command().filter(|next| next.0 == number), None);
+            }
+            assert_eq!(launcher.join().expect("no panic"), [Answer::Done, Answer::Recording, Answer::Stopped]);
+        });
+    }
+
+    #[test]
+    fn where_nobody_answers_it_is_said_why() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let give = || command(folder.path(), &Command::Stop, patience(), || true);
+        assert!(matches!(give(), Err(ControlError::Io(error)) if error.kind() == io::ErrorKind::NotFound));
+        let agent = StateWriter::create(&folder.path().join("state.seg")).expect("a state");
+        agent.listens();
+        assert!(matches!(give(), Err(ControlError::Silent)));
+        let gone = command(folder.path(), &Command::Stop, Duration::from_secs(60), || false);
+        assert!(matches!(gone, Err(ControlError::Over)), "its process has ended");
+        let other = File::open(folder.path().join("state.seg")).expect("the state");
+        other.lock().expect("the lock");
+        assert!(matches!(give(), Err(ControlError::Busy)));
+        drop(other);
+        agent.stopped();
+        assert!(matches!(give(), Err(ControlError::Over)));
+    }
+}
