@@ -1,6 +1,6 @@
 //! A shot as text: sums by class, and the path to the largest object of the largest class.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use clr_profiler::ClassId;
@@ -37,14 +37,26 @@ pub(crate) fn of(state: &State, graph: &Graph) -> String {
 /// A line for the root, and one for each object with the member of the one before that refers to it.
 fn path(state: &State, graph: &Graph, root: Root, steps: &[Step], text: &mut String) {
     let _ = writeln!(text, "{}", root_name(state, root));
-    let mut before: Option<ClassId> = None;
+    let statics = statics(state);
+    let mut before: Option<(usize, ClassId)> = None;
     for step in steps {
         let class = graph.objects.get(&step.object).map(|object| object.class);
-        let member = before.zip(step.place).and_then(|(class, place)| member(state, class, place));
+        let member = before.zip(step.place).and_then(|((object, class), place)| {
+            statics.get(&(object + place)).cloned().or_else(|| member(state, class, place))
+        });
         let name = class.map_or_else(|| "?".into(), |class| state.names.class(&state.info, class));
         let _ = writeln!(text, "  {}{name}", member.map_or_else(String::new, |member| member + " -> "));
-        before = class;
+        before = class.map(|class| (step.object, class));
     }
+}
+
+/// Static fields by the place of their value: those of classes of which a method was compiled, if only to set them up.
+fn statics(state: &State) -> HashMap<usize, String> {
+    let functions = state.info.compiled_functions().unwrap_or_default();
+    let classes: HashSet<ClassId> =
+        functions.iter().filter_map(|(function, _)| state.info.function_place(*function).ok()?.0).collect();
+    let fields = classes.into_iter().flat_map(|class| state.names.static_fields(&state.info, class));
+    fields.map(|(place, name)| (place.as_raw(), format!("static {name}"))).collect()
 }
 
 fn member(state: &State, class: ClassId, place: usize) -> Option<String> {

@@ -195,7 +195,8 @@ pub trait Callbacks: Send + Sync {
     /// Objects held by roots, without their kind. [`root_references2`](Self::root_references2) says more.
     fn root_references(&self, roots: &[ObjectId<'_>]) {}
     /// Objects held by roots, with kind, flags and the root's own identifier. Static fields are no roots of their own: the
-    /// runtime keeps their objects in arrays that handles hold, and says of no element which field it is.
+    /// runtime keeps their objects in arrays that handles hold. [`NameCache::static_fields`](crate::NameCache::static_fields)
+    /// says which element belongs to which field.
     fn root_references2(&self, roots: Roots<'_>) {}
     /// Pairs of a conditional weak table: the value lives as long as the key.
     fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {}

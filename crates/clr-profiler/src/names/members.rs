@@ -60,9 +60,11 @@ impl NameCache {
         }
         let (_, token, class) = nearest?;
         let metadata = self.metadata(info, info.class_info(class).ok()?.module).ok()?;
-        let name = metadata.field(token).ok()?.name;
-        // What a property keeps, the compiler names after it.
-        let property = name.strip_prefix('<').and_then(|name| name.strip_suffix(">k__BackingField"));
-        Some(property.unwrap_or(&name).to_owned())
+        Some(field_name(&metadata.field(token).ok()?.name).to_owned())
     }
+}
+
+/// The name of a field in the source: what a property keeps, the compiler names after the property.
+pub(super) fn field_name(name: &str) -> &str {
+    name.strip_prefix('<').and_then(|name| name.strip_suffix(">k__BackingField")).unwrap_or(name)
 }

@@ -4,6 +4,7 @@ mod csharp;
 mod function;
 mod members;
 mod source;
+mod statics;
 mod table;
 mod types;
 mod visual_basic;
