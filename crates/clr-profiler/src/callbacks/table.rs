@@ -154,7 +154,7 @@ mod tests {
 
     /// The method names of the trait, from its source.
     fn methods_of_the_trait() -> Vec<&'static str> {
-        let source = include_str!("mod.rs");
+        let source = include_str!("all.rs");
         let (_, body) = source.split_once("pub trait Callbacks").unwrap();
         body.lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next()).collect()
     }

@@ -393,10 +393,52 @@ impl ICorProfilerInfo2_Impl for Info_Impl {
         })
     }
 
+    unsafe fn GetClassLayout(
+        &self,
+        class: usize,
+        fields: *mut COR_FIELD_OFFSET,
+        capacity: u32,
+        count: *mut u32,
+        size: *mut u32,
+    ) -> HRESULT {
+        self.ask(|world| {
+            let (found, bytes) = world.layout(class)?;
+            // SAFETY: the caller's pointers.
+            unsafe {
+                put_array(&found, capacity, count, fields);
+                put(size, bytes as u32);
+            }
+            Ok(())
+        })
+    }
+
+    unsafe fn GetStaticFieldInfo(&self, class: usize, field: u32, kind: *mut COR_PRF_STATIC_TYPE) -> HRESULT {
+        self.ask(|world| {
+            let found = world.static_kind(class, field)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(kind, COR_PRF_STATIC_TYPE(found)) };
+            Ok(())
+        })
+    }
+
+    unsafe fn GetAppDomainStaticAddress(
+        &self,
+        class: usize,
+        field: u32,
+        _app_domain: usize,
+        address: *mut *mut c_void,
+    ) -> HRESULT {
+        self.ask(|world| {
+            let found = world.static_place(class, field)?;
+            // SAFETY: the caller's pointer.
+            unsafe { put(address, std::ptr::with_exposed_provenance_mut(found)) };
+            Ok(())
+        })
+    }
+
     unanswered! {
         SetEnterLeaveFunctionHooks2(Option<FunctionEnter2>, Option<FunctionLeave2>, Option<FunctionTailcall2>);
         GetStringLayout(*mut u32, *mut u32, *mut u32);
-        GetClassLayout(ClassID, *mut COR_FIELD_OFFSET, u32, *mut u32, *mut u32);
         GetCodeInfo2(FunctionID, u32, *mut u32, *mut COR_PRF_CODE_INFO);
         GetClassFromTokenAndTypeArgs(ModuleID, mdTypeDef, u32, *const ClassID, *mut ClassID);
         GetFunctionFromTokenAndTypeArgs(ModuleID, mdMethodDef, ClassID, u32, *const ClassID, *mut FunctionID);
@@ -404,10 +446,8 @@ impl ICorProfilerInfo2_Impl for Info_Impl {
         GetArrayObjectInfo(ObjectID, u32, *mut u32, *mut i32, *mut *mut u8);
         GetBoxClassLayout(ClassID, *mut u32);
         GetRVAStaticAddress(ClassID, mdFieldDef, *mut *mut c_void);
-        GetAppDomainStaticAddress(ClassID, mdFieldDef, AppDomainID, *mut *mut c_void);
         GetThreadStaticAddress(ClassID, mdFieldDef, ThreadID, *mut *mut c_void);
         GetContextStaticAddress(ClassID, mdFieldDef, ContextID, *mut *mut c_void);
-        GetStaticFieldInfo(ClassID, mdFieldDef, *mut COR_PRF_STATIC_TYPE);
     }
 }
 

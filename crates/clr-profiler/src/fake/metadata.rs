@@ -9,6 +9,7 @@ use clr_profiler_sys::types::HCORENUM;
 use windows_core::{BOOL, GUID, HRESULT, implement};
 
 use super::answer::{S_FALSE, S_OK, answer, put, put_text, read_text, unanswered};
+use super::fields::{Field, OBJECT};
 use super::world::{Class, Function, Shared, World};
 use crate::{HResult, Token};
 
@@ -39,6 +40,15 @@ impl Metadata {
         let function = world.function_of_token(self.module, Token(token)).ok_or(NOT_FOUND)?;
         let function = &world.functions[world.function(function.0)?];
         Ok(use_function(&world, function))
+    }
+
+    /// Tokens of a class's fields that `choice` accepts.
+    fn fields(&self, class: u32, choice: impl Fn(&Field) -> bool) -> Vec<u32> {
+        let of_class = |class: &Class| {
+            let fields = class.fields.iter().filter(|field| choice(field));
+            fields.map(|field| field.token.0).collect()
+        };
+        self.class(class, of_class).unwrap_or_default()
     }
 
     /// Tokens of a class's methods that `choice` accepts.
@@ -167,12 +177,55 @@ impl IMetaDataImport_Impl for Metadata_Impl {
         // SAFETY: the caller's pointers.
         unsafe {
             let name = read_text(name);
-            let matching = |class: &Class| {
-                let rows = class.fields.iter().enumerate().filter(|(_, field)| **field == name);
-                rows.map(|(row, _)| 0x0400_0001 + row as u32).collect()
-            };
-            next(position, || self.class(class, matching).unwrap_or_default(), out, capacity, count)
+            next(
+                position,
+                || self.fields(class, |field| field.name.to_bytes() == name.as_bytes()),
+                out,
+                capacity,
+                count,
+            )
         }
+    }
+
+    unsafe fn EnumFields(
+        &self,
+        position: *mut HCORENUM,
+        class: u32,
+        out: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> HRESULT {
+        // SAFETY: the caller's pointers.
+        unsafe { next(position, || self.fields(class, |_| true), out, capacity, count) }
+    }
+
+    unsafe fn GetFieldProps(
+        &self,
+        token: u32,
+        class: *mut u32,
+        name: *mut u16,
+        capacity: u32,
+        needed: *mut u32,
+        attributes: *mut u32,
+        signature: *mut *const u8,
+        size: *mut u32,
+        constant_type: *mut u32,
+        constant: *mut *const c_void,
+        constant_size: *mut u32,
+    ) -> HRESULT {
+        let world = self.world.lock();
+        let found = world.field_of_token(self.module, Token(token)).ok_or(NOT_FOUND);
+        // SAFETY: the caller's pointers.
+        answer(found.map(|(declared, field)| unsafe {
+            put(class, world.classes[declared].token.0);
+            put_text(&field.name.to_string_lossy(), capacity, needed, name);
+            put(attributes, field.attributes());
+            put(signature, OBJECT.as_ptr());
+            put(size, OBJECT.len() as u32);
+            put(constant_type, 0);
+            put(constant, std::ptr::null());
+            put(constant_size, 0);
+        }))
     }
 
     unsafe fn EnumParams(
@@ -216,6 +269,10 @@ impl IMetaDataImport_Impl for Metadata_Impl {
     unsafe fn GetNameFromToken(&self, token: u32, name: *mut *const c_char) -> HRESULT {
         let found = match Token(token).table() {
             Token::TYPE_DEF => self.class(token, |class| class.name.as_ptr()),
+            Token::FIELD_DEF => {
+                let world = self.world.lock();
+                world.field_of_token(self.module, Token(token)).map(|(_, field)| field.name.as_ptr()).ok_or(NOT_FOUND)
+            }
             Token::METHOD_DEF => self.function(token, |_, function| function.name.as_ptr()),
             _ => Err(NOT_FOUND),
         };
@@ -261,7 +318,6 @@ impl IMetaDataImport_Impl for Metadata_Impl {
         ResolveTypeRef(mdTypeRef, *const GUID, *mut *mut c_void, *mut mdTypeDef);
         EnumMembers(*mut HCORENUM, mdTypeDef, *mut mdToken, u32, *mut u32);
         EnumMembersWithName(*mut HCORENUM, mdTypeDef, *const u16, *mut mdToken, u32, *mut u32);
-        EnumFields(*mut HCORENUM, mdTypeDef, *mut mdFieldDef, u32, *mut u32);
         EnumMemberRefs(*mut HCORENUM, mdToken, *mut mdMemberRef, u32, *mut u32);
         EnumMethodImpls(*mut HCORENUM, mdTypeDef, *mut mdToken, *mut mdToken, u32, *mut u32);
         EnumPermissionSets(*mut HCORENUM, mdToken, u32, *mut mdPermission, u32, *mut u32);
@@ -294,7 +350,6 @@ impl IMetaDataImport_Impl for Metadata_Impl {
         GetCustomAttributeProps(mdCustomAttribute, *mut mdToken, *mut mdToken, *mut *const c_void, *mut u32);
         FindTypeRef(mdToken, *const u16, *mut mdTypeRef);
         GetMemberProps(mdToken, *mut mdTypeDef, *mut u16, u32, *mut u32, *mut u32, *mut *const u8, *mut u32, *mut u32, *mut u32, *mut u32, *mut *const c_void, *mut u32);
-        GetFieldProps(mdFieldDef, *mut mdTypeDef, *mut u16, u32, *mut u32, *mut u32, *mut *const u8, *mut u32, *mut u32, *mut *const c_void, *mut u32);
         GetPropertyProps(mdProperty, *mut mdTypeDef, *mut u16, u32, *mut u32, *mut u32, *mut *const u8, *mut u32, *mut u32, *mut *const c_void, *mut u32, *mut mdMethodDef, *mut mdMethodDef, *mut mdMethodDef, u32, *mut u32);
         GetParamProps(mdParamDef, *mut mdMethodDef, *mut u32, *mut u16, u32, *mut u32, *mut u32, *mut u32, *mut *const c_void, *mut u32);
         GetNativeCallConvFromSig(*const c_void, u32, *mut u32);

@@ -60,6 +60,7 @@ mod event;
 mod event_pipe;
 mod events;
 mod examples;
+mod fields;
 mod heap;
 mod info_v1_to_v3;
 mod info_v4_to_v15;
@@ -137,14 +138,27 @@ impl FakeRuntime {
         self
     }
 
-    /// A field of the last class. Only its name counts: the compiler's fields tell state machines apart.
+    /// A field of the last class, whose type is `object`: the first of a class lies 8 bytes from the beginning of its objects,
+    /// each further one 8 bytes behind the one before. [`reference`](Self::reference) says what objects keep there.
     ///
     /// # Panics
     /// Without a class.
     #[must_use]
     pub fn field(mut self, name: &str) -> Self {
         assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
-        self.world.classes[self.class].fields.push(name.to_owned());
+        self.world.add_field(self.class, name, None);
+        self
+    }
+
+    /// A static field of the last class, whose type is `object`. The value lies in an object, at this offset in bytes from its
+    /// beginning, as the runtime keeps values of static fields in arrays; [`reference`](Self::reference) says what is there.
+    ///
+    /// # Panics
+    /// Without a class.
+    #[must_use]
+    pub fn static_field(mut self, name: &str, holder: FakeObject, offset: usize) -> Self {
+        assert!(!self.world.classes.is_empty(), "name a class before the field {name}");
+        self.world.add_field(self.class, name, Some(holder.address() + offset));
         self
     }
 

@@ -9,6 +9,7 @@ use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
 use super::code::Code;
 use super::event_pipe::EventPipe;
+use super::fields::Field;
 use super::heap::Heap;
 use super::suspension::Suspension;
 use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, HResult, ModuleId, ThreadId, Token};
@@ -30,6 +31,8 @@ pub(super) struct Module {
     /// Indices of its classes and functions; tokens count from here.
     pub(super) classes: Vec<usize>,
     pub(super) functions: Vec<usize>,
+    /// How many fields its classes have: tokens of fields count so.
+    pub(super) fields: u32,
 }
 
 pub(super) struct Class {
@@ -40,7 +43,7 @@ pub(super) struct Class {
     pub(super) enclosing: Option<Token>,
     /// Full name, nested types joined by `+`.
     pub(super) full_name: String,
-    pub(super) fields: Vec<String>,
+    pub(super) fields: Vec<Field>,
 }
 
 pub(super) struct Function {
@@ -150,7 +153,7 @@ impl World {
     }
 
     pub(super) fn add_module(&mut self, name: &str) -> usize {
-        self.modules.push(Module { name: name.to_owned(), classes: Vec::new(), functions: Vec::new() });
+        self.modules.push(Module { name: name.to_owned(), classes: Vec::new(), functions: Vec::new(), fields: 0 });
         self.modules.len() - 1
     }
 
@@ -276,7 +279,7 @@ fn index(id: usize, base: usize, len: usize) -> Result<usize, HResult> {
 }
 
 /// Names in metadata end at their first zero.
-fn c_string(text: &str) -> CString {
+pub(super) fn c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()
 }

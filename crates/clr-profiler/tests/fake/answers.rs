@@ -11,8 +11,8 @@ use clr_profiler::callback_args::{
 use clr_profiler::fake::Event::*;
 use clr_profiler::fake::{FakeObject, FakeRuntime, ReJitRequest, Running, on};
 use clr_profiler::{
-    Callbacks, Events, GcHandleId, HResult, ModuleId, NoStack, ObjectId, ProfilerInfo, ProviderConfig, Result, Setup,
-    StackWalk, Token,
+    Callbacks, Events, GcHandleId, HResult, ModuleId, NameCache, NoStack, ObjectId, ProfilerInfo, ProviderConfig,
+    Result, Setup, StackWalk, Token,
 };
 
 use super::{Wants, shop};
@@ -146,6 +146,28 @@ fn a_collection_that_the_profiler_asks_for_tells_of_roots_and_references() {
         BTreeSet::from([(cart.address(), 16, line.address()), (cart.address(), 8, coupon.address())])
     );
     assert_eq!(shot.weak, [(line.address(), coupon.address())]);
+    assert_eq!(program.unanswered(), []);
+}
+
+#[test]
+fn what_an_object_keeps_has_the_name_of_the_field_and_of_the_static_field() {
+    let mut runtime =
+        FakeRuntime::new().module("Shop").class("Shop.Cart").field("Owner").field("<Line>k__BackingField");
+    let statics = runtime.object("Shop.Cart", 64);
+    let cart = runtime.object("Shop.Cart", 40);
+    let runtime = runtime.class("Shop.Program").static_field("current", statics, 24).method("Main");
+    let (class, program_class) = (runtime.class_id("Shop.Cart"), runtime.class_id("Shop.Program"));
+    let program = load(runtime.reference(statics, 24, cart), Events::NONE);
+    let (info, names) = (program.profiler().info(), NameCache::new());
+    let layout = info.class_layout(class).unwrap();
+    assert_eq!(layout.fields.iter().map(|(_, offset)| *offset).collect::<Vec<_>>(), [8, 16]);
+    assert_eq!((layout.size, info.class_layout(program_class).unwrap().size), (32, 24));
+    let at = |offset| names.member(info, class, offset);
+    assert_eq!((at(8).as_deref(), at(16).as_deref(), at(0)), (Some("Owner"), Some("Line"), None));
+    let fields = names.static_fields(info, program_class);
+    let places: Vec<_> = fields.iter().map(|(place, name)| (place.as_raw(), name.as_str())).collect();
+    assert_eq!(places, [(statics.address() + 24, "Shop.Program.current")]);
+    assert_eq!(names.static_fields(info, class), [], "fields of objects are none");
     assert_eq!(program.unanswered(), []);
 }
 

@@ -1,0 +1,78 @@
+//! Fields of the fake runtime's classes, and where they lie: references all, one behind the other.
+
+use std::ffi::CString;
+
+use clr_profiler_sys::structs::COR_FIELD_OFFSET;
+
+use super::world::{World, c_string};
+use crate::{HResult, Token};
+
+/// In front of an object's first field lies the reference to its class.
+const HEAD: usize = 8;
+/// Bytes of the smallest object.
+pub(super) const LEAST: usize = 24;
+/// In the metadata: public, and static.
+const PUBLIC: u32 = 0x06;
+const STATIC: u32 = 0x10;
+/// Signature of a field whose type is `object`.
+pub(super) const OBJECT: [u8; 2] = [0x06, 0x1c];
+
+pub(super) struct Field {
+    pub(super) token: Token,
+    pub(super) name: CString,
+    /// The address of the value, of a static field.
+    pub(super) place: Option<usize>,
+}
+
+impl Field {
+    pub(super) fn attributes(&self) -> u32 {
+        if self.place.is_some() { PUBLIC | STATIC } else { PUBLIC }
+    }
+}
+
+impl World {
+    pub(super) fn add_field(&mut self, class: usize, name: &str, place: Option<usize>) {
+        let fields = &mut self.modules[self.classes[class].module].fields;
+        *fields += 1;
+        let token = Token(0x0400_0000 + *fields);
+        self.classes[class].fields.push(Field { token, name: c_string(name), place });
+    }
+
+    /// A field with the class that declares it.
+    pub(super) fn field_of_token(&self, module: usize, token: Token) -> Option<(usize, &Field)> {
+        let mut classes = self.modules.get(module)?.classes.iter();
+        classes.find_map(|class| {
+            let fields = &self.classes[*class].fields;
+            fields.iter().find(|field| field.token == token).map(|field| (*class, field))
+        })
+    }
+
+    fn field_of_class(&self, class: usize, token: u32) -> Result<&Field, HResult> {
+        let fields = &self.classes[self.class(class)?].fields;
+        fields.iter().find(|field| field.token.0 == token).ok_or(HResult::INVALID_ARGUMENT)
+    }
+
+    /// How a field is kept, as the runtime encodes it: 0 in objects, 1 once for the program.
+    pub(super) fn static_kind(&self, class: usize, token: u32) -> Result<u32, HResult> {
+        Ok(self.field_of_class(class, token)?.place.is_some().into())
+    }
+
+    /// The address of a static field's value.
+    pub(super) fn static_place(&self, class: usize, token: u32) -> Result<usize, HResult> {
+        self.field_of_class(class, token)?.place.ok_or(HResult::INVALID_ARGUMENT)
+    }
+
+    /// Fields of objects with their offsets, and the size of an object.
+    pub(super) fn layout(&self, class: usize) -> Result<(Vec<COR_FIELD_OFFSET>, usize), HResult> {
+        let class = &self.classes[self.class(class)?];
+        let own = class.fields.iter().filter(|field| field.place.is_none());
+        let fields: Vec<_> = (HEAD as u32..)
+            .step_by(8)
+            .zip(own)
+            .map(|(offset, field)| COR_FIELD_OFFSET { field: field.token.0, offset })
+            .collect();
+        // The header in front of the object belongs to its size.
+        let size = (2 * HEAD + 8 * fields.len()).max(LEAST);
+        Ok((fields, size))
+    }
+}
