@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
-use clrscope_analysis::{ExceptionLog, ExceptionQuery};
+use clrscope_analysis::{ExceptionLog, ExceptionQuery, stack_overflows};
 use clrscope_recording::model::{LossReason, Problem, Process, Recording};
 use clrscope_testkit::{
     Expectations, Finished, Runtime, Service, each_runtime, fixture, last_count, pause, random_pause, run, run_within,
@@ -90,6 +90,8 @@ fn every_way_to_end_leaves_the_calls_until_then() {
             let orderly =
                 matches!(arguments[0], "return" | "exit") || (arguments == ["signal", "15"] && runtime.major() < 10);
             assert_eq!(process.complete, orderly, "{place}");
+            let overflowed = arguments[0].starts_with("stackoverflow");
+            assert_eq!(stack_overflows(&run.recording).len(), usize::from(overflowed), "{place}");
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clrscope_analysis::{Program, Query, own_programs, summary, unmatched_patterns};
+use clrscope_analysis::{Program, Query, own_programs, stack_overflows, summary, unmatched_patterns};
 use clrscope_contract::instruments::first_view;
 use clrscope_contract::request::Glob;
 use clrscope_recording::model::{LossReason, Process, Recording, Remark, RemarkKind};
@@ -47,6 +47,7 @@ pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
     refusals.iter().for_each(|why| say(&one_line(format!("clrscope: a process was not recorded, {why}"))));
     say_unmatched(&recording);
     say_bounds(&recording);
+    say_overflows(&recording);
     say_advice(&recording);
     if !view.top.is_empty() && view.conditions.totals.functions_ns > 0 {
         say(first_functions(&view, message_width()).trim_end());
@@ -77,6 +78,11 @@ fn say_bounds(recording: &Recording) {
             say(&format!("clrscope: {}; everything up to then is there", bound.sentence()));
         }
     }
+}
+
+/// How the program ended, where that was by stack overflow: hooks have a part in it.
+fn say_overflows(recording: &Recording) {
+    stack_overflows(recording).iter().for_each(|found| say(&one_line(format!("clrscope: {found}"))));
 }
 
 /// Remarks that say what to do differently, of each process the last.

@@ -131,6 +131,9 @@ fn exit_codes_and_ends(runtime: &Runtime) {
         }
         let document = json(&place, "report e.clrs --view functions");
         assert_eq!(calls(&document, "Ends.Program::Work"), 1000, "{on}");
+        let head = String::from_utf8_lossy(&place.run("report e.clrs --verbose").stdout).into_owned();
+        assert_eq!(head.contains("a stack overflow as it seems"), way[0] == "stackoverflow", "{on}:\n{head}");
+        assert_eq!(head.contains("had used up its stack"), way[0] == "stackoverflow", "{on}:\n{head}");
     }
 }
 

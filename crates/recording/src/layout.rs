@@ -362,7 +362,7 @@ pub mod thread {
     /// Records at most.
     pub const MOST: usize = 65_536;
     /// Bytes that the writer keeps for its own process: meaningless outside, and no part of the format.
-    pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..256];
+    pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..248];
     /// `u32`: serial number from 1; 0 for a record never used.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.
@@ -382,6 +382,8 @@ pub mod thread {
     pub const BLOCKS: usize = 104;
     /// `u32`: 1 when CPU time was ever measured.
     pub const CPU_KNOWN: usize = 108;
+    /// `u32`: calls deep that the thread was when hardly any of its stack was left; 0 where that was never so.
+    pub const OUT_OF_STACK: usize = 248;
 }
 
 /// A record of sampled time, 32 bytes.

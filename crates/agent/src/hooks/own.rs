@@ -44,6 +44,8 @@ areas! {
     EDGE_MAP_LACKS: 4, at 120;
     /// `u64`: the highest frame pointer below which a finally or catch block that runs has ended frames; 0 where none has.
     ENDED_BY_BLOCK: 8, at 224;
+    /// `u64`: below this address the thread's stack is nearly used up; 0 where its end is unknown.
+    LITTLE_STACK: 8, at 232;
     /// The filters under way, as the shadow stack's rules keep them.
     FILTERS: FILTERS_BYTES, at 128;
     /// `u64`: address of the chunk that the thread's events of `flow` go to.

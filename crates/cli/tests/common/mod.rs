@@ -151,6 +151,7 @@ pub fn sample() -> Recording {
         created_ns: 1_000_000 * u64::from(id),
         ended_ns: (id == 2).then_some(1_900_000_000),
         cpu_ns: Some(300_000_000),
+        out_of_stack_at: 0,
         tree,
     };
     let process = Process {

@@ -427,6 +427,8 @@ record! {
         pub ended_ns: Option<u64>,
         /// CPU time it used while recorded, if measured.
         pub cpu_ns: Option<u64>,
+        /// Calls deep that it was when hardly any of its stack was left; 0 where that was never so.
+        pub out_of_stack_at: u32,
     }
     beside {
         /// The calling-context tree, decoded on demand.

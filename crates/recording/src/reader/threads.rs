@@ -51,6 +51,7 @@ fn read_thread(bytes: &[u8], id: u32, mono_start: u64) -> Thread {
         created_ns: u64_at(bytes, thread::CREATED).saturating_sub(mono_start),
         ended_ns: (ended != 0).then(|| ended.saturating_sub(mono_start)),
         cpu_ns: (u32_at(bytes, thread::CPU_KNOWN) != 0).then(|| u64_at(bytes, thread::CPU)),
+        out_of_stack_at: u32_at(bytes, thread::OUT_OF_STACK),
         tree: TreeSource::default(),
     }
 }

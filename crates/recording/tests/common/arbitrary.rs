@@ -153,9 +153,10 @@ prop_compose! {
             ThreadRole::User, ThreadRole::Main, ThreadRole::Finalizer, ThreadRole::Gc, ThreadRole::Tiering,
             ThreadRole::Pool,
         ]),
-        created_ns: u64, ended_ns: Option<u64>, cpu_ns: Option<u64>, tree in tree(),
+        created_ns: u64, ended_ns: Option<u64>, cpu_ns: Option<u64>, out_of_stack_at: u32, tree in tree(),
     ) -> Thread {
-        Thread { id: ids.0, os_id: ids.1, name, role, created_ns, ended_ns, cpu_ns, tree: TreeSource::ready(tree) }
+        let tree = TreeSource::ready(tree);
+        Thread { id: ids.0, os_id: ids.1, name, role, created_ns, ended_ns, cpu_ns, out_of_stack_at, tree }
     }
 }
 

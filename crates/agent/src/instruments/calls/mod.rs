@@ -8,6 +8,7 @@
 //! | [`edge_map`] | how the edges of callers with many callees are found |
 //! | [`frames`] | a thread's shadow stack |
 //! | [`stacks`] | a thread's begin and end |
+//! | [`stack_room`] | whether a thread has used up its stack |
 //! | [`shared`] | what all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's samples of all threads |
 //! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
@@ -25,6 +26,7 @@ mod recent;
 mod sampler;
 pub(crate) mod shared;
 pub(crate) mod slow;
+mod stack_room;
 mod stacks;
 mod unwind;
 

@@ -16,7 +16,8 @@ use super::calibrate::{Calibration, Constants};
 use super::frames::{frame_at, words};
 use super::probe::Probe;
 use super::shared::Shared;
-use super::slow::stopped_top;
+use super::slow::{stopped_top, top_of};
+use super::stack_room;
 use crate::hooks;
 use crate::hooks::own;
 use crate::services::clock;
@@ -177,6 +178,9 @@ impl Sampler {
         let watched = &mut self.live[at];
         let record = watched.record;
         let ended = record.u64(thread::ENDED).load(Ordering::Acquire);
+        if let Some(top) = top_of(record) {
+            stack_room::look_at(record, top);
+        }
         let cpu = if ended != 0 {
             Some(record.u64(thread::CPU).load(Ordering::Relaxed))
         } else {

@@ -12,8 +12,9 @@ use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Piece, ThreadRecord, monotonic_ns};
 
 use super::edge_map::EdgeMap;
-use super::frames::{Frame, Stack, edge_of, frame};
+use super::frames::{Frame, Stack, edge_of, frame, frame_at};
 use super::shared::{Shared, shared};
+use super::stack_room;
 use crate::boundary::guard;
 use crate::hooks::own;
 use crate::services::threads;
@@ -28,6 +29,14 @@ static STOPPED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// The address of the frame on top of a stopped thread.
 pub(crate) fn stopped_top() -> u64 {
     STOPPED.as_ptr().expose_provenance() as u64
+}
+
+/// The frame on top of a thread's stack, if there is one that stands for a call.
+pub(super) fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
+    let top = record.u64(own::TOP).load(Ordering::Acquire);
+    let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
+    let ended = record.u64(thread::ENDED).load(Ordering::Acquire) != 0;
+    (!ended && bottom != 0 && top > bottom && top != stopped_top()).then(|| frame_at(top))
 }
 
 /// Out of line part of enter: does everything that the fast path would have done.
@@ -155,6 +164,7 @@ fn push(shared: &Shared, record: ThreadRecord, stack: &mut Stack, function: u32,
         shared.lost_carries.fetch_add(1, Ordering::Relaxed);
     }
     stack.push(frame(sp, edge));
+    stack_room::note(record, sp, record.u64(own::TOP).load(Ordering::Relaxed));
 }
 
 /// The edge for a path that found no memory: under its caller where there is a free place, else the

@@ -10,6 +10,7 @@ use clrscope_recording::writer::{Piece, ThreadRecord};
 use super::edge_map::EdgeMap;
 use super::frames::{self, Frame};
 use super::shared::Shared;
+use super::stack_room;
 use crate::hooks::own;
 use crate::os::memory::{PAGE, discard, map_guarded};
 use crate::services::clock;
@@ -56,6 +57,7 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     record.u64(own::FRAMES).store(memory.start as u64, Ordering::Relaxed);
     record.u64(own::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
     record.u64(own::LAST_TICKS).store(clock::ticks(), Ordering::Relaxed);
+    stack_room::begin(record);
     record.u64(own::TOP).store(memory.start as u64, Ordering::Release);
     // Last: from here on the reader and the helper thread believe the record.
     record.u32(thread::ROOT).store(piece.next, Ordering::Release);

@@ -1,6 +1,8 @@
 //! Everything that is known of how the numbers of a recording came about, a fact each.
 
-use clrscope_analysis::{Conditions, ProcessConditions, Program, Totals, own_programs, unmatched_patterns};
+use clrscope_analysis::{
+    Conditions, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
+};
 use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Process, Recording, RemarkKind};
 
 use super::units::{count, share, time};
@@ -53,6 +55,7 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
     }
     facts
         .extend(unmatched_patterns(recording).iter().map(|unmatched| Fact::warning("patterns", unmatched.to_string())));
+    facts.extend(stack_overflows(recording).iter().map(|found| Fact::warning("stack", found.to_string())));
     remarks(&mut facts, &conditions.processes);
     losses(&mut facts, recording, conditions);
     facts
@@ -151,6 +154,9 @@ pub(super) fn ran(recording: &Recording) -> String {
     let started = jiff::Timestamp::from_nanosecond(i128::from(run.started_unix_ns)).unwrap_or_default();
     let end = match run.exit {
         Some(Exit::Code(code)) => format!("exit code {code}"),
+        Some(Exit::Signal(signal)) if !stack_overflows(recording).is_empty() => {
+            format!("ended by signal {signal}, a stack overflow as it seems")
+        }
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
         None if is_complete(recording) => "ended by itself".to_owned(),
         None => "its end was not seen".to_owned(),

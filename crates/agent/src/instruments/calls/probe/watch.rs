@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use clrscope_recording::layout::{block, thread};
+use clrscope_recording::layout::block;
 use clrscope_recording::writer::ThreadRecord;
 
-use super::super::frames::{Frame, frame_at, words};
+use super::super::frames::{Frame, words};
 use super::super::shared::Shared;
-use super::super::slow::stopped_top;
+use super::super::slow::top_of;
 use crate::hooks::own;
 
 /// Frames on top of a thread's stack that are looked at.
@@ -59,14 +59,6 @@ impl Activation {
             unsafe { shared.set_first_block(self.edge, first) };
         }
     }
-}
-
-/// The frame on top of a thread's stack, if there is one that stands for a call.
-fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
-    let top = record.u64(own::TOP).load(Ordering::Acquire);
-    let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
-    let ended = record.u64(thread::ENDED).load(Ordering::Acquire) != 0;
-    (!ended && bottom != 0 && top > bottom && top != stopped_top()).then(|| frame_at(top))
 }
 
 /// The functions that a thread is in, innermost first, as far as they are looked at.

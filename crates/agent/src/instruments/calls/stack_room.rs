@@ -1,0 +1,41 @@
+//! Whether a thread has used up its stack. Hooks take stack too, and code that is compiled anew has larger frames: who reads
+//! of a program that ended by stack overflow is to hear of the cure.
+
+use std::sync::atomic::Ordering;
+
+use clr_profiler::internals::CurrentStack;
+use clrscope_recording::layout::thread;
+use clrscope_recording::writer::ThreadRecord;
+
+use super::frames::{Frame, words};
+use crate::hooks::own;
+
+/// Bytes of stack below which the runtime's own code may overflow it. Programs that take care stop at twice as much
+/// (`RuntimeHelpers.EnsureSufficientExecutionStack`).
+const LITTLE: usize = 64 << 10;
+/// Part of a small stack that is little.
+const PART: usize = 8;
+
+/// Notes where the calling thread's stack ends. Nothing is said of a thread whose stack can't be measured.
+pub(super) fn begin(record: ThreadRecord) {
+    let bounds = CurrentStack::bounds().unwrap_or(0..0);
+    let enough = bounds.start + LITTLE.min(bounds.len() / PART);
+    record.u64(own::LITTLE_STACK).store(enough as u64, Ordering::Relaxed);
+}
+
+/// Notes in the thread's record how many calls deep the thread is, where a call with this stack pointer has hardly any
+/// stack left. `top` is the frame of the call.
+#[inline]
+pub(super) fn note(record: ThreadRecord, sp: usize, top: u64) {
+    if (sp as u64) < record.u64(own::LITTLE_STACK).load(Ordering::Relaxed) {
+        let calls = top.saturating_sub(record.u64(own::FRAMES).load(Ordering::Relaxed)) / size_of::<Frame>() as u64;
+        record.u32(thread::OUT_OF_STACK).store(u32::try_from(calls).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+}
+
+/// Notes the same of a thread that may be running, by the frame on top.
+pub(super) fn look_at(record: ThreadRecord, top: *mut Frame) {
+    // SAFETY: a frame of a thread's shadow stack.
+    let (sp, _) = unsafe { words(top) };
+    note(record, sp.load(Ordering::Relaxed), top.addr() as u64);
+}
