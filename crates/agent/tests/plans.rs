@@ -3,8 +3,8 @@
 mod support;
 
 use clrscope_recording::model::Recording;
-use clrscope_testkit::{each_runtime, fixture, run};
-use support::record_with;
+use clrscope_testkit::{Sdk, each_runtime, fixture, not_run, run, scratch, workspace_root};
+use support::{record_with, under_agent};
 
 /// Totals of the comparison: functions, results, places that are unknown, and those that are wrong.
 fn compared(recording: &Recording) -> ([u64; 4], Vec<String>) {
@@ -21,13 +21,18 @@ fn all_are_right(name: &str, arguments: &[&str], at_least: u64) {
         bare.args(arguments);
         let bare = run(bare).expect_success();
         let seen = record_with(runtime, name, "flow:args=check;include=*", arguments);
-        let ([functions, results, unknown, wrong], remarks) = compared(&seen.recording);
         let place = format!("{name} {arguments:?} on {}", runtime.version);
         support::assert_unchanged(&seen.finished, &bare, &place);
-        assert_eq!(wrong, 0, "{place}: {remarks:#?}");
-        assert!(functions >= at_least && results >= at_least / 2, "{place}: {functions} functions, {results} results");
-        assert!(unknown * 50 < functions, "{place}: {unknown} places unknown");
+        assert_all_right(&seen.recording, at_least, &place);
     });
+}
+
+/// At least so many functions were compared, and all plans are right.
+fn assert_all_right(recording: &Recording, at_least: u64, place: &str) {
+    let ([functions, results, unknown, wrong], remarks) = compared(recording);
+    assert_eq!(wrong, 0, "{place}: {remarks:#?}");
+    assert!(functions >= at_least && results >= at_least / 2, "{place}: {functions} functions, {results} results");
+    assert!(unknown * 50 < functions, "{place}: {unknown} places unknown");
 }
 
 #[test]
@@ -43,4 +48,28 @@ fn plans_of_a_program_that_talks_http_are_where_the_runtime_says() {
 #[test]
 fn plans_of_generic_and_asynchronous_code_are_where_the_runtime_says() {
     all_are_right("Arguments", &[], 1_500);
+}
+
+#[test]
+fn plans_of_the_compiler_are_where_the_runtime_says() {
+    let Some(sdk) = Sdk::find() else { return not_run("there is no .NET SDK") };
+    let folder = scratch();
+    let compile = |out: &str| {
+        let mut command = sdk.compiler();
+        command.args(["-nologo", "-deterministic", "-optimize", "-unsafe", "-langversion:latest", "-nullable:enable"]);
+        command.args(sdk.reference_assemblies().iter().map(|path| format!("-r:{}", path.display())));
+        command.arg(format!("-out:{}", folder.path().join(out).join("generics.dll").display()));
+        let fixtures = workspace_root().join("dotnet/fixtures");
+        command.args(["Expect.cs", "Generics/Generics.cs"].map(|file| fixtures.join(file)));
+        command
+    };
+    let made = |out: &str| std::fs::read(folder.path().join(out).join("generics.dll")).expect("the compiler writes it");
+    ["bare", "seen"].iter().for_each(|out| std::fs::create_dir(folder.path().join(out)).expect("a folder"));
+    let bare = run(compile("bare")).expect_success();
+    let (mut command, out) = (compile("seen"), folder.path().join("csc.clrs.d"));
+    under_agent(&mut command, "flow:args=check;include=*", &out);
+    let seen = run(command);
+    support::assert_unchanged(&seen, &bare, "the compiler");
+    assert_eq!(made("seen"), made("bare"), "the compiler writes something else");
+    assert_all_right(&clrscope_recording::open(&out).expect("a recording"), 10_000, "the compiler");
 }
