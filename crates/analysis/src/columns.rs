@@ -4,6 +4,7 @@ use clrscope_recording::model::NodeValues;
 
 use crate::catalog::Catalog;
 use crate::cost::{Cost, Share};
+use crate::metric::Metric;
 use crate::paths::Paths;
 use crate::query::Query;
 use crate::sampling::{self, Steps};
@@ -16,8 +17,10 @@ pub(crate) struct Columns {
     pub(crate) cost: Cost,
     /// Times as measured.
     pub(crate) raw: bool,
-    /// CPU columns mean something.
+    /// CPU columns mean something: CPU time, or numbers of samples.
     pub(crate) cpu: bool,
+    /// The metric, where values are those of samples.
+    pub(crate) sampled: Option<&'static Metric>,
     /// Distance between samples.
     pub(crate) steps: Steps,
 }
@@ -29,7 +32,8 @@ impl Columns {
         Self {
             cost: calls.map_or(Cost::default(), |c| Cost::new(c, catalog.len() + 1, |function| catalog.slot(function))),
             raw: query.raw,
-            cpu: calls.is_some_and(|c| c.cpu_measured),
+            cpu: calls.is_some_and(|c| c.cpu_measured) || paths.metric.is_sampled(),
+            sampled: Some(paths.metric).filter(|metric| metric.is_sampled()),
             steps: calls.map_or(Steps::default(), Steps::of),
         }
     }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, Stacks};
 
 /// One metric.
@@ -24,6 +25,8 @@ pub struct Metric {
     pub exclusive: bool,
     /// Source of the values.
     pub source: Source,
+    /// Other instruments that record a metric of this name, shown where this one was not recorded.
+    pub others: &'static [&'static str],
 }
 
 /// The unit of a metric's values.
@@ -78,8 +81,12 @@ pub struct StackEvent {
     pub time_ns: u64,
     /// Number of the stack in the table; 0, and what is no stack's, stand for a stack that is not known.
     pub stack: u32,
+    /// Duration, nanoseconds; 0 for a moment. Of what lasts, the part within the time of a query counts.
+    pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
+    /// Samples that the event stands for, 0 where it is no sample.
+    pub samples: u64,
 }
 
 /// Amount of a metric in one row.
@@ -88,6 +95,17 @@ pub struct Amount {
     /// The row's own: without what it called.
     pub own: u64,
     /// With everything it called, recursion counted once.
+    pub total: u64,
+    /// The samples that fell there, where samples were taken.
+    pub samples: SampleCount,
+}
+
+/// Samples in one row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleCount {
+    /// With the row's function on top.
+    pub own: u64,
+    /// With the row's function anywhere on the stack, recursion counted once.
     pub total: u64,
 }
 
@@ -99,6 +117,7 @@ pub static WALL: Metric = Metric {
     instrument: "calls",
     exclusive: false,
     source: Source::Calls(Column::Wall),
+    others: &[instrument::WALL],
 };
 
 /// CPU time.
@@ -109,6 +128,7 @@ pub static CPU: Metric = Metric {
     instrument: "calls",
     exclusive: false,
     source: Source::Calls(Column::Cpu),
+    others: &[instrument::CPU],
 };
 
 /// Number of calls; of `[JIT]` compilations, of suspensions their number.
@@ -119,6 +139,7 @@ pub static CALLS: Metric = Metric {
     instrument: "calls",
     exclusive: true,
     source: Source::Calls(Column::Calls),
+    others: &[],
 };
 
 impl PartialEq for Metric {
@@ -146,6 +167,12 @@ impl Metric {
     #[must_use]
     pub const fn is_of_calls(&self) -> bool {
         matches!(self.source, Source::Calls(_))
+    }
+
+    /// Whether the values are those of samples: rows have numbers of samples and bounds of their shares.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
     }
 
     /// The keys of what a row has of its own and in all, where rows have no columns of `calls`.

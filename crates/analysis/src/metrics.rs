@@ -5,9 +5,14 @@ use clrscope_recording::model::{Process, Recording};
 use crate::exceptions::EXCEPTIONS;
 use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 
-/// Every metric. Where none is asked for, views show the first of these that was recorded.
-pub static METRICS: [&Metric; 4] = [&WALL, &CPU, &CALLS, &EXCEPTIONS];
+/// Every metric that can be asked for, each name once.
+pub static METRICS: [&Metric; 5] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS];
+
+/// Every metric with values of its own. Where none is asked for, views show the first of these that was recorded.
+static PREFERRED: [&Metric; 8] =
+    [&WALL, &CPU, &CALLS, &SAMPLED_CPU, &SAMPLED_WALL, &SAMPLES, &WALL_SAMPLES, &EXCEPTIONS];
 
 impl Metric {
     /// The metric of this name.
@@ -16,9 +21,19 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Whether some process of a recording has values of the metric.
+    /// Whether some process of a recording has values of the metric, by whatever instrument.
     #[must_use]
-    pub fn is_recorded(&self, recording: &Recording) -> bool {
+    pub fn is_recorded(&'static self, recording: &Recording) -> bool {
+        self.recorded(recording).is_some()
+    }
+
+    /// The metric of this name that some process of a recording has values of.
+    fn recorded(&'static self, recording: &Recording) -> Option<&'static Self> {
+        PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording))
+    }
+
+    /// Whether some process has values of this metric, by its own instrument.
+    pub(crate) fn is_in(&self, recording: &Recording) -> bool {
         recording.processes.iter().any(|process| self.is_recorded_in(process))
     }
 
@@ -36,9 +51,8 @@ impl Metric {
     /// When the one that is asked for was not recorded.
     pub fn of(recording: &Recording, query: &Query) -> Result<&'static Self, QueryProblem> {
         match query.metric {
-            Some(metric) if !metric.is_recorded(recording) => Err(QueryProblem::MetricNotRecorded { metric }),
-            Some(metric) => Ok(metric),
-            None => Ok(METRICS.into_iter().find(|metric| metric.is_recorded(recording)).unwrap_or(&WALL)),
+            Some(metric) => metric.recorded(recording).ok_or(QueryProblem::MetricNotRecorded { metric }),
+            None => Ok(PREFERRED.into_iter().find(|metric| metric.is_in(recording)).unwrap_or(&WALL)),
         }
     }
 
@@ -53,15 +67,48 @@ impl Metric {
         Ok(metric)
     }
 
+    /// The metric that `view` shows, which knows those of `calls` and of samples: the first that was recorded, if its values
+    /// can follow the query.
+    pub(crate) fn of_samples_or_calls(
+        recording: &Recording,
+        query: &Query,
+        view: &'static str,
+    ) -> Result<&'static Self, QueryProblem> {
+        let all = [&WALL, &SAMPLED_CPU, &SAMPLED_WALL];
+        let metric = all.into_iter().find(|metric| metric.is_in(recording)).unwrap_or(&WALL);
+        metric.check(query, view)?;
+        Ok(metric)
+    }
+
     /// Refuses filters that the metric's values can't follow.
     fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         match self.source {
             Source::Calls(_) => query.whole_run(view),
+            Source::Stacks { .. } if query.raw && self.is_sampled() => {
+                let why = "samples in the profiler's own code are not taken out";
+                Err(QueryProblem::NotAvailable { option: "--raw", view, why })
+            }
             Source::Stacks { .. } if query.raw => {
                 let why = "its numbers are counts, and hold nothing of the profiler's";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_metric_names_those_who_record_another_of_its_name() {
+        for metric in METRICS {
+            let of_name: Vec<&str> =
+                PREFERRED.iter().filter(|known| known.name == metric.name).map(|known| known.instrument).collect();
+            let said: Vec<&str> = std::iter::once(metric.instrument).chain(metric.others.iter().copied()).collect();
+            assert_eq!(of_name, said, "{metric}");
+        }
+        assert!(PREFERRED.iter().all(|metric| METRICS.iter().any(|known| known.name == metric.name)));
     }
 }

@@ -4,7 +4,8 @@
 //! profile that names the sorting alone does not say who asked for it: here work and waits of the framework are charged to
 //! the own code that led to them.
 
-use clrscope_recording::model::{CallTree, FunctionKind};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{CallTree, FunctionKind, Process, StackFrame};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Role, Slot};
@@ -16,6 +17,32 @@ use crate::waits::{WaitKind, wait_kind};
 /// Whether a function is the program's own: managed code that is not of the framework.
 pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed && !function.module().is_empty() && !function.module.framework
+}
+
+/// Finds the innermost own function of each stack of a process.
+pub(crate) struct OwnFrames<'a> {
+    process: &'a Process,
+    by_stack: FxHashMap<u32, Option<u32>>,
+}
+
+impl<'a> OwnFrames<'a> {
+    pub(crate) fn new(process: &'a Process) -> Self {
+        Self { process, by_stack: FxHashMap::default() }
+    }
+
+    /// The function with its index; `None` where no frame of the stack is of the program's own code.
+    pub(crate) fn innermost(&mut self, stack: u32) -> Option<(u32, FunctionRef<'a>)> {
+        let process = self.process;
+        let function = |index: u32| FunctionRef::of(process, process.functions.get(index as usize));
+        let index = *self.by_stack.entry(stack).or_insert_with(|| {
+            let methods = process.stacks.frames(stack).filter_map(|frame| match frame {
+                StackFrame::Method { function, .. } => Some(function),
+                _ => None,
+            });
+            methods.into_iter().find(|&index| is_own(&function(index)))
+        });
+        index.map(|index| (index, function(index)))
+    }
 }
 
 /// Times of one process as measured, by the own function above; [`Catalog::root`] where there is none.
@@ -48,11 +75,13 @@ impl Owners {
     /// Charges the times of all selected threads of a process.
     pub(crate) fn of(paths: &Paths<'_>, catalog: &Catalog<'_>) -> Self {
         let functions = || (0..catalog.len() as Slot).map(|slot| catalog.function(slot));
+        let only_work = paths.metric.is_sampled() && paths.metric.instrument == instrument::CPU;
         let known = Known {
             is_own: functions().map(|function| is_own(&function)).collect(),
-            waits: functions().map(|function| wait_kind(&function)).collect(),
+            // Samples of CPU time were taken while threads worked.
+            waits: functions().map(|function| wait_kind(&function).filter(|_| !only_work)).collect(),
             makes_exceptions: functions().map(|function| makes_exceptions(&function)).collect(),
-            cpu: paths.process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
+            cpu: paths.metric.is_of_calls() && paths.process.calls.as_ref().is_some_and(|calls| calls.cpu_measured),
         };
         let parts = fold(paths.threads.len(), Self::default, |part, at| {
             part.take(&paths.threads[at].load().in_preorder(), catalog, &known);

@@ -12,8 +12,9 @@ use clrscope_recording::model::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::metric::{Metric, Source, StackEvents};
+use crate::metric::{Metric, Source, StackEvent, StackEvents};
 use crate::query::{Query, QueryProblem};
+use crate::samples::Folded;
 use crate::select::{self, Selected};
 
 /// A thread with the tree of its paths.
@@ -53,7 +54,8 @@ pub(crate) fn select<'a>(
                 // A reader makes one arena of an instrument, and a damaged recording has none.
                 let arena = selected.process.arenas(metric.instrument).next();
                 let found = arena.map_or_else(StackEvents::default, |arena| read(selected.process, arena));
-                of_stacks(&selected, query, &found)
+                let folded = metric.is_sampled().then(|| Folded::of(recording, selected.process, query)).flatten();
+                of_stacks(&selected, query, &found, folded.as_ref())
             }
         };
         Paths { process: selected.process, threads, metric }
@@ -66,20 +68,18 @@ fn of_calls<'a>(selected: &Selected<'a>) -> Vec<ThreadPaths<'a>> {
 }
 
 /// Trees of the events that a query means, for the selected threads and for events whose thread is not known.
-fn of_stacks<'a>(selected: &Selected<'a>, query: &Query, found: &StackEvents) -> Vec<ThreadPaths<'a>> {
+fn of_stacks<'a>(
+    selected: &Selected<'a>,
+    query: &Query,
+    found: &StackEvents,
+    folded: Option<&Folded>,
+) -> Vec<ThreadPaths<'a>> {
     let all = &selected.process.threads;
-    // By thread, with the number of threads for those that are not known, and stack.
-    let mut sums: FxHashMap<(usize, u32), u64> = FxHashMap::default();
-    for event in found.events.iter().filter(|event| query.wants_time(event.time_ns)) {
-        let sum = sums.entry(((event.thread as usize).min(all.len()), event.stack)).or_default();
-        *sum = sum.saturating_add(event.amount);
-    }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_unstable();
+    let sums = sums_by_thread(all.len(), query, found);
     let tree = |number: usize| {
         let first = sums.partition_point(|((thread, _), _)| *thread < number);
         let mine = sums[first..].iter().take_while(|((thread, _), _)| *thread == number);
-        TreeSource::ready(tree_of(&found.table, mine.map(|&((_, stack), amount)| (stack, amount))))
+        TreeSource::ready(tree_of(&found.table, mine.map(|&((_, stack), sum)| (stack, sum)), folded))
     };
     let is_selected = |thread: &Thread| selected.threads.iter().any(|known| std::ptr::eq(*known, thread));
     let known = all.iter().enumerate().filter(|(_, thread)| is_selected(thread));
@@ -88,10 +88,60 @@ fn of_stacks<'a>(selected: &Selected<'a>, query: &Query, found: &StackEvents) ->
     known.chain(unknown).map(|(number, thread)| ThreadPaths { thread, tree: tree(number) }).collect()
 }
 
+/// Sums by thread, with the number of threads for those that are not known, and stack, in this order.
+fn sums_by_thread(threads: usize, query: &Query, found: &StackEvents) -> Vec<((usize, u32), StackSum)> {
+    let mut sums: FxHashMap<(usize, u32), StackSum> = FxHashMap::default();
+    for (event, part) in found.events.iter().filter_map(|event| Some((event, wanted_part(query, event)?))) {
+        sums.entry(((event.thread as usize).min(threads), event.stack)).or_default().add(part);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_unstable();
+    sums
+}
+
+/// Sums by stack of the events that a query means in a process, in the order of threads.
+pub(crate) fn sums_of_stacks(process: &Process, query: &Query, metric: &Metric) -> Vec<(u32, StackSum)> {
+    let Source::Stacks { read, .. } = metric.source else { return Vec::new() };
+    let arena = process.arenas(metric.instrument).next();
+    let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
+    let sums = sums_by_thread(process.threads.len(), query, &found).into_iter();
+    let wanted = sums.filter(|((thread, _), _)| query.wants_thread_if_known(process.threads.get(*thread)));
+    wanted.map(|((_, stack), sum)| (stack, sum)).collect()
+}
+
+/// Amounts and samples that are added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StackSum {
+    pub(crate) amount: u64,
+    pub(crate) samples: u64,
+}
+
+impl StackSum {
+    fn add(&mut self, other: Self) {
+        self.amount = self.amount.saturating_add(other.amount);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
+/// The part of an event that lies in the time that a query wants; `None` where nothing of it does.
+fn wanted_part(query: &Query, event: &StackEvent) -> Option<StackSum> {
+    let whole = StackSum { amount: event.amount, samples: event.samples };
+    let (first, last) = (event.time_ns, event.time_ns.saturating_add(event.lasted_ns));
+    if !query.wants_span(first, last) {
+        return None;
+    }
+    let within = last.min(query.until_ns.unwrap_or(last)) - first.max(query.since_ns.unwrap_or(first)).min(last);
+    if within >= event.lasted_ns {
+        return Some(whole);
+    }
+    let part = |of: u64| (u128::from(of) * u128::from(within) / u128::from(event.lasted_ns)) as u64;
+    Some(StackSum { amount: part(whole.amount), samples: part(whole.samples).max(1) })
+}
+
 /// One tree of stacks with their amounts. A stack that is not known, and the missing frames of one that was cut, are a frame
 /// of function 0, as are frames of no function.
-fn tree_of(table: &Stacks, amounts: impl Iterator<Item = (u32, u64)>) -> CallTree {
-    let mut nodes: Vec<(u32, u32, u64)> = vec![(ROOT, 0, 0)];
+fn tree_of(table: &Stacks, amounts: impl Iterator<Item = (u32, StackSum)>, folded: Option<&Folded>) -> CallTree {
+    let mut nodes: Vec<(u32, u32, StackSum)> = vec![(ROOT, 0, StackSum::default())];
     let mut children: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut path: Vec<u32> = Vec::new();
     for (stack, amount) in amounts {
@@ -100,18 +150,21 @@ fn tree_of(table: &Stacks, amounts: impl Iterator<Item = (u32, u64)>) -> CallTre
         if path.is_empty() || table.is_cut(stack) {
             path.push(0);
         }
+        if let Some(folded) = folded {
+            folded.fold(&mut path);
+        }
         let node = path.iter().rev().fold(ROOT, |parent, &function| {
             *children.entry((parent, function)).or_insert_with(|| {
-                nodes.push((parent, function, 0));
+                nodes.push((parent, function, StackSum::default()));
                 nodes.len() as u32 - 1
             })
         });
-        let sum = &mut nodes[node as usize].2;
-        *sum = sum.saturating_add(amount);
+        nodes[node as usize].2.add(amount);
     }
     let mut builder = CallTreeBuilder::default();
-    for (parent, function, amount) in nodes {
-        let values = NodeValues { metric: amount, cpu_ns: 0 };
+    for (parent, function, sum) in nodes {
+        // Where trees of `calls` have CPU time, those of samples have numbers of samples.
+        let values = NodeValues { metric: sum.amount, cpu_ns: sum.samples };
         builder.push(Node { parent, function, calls: 0, values, flags: NodeFlags::default() });
     }
     builder.finish().in_preorder().into_owned()

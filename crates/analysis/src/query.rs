@@ -33,6 +33,8 @@ pub struct Query {
     pub per_thread: bool,
     /// Times as measured, the profiler's share left in.
     pub raw: bool,
+    /// Own code only: what is not of it is folded into the own code that called it.
+    pub just_my_code: bool,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
 }
@@ -218,8 +220,11 @@ impl fmt::Display for QueryProblem {
             Self::NotRecorded { view, instrument } => {
                 write!(f, "the view {view} needs the instrument '{instrument}', which was not recorded")
             }
-            Self::MetricNotRecorded { metric: Metric { name, instrument, .. } } => {
-                write!(f, "the metric {name} needs the instrument '{instrument}', which did not record it")
+            Self::MetricNotRecorded { metric: Metric { name, instrument, others, .. } } => {
+                let all: Vec<String> =
+                    std::iter::once(instrument).chain(*others).map(|name| format!("'{name}'")).collect();
+                let all = all.join(" or ");
+                write!(f, "the metric {name} needs the instrument {all}, which did not record it")
             }
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
             Self::NoModule { wanted, .. } => write!(f, "no recorded function is of an assembly that matches {wanted}"),
@@ -230,8 +235,13 @@ impl fmt::Display for QueryProblem {
 impl std::error::Error for QueryProblem {}
 
 impl Query {
-    /// Refuses what views of sums over the whole run can't do.
+    /// Refuses what views of sums over the whole run can't do, and what can't be done to trees that were made while the
+    /// program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
+        if self.just_my_code {
+            let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
+            return Err(QueryProblem::NotAvailable { option: "--just-my-code", view, why });
+        }
         let why = "its numbers are sums over the whole run";
         for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {
             if given.is_some() {

@@ -38,9 +38,37 @@ pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) 
     (low as u64, high as u64)
 }
 
+/// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases (Wilson's).
+#[must_use]
+pub fn share_bounds(share: f64, samples: u64) -> (f64, f64) {
+    if samples == 0 {
+        return (0.0, 1.0);
+    }
+    let (n, z2) = (samples as f64, DEVIATIONS * DEVIATIONS);
+    let middle = share + z2 / (2.0 * n);
+    let spread = DEVIATIONS * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + z2 / n;
+    let bound = |at: f64| (at / whole).clamp(0.0, 1.0);
+    // Rounding must not put a share of nothing or of all outside of its bounds.
+    (bound(middle - spread).min(share), bound(middle + spread).max(share))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_of_shares_are_those_of_wilson() {
+        let rounded = |share, samples| {
+            let (low, high) = share_bounds(share, samples);
+            ((low * 1e4).round(), (high * 1e4).round())
+        };
+        // Wilson's interval of 10 and of 0 in 100, and of half of 10,000.
+        assert_eq!(rounded(0.1, 100), (552.0, 1744.0));
+        assert_eq!(rounded(0.0, 100), (0.0, 370.0));
+        assert_eq!(rounded(0.5, 10_000), (4902.0, 5098.0));
+        assert_eq!((share_bounds(1.0, 7).1, share_bounds(0.3, 0)), (1.0, (0.0, 1.0)));
+    }
 
     #[test]
     fn bounds_hold_what_chance_does_and_what_hooks_may_cost() {

@@ -1,6 +1,6 @@
 //! Calls and times, of a row and of everything.
 
-use crate::metric::{Amount, Column, Metric, Source};
+use crate::metric::{Amount, Column, Metric, SampleCount, Source};
 use crate::query::Sort;
 
 /// Calls and times of a row; the crate's page defines each. Wall time unless the name says CPU.
@@ -60,12 +60,22 @@ impl Times {
     pub(crate) fn by(self, metric: &Metric) -> (Self, Amount) {
         let amount = match metric.source {
             Source::Calls(Column::Cpu) => {
-                Amount { own: self.exclusive_cpu_ns.unwrap_or(0), total: self.inclusive_cpu_ns.unwrap_or(0) }
+                let total = self.inclusive_cpu_ns.unwrap_or(0);
+                Amount { own: self.exclusive_cpu_ns.unwrap_or(0), total, ..Amount::default() }
             }
-            Source::Calls(Column::Calls) => Amount { own: self.calls, total: self.calls },
-            Source::Calls(Column::Wall) | Source::Stacks { .. } => {
-                Amount { own: self.exclusive_ns, total: self.inclusive_ns }
+            Source::Calls(Column::Calls) => Amount { own: self.calls, total: self.calls, ..Amount::default() },
+            Source::Calls(Column::Wall) => {
+                Amount { own: self.exclusive_ns, total: self.inclusive_ns, ..Amount::default() }
             }
+            // Where trees of `calls` have CPU time, those of samples have numbers of samples.
+            Source::Stacks { .. } => Amount {
+                own: self.exclusive_ns,
+                total: self.inclusive_ns,
+                samples: SampleCount {
+                    own: self.exclusive_cpu_ns.unwrap_or(0),
+                    total: self.inclusive_cpu_ns.unwrap_or(0),
+                },
+            },
         };
         (if metric.is_of_calls() { self } else { Self::default() }, amount)
     }

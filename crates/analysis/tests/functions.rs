@@ -281,7 +281,7 @@ fn metrics_that_were_not_recorded_and_views_without_any_are_refused() {
     let query = Query { metric: Some(&CPU), ..Query::default() };
     let refused = functions(&r, &query).expect_err("there is no CPU time");
     assert_eq!(refused, QueryProblem::MetricNotRecorded { metric: &CPU });
-    assert_eq!(refused.to_string(), "the metric cpu needs the instrument 'calls', which did not record it");
+    assert_eq!(refused.to_string(), "the metric cpu needs the instrument 'calls' or 'cpu', which did not record it");
     assert_eq!(tree(&r, &query, &TreeOptions::default()).expect_err("nor here"), refused);
     let query = Query { metric: Some(&WALL), ..Query::default() };
     let option = |problem| match problem {

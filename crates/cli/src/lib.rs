@@ -10,6 +10,7 @@ mod embedded;
 mod errors;
 mod launch;
 mod memory;
+mod native_symbols;
 mod output;
 mod pack;
 mod programs;

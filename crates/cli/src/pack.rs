@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process;
 
-use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft, pack_with};
+use clrscope_recording::pack::{PackError, PackOptions, PackProgress, is_draft, pack_completed};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::errors::{Failure, reason, shown};
+use crate::native_symbols::add_native_symbols;
 use crate::recording_file::open_failure;
 use crate::terminal::say;
 
@@ -18,7 +19,7 @@ use crate::terminal::say;
 pub(crate) fn pack(folder: &Path, file: &Path, overwrite: bool, progress: bool) -> Result<(), Failure> {
     let bar = if progress { progress_bar() } else { ProgressBar::hidden() };
     let options = PackOptions { overwrite, ..PackOptions::default() };
-    let result = pack_with(folder, file, options, &mut |now| show(&bar, now));
+    let result = pack_completed(folder, file, options, &mut add_native_symbols, &mut |now| show(&bar, now));
     bar.finish_and_clear();
     result.map(|_| ()).map_err(|error| failure(folder, error))
 }

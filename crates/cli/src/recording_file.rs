@@ -5,12 +5,13 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clrscope_analysis::{Query, QueryProblem, resolve_names, tell_closures_apart};
+use clrscope_analysis::{Query, QueryProblem, name_native_code, resolve_names, tell_closures_apart};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
 
 use crate::errors::{Failure, quoted, reason, shown};
+use crate::native_symbols::add_native_symbols;
 use crate::terminal::say;
 
 /// More parts that can't be read than these are counted, not named.
@@ -53,6 +54,11 @@ fn late_words(recording: &Recording) -> Vec<String> {
 /// When nothing of it can be read. A damaged recording is no error: its problems are in it, or said at the end.
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
     let mut recording = clrscope_recording::open(path).map_err(|error| open_failure(path, error))?;
+    // A packed recording has been given its names where it was made.
+    if path.is_dir() || !path.exists() {
+        add_native_symbols(&mut recording);
+    }
+    name_native_code(&mut recording);
     let mut lines = Lines::default();
     tell_closures_apart(&mut recording, &mut |module, method| {
         lines.first(module, method).map(|line| (line.file, line.line))

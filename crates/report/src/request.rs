@@ -27,6 +27,8 @@ pub struct Request {
     pub files: bool,
     /// The head of text with everything that is known of how the numbers came about.
     pub verbose: bool,
+    /// The source of each line beside its numbers.
+    pub source: bool,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
 }
@@ -76,11 +78,15 @@ pub enum Flag {
     Output,
     /// `--verbose`
     Verbose,
+    /// `--just-my-code`
+    JustMyCode,
+    /// `--source`
+    Source,
 }
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 21] = [
+    pub const ALL: [(&'static str, Self); 23] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -102,6 +108,8 @@ impl Flag {
         ("--interleave", Self::Interleave),
         ("--output", Self::Output),
         ("--verbose", Self::Verbose),
+        ("--just-my-code", Self::JustMyCode),
+        ("--source", Self::Source),
     ];
 
     /// The name on the command line.
@@ -124,6 +132,7 @@ impl Flag {
             follow,
             files,
             verbose,
+            source,
             min_share: _,
         } = request;
         match self {
@@ -148,6 +157,8 @@ impl Flag {
             Self::Interleave => *interleave,
             Self::Output => *files,
             Self::Verbose => *verbose,
+            Self::JustMyCode => query.just_my_code,
+            Self::Source => *source,
         }
     }
 }

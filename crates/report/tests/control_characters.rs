@@ -127,7 +127,8 @@ fn everything() -> Recording {
     first.remarks = vec![Remark { text: planted("REMARK"), kind: RemarkKind::Note, ..Remark::default() }];
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20)];
     let [calls, types] = calls();
-    first.events = vec![events(), exceptions(), calls, types];
+    let samples = EventArena { instrument: "cpu".into(), chunks: Vec::new() };
+    first.events = vec![events(), exceptions(), calls, types, samples];
     first.ticks.ns_per_tick = 1.0;
     let second = Process { pid: 8, ..first.clone() };
     recording.processes.push(second);

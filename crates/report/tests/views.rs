@@ -1,12 +1,15 @@
 //! Every view with every option: each option either changes what the view shows, or is refused.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use clrscope_analysis::{CPU, EXCEPTIONS, METRICS, Query, QueryProblem, Sort, ThreadSelector, WALL};
 use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
-use clrscope_recording::model::{EventArena, EventChunk, HookCost, Loss, LossReason, Module, Process, Recording};
+use clrscope_recording::model::{
+    EventArena, EventChunk, HookCost, Loss, LossReason, Module, Process, Recording, Sample, StackFrame, StacksBuilder,
+};
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_report::{Flag, FollowState, Format, Request, VIEWS, View, view};
@@ -41,20 +44,24 @@ fn events() -> EventArena {
     EventArena { instrument: "events".into(), chunks: vec![first.finish(), second.finish()] }
 }
 
-/// A throw of each of two types: the rarer one, of the later name, in `Pay`.
-fn exceptions() -> EventArena {
-    let thrown = |chunk: HandmadeChunk, class: u32, stack: u64, function: u32| {
+/// A throw of each of two types: the rarer one, of the later name, in `Pay`. `nodes` are the stacks of `Main` and `Pay`.
+fn exceptions(nodes: [u32; 2]) -> EventArena {
+    let thrown = |chunk: HandmadeChunk, class: u32, number: u64, function: u32| {
         let named = if class == 1 { "B.Rare" } else { "A.Frequent" };
+        let node = u64::from(nodes[function as usize - 1]);
         chunk
             .put(Kind::NAME, &[(Tag::CLASS, thing(0x50, class)), (Tag::NAME, named.into())])
-            .put(Kind::EXCEPTION_STACK, &[(Tag::STACK, stack.into()), (Tag::FRAME, thing(0x70, function))])
             .put(
                 Kind::EXCEPTION_THROWN,
-                &[(Tag::OBJECT, (0x900 + stack).into()), (Tag::CLASS, thing(0x50, class)), (Tag::STACK, stack.into())],
+                &[
+                    (Tag::OBJECT, (0x900 + number).into()),
+                    (Tag::CLASS, thing(0x50, class)),
+                    (Tag::STACK_NODE, node.into()),
+                ],
             )
             .put(
                 Kind::EXCEPTION_CATCHER_ENTER,
-                &[(Tag::FUNCTION, thing(0x70, function)), (Tag::OBJECT, (0x900 + stack).into())],
+                &[(Tag::FUNCTION, thing(0x70, function)), (Tag::OBJECT, (0x900 + number).into())],
             )
     };
     let first = thrown(HandmadeChunk::new(0, 1, 2_000_000), 1, 1, 2);
@@ -77,6 +84,35 @@ fn calls() -> EventArena {
     EventArena { instrument: "flow".into(), chunks: vec![chunk(0, 1_000), chunk(1, 5_000)] }
 }
 
+/// A module with a symbol file: lines of a real one.
+fn lines_of() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../dotnet/fixtures/bin/Exceptions.dll").to_owned()
+}
+
+/// A method of the module that has several lines.
+fn method_with_lines(module: &str) -> u32 {
+    let mut lines = clrscope_symbols::Lines::default();
+    let mut line = |method, offset| lines.find(module, method, offset).map(|found| found.line);
+    let has_two = |method: &u32| line(*method, 0).is_some() && line(*method, 39) > line(*method, 0);
+    (0x0600_0001..0x0600_0100).find(has_two).expect("a method of several lines")
+}
+
+/// Samples of two lines: more in `Pay`, but more through `Main`, on both threads.
+fn samples(stacks: &mut StacksBuilder) -> EventArena {
+    let at = |function, offset| StackFrame::method(function, Some(offset));
+    let alone = stacks.stack(&[at(2, 0)], false);
+    let below = stacks.stack(&[at(2, 39), at(1, 0)], false);
+    let mut chunk = Vec::new();
+    for (at, (thread, stack, count)) in (0_u64..).zip([(1, alone, 3), (1, below, 4), (2, alone, 1), (2, below, 1)]) {
+        let time_ns = 100 + at * 1_000_000;
+        let weight_ns = u64::from(count) * 1_000;
+        let sample = Sample { time_ns, weight_ns, thread, stack, count, complete: true, ..Sample::default() };
+        chunk.extend(sample.to_bytes());
+    }
+    let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: chunk.into() };
+    EventArena { instrument: "cpu".into(), chunks: vec![chunk] }
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -86,7 +122,14 @@ fn everything() -> Recording {
     first.modules.push(library);
     let lib = first.modules.len() as u32 - 1;
     first.functions[2].module = lib;
-    first.events = vec![events(), exceptions(), calls()];
+    for function in 1..=2 {
+        first.functions[function].token = method_with_lines(&lines_of());
+    }
+    first.modules.iter_mut().for_each(|module| module.path = lines_of());
+    let mut stacks = StacksBuilder::default();
+    let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, None)], false));
+    first.events = vec![events(), exceptions(nodes), calls(), samples(&mut stacks)];
+    first.stacks = Arc::new(stacks.finish());
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
     let second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
@@ -157,6 +200,8 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Interleave => request.interleave = true,
         Flag::Output => request.files = true,
         Flag::Verbose => request.verbose = true,
+        Flag::JustMyCode => query.just_my_code = true,
+        Flag::Source => request.source = true,
     }
     vec![request]
 }
@@ -186,7 +231,8 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                 }
                 match (flag, json(view, &recording, request)) {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
-                    (Flag::Since | Flag::Until, Err(QueryProblem::NotAvailable { .. })) => true,
+                    // The same goes for own code alone.
+                    (Flag::Since | Flag::Until | Flag::JustMyCode, Err(QueryProblem::NotAvailable { .. })) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
                     // Only text has a head.

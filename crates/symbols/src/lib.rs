@@ -1,4 +1,5 @@
-//! Files and lines of managed code, from portable PDBs: embedded in the module, or beside it.
+//! Files and lines of managed code, from portable PDBs: embedded in the module, or beside it. Names of native code, from the
+//! symbols of libraries and of the kernel.
 //!
 //! ```no_run
 //! use clrscope_symbols::Lines;
@@ -14,11 +15,16 @@
 //! give no lines and no error: a line is an extra, and what asks for one shows the method without.
 
 mod debug;
+mod native;
+mod sources;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
+
+pub use native::{NativeRange, kernel_symbols, library_symbols};
+pub use sources::Sources;
 
 /// Largest module and largest PDB that are read, bytes.
 pub const MOST_BYTES: u64 = 256 << 20;

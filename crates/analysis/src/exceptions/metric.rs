@@ -19,6 +19,7 @@ pub static EXCEPTIONS: Metric = Metric {
     instrument: instrument::EXCEPTIONS,
     exclusive: false,
     source: Source::Stacks { read, keys: ["self_exceptions", "total_exceptions"] },
+    others: &[],
 };
 
 fn read(process: &Process, arena: &EventArena) -> StackEvents {
@@ -32,6 +33,7 @@ fn read(process: &Process, arena: &EventArena) -> StackEvents {
             time_ns: process.started_ns.saturating_add(record.time_ns),
             stack: thrower(process, stacks.table(), stacks.of(&record)),
             amount: 1,
+            ..StackEvent::default()
         }));
     }
     StackEvents { table: stacks.table().clone(), events }

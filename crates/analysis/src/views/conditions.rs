@@ -7,6 +7,7 @@ use super::process::ProcessSums;
 use crate::metric::{Amount, Metric, WALL};
 use crate::paths;
 use crate::query::{Query, QueryProblem};
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SamplingConditions, sampling_conditions};
 use crate::times::{Times, Totals};
 
 /// Conditions under which the selected part of a recording came about.
@@ -24,6 +25,10 @@ pub struct Conditions<'a> {
     pub raw: bool,
     /// Metric of paths.
     pub metric: &'static Metric,
+    /// Samples in all of them, before any limit or filter of functions; 0 where none were taken.
+    pub samples: u64,
+    /// Conditions under which samples were taken, an entry for each instrument that took some.
+    pub sampling: Vec<SamplingConditions<'a>>,
     /// The metric over all of them, before any limit or filter of functions: what shares are shares of.
     pub total: u64,
 }
@@ -54,6 +59,15 @@ impl Conditions<'_> {
     #[must_use]
     pub fn share(&self, amount: u64) -> f64 {
         share(amount, self.total)
+    }
+
+    /// Work in all, nanoseconds: what shares of work are of.
+    #[must_use]
+    pub fn work_ns(&self) -> u64 {
+        match self.metric.is_of_calls() {
+            true => self.totals.cpu_ns.unwrap_or(self.totals.functions_ns),
+            false => self.total,
+        }
     }
 
     /// The share of a row that says whether it is too small to be shown: of the metric, or of the time where the metric has no
@@ -97,10 +111,12 @@ pub struct ProcessConditions<'a> {
 pub fn conditions<'a>(recording: &'a Recording, query: &Query) -> Result<Conditions<'a>, QueryProblem> {
     let plain = Query { per_thread: false, ..query.clone() };
     let mut sums = Vec::new();
-    for paths in paths::select(recording, query, &WALL)? {
+    let all = [&WALL, &SAMPLED_CPU, &SAMPLED_WALL];
+    let metric = all.into_iter().find(|metric| metric.is_in(recording)).unwrap_or(&WALL);
+    for paths in paths::select(recording, query, metric)? {
         sums.push((paths.process, ProcessSums::new(&paths, &plain).totals));
     }
-    Ok(conditions_of(recording, query, &WALL, &sums))
+    Ok(conditions_of(recording, query, metric, &sums))
 }
 
 /// The conditions where the sums are known already.
@@ -128,6 +144,8 @@ pub(crate) fn conditions_of<'a>(
         totals: of_calls(all),
         raw: query.raw,
         metric,
+        sampling: sampling_conditions(sums.iter().map(|(process, _)| *process)),
+        samples: if metric.is_sampled() { all.cpu_ns.unwrap_or(0) } else { 0 },
         total: all.of(metric),
     }
 }

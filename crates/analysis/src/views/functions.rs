@@ -6,8 +6,9 @@ use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::FunctionRow;
 use crate::metric::Metric;
-use crate::paths;
+use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem, Sort};
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 
 /// The view `functions`.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +39,16 @@ pub(crate) fn functions_by<'a>(
     let sort = query.order(metric, "functions", Sort::Own)?;
     let mut out = Functions::default();
     let mut totals = Vec::new();
+    let mut beside = samples_beside(recording, query, metric)?.into_iter();
+    let mut samples = 0_u64;
     for paths in paths::select(recording, query, metric)? {
-        let sums = ProcessSums::new(&paths, query);
+        let mut sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
+        if let Some(more) = beside.next() {
+            let more = ProcessSums::new(&more, query);
+            samples = samples.saturating_add(more.totals.cpu_ns.unwrap_or(0));
+            sums.put_beside(&more);
+        }
         let wanted = sums.catalog.wanted(query);
         if query.per_thread {
             out.rows.extend(sums.rows_per_thread(&wanted));
@@ -51,5 +59,20 @@ pub(crate) fn functions_by<'a>(
     out.rows.sort_by(|a, b| a.compare(b, sort));
     out.left_out = query.cut(&mut out.rows);
     out.conditions = conditions_of(recording, query, metric, &totals);
+    out.conditions.samples = out.conditions.samples.max(samples);
     Ok(out)
+}
+
+/// The samples that were taken while calls were counted, for a view by a metric of `calls`: of the same processes in the
+/// same order, or none.
+fn samples_beside<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    metric: &'static Metric,
+) -> Result<Vec<Paths<'a>>, QueryProblem> {
+    let sampled = [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().find(|sampled| sampled.is_in(recording));
+    match sampled.filter(|_| metric.is_of_calls()) {
+        Some(sampled) => paths::select(recording, query, sampled),
+        None => Ok(Vec::new()),
+    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod conditions;
 pub(crate) mod functions;
+pub(crate) mod lines;
 pub(crate) mod losses;
 pub(crate) mod modules;
 pub(crate) mod neighbours;

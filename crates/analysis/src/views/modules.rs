@@ -5,8 +5,10 @@ use rustc_hash::FxHashMap;
 
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
-use crate::metric::WALL;
-use crate::paths;
+use crate::catalog::Catalog;
+use crate::metric::{Amount, Metric, SampleCount};
+use crate::module_sums::{ModuleSums, module_sums};
+use crate::paths::{self, Paths};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::times::add_known;
 
@@ -25,6 +27,15 @@ pub struct ModuleRow<'a> {
     pub exclusive_ns: u64,
     /// Exclusive CPU time of them, where measured.
     pub exclusive_cpu_ns: Option<u64>,
+    /// Amount of the metric, where that is one of samples: with a function of the module on top, and anywhere on the stack.
+    pub amount: Amount,
+}
+
+impl<'a> ModuleRow<'a> {
+    const fn new(pid: u32, module: &'a Module) -> Self {
+        let amount = Amount { own: 0, total: 0, samples: SampleCount { own: 0, total: 0 } };
+        Self { pid, module, functions: 0, calls: 0, exclusive_ns: 0, exclusive_cpu_ns: None, amount }
+    }
 }
 
 /// The view `modules`.
@@ -45,20 +56,24 @@ pub struct Modules<'a> {
 /// When no process or thread is meant, or the query asks for a part of the time or for
 /// threads apart.
 pub fn modules<'a>(recording: &'a Recording, query: &Query) -> Result<Modules<'a>, QueryProblem> {
-    query.whole_run("modules")?;
     query.without_metric("modules")?;
+    let metric = Metric::of_samples_or_calls(recording, query, "modules")?;
     query.merged_threads("modules")?;
     let mut rows = Vec::new();
     let mut totals = Vec::new();
-    for paths in paths::select(recording, query, &WALL)? {
+    for paths in paths::select(recording, query, metric)? {
         let sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
-        rows.extend(of_process(paths.process.pid, &sums, &sums.catalog.wanted(query)));
+        let wanted = sums.catalog.wanted(query);
+        rows.extend(match metric.is_of_calls() {
+            true => of_process(paths.process.pid, &sums, &wanted),
+            false => by_samples(&paths, &sums.catalog, &wanted),
+        });
     }
     let sort = query.sort.unwrap_or(Sort::Exclusive);
     rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| identity(a).cmp(&identity(b))));
     let left_out = query.cut(&mut rows);
-    Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, &WALL, &totals) })
+    Ok(Modules { rows, left_out, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
 fn of_process<'a>(pid: u32, sums: &ProcessSums<'a>, wanted: &[bool]) -> Vec<ModuleRow<'a>> {
@@ -67,7 +82,7 @@ fn of_process<'a>(pid: u32, sums: &ProcessSums<'a>, wanted: &[bool]) -> Vec<Modu
     for function in sums.rows(wanted) {
         let module = function.function.module;
         let at = *known.entry((&module.name, &module.path, &module.version)).or_insert_with(|| {
-            rows.push(ModuleRow { pid, module, functions: 0, calls: 0, exclusive_ns: 0, exclusive_cpu_ns: None });
+            rows.push(ModuleRow::new(pid, module));
             rows.len() - 1
         });
         let row = &mut rows[at];
@@ -79,12 +94,23 @@ fn of_process<'a>(pid: u32, sums: &ProcessSums<'a>, wanted: &[bool]) -> Vec<Modu
     rows
 }
 
+/// Rows of a process by samples.
+fn by_samples<'a>(paths: &Paths<'a>, catalog: &Catalog<'a>, wanted: &[bool]) -> Vec<ModuleRow<'a>> {
+    let found = module_sums(paths, catalog, wanted);
+    let row = |sums: ModuleSums<'a>| ModuleRow {
+        functions: sums.functions,
+        amount: sums.amount,
+        ..ModuleRow::new(paths.process.pid, sums.module)
+    };
+    found.into_iter().map(row).collect()
+}
+
 fn key(row: &ModuleRow<'_>, sort: Sort) -> u64 {
     match sort {
         Sort::Calls => row.calls,
-        Sort::ExclusiveCpu | Sort::InclusiveCpu => row.exclusive_cpu_ns.unwrap_or(0),
+        Sort::ExclusiveCpu | Sort::InclusiveCpu => row.exclusive_cpu_ns.unwrap_or(row.amount.own),
         Sort::Name | Sort::Module => 0,
-        _ => row.exclusive_ns,
+        _ => row.exclusive_ns.max(row.amount.own),
     }
 }
 

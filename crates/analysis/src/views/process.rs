@@ -1,12 +1,13 @@
 //! Sums of one process, function by function and thread by thread: what most views start from.
 
+use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{SourceKind, Thread};
 use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
 use crate::catalog::{Catalog, Role, Slot};
 use crate::columns::Columns;
-use crate::metric::Metric;
+use crate::metric::{Amount, Metric, SampleCount};
 use crate::parallel::fold;
 use crate::paths::Paths;
 use crate::query::Query;
@@ -39,6 +40,8 @@ pub(crate) struct ProcessSums<'a> {
     per_thread: Vec<(u32, &'a Thread, Merged)>,
     /// Calls of `async` methods, by the slots of their code.
     starts: FxHashMap<Slot, u64>,
+    /// Samples that were taken beside calls, by slot.
+    beside: Vec<SampleCount>,
 }
 
 impl<'a> ProcessSums<'a> {
@@ -68,12 +71,32 @@ impl<'a> ProcessSums<'a> {
             metric: paths.metric,
             merged: all.merged,
             per_thread: all.per_thread,
+            beside: Vec::new(),
         }
+    }
+
+    /// Puts the samples of `samples`, which are sums of the same process, beside the calls.
+    pub(crate) fn put_beside(&mut self, samples: &Self) {
+        let count = |merged: &Merged| merged.times.by(samples.metric).1.samples;
+        self.beside = samples.merged.iter().map(count).collect();
+        self.merged.resize(self.merged.len().max(self.beside.len()), Merged::default());
+        // What was never called took no CPU time either, where that was measured.
+        let none = self.totals.cpu_ns.map(|_| 0);
+        for merged in self.merged.iter_mut().filter(|merged| merged.threads == 0) {
+            (merged.times.inclusive_cpu_ns, merged.times.exclusive_cpu_ns) = (none, none);
+            merged.times.exclusive_cpu_bounds_ns = none.map(|ns| (ns, ns));
+        }
+    }
+
+    fn samples_beside(&self, slot: usize) -> SampleCount {
+        self.beside.get(slot).copied().unwrap_or_default()
     }
 
     /// One row per wanted function that was called or has time.
     pub(crate) fn rows(&self, wanted: &[bool]) -> impl Iterator<Item = FunctionRow<'a>> {
-        let seen = self.merged.iter().enumerate().filter(|(slot, m)| m.threads > 0 && wanted.get(*slot) == Some(&true));
+        let is_there = |slot: usize, merged: &Merged| merged.threads > 0 || self.samples_beside(slot).total > 0;
+        let all = self.merged.iter().enumerate();
+        let seen = all.filter(move |(slot, merged)| is_there(*slot, merged) && wanted.get(*slot) == Some(&true));
         seen.map(|(slot, merged)| self.row(slot as u32, merged, None))
     }
 
@@ -90,7 +113,10 @@ impl<'a> ProcessSums<'a> {
     }
 
     fn row(&self, slot: u32, merged: &Merged, thread: Option<&'a Thread>) -> FunctionRow<'a> {
-        let (times, amount) = merged.times.by(self.metric);
+        let (times, mut amount) = merged.times.by(self.metric);
+        if self.metric.is_of_calls() && thread.is_none() {
+            amount.samples = self.samples_beside(slot as usize);
+        }
         FunctionRow {
             function: self.catalog.function(slot),
             thread,
@@ -173,7 +199,8 @@ impl<'a> Part<'a> {
             }
         }
         self.totals.add(&totals);
-        self.threads.push(thread_row(pid, thread, &totals, own, summed.max_depth));
+        let row = thread_row(pid, thread, &totals, own, summed.max_depth);
+        self.threads.push(columns.sampled.map_or(row, |metric| sampled_row(row, &totals, metric)));
     }
 
     fn join(&mut self, other: Self) {
@@ -185,6 +212,15 @@ impl<'a> Part<'a> {
         self.threads.extend(other.threads);
         self.totals.add(&other.totals);
     }
+}
+
+/// The row of a thread that was sampled: of times there is the metric alone.
+fn sampled_row<'a>(row: ThreadRow<'a>, totals: &Totals, metric: &Metric) -> ThreadRow<'a> {
+    let samples = totals.cpu_ns.unwrap_or(0);
+    let samples = SampleCount { own: samples, total: samples };
+    let amount = Amount { own: totals.functions_ns, total: totals.functions_ns, samples };
+    let sampled_ns = (metric.instrument == instrument::CPU).then_some(amount.own);
+    ThreadRow { amount, cpu_ns: row.cpu_ns.or(sampled_ns), running_ns: 0, outside_ns: 0, ..row }
 }
 
 /// Adds a function's row, or the thread's own time, to the totals of its thread.

@@ -32,6 +32,15 @@ pub struct FunctionRow<'a> {
 }
 
 impl FunctionRow<'_> {
+    /// Work of the function alone: CPU time, or wall time where CPU time was not measured.
+    #[must_use]
+    pub fn work_ns(&self) -> u64 {
+        match self.amount.samples.total > 0 && self.times == Times::default() {
+            true => self.amount.own,
+            false => self.times.exclusive_cpu_ns.unwrap_or(self.times.exclusive_ns),
+        }
+    }
+
     /// Order of two rows under `sort`.
     #[must_use]
     pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
@@ -67,6 +76,8 @@ pub struct ThreadRow<'a> {
     pub outside_ns: u64,
     /// CPU time, where measured.
     pub cpu_ns: Option<u64>,
+    /// Amount of the metric, where that is one of samples.
+    pub amount: Amount,
     /// Time suspended by the runtime.
     pub suspended_ns: u64,
     /// The profiler's share.
@@ -96,6 +107,7 @@ pub(crate) fn thread_row<'a>(
         running_ns: own.running_ns,
         outside_ns: own.outside_ns,
         cpu_ns: thread.cpu_ns,
+        amount: Amount::default(),
         suspended_ns: totals.suspended_ns,
         profiler_ns: totals.profiler_ns,
         profiler_low_ns: totals.profiler_low_ns,

@@ -5,7 +5,7 @@ use clrscope_recording::model::Recording;
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use super::rows::ThreadRow;
-use crate::metric::WALL;
+use crate::metric::Metric;
 use crate::paths;
 use crate::query::{Query, QueryProblem, Sort};
 
@@ -26,11 +26,11 @@ pub struct Threads<'a> {
 /// # Errors
 /// When no process or thread is meant, or the query asks for something that is not about threads.
 pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a>, QueryProblem> {
-    query.whole_run("threads")?;
     query.without_metric("threads")?;
+    let metric = Metric::of_samples_or_calls(recording, query, "threads")?;
     let mut rows = Vec::new();
     let mut totals = Vec::new();
-    for paths in paths::select(recording, query, &WALL)? {
+    for paths in paths::select(recording, query, metric)? {
         let sums = ProcessSums::new(&paths, &Query { per_thread: false, ..query.clone() });
         totals.push((paths.process, sums.totals));
         rows.extend(sums.threads);
@@ -40,7 +40,7 @@ pub fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Threads<'a
         rows.sort_by(|a, b| key(b, sort).cmp(&key(a, sort)).then_with(|| name(a, sort).cmp(name(b, sort))));
     }
     let left_out = query.cut(&mut rows);
-    Ok(Threads { rows, left_out, conditions: conditions_of(recording, query, &WALL, &totals) })
+    Ok(Threads { rows, left_out, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
 fn key(row: &ThreadRow<'_>, sort: Sort) -> u64 {
@@ -48,9 +48,11 @@ fn key(row: &ThreadRow<'_>, sort: Sort) -> u64 {
         Sort::Calls => row.calls,
         Sort::Suspended => row.suspended_ns,
         Sort::Profiler => row.profiler_ns,
-        Sort::ExclusiveCpu | Sort::InclusiveCpu => row.cpu_ns.unwrap_or(0),
+        Sort::ExclusiveCpu | Sort::InclusiveCpu => row.cpu_ns.unwrap_or(row.amount.own),
         Sort::Recursion => row.max_depth.into(),
-        Sort::Own | Sort::Total | Sort::Exclusive | Sort::Inclusive | Sort::Callee => row.running_ns,
+        Sort::Own | Sort::Total | Sort::Exclusive | Sort::Inclusive | Sort::Callee => {
+            row.running_ns.max(row.amount.own)
+        }
         Sort::Name | Sort::Module => 0,
     }
 }

@@ -51,6 +51,10 @@ pub(super) struct Filters {
     #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
+    /// Samples: own code only, which has what the framework and native code that it calls took
+    #[arg(long)]
+    just_my_code: bool,
+
     /// Times as measured, without subtracting the profiler's own overhead
     #[arg(long)]
     raw: bool,
@@ -62,7 +66,7 @@ fn with_times() -> String {
     let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();
     let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
     let all: Vec<String> = metrics.collect();
-    format!("in the views {}, the export calllog, and with {}", views.join(", "), all.join(", "))
+    format!("in the views {}, the export calllog, with {}, and of samples", views.join(", "), all.join(", "))
 }
 
 impl Filters {
@@ -79,6 +83,7 @@ impl Filters {
             sort: self.sort,
             per_thread: false,
             raw: self.raw,
+            just_my_code: self.just_my_code,
             metric: None,
         })
     }

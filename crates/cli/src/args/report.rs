@@ -60,6 +60,10 @@ pub(super) struct Report {
     #[arg(short, long)]
     verbose: bool,
 
+    /// View lines: the source around the lines shown, with their shares beside it
+    #[arg(long)]
+    source: bool,
+
     #[command(flatten)]
     logs: LogFlags,
 
@@ -134,6 +138,7 @@ impl Report {
             follow,
             files: output.is_some(),
             verbose: self.verbose,
+            source: self.source,
             ..Request::default()
         };
         // clap lets no other names through.

@@ -26,6 +26,6 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules"],
+    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"],
     attach: Attach::Without(&[]),
 };

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use clrscope_analysis::{
     EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, call_graph,
-    callees, callers, conditions, functions, losses, modules, summary, threads, tree,
+    callees, callers, conditions, functions, lines, losses, modules, name_native_code, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -32,6 +32,9 @@ pub(crate) fn everything(recording: &Recording) {
         paths(recording, &Query { metric: Some(metric), ..Query::default() });
     }
     logs(recording);
+    let mut named = recording.clone();
+    name_native_code(&mut named);
+    paths(&named, &Query { just_my_code: true, ..Query::default() });
 }
 
 fn tables(recording: &Recording, query: &Query) {
@@ -40,6 +43,8 @@ fn tables(recording: &Recording, query: &Query) {
     black_box(modules(recording, query)).ok();
     black_box(threads(recording, query)).ok();
     black_box(losses(recording, query)).ok();
+    let mut line = |_: &str, method: u32, offset: u32| Some((format!("{method}.cs"), offset));
+    black_box(lines(recording, query, &mut line)).ok();
     paths(recording, query);
 }
 

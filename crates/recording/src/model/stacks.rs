@@ -148,6 +148,23 @@ impl Stacks {
         self.node(parent).filter(|node| !node.is_cut()).map(|_| parent)
     }
 
+    /// The places in native code that frames stand for, as modules and offsets; each as often as there are nodes of it.
+    pub fn native_places(&self) -> impl Iterator<Item = (u32, u32)> {
+        let nodes = self.parts.iter().flat_map(|part| &part.nodes);
+        nodes.filter(|node| node.kind & stack::KIND_BITS == stack::NATIVE).map(|node| (node.subject, node.offset))
+    }
+
+    /// Makes frames of functions of those in native code: `function` gives the index of the function for a module and an
+    /// offset.
+    pub fn name_native_places(&mut self, mut function: impl FnMut(u32, u32) -> u32) {
+        for node in self.parts.iter_mut().flat_map(|part| &mut part.nodes) {
+            if node.kind & stack::KIND_BITS == stack::NATIVE {
+                let frame = StackFrame::method(function(node.subject, node.offset), None);
+                *node = StackNode::new(node.parent, frame);
+            }
+        }
+    }
+
     fn nodes_of(&self, number: u32) -> impl Iterator<Item = &StackNode> {
         std::iter::successors(self.node(number), |node| self.node(node.parent))
     }

@@ -109,10 +109,25 @@ pub fn pack_with(
     options: PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackReport, PackError> {
+    pack_completed(dir, out, options, &mut |_| (), progress)
+}
+
+/// As [`pack_with`], and lets `complete` put into the recording what only this machine knows, such as names of native code.
+///
+/// # Errors
+/// See [`PackError`]. Nothing is left behind under the name `out` or beside it.
+pub fn pack_completed(
+    dir: &Path,
+    out: &Path,
+    options: PackOptions,
+    complete: &mut dyn FnMut(&mut Recording),
+    progress: &mut dyn FnMut(PackProgress),
+) -> Result<PackReport, PackError> {
     if !options.overwrite && out.symlink_metadata().is_ok() {
         return Err(PackError::Exists(out.to_owned()));
     }
-    let recording = reader::open_exactly(dir).map_err(PackError::Open)?;
+    let mut recording = reader::open_exactly(dir).map_err(PackError::Open)?;
+    complete(&mut recording);
     let failed = |error| PackError::Write(out.to_owned(), error);
     let file = NewFile::create(out).map_err(failed)?;
     let mut buffered = BufWriter::with_capacity(1 << 20, file);

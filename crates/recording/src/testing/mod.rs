@@ -7,4 +7,5 @@ pub mod fuzzing;
 mod instruments;
 pub mod logs;
 pub mod mutate;
+pub mod samples;
 pub mod synthetic;

@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, conditions};
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES};
+use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, THREADS_APART, TIMES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::facts::{Fact, facts};
@@ -20,6 +20,8 @@ pub(super) static VIEW: View = View {
     refuses: &[
         LOG_FLAGS,
         NO_METRIC,
+        NO_FOLDING,
+        NO_SOURCE,
         TIMES,
         THREADS_APART,
         (&[Flag::Function, Flag::Module], "it is about whole threads"),

@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
 use serde_json::{Value, json};
 
-use super::{NO_METRIC, RAW};
+use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
@@ -26,6 +26,8 @@ pub(super) static VIEW: View = View {
     refuses: &[
         RAW,
         NO_METRIC,
+        NO_FOLDING,
+        NO_SOURCE,
         (&[Flag::PerThread], "it shows the thread of each exception with --each"),
         (
             &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Interleave, Flag::Output],

@@ -6,7 +6,7 @@ use std::io;
 use clrscope_analysis::{Captured, FlowFunction, FlowKind, FlowLog, FlowRow};
 use clrscope_recording::model::Recording;
 
-use super::{NO_METRIC, ORDERED, RAW};
+use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::json::values;
@@ -23,6 +23,8 @@ pub(super) static VIEW: View = View {
         ORDERED,
         RAW,
         NO_METRIC,
+        NO_FOLDING,
+        NO_SOURCE,
         (&[Flag::Interleave], "it shows calls thread after thread"),
         (&[Flag::Group], "it shows calls, not events"),
         (&[Flag::Verbose], "it has no head; see --view conditions"),

@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions,
 use clrscope_recording::model::{Recording, SourceKind};
 
 use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, no_functions};
+use super::{LOG_FLAGS, NO_SOURCE, no_functions};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -18,7 +18,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "functions",
     about: "Every function with its calls and times",
-    refuses: &[LOG_FLAGS],
+    refuses: &[LOG_FLAGS, NO_SOURCE],
     sorts: &SORTS,
     text_rows: |_| Some(30),
     has_head: true,
@@ -75,6 +75,10 @@ impl Timed for FunctionEntry<'_> {
 
     fn share(&self, amount: u64) -> f64 {
         share(self.conditions, amount)
+    }
+
+    fn samples_in_all(&self) -> u64 {
+        self.conditions.samples
     }
 }
 
@@ -178,12 +182,16 @@ pub(super) fn text<'a>(
     let any = |is: fn(&FunctionRow<'_>) -> bool| rows.clone().any(is);
     let of_calls = conditions.metric.is_of_calls();
     let [own, total] = conditions.metric.keys().unwrap_or_default();
+    let sampled = conditions.metric.is_sampled();
     let has_profiler = any(|row| row.times.profiler_high_ns > 0);
     shown(&[
         (if of_calls { "exclusive_ns" } else { own }, 0, true),
         ("exclusive_share", 0, true),
+        ("self_share_low", 5, sampled),
+        ("self_share_high", 5, sampled),
         (if of_calls { "inclusive_ns" } else { total }, 1, true),
         ("inclusive_share", 2, true),
+        ("self_samples", 4, (sampled || conditions.samples > 0) && own != "self_samples"),
         ("calls", 1, of_calls),
         ("starts", 6, of_calls && any(|row| row.starts.is_some())),
         ("exclusive_cpu_ns", 3, any(|row| row.times.exclusive_cpu_ns.is_some())),
@@ -216,7 +224,8 @@ impl Answer for Opened<'_> {
         let threads = self.request.query.per_thread;
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(Present { processes, threads, cpu, metric, resolution: conditions.resolution() });
+        let (samples, resolution) = (conditions.samples > 0, conditions.resolution());
+        let sheet = sheet(Present { processes, threads, cpu, metric, resolution, samples });
         let section = Section {
             nothing: no_functions(conditions),
             what: "functions",

@@ -6,7 +6,7 @@ use clrscope_analysis::{Conditions, LossRow, Losses, conditions, losses};
 use clrscope_recording::model::{LossReason, Problem, Recording};
 use serde_json::json;
 
-use super::{LOG_FLAGS, NO_METRIC};
+use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -21,6 +21,8 @@ pub(super) static VIEW: View = View {
     refuses: &[
         LOG_FLAGS,
         NO_METRIC,
+        NO_FOLDING,
+        NO_SOURCE,
         (&[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Module], "losses are counted per process"),
         (&[Flag::Sort], "its rows are in order of process and reason"),
         (&[Flag::Raw], "its times are as measured anyway"),

@@ -5,9 +5,11 @@ mod events;
 mod exceptions;
 mod flow;
 mod functions;
+mod lines;
 mod losses;
 mod modules;
 mod neighbours;
+mod sampled;
 mod summary;
 mod threads;
 mod timed;
@@ -30,6 +32,7 @@ pub static VIEWS: &[&View] = &[
     &neighbours::CALLEES,
     &threads::VIEW,
     &modules::VIEW,
+    &lines::VIEW,
     &losses::VIEW,
     &conditions::VIEW,
     &flow::VIEW,
@@ -48,6 +51,10 @@ const LOG_FLAGS: (&[Flag], &str) = (
     &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Name, Flag::Each, Flag::Interleave, Flag::Output],
     "its rows are sums, not single calls or events",
 );
+/// Own code alone, where rows are not made of samples.
+const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
+/// Lines of sources, which only lines have.
+const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source], "its rows are no lines");
 /// Parts of the time, which sums don't have.
 const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "its numbers are sums over the whole run");
 /// A metric, where rows are not made of paths.
@@ -91,7 +98,8 @@ mod tests {
         for spec in instruments::ALL {
             assert!(spec.views.iter().all(|name| view(name).is_some()), "{}: {:?}", spec.name, spec.views);
         }
-        let fed = VIEWS.iter().filter(|view| !view.instruments().is_empty());
+        let specs = || instruments::ALL.iter().copied().chain([instruments::cpu::SPEC, instruments::wall::SPEC]);
+        let fed = VIEWS.iter().filter(|view| specs().any(|spec| spec.views.contains(&view.name)));
         // Losses and conditions are known of every recording.
         assert_eq!(fed.count(), VIEWS.len() - 2);
     }

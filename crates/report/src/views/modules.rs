@@ -2,11 +2,12 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, ModuleRow, Modules, Sort, Totals, modules};
+use clrscope_analysis::{Amount, Conditions, ModuleRow, Modules, Sort, Totals, modules};
 
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, nothing};
+use super::sampled::{Sampled, sampled_columns, sampled_text};
+use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -17,12 +18,12 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "modules",
     about: "Every assembly and library with its totals",
-    refuses: &[LOG_FLAGS, NO_METRIC, TIMES, THREADS_APART],
+    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART],
     sorts: &[Sort::Exclusive, Sort::ExclusiveCpu, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,
     layout: Layout::Pretty,
-    columns: |_| sheet(true, true).infos(),
+    columns: |_| sheet(true, true, true).infos(),
     open: |recording, request| {
         let view = modules(recording, &request.query)?;
         Ok(Box::new(Opened { view, request: request.clone(), recording }))
@@ -39,11 +40,22 @@ impl RowKind for ModuleRows {
 struct ModuleEntry<'a> {
     row: &'a ModuleRow<'a>,
     totals: &'a Totals,
+    conditions: &'a Conditions<'a>,
 }
 
 impl Row for ModuleEntry<'_> {}
 
-fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ModuleRows> {
+impl Sampled for ModuleEntry<'_> {
+    fn amount(&self) -> Amount {
+        self.row.amount
+    }
+
+    fn conditions(&self) -> &Conditions<'_> {
+        self.conditions
+    }
+}
+
+fn sheet<'c>(processes: bool, cpu: bool, samples: bool) -> Sheet<'c, ModuleRows> {
     let text = |key, of: for<'r> fn(&'r ModuleRow<'_>) -> &'r str| {
         Column::new(key, key, Kind::Text, move |row: &ModuleEntry<'_>| Cell::text(of(row.row)))
     };
@@ -59,7 +71,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ModuleRows> {
     let share = Column::new("exclusive_share", "share", Kind::Share, |row: &ModuleEntry<'_>| {
         Cell::Share(row.totals.share(row.row.exclusive_ns))
     });
-    Sheet::new([
+    let columns = [
         name,
         text("path", |row| &row.module.path),
         text("version", |row| &row.module.version),
@@ -70,7 +82,8 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ModuleRows> {
         Column::new("exclusive_ns", "exclusive", Kind::Time, |row: &ModuleEntry<'_>| Cell::Time(row.row.exclusive_ns)),
         cpu,
         share.on_request(),
-    ])
+    ];
+    Sheet::new(columns.into_iter().chain(sampled_columns(samples)))
 }
 
 /// Columns in text, by whether there is more than one process, and CPU time.
@@ -101,8 +114,12 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let Modules { rows, left_out, conditions } = &self.view;
         let cpu = rows.iter().any(|row| row.exclusive_cpu_ns.is_some());
-        let sheet = sheet(self.recording.processes.len() > 1, cpu);
-        let text = text(conditions.processes.len() > 1, cpu);
+        let sampled = conditions.metric.is_sampled();
+        let sheet = sheet(self.recording.processes.len() > 1, cpu, sampled);
+        let text = match sampled {
+            true => sampled_text(conditions, &[("functions", 1), ("version", 3), ("module", 0)]),
+            false => text(conditions.processes.len() > 1, cpu),
+        };
         let section = Section {
             nothing: nothing("module"),
             what: "modules",
@@ -110,7 +127,7 @@ impl Answer for Opened<'_> {
         };
         renderer.section(&section, &mut |visit| {
             let totals = &conditions.totals;
-            rows.iter().try_for_each(|row| visit(&sheet.entry(&ModuleEntry { row, totals })))?;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&ModuleEntry { row, totals, conditions })))?;
             Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
         })
     }

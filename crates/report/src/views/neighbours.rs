@@ -9,7 +9,7 @@ use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry};
 use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, THREADS_APART};
+use super::{LOG_FLAGS, NO_SOURCE, THREADS_APART};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
@@ -34,7 +34,7 @@ const fn edges(name: &'static str, about: &'static str, open: Open) -> View {
     View {
         name,
         about,
-        refuses: &[LOG_FLAGS, THREADS_APART],
+        refuses: &[LOG_FLAGS, NO_SOURCE, THREADS_APART],
         sorts: &SORTS,
         text_rows: |_| Some(20),
         has_head: true,
@@ -93,6 +93,10 @@ impl Timed for EdgeEntry<'_> {
         let all = if self.of_calls { self.of.function.times.inclusive_ns } else { self.of.function.amount.total };
         (amount as f64 / all.max(1) as f64).min(1.0)
     }
+
+    fn samples_in_all(&self) -> u64 {
+        self.of.function.amount.samples.total
+    }
 }
 
 fn sheet<'c>(present: Present) -> Sheet<'c, Edges> {
@@ -131,7 +135,8 @@ impl<'a> Opened<'a> {
         let conditions = &self.view.conditions;
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let resolution = conditions.resolution();
-        let present = Present { processes: self.processes, threads: false, cpu, metric, resolution };
+        let samples = conditions.samples > 0;
+        let present = Present { processes: self.processes, threads: false, cpu, metric, resolution, samples };
         let function = functions::sheet(present);
         let shown = functions::text(std::iter::once(&of.function), conditions);
         let section = Section { block, ..function.section("function", Style::Single, &shown) };

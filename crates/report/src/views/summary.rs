@@ -10,10 +10,10 @@ use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
-use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, TIMES, no_functions};
+use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
-use crate::render::text::units::{count, time};
+use crate::render::text::units::{count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::Request;
 use crate::view::{Answer, View};
@@ -22,7 +22,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "summary",
     about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
-    refuses: &[LOG_FLAGS, NO_METRIC, TIMES, THREADS_APART],
+    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART],
     sorts: &SORTS,
     text_rows: |_| None,
     has_head: true,
@@ -61,9 +61,26 @@ impl RowKind for OwnRows {
 struct OwnEntry<'a> {
     own: &'a OwnRow<'a>,
     conditions: &'a Conditions<'a>,
+    /// Functions that it calls most, in a line.
+    calls: Vec<String>,
 }
 
-impl Row for OwnEntry<'_> {}
+impl<'a> OwnEntry<'a> {
+    fn new(own: &'a OwnRow<'a>, conditions: &'a Conditions<'a>) -> Self {
+        let called = |(function, amount): &(FunctionRef<'_>, u64)| {
+            format!("{} {}", function.label(), share(work_share(conditions, *amount)))
+        };
+        let calls: Vec<String> = own.calls.iter().flatten().map(called).collect();
+        let line = (!calls.is_empty()).then(|| format!("calls {}", calls.join(", ")));
+        Self { own, conditions, calls: line.into_iter().collect() }
+    }
+}
+
+impl Row for OwnEntry<'_> {
+    fn below(&self) -> &[String] {
+        &self.calls
+    }
+}
 
 impl Timed for OwnEntry<'_> {
     fn is_inlined(&self) -> bool {
@@ -85,12 +102,15 @@ impl Timed for OwnEntry<'_> {
     fn share(&self, amount: u64) -> f64 {
         functions::share(self.conditions, amount)
     }
+
+    fn samples_in_all(&self) -> u64 {
+        self.conditions.samples
+    }
 }
 
 /// The part of all work that so much is.
 fn work_share(conditions: &Conditions<'_>, ns: u64) -> f64 {
-    let totals = &conditions.totals;
-    let all = totals.cpu_ns.unwrap_or(totals.functions_ns);
+    let all = conditions.work_ns();
     if all == 0 { 0.0 } else { (ns as f64 / all as f64).min(1.0) }
 }
 
@@ -116,8 +136,7 @@ fn own_sheet<'c>(present: Present) -> Sheet<'c, OwnRows> {
 fn framework_sheet<'c>(present: Present) -> Sheet<'c, functions::FunctionRows> {
     let mut columns = function_columns(present, |entry: &FunctionEntry<'_>| entry.row);
     columns.push(Column::new("work_share", "share", Kind::Share, |entry: &FunctionEntry<'_>| {
-        let times = &entry.row.times;
-        Cell::Share(work_share(entry.conditions, times.exclusive_cpu_ns.unwrap_or(times.exclusive_ns)))
+        Cell::Share(work_share(entry.conditions, entry.row.work_ns()))
     }));
     Sheet::new(columns)
 }
@@ -195,7 +214,8 @@ impl Opened<'_> {
         let conditions = &self.view.conditions;
         let (processes, cpu) = (self.recording.processes.len() > 1, conditions.totals.cpu_ns.is_some());
         let resolution = conditions.resolution();
-        Present { processes, threads: false, cpu, metric: conditions.metric, resolution }
+        let samples = conditions.samples > 0;
+        Present { processes, threads: false, cpu, metric: conditions.metric, resolution, samples }
     }
 
     /// Name of work in a sentence, and how much of it there was.
@@ -203,6 +223,10 @@ impl Opened<'_> {
         let totals = &self.view.conditions.totals;
         match totals.cpu_ns {
             Some(cpu) => ("CPU time", format!("{} in all", time(cpu))),
+            None if self.view.conditions.metric.is_sampled() => {
+                let metric = self.view.conditions.metric;
+                (metric.title, format!("{} in all", time(self.view.conditions.total)))
+            }
             None => ("time", format!("{} of thread time in all", time(totals.functions_ns))),
         }
     }
@@ -241,15 +265,17 @@ impl Opened<'_> {
         let (own, conditions) = (&self.view.own, &self.view.conditions);
         let cpu = conditions.totals.cpu_ns.is_some();
         let sheet = own_sheet(self.present());
+        let of_calls = conditions.metric.is_of_calls();
+        let [alone, total] = conditions.metric.keys().unwrap_or_default();
         let text = self.in_parts(shown(&[
             ("work_ns", 0, true),
             ("work_share", 0, true),
             ("exclusive_cpu_ns", 2, cpu),
-            ("exclusive_ns", 2, !cpu),
+            (if of_calls { "exclusive_ns" } else { alone }, 2, !cpu),
             ("inclusive_cpu_ns", 4, cpu),
-            ("inclusive_ns", 4, !cpu),
+            (if of_calls { "inclusive_ns" } else { total }, 4, !cpu),
             ("waited_ns", 1, own.iter().any(|row| row.waited_ns > 0)),
-            ("calls", 1, true),
+            ("calls", 1, of_calls),
             ("starts", 5, own.iter().any(|own| own.row.starts.is_some())),
             ("pid", 2, conditions.processes.len() > 1),
             ("module", 6, true),
@@ -260,7 +286,7 @@ impl Opened<'_> {
         let title = format!("Own code by {what} ({first} of {of} functions; {all})");
         let section = Section { title: Title::Bold(title), ..sheet.section("own", Style::Table, &text) };
         renderer.section(&section, &mut |visit| {
-            own.iter().try_for_each(|own| visit(&sheet.entry(&OwnEntry { own, conditions })))?;
+            own.iter().try_for_each(|own| visit(&sheet.entry(&OwnEntry::new(own, conditions))))?;
             Ok(Tail { left_out: 0, note: functions::notes_on_calls(own.iter().map(|own| &own.row)) })
         })
     }
@@ -269,19 +295,22 @@ impl Opened<'_> {
         let (rows, conditions) = (&self.view.framework, &self.view.conditions);
         let cpu = conditions.totals.cpu_ns.is_some();
         let sheet = framework_sheet(self.present());
+        let of_calls = conditions.metric.is_of_calls();
+        let [alone, total] = conditions.metric.keys().unwrap_or_default();
         let text = self.in_parts(shown(&[
             ("exclusive_cpu_ns", 0, cpu),
-            ("exclusive_ns", 0, !cpu),
+            (if of_calls { "exclusive_ns" } else { alone }, 0, !cpu),
             ("work_share", 0, true),
             ("inclusive_cpu_ns", 3, cpu),
-            ("inclusive_ns", 3, !cpu),
-            ("calls", 1, true),
+            (if of_calls { "inclusive_ns" } else { total }, 3, !cpu),
+            ("calls", 1, of_calls),
             ("pid", 2, conditions.processes.len() > 1),
             ("module", 6, true),
             ("name", 0, true),
         ]));
         let (first, of) = (rows.len(), count(self.view.framework_functions as u64));
-        let title = format!("Framework by {} ({first} of {of} functions)", self.work().0);
+        let what = if of_calls { "Framework" } else { "Framework and native code" };
+        let title = format!("{what} by {} ({first} of {of} functions)", self.work().0);
         let section = Section { title: Title::Bold(title), ..sheet.section("framework", Style::Table, &text) };
         renderer.section(&section, &mut |visit| {
             rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
@@ -320,8 +349,11 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         self.findings(renderer)?;
         self.top(renderer)?;
+        sampled::kinds(&self.view, self.is_one_table(), renderer)?;
         self.own(renderer)?;
         self.framework(renderer)?;
+        sampled::states(&self.view, self.is_one_table(), renderer)?;
+        threads::of_summary(&self.view, self.is_one_table(), renderer)?;
         self.elsewhere(renderer)
     }
 }

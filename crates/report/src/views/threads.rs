@@ -2,14 +2,16 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, Sort, ThreadRow, Threads, Totals, threads};
+use clrscope_analysis::{Amount, Conditions, Sort, Summary, ThreadRow, Threads, Totals, threads};
 
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_METRIC, TIMES, nothing};
+use super::sampled::{Sampled, sampled_columns, sampled_text};
+use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
-use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::render::text::units::{count, time};
+use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
 
@@ -20,7 +22,7 @@ pub(super) static VIEW: View = View {
     refuses: &[
         LOG_FLAGS,
         NO_METRIC,
-        TIMES,
+        NO_SOURCE,
         (&[Flag::Raw], "the profiler's share has columns of its own"),
         (&[Flag::PerThread], "its rows are threads already"),
         (&[Flag::Function, Flag::Module], "its rows are sums over all functions of a thread"),
@@ -40,7 +42,7 @@ pub(super) static VIEW: View = View {
     text_rows: |_| Some(50),
     has_head: true,
     layout: Layout::Pretty,
-    columns: |_| sheet(true, true).infos(),
+    columns: |_| sheet(true, true, true).infos(),
     open: |recording, request| {
         let view = threads(recording, &request.query)?;
         Ok(Box::new(Opened { view, request: request.clone(), recording }))
@@ -57,11 +59,22 @@ impl RowKind for ThreadRows {
 struct ThreadEntry<'a> {
     row: &'a ThreadRow<'a>,
     totals: &'a Totals,
+    conditions: &'a Conditions<'a>,
 }
 
 impl Row for ThreadEntry<'_> {}
 
-fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
+impl Sampled for ThreadEntry<'_> {
+    fn amount(&self) -> Amount {
+        self.row.amount
+    }
+
+    fn conditions(&self) -> &Conditions<'_> {
+        self.conditions
+    }
+}
+
+fn sheet<'c>(processes: bool, cpu: bool, samples: bool) -> Sheet<'c, ThreadRows> {
     let number = |key, title, of: fn(&ThreadRow<'_>) -> u32| {
         Column::new(key, title, Kind::Number, move |row: &ThreadEntry<'_>| Cell::Number(of(row.row).into()))
     };
@@ -77,7 +90,7 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
     let share = Column::new("running_share", "share", Kind::Share, |row: &ThreadEntry<'_>| {
         Cell::Share(row.totals.share(row.row.running_ns))
     });
-    Sheet::new([
+    let columns = [
         number("id", "id", |row| row.thread.id),
         number("os_id", "os id", |row| row.thread.os_id),
         Column::new("name", "name", Kind::Text, |row: &ThreadEntry<'_>| Cell::text(&row.row.thread.name)),
@@ -97,8 +110,13 @@ fn sheet<'c>(processes: bool, cpu: bool) -> Sheet<'c, ThreadRows> {
         Column::new("calls", "calls", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.calls)),
         Column::new("max_depth", "depth", Kind::Count, |row: &ThreadEntry<'_>| Cell::Count(row.row.max_depth.into())),
         share.on_request(),
-    ])
+    ];
+    Sheet::new(columns.into_iter().chain(sampled_columns(samples)))
 }
+
+/// Columns that say which thread a row is.
+const THREAD_NAMES: [(&str, u8); 6] =
+    [("created_ns", 7), ("ended_ns", 7), ("os_id", 2), ("id", 0), ("role", 0), ("name", 0)];
 
 /// Columns in text, by whether there is more than one process, and CPU time.
 fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
@@ -121,6 +139,28 @@ fn text(processes: bool, cpu: bool) -> Vec<(&'static str, u8)> {
     ])
 }
 
+/// The threads of a summary by samples: those that matter, the others in a line.
+pub(super) fn of_summary(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
+    let (seen, conditions) = (&view.threads, &view.conditions);
+    if !conditions.metric.is_sampled() {
+        return Ok(());
+    }
+    let sheet = sheet(conditions.processes.len() > 1, false, true);
+    let text = if is_one_table { Vec::new() } else { sampled_text(conditions, &THREAD_NAMES[2..]) };
+    let title = Title::Bold(format!("Threads by {}", conditions.metric.title));
+    let section = Section { title, ..sheet.section("threads", Style::Table, &text) };
+    renderer.section(&section, &mut |visit| {
+        let totals = &conditions.totals;
+        seen.rows.iter().try_for_each(|row| visit(&sheet.entry(&ThreadEntry { row, totals, conditions })))?;
+        let others = match seen.others {
+            1 => "one other thread".to_owned(),
+            others => format!("{} other threads", count(others)),
+        };
+        let note = format!("... and {others} with {} in all; --view threads has them.", time(seen.others_ns));
+        Ok(Tail { left_out: 0, note: (seen.others > 0).then_some(note) })
+    })
+}
+
 struct Opened<'a> {
     view: Threads<'a>,
     request: Request,
@@ -135,8 +175,12 @@ impl Answer for Opened<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let Threads { rows, left_out, conditions } = &self.view;
         let cpu = rows.iter().any(|row| row.cpu_ns.is_some());
-        let sheet = sheet(self.recording.processes.len() > 1, cpu);
-        let text = text(conditions.processes.len() > 1, cpu);
+        let sampled = conditions.metric.is_sampled();
+        let sheet = sheet(self.recording.processes.len() > 1, cpu, sampled);
+        let text = match sampled {
+            true => sampled_text(conditions, &THREAD_NAMES),
+            false => text(conditions.processes.len() > 1, cpu),
+        };
         let section = Section {
             nothing: nothing("thread"),
             what: "threads",
@@ -144,7 +188,7 @@ impl Answer for Opened<'_> {
         };
         renderer.section(&section, &mut |visit| {
             let totals = &conditions.totals;
-            rows.iter().try_for_each(|row| visit(&sheet.entry(&ThreadEntry { row, totals })))?;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&ThreadEntry { row, totals, conditions })))?;
             Ok(Tail { left_out: *left_out as u64, note: super::thread_time(self.recording, conditions) })
         })
     }

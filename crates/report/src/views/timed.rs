@@ -1,6 +1,6 @@
 //! Columns of rows that are functions with calls and times.
 
-use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Resolution, Times, Unit};
+use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Resolution, SampleCount, Times, Unit, share_bounds};
 
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
@@ -28,6 +28,20 @@ pub(super) trait Timed {
     /// The part that so much of the metric, or so much time, is of the whole, 0 to 1.
     fn share(&self, amount: u64) -> f64;
 
+    /// Number of samples that shares of samples are of.
+    fn samples_in_all(&self) -> u64;
+
+    /// The row's own part of all samples, and how many samples that was found with.
+    fn self_share(&self, metric: &Metric) -> (f64, u64) {
+        let (amount, all) = (self.amount(), self.samples_in_all());
+        // Where times are of calls, samples stand beside; else each sample has a weight.
+        let share = match metric.is_sampled() {
+            true => self.share(amount.own),
+            false => amount.samples.own as f64 / all.max(1) as f64,
+        };
+        (share.min(1.0), all)
+    }
+
     /// The name as text shows it.
     fn name(&self) -> Cell<'_> {
         self.function().map_or(Cell::text(THREAD_START), |function| Cell::function(&function))
@@ -47,13 +61,15 @@ pub(super) struct Present {
     pub(super) metric: &'static Metric,
     /// Least time that clocks can resolve.
     pub(super) resolution: Resolution,
+    /// Samples.
+    pub(super) samples: bool,
 }
 
 impl Present {
     /// Everything that rows of this metric can have; of the first metric where none is asked for.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
         let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
-        Self { processes: true, threads: true, cpu: true, metric, resolution }
+        Self { processes: true, threads: true, cpu: true, metric, resolution, samples: true }
     }
 }
 
@@ -75,7 +91,35 @@ where
         };
         columns.extend([column(own, "self", |amount| amount.own), column(total, "total", |amount| amount.total)]);
     }
+    let known = present.metric.keys().unwrap_or_default();
     columns
+        .extend(sample_columns(present).into_iter().filter(|column: &Column<'_, K>| !known.contains(&column.info.key)));
+    columns
+}
+
+/// Numbers of samples, and the share of them with its bounds.
+fn sample_columns<'c, K: RowKind + 'c>(present: Present) -> Vec<Column<'c, K>>
+where
+    for<'a> K::Row<'a>: Timed,
+{
+    let Present { samples, metric, .. } = present;
+    let number = |key, title, of: fn(SampleCount) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row.amount().samples)))
+    };
+    let share = |key, title, of: fn(f64, u64) -> f64| {
+        Column::new(key, title, Kind::Share, move |row: &K::Row<'_>| {
+            let (share, samples) = row.self_share(metric);
+            Cell::Share(of(share, samples))
+        })
+    };
+    let all = [
+        number("self_samples", "samples", |samples| samples.own),
+        number("total_samples", "samples in all", |samples| samples.total),
+        share("self_share", "share", |share, _| share),
+        share("self_share_low", "at least", |share, samples| share_bounds(share, samples).0),
+        share("self_share_high", "at most", |share, samples| share_bounds(share, samples).1),
+    ];
+    all.into_iter().map(|column| column.only_if(samples)).collect()
 }
 
 /// Columns that name a function.

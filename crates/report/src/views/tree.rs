@@ -9,7 +9,7 @@ use clrscope_recording::model::Recording;
 
 use super::functions::share as share_of;
 use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, nothing};
+use super::{LOG_FLAGS, NO_SOURCE, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::{count, share, time};
@@ -21,7 +21,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "tree",
     about: "The calling-context tree",
-    refuses: &[LOG_FLAGS],
+    refuses: &[LOG_FLAGS, NO_SOURCE],
     sorts: &Forest::SORTS,
     text_rows: |_| None,
     has_head: true,
@@ -66,6 +66,10 @@ impl Timed for NodeEntry<'_> {
 
     fn share(&self, amount: u64) -> f64 {
         share_of(self.conditions, amount)
+    }
+
+    fn samples_in_all(&self) -> u64 {
+        self.conditions.samples
     }
 
     fn name(&self) -> Cell<'_> {
@@ -120,7 +124,8 @@ impl Answer for Opened<'_> {
         let conditions = self.forest.conditions();
         let (cpu, metric) = (conditions.totals.cpu_ns.is_some(), conditions.metric);
         let (threads, resolution) = (self.request.query.per_thread, conditions.resolution());
-        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution });
+        let samples = conditions.samples > 0;
+        let sheet = sheet(Present { processes: false, threads, cpu, metric, resolution, samples });
         let section =
             Section { nothing: nothing("path"), ..sheet.main(&self.request, "roots", Style::Tree, &text(conditions)) };
         let options = TreeOptions { min_share: self.request.min_share, max_depth: None };

@@ -1,9 +1,12 @@
 //! Sentences of the summary.
 
+use clrscope_recording::layout::instrument;
+
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
 use crate::owners::is_own;
 use crate::query::Sort;
+use crate::samples::SampleKind;
 use crate::views::rows::FunctionRow;
 use crate::waits::{WaitKind, wait_kind};
 
@@ -35,6 +38,7 @@ pub(super) fn findings(
     found.extend(most_thrown(view).or_else(|| most_made(view)));
     found.extend(most_called(view, rows));
     if !filtered {
+        found.extend(most_by_kind(view));
         found.extend(runtime(view));
     }
     found
@@ -69,8 +73,9 @@ fn part(of: u64, all: u64) -> f64 {
 
 /// Whole of which shares of work are given, and its name in a sentence.
 fn all_work(view: &Summary<'_>) -> (u64, &'static str) {
-    let totals = &view.conditions.totals;
-    totals.cpu_ns.map_or((totals.functions_ns, "time"), |cpu| (cpu, "CPU time"))
+    let conditions = &view.conditions;
+    let is_cpu = conditions.totals.cpu_ns.is_some() || conditions.metric.instrument == instrument::CPU;
+    (conditions.work_ns(), if is_cpu { "CPU time" } else { "time" })
 }
 
 /// The own function with the most work below it in the framework.
@@ -88,7 +93,7 @@ fn busiest(view: &Summary<'_>) -> Option<Finding> {
     // Threads that wait for work spin a little before they sleep: that is no finding.
     let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none())?;
     let (all, what) = all_work(view);
-    let share = part(row.times.exclusive_cpu_ns.unwrap_or(row.times.exclusive_ns), all);
+    let share = part(row.work_ns(), all);
     let text = format!("{} used {} of the {what} itself", row.function.label(), percent(share));
     (share >= MUCH).then_some(Finding { text, share })
 }
@@ -103,6 +108,26 @@ fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Fi
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
     let text = format!("below {} threads spent {} {what}", function.label(), duration(ns));
     (share >= MUCH).then_some(Finding { text, share })
+}
+
+/// Kinds of work that the program's code does not do by itself.
+fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
+    let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
+    let said = |kind| {
+        Some(match kind {
+            SampleKind::Jit => "went to the compilation of methods",
+            SampleKind::Gc => "went to garbage collection",
+            SampleKind::TypeLoading => "went to loading types and assemblies",
+            SampleKind::Exceptions => "went to the handling of exceptions",
+            SampleKind::Suspension => "went to suspending threads",
+            SampleKind::Kernel => "was spent in the kernel",
+            SampleKind::Profiler => "was the profiler's own",
+            _ => return None,
+        })
+    };
+    let found = view.kinds.iter().filter_map(|row| Some((part(row.time_ns, all), said(row.kind)?)));
+    let much = found.filter(|(share, _)| *share >= MUCH);
+    much.map(|(share, what)| Finding { text: format!("{} of the CPU time {what}", percent(share)), share }).collect()
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {

@@ -2,6 +2,7 @@
 
 mod elsewhere;
 mod findings;
+mod sampled;
 
 use std::cmp::{Ordering, Reverse};
 
@@ -13,16 +14,16 @@ use super::process::ProcessSums;
 use super::rows::FunctionRow;
 use crate::catalog::Slot;
 use crate::function::FunctionRef;
-use crate::metric::WALL;
+use crate::metric::Metric;
 use crate::owners::{Owners, is_own};
 use crate::paths;
 use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
-use crate::times::Times;
 use crate::waits::WaitKind;
 
 pub use elsewhere::{Elsewhere, ElsewhereKind, ExceptionsSeen};
 pub use findings::Finding;
+pub use sampled::{KindRow, StateRow, ThreadsSeen};
 
 /// A function of the program itself, with the framework code that it calls.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,8 @@ pub struct OwnRow<'a> {
     pub work_ns: u64,
     /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
     pub waited_ns: u64,
+    /// What the function calls most, with the metric of those calls; for the first functions by samples.
+    pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
 /// Time that threads waited for something, below one own function.
@@ -71,6 +74,12 @@ pub struct Summary<'a> {
     pub framework_functions: usize,
     /// Time that was no work of functions: waits by kind, compilation, suspensions, collections, exceptions.
     pub elsewhere: Vec<Elsewhere<'a>>,
+    /// Work by kind, where samples of CPU time were taken.
+    pub kinds: Vec<KindRow>,
+    /// Thread time by state, where samples were taken by the clock.
+    pub states: Vec<StateRow<'a>>,
+    /// Threads, where samples are all there is.
+    pub threads: ThreadsSeen<'a>,
     /// Conditions of the selected part, with its sums.
     pub conditions: Conditions<'a>,
 }
@@ -86,11 +95,13 @@ const TOP_FRAMEWORK: usize = 5;
 /// When no process or thread is meant, or the query asks for a part of the time or for
 /// threads apart.
 pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a>, QueryProblem> {
-    query.whole_run("summary")?;
     query.without_metric("summary")?;
     query.merged_threads("summary")?;
+    let metric = Metric::of_samples_or_calls(recording, query, "summary")?;
+    let order = query.order(metric, "summary", Sort::Own)?;
     let (mut rows, mut own, mut below, mut totals) = (Vec::new(), Vec::new(), OwnSums::default(), Vec::new());
-    let paths = paths::select(recording, query, &WALL)?;
+    let (mut threads, mut sampled) = (Vec::new(), Vec::new());
+    let paths = paths::select(recording, query, metric)?;
     let programs = own_programs(recording);
     let is_users = |process: &Process| programs.iter().any(|own| std::ptr::eq(*own, process));
     // Code of the SDK's tools is nobody's own as long as a program of the user is there, too.
@@ -105,22 +116,30 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         own.extend(if is_own { own_rows(&sums, &owners, &wanted) } else { Vec::new() });
         below.add(&sums, &owners, is_own);
         rows.extend(all);
+        if metric.is_sampled() {
+            threads.extend(sums.threads);
+            sampled.push((paths, sums.catalog));
+        }
     }
-    let conditions = conditions_of(recording, query, &WALL, &totals);
-    rows.sort_by(|a, b| a.compare(b, Sort::Exclusive));
+    let conditions = conditions_of(recording, query, metric, &totals);
+    rows.sort_by(|a, b| a.compare(b, Sort::Own));
     own.sort_by(compare_own);
     let own_functions = own.len();
     // Rows without work are noise, unless there are no others.
     let worked = own.iter().filter(|row| row.work_ns > 0 || row.waited_ns > 0).count();
     own.truncate(if worked > 0 { worked } else { own_functions });
+    sampled::add_callees(&mut own, &sampled, query);
     let mut framework: Vec<_> = rows.iter().filter(|row| is_code(row) && !is_own(&row.function)).copied().collect();
-    let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Exclusive };
+    let by_work = if conditions.totals.cpu_ns.is_some() { Sort::ExclusiveCpu } else { Sort::Own };
     framework.sort_by(|a, b| a.compare(b, by_work));
     let mut view = Summary {
         functions: rows.len(),
         own_functions,
         framework_functions: framework.len(),
         elsewhere: elsewhere::elsewhere(recording, query, &rows, &below, &conditions),
+        kinds: sampled::kinds(recording, query)?,
+        states: sampled::states(recording, query)?,
+        threads: ThreadsSeen::of(threads),
         own,
         framework,
         conditions,
@@ -128,8 +147,8 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     };
     view.findings =
         findings::findings(&view, &rows, &below.waits, recording.run.duration_ns, query.filters_functions());
-    if let Some(sort) = query.sort {
-        rows.sort_by(|a, b| a.compare(b, sort));
+    if query.sort.is_some() {
+        rows.sort_by(|a, b| a.compare(b, order));
     }
     rows.truncate(query.limit.unwrap_or(TOP));
     view.top = rows;
@@ -145,9 +164,8 @@ fn is_code(row: &FunctionRow<'_>) -> bool {
 
 /// Own functions with the framework code below them.
 fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool]) -> Vec<OwnRow<'a>> {
-    let alone = |times: &Times| times.exclusive_cpu_ns.unwrap_or(times.exclusive_ns);
     let keeps = |slot: Slot, measured: u64| match sums.row_of(slot) {
-        Some(row) if measured > 0 => (alone(&row.times) as f64 / measured as f64).min(1.0),
+        Some(row) if measured > 0 => (row.work_ns() as f64 / measured as f64).min(1.0),
         _ => 1.0,
     };
     let work = owners.work_by_owner(keeps);
@@ -161,7 +179,8 @@ fn own_rows<'a>(sums: &ProcessSums<'a>, owners: &Owners, wanted: &[bool]) -> Vec
     let row = |slot: Slot| {
         let row = sums.row_of(slot).filter(|row| is_own(&row.function))?;
         let of = |sums: &FxHashMap<Slot, u64>| sums.get(&slot).copied().unwrap_or(0);
-        Some(OwnRow { row, work_ns: of(&work), waited_ns: of(&waited) })
+        let calls = [None; sampled::MOST_CALLEES];
+        Some(OwnRow { row, work_ns: of(&work), waited_ns: of(&waited), calls })
     };
     slots.filter_map(row).collect()
 }

@@ -5,11 +5,15 @@ use clrscope_analysis::{
 };
 use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Process, Recording, RemarkKind};
 
+use super::sampling::sampled;
 use super::units::{count, share, time};
 use crate::recorded::is_complete;
 
 /// Processes, remarks and problems listed before the rest is only counted.
 const MOST_LISTED: usize = 8;
+
+/// Key of facts that every report of samples has.
+pub(super) const SAMPLED: &str = "sampled";
 
 /// One fact.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +50,7 @@ pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<F
         // With blanks it can be wrapped.
         facts.push(Fact::new("recorded", conditions.recorded.replace(',', ", ").replace(';', "; ")));
     }
+    facts.extend(conditions.sampling.iter().map(|of| Fact::new(SAMPLED, sampled(of))));
     if let Some(calls) = conditions.processes.iter().find_map(|p| p.calls) {
         facts.push(Fact::new("clock", clock(calls)));
         let includes = recording.run.filled.text().contains("include=");

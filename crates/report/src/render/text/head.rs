@@ -5,7 +5,7 @@ use clrscope_analysis::{Conditions, ProcessConditions, Program, own_programs};
 use clrscope_contract::instruments::DEFAULT;
 use clrscope_recording::model::Recording;
 
-use super::facts::{self, Fact, ran, runtime};
+use super::facts::{self, Fact, SAMPLED, ran, runtime};
 use super::names::{columns, shortened};
 use super::one_line;
 use super::units::{count, share};
@@ -30,8 +30,10 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
             // With blanks it can be wrapped.
             head.line("recorded", &given.replace(',', ", ").replace(';', "; "));
         }
-        let missing: Vec<Fact> =
-            facts::facts(recording, conditions).into_iter().filter(|fact| fact.is_warning).collect();
+        let missing: Vec<Fact> = facts::facts(recording, conditions)
+            .into_iter()
+            .filter(|fact| fact.is_warning || fact.key == SAMPLED)
+            .collect();
         head.text.push_str(&facts(&missing, width));
     }
     head.text.push('\n');

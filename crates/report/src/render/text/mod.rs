@@ -9,6 +9,7 @@ mod grid;
 mod head;
 mod names;
 mod notes;
+mod sampling;
 mod table;
 pub(crate) mod units;
 mod values;

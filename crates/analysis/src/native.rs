@@ -1,0 +1,97 @@
+//! Names of native code: frames at places in libraries and in the kernel become frames of functions.
+
+use std::sync::Arc;
+
+use clrscope_recording::model::{Function, FunctionKind, Module, ModuleKind, NativeSymbol, Process, Recording};
+use rustc_hash::FxHashMap;
+
+/// Makes functions of the places in native code that call stacks lead through, and lets frames refer to those: each symbol
+/// is one function of its library. Where a library has no symbols, functions are named by where they begin,
+/// `libcoreclr.so+0x1234`, or, where that is not known either, by the place itself; the kernel is one function then.
+pub fn name_native_code(recording: &mut Recording) {
+    for process in &mut recording.processes {
+        let Process { functions, modules, native_symbols, stacks, .. } = process;
+        if stacks.native_places().next().is_none() {
+            continue;
+        }
+        let mut known = FxHashMap::default();
+        Arc::make_mut(stacks).name_native_places(|module, offset| {
+            let symbol = NativeSymbol::find(native_symbols, module, offset);
+            let named = function_at(modules.get(module as usize), module, symbol, offset);
+            *known.entry((module, named.name.clone())).or_insert_with(|| {
+                functions.push(named);
+                functions.len() as u32 - 1
+            })
+        });
+    }
+}
+
+/// The function of a place in a module.
+fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, offset: u32) -> Function {
+    let library = of.map_or("(unknown)", |module| &module.name);
+    let kind = of.map_or(ModuleKind::Native, |module| module.kind);
+    let name = match (symbol, kind) {
+        (Some(symbol), _) if !symbol.name.is_empty() => symbol.name.clone(),
+        (_, ModuleKind::Kernel | ModuleKind::Stub) => library.to_owned(),
+        (Some(symbol), _) => format!("{library}+{:#x}", symbol.offset),
+        (None, _) => format!("{library}+{offset:#x}"),
+    };
+    let kind = match kind {
+        ModuleKind::Managed | ModuleKind::Native => FunctionKind::Native,
+        ModuleKind::Kernel => FunctionKind::Kernel,
+        ModuleKind::Stub => FunctionKind::Stub,
+    };
+    Function { signature: name.clone(), raw_name: name.clone(), name, module, kind, ..Function::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_recording::model::{StackFrame, StacksBuilder};
+
+    use super::*;
+
+    #[test]
+    fn places_in_native_code_become_functions_of_their_libraries() {
+        let module = |name: &str, kind| Module { name: name.into(), kind, ..Module::default() };
+        let mut stacks = StacksBuilder::default();
+        let native = |module, offset| StackFrame::Native { module, offset };
+        let places = [(1, 0x12), (1, 0x15), (1, 0x20), (1, 0x90), (2, 7), (2, 8), (3, 1), (9, 1)];
+        let numbers = places.map(|(module, offset)| stacks.stack(&[native(module, offset)], false));
+        let symbol = |offset, name: &str| NativeSymbol { module: 1, offset, size: 8, name: name.into() };
+        let process = Process {
+            functions: vec![Function::default(); 3],
+            modules: vec![
+                Module::default(),
+                module("libx.so", ModuleKind::Native),
+                module("[kernel]", ModuleKind::Kernel),
+                module("[stub]", ModuleKind::Stub),
+            ],
+            native_symbols: vec![symbol(0x10, "begin"), symbol(0x1e, "")],
+            stacks: Arc::new(stacks.finish()),
+            ..Process::default()
+        };
+        let mut recording = Recording { processes: vec![process], ..Recording::default() };
+        name_native_code(&mut recording);
+        let process = &recording.processes[0];
+        let name = |number: u32| match process.stacks.frames(number).next() {
+            Some(StackFrame::Method { function, .. }) => {
+                let function = &process.functions[function as usize];
+                (function.name.as_str(), function.kind.name(), function.module)
+            }
+            other => panic!("{other:?}"),
+        };
+        let expected = [
+            ("begin", "native", 1),
+            ("begin", "native", 1),
+            ("libx.so+0x1e", "native", 1),
+            ("libx.so+0x90", "native", 1),
+            ("[kernel]", "kernel", 2),
+            ("[kernel]", "kernel", 2),
+            ("[stub]", "stub", 3),
+            ("(unknown)+0x1", "native", 9),
+        ];
+        assert_eq!(numbers.map(name), expected);
+        assert_eq!(process.functions.len(), 3 + 6);
+        assert_eq!(process.stacks.native_places().count(), 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! Folding: frames that are not wanted leave their samples to whoever called them.
+//!
+//! Hooks are left out of functions that filters exclude, so that their time is the caller's. Samples have all frames, and
+//! here those are left out that the filters of the recording, or own code alone, leave out.
+
+use clrscope_recording::model::{Process, Recording};
+
+use crate::function::FunctionRef;
+use crate::owners::is_own;
+use crate::query::Query;
+
+/// Which functions of a process are folded into their callers.
+pub(crate) struct Folded {
+    /// By function index.
+    is_folded: Vec<bool>,
+}
+
+impl Folded {
+    /// The functions that a query, or the filters of the recording, leave out; `None` where those are none.
+    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query) -> Option<Self> {
+        let asked = recording.run.filled.request();
+        let just_my_code = query.just_my_code || asked.just_my_code;
+        let filter = &asked.filter;
+        if !just_my_code && filter.include.is_empty() && filter.exclude.is_empty() {
+            return None;
+        }
+        let is_folded = process.functions.iter().map(|function| {
+            let named = FunctionRef::of(process, Some(function));
+            let passes = filter.passes(named.module(), &function.name, &function.signature);
+            !passes || (just_my_code && !is_own(&named))
+        });
+        Some(Self { is_folded: is_folded.collect() })
+    }
+
+    /// Leaves the folded functions out of a path, innermost first. Where nothing would be left, the outermost function stays:
+    /// it stands for all of the stack.
+    pub(crate) fn fold(&self, path: &mut Vec<u32>) {
+        let is_folded = |function: u32| self.is_folded.get(function as usize) != Some(&false);
+        let outermost = path.last().copied();
+        path.retain(|&function| !is_folded(function));
+        if path.is_empty() {
+            path.extend(outermost);
+        }
+    }
+}

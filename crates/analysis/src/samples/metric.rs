@@ -1,0 +1,89 @@
+//! The metrics of samples: how many there were, and the time that they stand for, by their stacks.
+
+use std::sync::Arc;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventArena, Process, Sample};
+
+use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
+
+/// CPU time by samples.
+pub static SAMPLED_CPU: Metric = Metric {
+    name: "cpu",
+    title: "CPU time",
+    unit: Unit::Nanoseconds,
+    instrument: instrument::CPU,
+    exclusive: false,
+    source: Source::Stacks { read: times, keys: ["self_cpu_ns", "total_cpu_ns"] },
+    others: &[],
+};
+
+/// Wall time by samples.
+pub static SAMPLED_WALL: Metric = Metric {
+    name: "wall",
+    title: "wall time",
+    unit: Unit::Nanoseconds,
+    instrument: instrument::WALL,
+    exclusive: false,
+    source: Source::Stacks { read: times, keys: ["self_wall_ns", "total_wall_ns"] },
+    others: &[],
+};
+
+/// Samples of `cpu`; those of `wall` where there are no others.
+pub static SAMPLES: Metric = Metric {
+    name: "samples",
+    title: "samples",
+    unit: Unit::Count,
+    instrument: instrument::CPU,
+    exclusive: false,
+    source: Source::Stacks { read: counts, keys: KEYS },
+    others: &[instrument::WALL],
+};
+
+/// Samples of `wall`.
+pub(crate) static WALL_SAMPLES: Metric = Metric {
+    name: "samples",
+    title: "samples",
+    unit: Unit::Count,
+    instrument: instrument::WALL,
+    exclusive: false,
+    source: Source::Stacks { read: counts, keys: KEYS },
+    others: &[],
+};
+
+/// Keys that rows of samples have by any metric.
+const KEYS: [&str; 2] = ["self_samples", "total_samples"];
+
+fn times(process: &Process, arena: &EventArena) -> StackEvents {
+    read(process, arena, |sample| sample.weight_ns)
+}
+
+fn counts(process: &Process, arena: &EventArena) -> StackEvents {
+    read(process, arena, |sample| u64::from(sample.count))
+}
+
+fn read(process: &Process, arena: &EventArena, amount: fn(&Sample) -> u64) -> StackEvents {
+    let mut events = Vec::new();
+    for chunk in &arena.chunks {
+        let bytes = chunk.bytes.load();
+        events.extend(Sample::all(&bytes).map(|sample| StackEvent {
+            thread: thread_index(&sample),
+            time_ns: process.started_ns.saturating_add(sample.time_ns),
+            stack: sample.stack,
+            lasted_ns: lasted_ns(&sample),
+            amount: amount(&sample),
+            samples: u64::from(sample.count),
+        }));
+    }
+    StackEvents { table: Arc::clone(&process.stacks), events }
+}
+
+/// Index of the thread in the process's table; one that no thread has where the thread is not known.
+pub(super) fn thread_index(sample: &Sample) -> u32 {
+    sample.thread.checked_sub(1).unwrap_or(u32::MAX)
+}
+
+/// How long what a record stands for lasted: several samples of an unchanged thread are a time, a single one is a moment.
+pub(crate) fn lasted_ns(sample: &Sample) -> u64 {
+    if sample.count > 1 { sample.weight_ns } else { 0 }
+}

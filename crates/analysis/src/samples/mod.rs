@@ -1,0 +1,14 @@
+//! Samples of `cpu` and `wall`: metrics along their stacks, and what the threads were about.
+
+mod folding;
+mod kinds;
+mod metric;
+mod taken;
+
+pub(crate) use folding::Folded;
+pub(crate) use kinds::Kinds;
+pub use kinds::SampleKind;
+pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
+pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
+pub use taken::SamplingConditions;
+pub(crate) use taken::{each_sample, sampling_conditions};

@@ -1,0 +1,156 @@
+//! The view `lines`: samples by the lines of the source that their stacks lead through.
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Process, Recording, StackFrame};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
+use crate::function::FunctionRef;
+use crate::paths::{self, StackSum};
+use crate::query::{Query, QueryProblem, Sort};
+use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+
+/// Looks up the line of an instruction: path of the module, metadata token and offset in the IL to path of the file and line.
+pub type FindPlace<'l> = dyn FnMut(&str, u32, u32) -> Option<(String, u32)> + 'l;
+
+/// One line of a source file.
+#[derive(Debug, Clone)]
+pub struct LineRow<'a> {
+    /// Path of the file, as the compiler was given it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The function that most samples met the line in.
+    pub function: FunctionRef<'a>,
+    /// Samples for which this is the innermost line with a source: what the line itself and the code without a source below
+    /// it took.
+    pub samples: u64,
+    /// Those of them with the code of the line on top.
+    pub self_samples: u64,
+    /// Samples with the line anywhere on the stack.
+    pub total_samples: u64,
+    /// Time that `samples` stand for, nanoseconds.
+    pub time_ns: u64,
+}
+
+/// The view `lines`.
+#[derive(Debug, Clone, Default)]
+pub struct LinesView<'a> {
+    /// The rows, ordered and limited.
+    pub rows: Vec<LineRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Samples with no line anywhere on their stacks.
+    pub without_line: u64,
+    /// Conditions of the selected part, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// Lines by samples, those with the most first, or by `total` or `name` (file and line) when the query sorts.
+///
+/// # Errors
+/// When no process or thread is meant, no samples were recorded, or the query asks for something that lines do not have.
+pub fn lines<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    find: &mut FindPlace<'_>,
+) -> Result<LinesView<'a>, QueryProblem> {
+    query.without_metric("lines")?;
+    query.merged_threads("lines")?;
+    let sampled = [&SAMPLED_CPU, &SAMPLED_WALL].into_iter().find(|metric| metric.is_in(recording));
+    let metric = sampled.ok_or(QueryProblem::NotRecorded { view: "lines", instrument: SAMPLED_CPU.instrument })?;
+    let mut sums: BTreeMap<(String, u32), LineSums<'a>> = BTreeMap::new();
+    let (mut totals, mut without_line) = (Vec::new(), 0);
+    for paths in paths::select(recording, query, metric)? {
+        let process = paths.process;
+        totals.push((process, ProcessSums::new(&paths, query).totals));
+        let mut places = Places { process, query, find, known: FxHashMap::default() };
+        for (stack, sum) in paths::sums_of_stacks(process, query, metric) {
+            without_line += places.add(&mut sums, stack, sum);
+        }
+    }
+    let mut rows: Vec<LineRow<'a>> = sums.into_iter().map(|(place, sums)| sums.row(place)).collect();
+    // Rows stand in the order of files and lines, and the sort is stable.
+    match query.sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Total | Sort::Inclusive) => rows.sort_by(|a, b| b.total_samples.cmp(&a.total_samples)),
+        _ => rows.sort_by(|a, b| (b.samples, b.total_samples).cmp(&(a.samples, a.total_samples))),
+    }
+    let left_out = query.cut(&mut rows);
+    Ok(LinesView { rows, left_out, without_line, conditions: conditions_of(recording, query, metric, &totals) })
+}
+
+/// Sums of a line.
+struct LineSums<'a> {
+    samples: u64,
+    self_samples: u64,
+    total_samples: u64,
+    time_ns: u64,
+    /// Samples by function.
+    functions: Vec<(FunctionRef<'a>, u64)>,
+}
+
+impl<'a> LineSums<'a> {
+    const fn new() -> Self {
+        Self { samples: 0, self_samples: 0, total_samples: 0, time_ns: 0, functions: Vec::new() }
+    }
+
+    fn met(&mut self, function: FunctionRef<'a>, samples: u64) {
+        self.total_samples = self.total_samples.saturating_add(samples);
+        match self.functions.iter_mut().find(|(known, _)| known.compare(&function).is_eq()) {
+            Some((_, sum)) => *sum = sum.saturating_add(samples),
+            None => self.functions.push((function, samples)),
+        }
+    }
+
+    fn row(self, (file, line): (String, u32)) -> LineRow<'a> {
+        let by_samples =
+            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
+        let function = self.functions.iter().min_by(by_samples).map(|(function, _)| *function);
+        let Self { samples, self_samples, total_samples, time_ns, .. } = self;
+        let function = function.expect("a line is made when a function meets it");
+        LineRow { file, line, function, samples, self_samples, total_samples, time_ns }
+    }
+}
+
+/// Finds lines of a process's frames.
+struct Places<'a, 'q, 'f, 'l> {
+    process: &'a Process,
+    query: &'q Query,
+    find: &'f mut FindPlace<'l>,
+    /// By function index and offset in the IL.
+    known: FxHashMap<(u32, u32), Option<(String, u32)>>,
+}
+
+impl<'a> Places<'a, '_, '_, '_> {
+    /// Adds the samples of a stack; how many have no line.
+    fn add(&mut self, sums: &mut BTreeMap<(String, u32), LineSums<'a>>, stack: u32, sum: StackSum) -> u64 {
+        let mut met = FxHashSet::default();
+        let stacks = &self.process.stacks;
+        for (depth, frame) in stacks.frames(stack).enumerate() {
+            let StackFrame::Method { function, il_offset: Some(offset), .. } = frame else { continue };
+            let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
+            let Some(place) = self.place(function, offset, &named) else { continue };
+            if !met.insert(place.clone()) || !self.query.wants_function(named.module(), named.function) {
+                continue;
+            }
+            let line = sums.entry(place).or_insert_with(LineSums::new);
+            line.met(named, sum.samples);
+            if met.len() == 1 {
+                line.samples = line.samples.saturating_add(sum.samples);
+                line.time_ns = line.time_ns.saturating_add(sum.amount);
+                line.self_samples = line.self_samples.saturating_add(if depth == 0 { sum.samples } else { 0 });
+            }
+        }
+        if met.is_empty() { sum.samples } else { 0 }
+    }
+
+    fn place(&mut self, function: u32, offset: u32, named: &FunctionRef<'_>) -> Option<(String, u32)> {
+        let find = &mut *self.find;
+        let look =
+            || find(&named.module.path, named.token(), offset).filter(|(file, line)| !file.is_empty() && *line > 0);
+        self.known.entry((function, offset)).or_insert_with(look).clone()
+    }
+}

@@ -1,0 +1,171 @@
+//! What samples say: kinds of work, states of threads, and the threads that matter.
+
+use std::cmp::Reverse;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Process, Recording, Sample, ThreadState};
+use rustc_hash::FxHashMap;
+
+use super::OwnRow;
+use crate::catalog::{Catalog, Slot};
+use crate::columns::Columns;
+use crate::edges::edges;
+use crate::function::FunctionRef;
+use crate::owners::OwnFrames;
+use crate::paths::Paths;
+use crate::query::{Query, QueryProblem};
+use crate::samples::{Kinds, SampleKind, each_sample, lasted_ns};
+use crate::select;
+use crate::views::rows::ThreadRow;
+
+/// Threads with less than this share of the time are not shown one by one.
+const LEAST_OF_THREAD: f64 = 0.01;
+/// Threads shown one by one at most.
+const MOST_THREADS: usize = 8;
+/// Own functions whose callees are shown.
+const MOST_WITH_CALLEES: usize = 5;
+/// Callees shown of each.
+pub(super) const MOST_CALLEES: usize = 3;
+
+/// Time of samples of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindRow {
+    /// Kind of the work.
+    pub kind: SampleKind,
+    /// Samples of the kind.
+    pub samples: u64,
+    /// CPU time that they stand for.
+    pub time_ns: u64,
+}
+
+/// Time that threads spent in one state, by samples of `wall`.
+#[derive(Debug, Clone, Copy)]
+pub struct StateRow<'a> {
+    /// State of the threads.
+    pub state: ThreadState,
+    /// Samples that found threads in the state.
+    pub samples: u64,
+    /// Thread time that they stand for.
+    pub time_ns: u64,
+    /// Threads that were met in the state.
+    pub threads: u64,
+    /// The own function on top of which most of that time was, and its part.
+    pub most: Option<(FunctionRef<'a>, u64)>,
+}
+
+/// Threads of a summary by samples: those that matter, and how many others there are.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadsSeen<'a> {
+    /// Threads with a share worth a line, the largest first.
+    pub rows: Vec<ThreadRow<'a>>,
+    /// Number of the others.
+    pub others: u64,
+    /// Time of the others together.
+    pub others_ns: u64,
+}
+
+impl<'a> ThreadsSeen<'a> {
+    pub(super) fn of(mut rows: Vec<ThreadRow<'a>>) -> Self {
+        let all = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.amount.own));
+        rows.sort_by_key(|row| (Reverse(row.amount.own), row.pid, row.thread.id));
+        let matters = |row: &ThreadRow<'_>| row.amount.own as f64 >= LEAST_OF_THREAD * all as f64 && row.amount.own > 0;
+        let kept = rows.iter().take(MOST_THREADS).take_while(|row| matters(row)).count();
+        let others = rows.split_off(kept);
+        let others_ns = others.iter().fold(0_u64, |sum, row| sum.saturating_add(row.amount.own));
+        Self { rows, others: others.len() as u64, others_ns }
+    }
+}
+
+/// Hands the samples of an instrument that a query means to `visit`, process by process.
+fn each_wanted<'a>(
+    recording: &'a Recording,
+    query: &Query,
+    instrument: &str,
+    mut visit: impl FnMut(&'a Process, &Sample),
+) -> Result<(), QueryProblem> {
+    for selected in select::threads(recording, query)? {
+        let process = selected.process;
+        each_sample(process, instrument, |sample| {
+            let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
+            let first_ns = process.started_ns.saturating_add(sample.time_ns);
+            let last_ns = first_ns.saturating_add(lasted_ns(sample));
+            if query.wants_thread_if_known(thread) && query.wants_span(first_ns, last_ns) {
+                visit(process, sample);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Kinds of work by samples of `cpu`, in the order of [`SampleKind::ALL`]; those without a sample are left out.
+pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>, QueryProblem> {
+    let mut sums: FxHashMap<SampleKind, (u64, u64)> = FxHashMap::default();
+    let mut kinds: Option<(u32, Kinds<'_>)> = None;
+    each_wanted(recording, query, instrument::CPU, |process, sample| {
+        let known = kinds.take().filter(|(pid, _)| *pid == process.pid);
+        let (_, of) = kinds.insert(known.unwrap_or_else(|| (process.pid, Kinds::new(process))));
+        let sum = sums.entry(of.of(sample)).or_default();
+        sum.0 = sum.0.saturating_add(u64::from(sample.count));
+        sum.1 = sum.1.saturating_add(sample.weight_ns);
+    })?;
+    let row = |kind| sums.get(&kind).map(|&(samples, time_ns)| KindRow { kind, samples, time_ns });
+    Ok(SampleKind::ALL.into_iter().filter_map(|(kind, ..)| row(kind)).collect())
+}
+
+/// Sums of a state.
+#[derive(Default)]
+struct StateSums<'a> {
+    samples: u64,
+    time_ns: u64,
+    /// By process and serial number of the thread.
+    threads: FxHashMap<(u32, u32), ()>,
+    /// By process and function index, with the function.
+    own: FxHashMap<(u32, u32), (FunctionRef<'a>, u64)>,
+}
+
+/// States of threads by samples of `wall`, in the order of [`ThreadState::ALL`]; those without a sample are left out.
+pub(super) fn states<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<StateRow<'a>>, QueryProblem> {
+    let mut sums: FxHashMap<ThreadState, StateSums<'a>> = FxHashMap::default();
+    let mut owners: Option<(u32, OwnFrames<'a>)> = None;
+    each_wanted(recording, query, instrument::WALL, |process, sample| {
+        let known = owners.take().filter(|(pid, _)| *pid == process.pid);
+        let (pid, own) = owners.insert(known.unwrap_or_else(|| (process.pid, OwnFrames::new(process))));
+        let sum = sums.entry(sample.state).or_default();
+        sum.samples = sum.samples.saturating_add(u64::from(sample.count));
+        sum.time_ns = sum.time_ns.saturating_add(sample.weight_ns);
+        sum.threads.insert((*pid, sample.thread), ());
+        if let Some((index, function)) = own.innermost(sample.stack) {
+            let most = &mut sum.own.entry((*pid, index)).or_insert((function, 0)).1;
+            *most = most.saturating_add(sample.weight_ns);
+        }
+    })?;
+    let row = |(&state, sums): (&ThreadState, &StateSums<'a>)| {
+        let by_time =
+            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
+        let most = sums.own.values().min_by(by_time).copied();
+        StateRow { state, samples: sums.samples, time_ns: sums.time_ns, threads: sums.threads.len() as u64, most }
+    };
+    Ok(ThreadState::ALL.iter().filter_map(|state| sums.get_key_value(state)).map(row).collect())
+}
+
+/// Puts to the first own functions what those call most.
+pub(super) fn add_callees<'a>(own: &mut [OwnRow<'a>], all: &[(Paths<'a>, Catalog<'a>)], query: &Query) {
+    let first = own.len().min(MOST_WITH_CALLEES);
+    for (paths, catalog) in all {
+        let is_it = |slot: Slot, row: &OwnRow<'_>| {
+            row.row.function.pid == paths.process.pid && catalog.function(slot).compare(&row.row.function).is_eq()
+        };
+        let slots: Vec<Option<usize>> =
+            (0..catalog.len() as Slot).map(|slot| own[..first].iter().position(|row| is_it(slot, row))).collect();
+        let at = |slot: Slot| slots.get(slot as usize).copied().flatten();
+        let columns = Columns::new(paths, catalog, query);
+        let mut found = edges(paths, catalog, &columns, |(caller, callee)| at(caller).is_some() && caller != callee);
+        found.sort_by_key(|(_, times)| Reverse(times.by(paths.metric).1.total));
+        for ((caller, callee), times) in found {
+            let calls = &mut own[at(caller).unwrap_or_default()].calls;
+            if let Some(free) = calls.iter_mut().find(|call| call.is_none()) {
+                *free = Some((catalog.function(callee), times.by(paths.metric).1.total));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Views of samples that the tests take themselves.
+
+use clrscope_analysis::{
+    FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, TreeOptions, callees,
+    callers, functions, lines, modules, share_bounds, summary, threads, tree,
+};
+use clrscope_contract::request::Pattern;
+use clrscope_recording::model::{Activity, CallsInfo, Recording, ThreadRole, ThreadState};
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
+
+/// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
+fn program() -> HandSampled {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let pool = taken.thread(".NET TP Worker", ThreadRole::Pool);
+    taken.thread("idle", ThreadRole::Pool);
+    let mut step = 0;
+    let mut take = |count: u64, thread, path: &str, activity| {
+        for _ in 0..count {
+            step += 1;
+            taken.cpu(thread, step, path).activity = activity;
+        }
+    };
+    take(40, main, "App.P::Main@1 > App.P::Sort@5 > System.Array::Sort > App.P::Compare@2", Activity::None);
+    take(20, main, "App.P::Main@1 > App.P::Sort@5 > System.Array::Sort", Activity::None);
+    take(10, main, "App.P::Main@1 > App.P::Sort@5 > System.Array::Sort > libc.so.6!memmove", Activity::None);
+    take(10, main, "App.P::Main@9 > libcoreclr.so!prestub > libclrjit.so!compile > libc.so.6!memmove", Activity::None);
+    take(5, main, "App.P::Main@9 > libcoreclr.so!alloc", Activity::Gc);
+    take(15, pool, "System.Pool::Run > App.P::Hash@3 > App.P::Hash@3 > kernel!read", Activity::None);
+    taken
+}
+
+fn rows(recording: &Recording, query: &Query) -> Vec<String> {
+    let view = functions(recording, query).expect("rows");
+    let row = |row: &FunctionRow<'_>| {
+        let amount = row.amount;
+        assert_eq!(amount.own, amount.samples.own * STEP_NS, "each sample stands for a step");
+        format!("{} {} {}", row.function.name(), amount.samples.own, amount.samples.total)
+    };
+    view.rows.iter().map(row).collect()
+}
+
+fn named(text: &str) -> Query {
+    Query { functions: vec![Pattern::parse(text).expect("a pattern")], ..Query::default() }
+}
+
+#[test]
+fn samples_count_along_their_stacks() {
+    let recording = program().recording();
+    let expected = [
+        "App.P::Compare 40 40",
+        "System.Array::Sort 20 70",
+        "memmove 20 20",
+        "read 15 15",
+        "alloc 5 5",
+        "App.P::Hash 0 15",
+        "App.P::Main 0 85",
+        "App.P::Sort 0 70",
+        "System.Pool::Run 0 15",
+        "compile 0 10",
+        "prestub 0 10",
+    ];
+    assert_eq!(rows(&recording, &Query::default()), expected);
+    let view = functions(&recording, &Query::default()).expect("rows");
+    let conditions = &view.conditions;
+    assert_eq!((conditions.metric.name, conditions.samples, conditions.total), ("cpu", 100, 100 * STEP_NS));
+    assert_eq!(view.rows[5].max_recursion, 2);
+    let counted = functions(&recording, &Query { metric: Some(&SAMPLES), ..Query::default() }).expect("rows");
+    assert_eq!((counted.rows[0].amount.own, counted.conditions.total), (40, 100));
+    let (low, high) = share_bounds(0.4, conditions.samples);
+    assert!(low > 0.30 && low < 0.32 && high > 0.49 && high < 0.51, "{low} {high}");
+}
+
+#[test]
+fn filters_choose_threads_and_times() {
+    let recording = program().recording();
+    let pool = Query { threads: vec![ThreadSelector::Number(2)], ..Query::default() };
+    assert_eq!(rows(&recording, &pool), ["read 15 15", "App.P::Hash 0 15", "System.Pool::Run 0 15"]);
+    let times = Query { since_ns: Some(36 * STEP_NS), until_ns: Some(45 * STEP_NS), ..Query::default() };
+    let expected = ["App.P::Compare 5 5", "System.Array::Sort 5 10", "App.P::Main 0 10", "App.P::Sort 0 10"];
+    assert_eq!(rows(&recording, &times), expected);
+    assert_eq!(threads(&recording, &times).expect("rows").rows[0].amount.samples.own, 10);
+    let refused = functions(&recording, &Query { raw: true, ..Query::default() });
+    assert!(matches!(refused, Err(QueryProblem::NotAvailable { option: "--raw", .. })));
+}
+
+#[test]
+fn a_sleep_of_many_samples_counts_by_the_part_that_is_wanted() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let sleep = taken.wall(main, 10, "App.P::Main > System.Threading.Thread::Sleep");
+    (sleep.count, sleep.weight_ns, sleep.state) = (100, 100 * STEP_NS, ThreadState::Sleeping);
+    let recording = taken.recording();
+    let own = |since: u64, until: u64| {
+        let query = Query { since_ns: Some(since * STEP_NS), until_ns: Some(until * STEP_NS), ..Query::default() };
+        let view = functions(&recording, &query).expect("rows");
+        (view.conditions.metric.name, view.conditions.total / STEP_NS, view.conditions.samples)
+    };
+    assert_eq!(own(0, 1_000), ("wall", 100, 100));
+    assert_eq!(own(20, 45), ("wall", 25, 25));
+    assert_eq!(own(100, 1_000), ("wall", 10, 10));
+    assert_eq!((own(200, 300), own(0, 5)), (("wall", 0, 0), ("wall", 0, 0)));
+}
+
+#[test]
+fn trees_callers_and_callees_are_made_of_stacks() {
+    let recording = program().recording();
+    let view = tree(&recording, &Query::default(), &TreeOptions { min_share: 0.1, max_depth: None }).expect("a tree");
+    let node = |node: &clrscope_analysis::TreeNode<'_>| {
+        format!("{} {} {}", "-".repeat(node.depth as usize), node.function.name(), node.amount.samples.total)
+    };
+    let expected = [
+        " App.P::Main 85",
+        "- App.P::Sort 70",
+        "-- System.Array::Sort 70",
+        "--- App.P::Compare 40",
+        "--- memmove 10",
+        "- prestub 10",
+        "-- compile 10",
+        "--- memmove 10",
+        " System.Pool::Run 15",
+        "- App.P::Hash 15",
+        "-- App.P::Hash 15",
+        "--- read 15",
+    ];
+    assert_eq!(view.nodes.iter().map(node).collect::<Vec<_>>(), expected);
+    let edges = |view: clrscope_analysis::NeighboursView<'_>| {
+        let row = |row: &clrscope_analysis::EdgeRow<'_>| {
+            format!("{} {}", row.function.map_or("(thread)", |function| function.name()), row.amount.samples.total)
+        };
+        view.items[0].rows.iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        edges(callers(&recording, &named("memmove")).expect("callers")),
+        ["System.Array::Sort 10", "compile 10"]
+    );
+    assert_eq!(
+        edges(callees(&recording, &named("*::Main")).expect("callees")),
+        ["App.P::Sort 70", "prestub 10", "alloc 5"]
+    );
+}
+
+#[test]
+fn modules_have_what_their_functions_took_and_what_led_through_them() {
+    let recording = program().recording();
+    let view = modules(&recording, &Query::default()).expect("rows");
+    let row = |row: &clrscope_analysis::ModuleRow<'_>| {
+        let samples = row.amount.samples;
+        format!("{} {} {} {}", row.module.name, row.functions, samples.own, samples.total)
+    };
+    let expected = [
+        "App 4 40 100",
+        "System.Private.CoreLib 2 20 85",
+        "libc.so.6 1 20 20",
+        "[kernel] 1 15 15",
+        "libcoreclr.so 2 5 15",
+        "libclrjit.so 1 0 10",
+    ];
+    assert_eq!(view.rows.iter().map(row).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn just_my_code_folds_what_own_code_calls_into_it() {
+    let recording = program().recording();
+    let mine = Query { just_my_code: true, ..Query::default() };
+    let expected = ["App.P::Compare 40 40", "App.P::Sort 30 70", "App.P::Hash 15 15", "App.P::Main 15 85"];
+    assert_eq!(rows(&recording, &mine), expected, "nothing is lost");
+    let mut taken = program();
+    taken.cpu(1, 200, "System.Threading.TimerQueue::Fire > System.String::Concat");
+    taken.filters(";just-my-code");
+    let mut expected = expected.to_vec();
+    expected.push("System.Threading.TimerQueue::Fire 1 1");
+    assert_eq!(rows(&taken.recording(), &Query::default()), expected, "asked for when the program ran");
+    let mut taken = program();
+    taken.filters(";exclude=App.P::Sort");
+    assert_eq!(rows(&taken.recording(), &Query::default())[6..8], ["App.P::Main 0 85", "System.Pool::Run 0 15"]);
+}
+
+#[test]
+fn the_summary_says_whose_code_the_time_went_to() {
+    let mut taken = program();
+    taken.cpu(1, 300, "App.P::Main > libx.so!hook").profiler = true;
+    taken.cpu(1, 301, "");
+    let recording = taken.recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let kinds: Vec<_> = view.kinds.iter().map(|row| (row.kind, row.samples)).collect();
+    let expected = [
+        (SampleKind::Own, 40),
+        (SampleKind::Framework, 20),
+        (SampleKind::Jit, 10),
+        (SampleKind::Gc, 5),
+        (SampleKind::Native, 10),
+        (SampleKind::Kernel, 15),
+        (SampleKind::Profiler, 1),
+        (SampleKind::Unknown, 1),
+    ];
+    assert_eq!(kinds, expected);
+    let own: Vec<_> = view.own.iter().map(|own| (own.row.function.name(), own.work_ns / STEP_NS)).collect();
+    assert_eq!(own, [("App.P::Compare", 40), ("App.P::Sort", 30), ("App.P::Main", 16), ("App.P::Hash", 15)]);
+    let calls: Vec<_> = view.own[2].calls.iter().flatten().map(|(of, ns)| (of.name(), ns / STEP_NS)).collect();
+    assert_eq!(calls, [("App.P::Sort", 70), ("prestub", 10), ("alloc", 5)]);
+    let seen: Vec<_> = view.threads.rows.iter().map(|row| (row.thread.id, row.amount.samples.own)).collect();
+    assert_eq!((seen, view.threads.others), (vec![(1, 87), (2, 15)], 1), "who did nothing is counted, not listed");
+    let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let expected = [
+        "App.P::Compare and the framework code that it calls used 39.2 % of the CPU time",
+        "9.8 % of the CPU time went to the compilation of methods",
+        "14.7 % of the CPU time was spent in the kernel",
+    ];
+    assert_eq!(said, expected);
+    let sampling = &view.conditions.sampling[0];
+    assert_eq!(
+        (sampling.samples, sampling.complete, sampling.profiler, sampling.reached_ns),
+        (102, 102, 1, 4 * STEP_NS)
+    );
+}
+
+#[test]
+fn the_summary_says_what_threads_were_about_by_the_clock() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    let pool = taken.thread("", ThreadRole::Pool);
+    let mut wait = |thread, path: &str, state, count| {
+        let sample = taken.wall(thread, 1, path);
+        (sample.state, sample.count, sample.weight_ns) = (state, count, u64::from(count) * STEP_NS);
+    };
+    wait(main, "App.P::Main > System.Threading.Monitor::Enter", ThreadState::Lock, 30);
+    wait(main, "App.P::Other > System.Threading.Monitor::Enter", ThreadState::Lock, 20);
+    wait(main, "App.P::Main", ThreadState::Running, 10);
+    wait(pool, "System.Pool::Wait", ThreadState::Idle, 60);
+    let recording = taken.recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let row = |row: &clrscope_analysis::StateRow<'_>| {
+        let most = row.most.map_or_else(String::new, |(of, ns)| format!(" {} {}", of.name(), ns / STEP_NS));
+        format!("{} {} {}{most}", row.state.name(), row.samples, row.threads)
+    };
+    let states: Vec<String> = view.states.iter().map(row).collect();
+    assert_eq!(states, ["running 10 1 App.P::Main 10", "lock 50 1 App.P::Main 30", "idle 60 1"]);
+    assert_eq!(view.kinds, []);
+}
+
+#[test]
+fn samples_stand_beside_calls_of_the_same_run() {
+    let mut recording = program().recording();
+    recording.processes[0].calls = Some(CallsInfo::default());
+    let view = functions(&recording, &Query::default()).expect("rows");
+    assert_eq!((view.conditions.metric.instrument, view.conditions.samples), ("calls", 100));
+    let compare = view.rows.iter().find(|row| row.function.name() == "App.P::Compare").expect("a row");
+    assert_eq!((compare.times.calls, compare.amount.own, compare.amount.samples.own), (0, 0, 40));
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    assert_eq!((view.kinds.len(), view.threads.rows.len()), (6, 0));
+    let refused = functions(&recording, &Query { just_my_code: true, ..Query::default() });
+    assert!(matches!(refused, Err(QueryProblem::NotAvailable { option: "--just-my-code", .. })));
+}
+
+fn found(recording: &Recording, query: &Query) -> Result<Vec<String>, QueryProblem> {
+    // Each function is a file, and its line ten more than the offset in the IL.
+    let view: LinesView<'_> = lines(recording, query, &mut |path, token, offset| {
+        (path == "/app/App.dll").then(|| (format!("{token:x}.cs"), offset + 10))
+    })?;
+    let row = |row: &clrscope_analysis::LineRow<'_>| {
+        format!(
+            "{}:{} {} {} {} {}",
+            row.function.name(),
+            row.line,
+            row.samples,
+            row.self_samples,
+            row.total_samples,
+            row.time_ns / STEP_NS
+        )
+    };
+    Ok(view.rows.iter().map(row).chain((view.without_line > 0).then(|| view.without_line.to_string())).collect())
+}
+
+#[test]
+fn lines_have_what_they_took_with_the_code_below_them_that_has_no_source() {
+    let mut taken = program();
+    taken.cpu(1, 300, "System.Threading.TimerQueue::Fire@3");
+    let recording = taken.recording();
+    let expected = [
+        "App.P::Compare:12 40 40 40 40",
+        "App.P::Sort:15 30 0 70 30",
+        "App.P::Main:19 15 0 15 15",
+        "App.P::Hash:13 15 0 15 15",
+        "App.P::Main:11 0 0 70 0",
+        "1",
+    ];
+    assert_eq!(found(&recording, &Query::default()).expect("lines"), expected);
+    let by_total = Query { sort: Some(Sort::Total), limit: Some(2), ..Query::default() };
+    let most = ["App.P::Sort:15 30 0 70 30", "App.P::Main:11 0 0 70 0"];
+    assert_eq!(found(&recording, &by_total).expect("lines")[..2], most);
+    let of_calls = clrscope_recording::testing::ascii_trees::recording("thread 1\n  Main 1 10\n");
+    assert!(matches!(found(&of_calls, &Query::default()), Err(QueryProblem::NotRecorded { view: "lines", .. })));
+}
+
+#[test]
+fn odd_samples_harm_nobody() {
+    let mut taken = program();
+    let odd = taken.cpu(99, u64::from(u32::MAX), "App.P::Main");
+    (odd.stack, odd.count, odd.weight_ns, odd.time_ns) = (u32::MAX, u32::MAX, u64::MAX, u64::MAX);
+    taken.cpu(1, 5, "App.P::Main").count = 0;
+    let recording = taken.recording();
+    let query = Query { since_ns: Some(1), until_ns: Some(u64::MAX), ..Query::default() };
+    for query in [Query::default(), query] {
+        assert!(functions(&recording, &query).is_ok() && modules(&recording, &query).is_ok());
+        assert!(summary(&recording, &query).is_ok() && threads(&recording, &query).is_ok());
+        assert!(found(&recording, &query).is_ok());
+    }
+}

@@ -1,0 +1,173 @@
+//! Recordings of samples taken by hand: known answers for what reads samples.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::layout::{function, instrument};
+use crate::model::{
+    EventArena, EventChunk, Exit, Function, FunctionKind, Module, ModuleKind, Process, Recording, Run, Sample, Sampler,
+    SamplingEngine, StackFrame, StacksBuilder, Thread, ThreadRole, Tier,
+};
+
+/// Nanoseconds that a sample stands for unless a test says otherwise.
+pub const STEP_NS: u64 = 1_000_000;
+
+/// A process, and the samples that a test takes of it.
+#[derive(Debug)]
+pub struct HandSampled {
+    process: Process,
+    functions: BTreeMap<String, u32>,
+    modules: BTreeMap<String, u32>,
+    stacks: StacksBuilder,
+    samples: BTreeMap<&'static str, Vec<Sample>>,
+    filters: String,
+}
+
+impl Default for HandSampled {
+    fn default() -> Self {
+        let process = Process {
+            pid: 7,
+            runtime: ".NET 9.0.0".to_owned(),
+            duration_ns: 1_000 * STEP_NS,
+            complete: true,
+            functions: vec![Function::default(); function::FIRST as usize],
+            modules: vec![Module::default()],
+            ..Process::default()
+        };
+        Self {
+            process,
+            functions: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            stacks: StacksBuilder::default(),
+            samples: BTreeMap::new(),
+            filters: String::new(),
+        }
+    }
+}
+
+impl HandSampled {
+    /// A thread; the first has the serial number 1.
+    pub fn thread(&mut self, name: &str, role: ThreadRole) -> u32 {
+        let id = self.process.threads.len() as u32 + 1;
+        self.process.threads.push(Thread { id, os_id: 100 + id, name: name.to_owned(), role, ..Thread::default() });
+        id
+    }
+
+    /// Filters of the request, as a recording has them: `;just-my-code`.
+    pub fn filters(&mut self, filters: &str) {
+        filters.clone_into(&mut self.filters);
+    }
+
+    /// A sample of `cpu` on a thread, at so many steps after the start: `App::Main > System.String::Concat > libc.so!memcpy`,
+    /// outermost first. Assemblies are told by how names begin: `App` is the program's, others are the framework's; what has
+    /// a `!` is of a native library, of `kernel` the kernel. `@` and a number behind a method is an IL offset.
+    pub fn cpu(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
+        self.take(instrument::CPU, thread, step, path)
+    }
+
+    /// A sample of `wall`; otherwise as [`cpu`](Self::cpu).
+    pub fn wall(&mut self, thread: u32, step: u64, path: &str) -> &mut Sample {
+        self.take(instrument::WALL, thread, step, path)
+    }
+
+    fn take(&mut self, instrument: &'static str, thread: u32, step: u64, path: &str) -> &mut Sample {
+        let names = path.split('>').map(str::trim).filter(|name| !name.is_empty()).rev();
+        let frames: Vec<StackFrame> = names.map(|name| self.frame(name)).collect();
+        let stack = self.stacks.stack(&frames, false);
+        let taken = self.samples.entry(instrument).or_default();
+        let (time_ns, weight_ns) = (step * STEP_NS, STEP_NS);
+        taken.push(Sample { time_ns, weight_ns, thread, stack, count: 1, complete: true, ..Sample::default() });
+        taken.last_mut().expect("the sample that was pushed")
+    }
+
+    fn frame(&mut self, name: &str) -> StackFrame {
+        let (name, il_offset) = match name.split_once('@') {
+            Some((name, offset)) => (name, offset.parse().ok()),
+            None => (name, None),
+        };
+        if let Some(&known) = self.functions.get(name) {
+            return StackFrame::Method { function: known, il_offset, tier: Tier::Tier1 };
+        }
+        let (module, plain, kind) = match name.split_once('!') {
+            Some(("kernel", plain)) => ("[kernel]", plain, FunctionKind::Kernel),
+            Some((library, plain)) => (library, plain, FunctionKind::Native),
+            None if name.starts_with("App") => ("App", name, FunctionKind::Managed),
+            None => ("System.Private.CoreLib", name, FunctionKind::Managed),
+        };
+        let module = self.module(module, kind);
+        let token = if kind == FunctionKind::Managed { 0x0600_0000 + self.functions.len() as u32 + 1 } else { 0 };
+        let plain = plain.to_owned();
+        let made = Function {
+            signature: plain.clone(),
+            raw_name: plain.clone(),
+            name: plain,
+            module,
+            token,
+            kind,
+            ..Function::default()
+        };
+        self.process.functions.push(made);
+        let index = self.process.functions.len() as u32 - 1;
+        self.functions.insert(name.to_owned(), index);
+        StackFrame::Method { function: index, il_offset, tier: Tier::Tier1 }
+    }
+
+    fn module(&mut self, name: &str, kind: FunctionKind) -> u32 {
+        if let Some(&known) = self.modules.get(name) {
+            return known;
+        }
+        let kind = match kind {
+            FunctionKind::Kernel => ModuleKind::Kernel,
+            FunctionKind::Native => ModuleKind::Native,
+            _ => ModuleKind::Managed,
+        };
+        let framework = kind == ModuleKind::Managed && name != "App";
+        let path = format!("/app/{name}.dll");
+        self.process.modules.push(Module { name: name.to_owned(), path, framework, kind, ..Module::default() });
+        let index = self.process.modules.len() as u32 - 1;
+        self.modules.insert(name.to_owned(), index);
+        index
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn process(self) -> Process {
+        let mut process = self.process;
+        process.stacks = Arc::new(self.stacks.finish());
+        for (instrument, samples) in self.samples {
+            let chunk = |(sequence, part): (u64, &[Sample])| {
+                let bytes: Vec<u8> = part.iter().flat_map(Sample::to_bytes).collect();
+                EventChunk { thread: u32::MAX, sequence, bytes: bytes.into() }
+            };
+            let chunks = (1..).zip(samples.chunks(100)).map(chunk).collect();
+            process.events.push(EventArena { instrument: instrument.to_owned(), chunks });
+            let is_cpu = instrument == instrument::CPU;
+            process.samplers.push(Sampler {
+                instrument: instrument.to_owned(),
+                engine: if is_cpu { SamplingEngine::Timer } else { SamplingEngine::Signals },
+                interval_ns: STEP_NS,
+                reached_ns: if is_cpu { 4 * STEP_NS } else { STEP_NS },
+                ..Sampler::default()
+            });
+        }
+        process
+    }
+
+    /// A recording of the process alone.
+    #[must_use]
+    pub fn recording(self) -> Recording {
+        let instruments: Vec<&str> = self.samples.keys().copied().collect();
+        let given = instruments.join(";");
+        let filled = format!("{given}{}", self.filters);
+        let process = self.process();
+        let run = Run {
+            command: vec!["dotnet".to_owned(), "app.dll".to_owned()],
+            duration_ns: process.duration_ns,
+            exit: Some(Exit::Code(0)),
+            given: given.into(),
+            filled: filled.into(),
+            ..Run::default()
+        };
+        Recording { run, processes: vec![process], ..Recording::default() }
+    }
+}

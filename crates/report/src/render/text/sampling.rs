@@ -1,0 +1,41 @@
+//! How samples were taken, in words.
+
+use clrscope_analysis::SamplingConditions;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::SamplingEngine;
+
+use super::units::{count, share, time};
+
+/// Part by which the interval that was reached may be longer than the one asked for before it is worth a word.
+const LATE: f64 = 1.2;
+
+/// Line about the samples of an instrument: engine, interval, number, complete stacks, and what would be better.
+pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
+    let mut text = of.instrument.to_owned();
+    match of.sampler.map(|sampler| sampler.engine) {
+        Some(SamplingEngine::Perf) => text.push_str(" by perf events"),
+        Some(SamplingEngine::Timer) => text.push_str(" by a timer on each thread"),
+        Some(SamplingEngine::Signals) => text.push_str(" by signals to each thread"),
+        Some(SamplingEngine::Unknown) | None => {}
+    }
+    let clock = if of.instrument == instrument::CPU { " of CPU time" } else { "" };
+    if of.reached_ns > 0 {
+        text.push_str(&format!(", every {}{clock}", time(of.reached_ns)));
+    }
+    let asked = of.sampler.map_or(0, |sampler| sampler.interval_ns);
+    if asked > 0 && of.reached_ns as f64 > asked as f64 * LATE {
+        text.push_str(&format!(" (asked for: {})", time(asked)));
+    }
+    let complete = of.complete as f64 / of.samples.max(1) as f64;
+    text.push_str(&format!(": {} samples, {} with a complete stack", count(of.samples), share(complete)));
+    if of.profiler > 0 {
+        text.push_str(&format!(", {} in the profiler", share(of.profiler as f64 / of.samples.max(1) as f64)));
+    }
+    let sampler = of.sampler;
+    let whys = [sampler.map(|sampler| &sampler.why_engine), sampler.map(|sampler| &sampler.why_no_kernel)];
+    for why in whys.into_iter().flatten().filter(|why| !why.is_empty()) {
+        text.push_str("; ");
+        text.push_str(why);
+    }
+    text
+}

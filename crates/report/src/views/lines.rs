@@ -1,0 +1,247 @@
+//! The view `lines`: samples by the lines of the source.
+
+use std::io;
+use std::ops::RangeInclusive;
+
+use clrscope_analysis::{Conditions, LineRow, LinesView, Sort, lines, share_bounds};
+use clrscope_symbols::{Lines, Sources};
+
+use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, nothing};
+use crate::cell::{Cell, Kind};
+use crate::column::{Column, Row, RowKind, Sheet, shown};
+use crate::render::text::units::count;
+use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// The view `lines`.
+pub(super) static VIEW: View = View {
+    name: "lines",
+    about: "Lines of the source by samples, where symbol files (PDB) are at hand",
+    refuses: &[
+        LOG_FLAGS,
+        NO_METRIC,
+        THREADS_APART,
+        (&[Flag::Raw], "samples in the profiler's own code are on no line"),
+        (&[Flag::JustMyCode], "code without a source is counted for the line that led to it anyway"),
+    ],
+    sorts: &[Sort::Own, Sort::Total, Sort::Name],
+    text_rows: |_| Some(30),
+    has_head: true,
+    layout: Layout::Pretty,
+    columns: |_| sheet().infos(),
+    open: |recording, request| {
+        let mut found = Lines::default();
+        let view = lines(recording, &request.query, &mut |module, method, offset| {
+            found.find(module, method, offset).map(|line| (line.file, line.line))
+        })?;
+        Ok(Box::new(Opened { view, request: request.clone() }))
+    },
+};
+
+/// Lines shown before and behind each one with samples.
+const AROUND: u32 = 3;
+/// Lines shown of sources at most.
+const MOST_SOURCE: usize = 400;
+
+struct LineRows;
+
+impl RowKind for LineRows {
+    type Row<'a> = LineEntry<'a>;
+}
+
+/// A row, and the sums that its numbers are parts of.
+struct LineEntry<'a> {
+    row: &'a LineRow<'a>,
+    conditions: &'a Conditions<'a>,
+}
+
+impl Row for LineEntry<'_> {}
+
+impl LineEntry<'_> {
+    fn share(&self) -> f64 {
+        self.conditions.share(self.row.time_ns)
+    }
+}
+
+fn sheet<'c>() -> Sheet<'c, LineRows> {
+    let number = |key, title, of: fn(&LineRow<'_>) -> u64| {
+        Column::new(key, title, Kind::Count, move |row: &LineEntry<'_>| Cell::Count(of(row.row)))
+    };
+    let bound = |key, title, of: fn((f64, f64)) -> f64| {
+        Column::new(key, title, Kind::Share, move |row: &LineEntry<'_>| {
+            Cell::Share(of(share_bounds(row.share(), row.conditions.samples)))
+        })
+    };
+    Sheet::new([
+        Column::new("file", "file", Kind::Text, |row: &LineEntry<'_>| Cell::text(&row.row.file)),
+        Column::new("line", "line", Kind::Number, |row: &LineEntry<'_>| Cell::Number(row.row.line.into())),
+        number("samples", "samples", |row| row.samples),
+        Column::new("share", "share", Kind::Share, |row: &LineEntry<'_>| Cell::Share(row.share())),
+        bound("share_low", "at least", |bounds| bounds.0),
+        bound("share_high", "at most", |bounds| bounds.1),
+        number("self_samples", "of the line alone", |row| row.self_samples),
+        number("total_samples", "with calls", |row| row.total_samples),
+        Column::new("time_ns", "time", Kind::Time, |row: &LineEntry<'_>| Cell::Time(row.row.time_ns)),
+        Column::new("name", "function", Kind::Function, |row: &LineEntry<'_>| Cell::function(&row.row.function)),
+        Column::new("signature", "signature", Kind::Text, |row: &LineEntry<'_>| {
+            Cell::text(row.row.function.signature())
+        }),
+        Column::new("module", "module", Kind::Text, |row: &LineEntry<'_>| Cell::text(row.row.function.module())),
+    ])
+}
+
+/// Columns in text.
+const TEXT: [(&str, u8, bool); 9] = [
+    ("time_ns", 1, true),
+    ("share", 0, true),
+    ("share_low", 5, true),
+    ("share_high", 5, true),
+    ("samples", 2, true),
+    ("total_samples", 3, true),
+    ("file", 0, true),
+    ("line", 0, true),
+    ("name", 4, true),
+];
+
+/// Lines of source files.
+struct SourceRows;
+
+impl RowKind for SourceRows {
+    type Row<'a> = SourceEntry<'a>;
+}
+
+/// A line of a source file, with its samples where it has some.
+struct SourceEntry<'a> {
+    /// The file, at the first line of it and wherever lines were left out before.
+    file: Option<&'a str>,
+    name: &'a str,
+    line: u32,
+    text: String,
+    found: Option<LineEntry<'a>>,
+}
+
+impl Row for SourceEntry<'_> {}
+
+fn source_sheet<'c>() -> Sheet<'c, SourceRows> {
+    Sheet::new([
+        Column::new("file", "file", Kind::Text, |row: &SourceEntry<'_>| {
+            Cell::text(row.name).said(row.file.map_or_else(String::new, file_name))
+        }),
+        Column::new("samples", "samples", Kind::Count, |row: &SourceEntry<'_>| match &row.found {
+            Some(found) => Cell::Count(found.row.samples),
+            None => Cell::Count(0).said(""),
+        }),
+        Column::new("share", "share", Kind::Share, |row: &SourceEntry<'_>| match &row.found {
+            Some(found) => Cell::Share(found.share()),
+            None => Cell::Share(0.0).said(""),
+        }),
+        Column::new("line", "line", Kind::Number, |row: &SourceEntry<'_>| Cell::Number(row.line.into())),
+        Column::new("source", "source", Kind::Text, |row: &SourceEntry<'_>| Cell::text(&row.text)),
+    ])
+}
+
+/// The last part of a path, whichever way its folders are separated.
+fn file_name(path: &str) -> String {
+    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
+}
+
+struct Opened<'a> {
+    view: LinesView<'a>,
+    request: Request,
+}
+
+impl Opened<'_> {
+    fn note(&self) -> Option<String> {
+        let without = self.view.without_line;
+        let share = without as f64 / self.view.conditions.samples.max(1) as f64;
+        let text = format!(
+            "{} samples ({:.1} %) are on no line: no symbol file (PDB) of the code on their stacks was found.",
+            count(without),
+            share * 100.0
+        );
+        (without > 0).then_some(text)
+    }
+
+    /// The lines of a file that are shown, in their order: those with samples and some around each.
+    fn shown(rows: &[&LineRow<'_>]) -> Vec<u32> {
+        let around = |row: &&LineRow<'_>| -> RangeInclusive<u32> {
+            row.line.saturating_sub(AROUND).max(1)..=row.line.saturating_add(AROUND)
+        };
+        let mut lines: Vec<u32> = rows.iter().flat_map(around).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// The sources of the rows, file by file in the order of the rows.
+    fn sources<'s>(&'s self, sources: &mut Sources) -> (Vec<SourceEntry<'s>>, Vec<String>) {
+        let LinesView { rows, conditions, .. } = &self.view;
+        let mut files: Vec<&str> = Vec::new();
+        for row in rows {
+            if !files.contains(&row.file.as_str()) {
+                files.push(&row.file);
+            }
+        }
+        let (mut entries, mut missing) = (Vec::new(), Vec::new());
+        for file in files {
+            let mine: Vec<&LineRow<'_>> = rows.iter().filter(|row| row.file == file).collect();
+            let mut before = 0;
+            for line in Self::shown(&mine) {
+                let Some(text) = sources.line(file, line) else { continue };
+                let row = mine.iter().find(|row| row.line == line);
+                let found = row.map(|row| LineEntry { row, conditions });
+                let first = (line != before + 1 || before == 0).then_some(file);
+                entries.push(SourceEntry { file: first, name: file, line, text: text.replace('\t', "    "), found });
+                before = line;
+            }
+            if before == 0 {
+                missing.push(file.to_owned());
+            }
+        }
+        entries.truncate(MOST_SOURCE);
+        (entries, missing)
+    }
+
+    fn source(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let (entries, missing) = self.sources(&mut Sources::default());
+        let sheet = source_sheet();
+        let text = [("share", 0), ("samples", 3), ("file", 2), ("line", 0), ("source", 0)];
+        let section = Section {
+            title: Title::Bold("The source, with the share of each line".to_owned()),
+            ..sheet.section("source", Style::Table, &text)
+        };
+        renderer.section(&section, &mut |visit| {
+            entries.iter().try_for_each(|entry| visit(&sheet.entry(entry)))?;
+            let note = match missing.as_slice() {
+                [] => None,
+                [first, rest @ ..] => Some(match rest.len() {
+                    0 => format!("Not found here: {first}."),
+                    more => format!("Not found here: {first} and {more} more files."),
+                }),
+            };
+            Ok(Tail { left_out: 0, note })
+        })
+    }
+}
+
+impl Answer for Opened<'_> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        Some(self.view.conditions.clone())
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let LinesView { rows, left_out, conditions, .. } = &self.view;
+        let sheet = sheet();
+        let section = Section {
+            nothing: nothing("line"),
+            what: "lines",
+            ..sheet.main(&self.request, "rows", Style::Table, &shown(&TEXT))
+        };
+        renderer.section(&section, &mut |visit| {
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&LineEntry { row, conditions })))?;
+            Ok(Tail { left_out: *left_out as u64, note: self.note() })
+        })?;
+        if self.request.source { self.source(renderer) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,110 @@
+//! Symbols of ELF files.
+
+use std::path::Path;
+
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use super::unwind_table::function_starts;
+use super::{NativeRange, Ranges, found};
+use crate::read_bounded;
+
+/// The functions of the library at `path` that hold some of the offsets, in ascending order. Where the library has no symbol
+/// for an offset, the range is that of its unwind table, without a name. `build_id`, in hexadecimal digits, is that of the
+/// library that was loaded: a file with another one, and one that can't be read, has no symbols; empty where it is not known.
+#[must_use]
+pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
+    symbols_of(path, build_id, offsets).unwrap_or_default()
+}
+
+fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<NativeRange>> {
+    let bytes = read_bounded(path)?;
+    let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;
+    let own = file.build_id().ok().flatten().map(hexadecimal);
+    if !build_id.is_empty() && own.is_some_and(|own| !own.eq_ignore_ascii_case(build_id)) {
+        return None;
+    }
+    let base = file.segments().map(|segment| segment.address()).min()?;
+    let named = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| {
+        let is_code = symbol.kind() == SymbolKind::Text && symbol.is_definition();
+        let name = symbol.name().ok().filter(|name| is_code && !name.is_empty())?;
+        // Without the version that dynamic symbols of some linkers carry.
+        let name = name.split('@').next().unwrap_or(name);
+        Some((symbol.address().checked_sub(base)?, symbol.size(), name.to_owned()))
+    });
+    let named = Ranges::new(named.collect());
+    let table = file.section_by_name(".eh_frame_hdr");
+    let starts = table.and_then(|table| Some(function_starts(table.data().ok()?, table.address())));
+    let starts = starts.unwrap_or_default().into_iter().filter_map(|start| start.checked_sub(base));
+    let unnamed = Ranges::new(starts.map(|start| (start, 0, String::new())).collect());
+    // A symbol without a size may be far from the place: the unwind table knows functions in between.
+    Some(found(offsets, |offset| match (named.find(offset), unnamed.find(offset)) {
+        (Some(named), Some(unnamed)) if unnamed.offset > named.offset => Some(unnamed),
+        (named, unnamed) => named.or(unnamed),
+    }))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function of the test's own file, which has symbols.
+    #[inline(never)]
+    fn known_function() -> u32 {
+        std::hint::black_box(7)
+    }
+
+    /// This file, and an address as an offset from where it is loaded.
+    fn own_file(address: usize) -> (std::path::PathBuf, u32) {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let path = std::env::current_exe().expect("a path");
+        let own = maps.lines().filter(|line| line.ends_with(path.to_str().expect("a path")));
+        let first = own.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok()).min();
+        (path, (address - first.expect("a mapping")) as u32)
+    }
+
+    #[test]
+    fn a_function_is_found_by_any_place_in_it() {
+        let (path, offset) = own_file(known_function as *const () as usize);
+        assert_eq!(known_function(), 7);
+        let ranges = library_symbols(&path, "", &[offset, offset + 1]);
+        assert_eq!(ranges.len(), 1, "{ranges:?}");
+        assert_eq!(ranges[0].offset, offset);
+        assert!(ranges[0].name.contains("known_function") && ranges[0].size > 1, "{ranges:?}");
+        let bytes = std::fs::read(&path).expect("the file");
+        let own: ElfFile64<'_> = ElfFile64::parse(&*bytes).expect("a file");
+        if let Some(id) = own.build_id().expect("notes").map(hexadecimal) {
+            assert_eq!(library_symbols(&path, &id, &[offset]).len(), 1);
+            assert_eq!(library_symbols(&path, &id.replace(['0', '1'], "2"), &[offset]), [], "another library");
+        }
+    }
+
+    #[test]
+    fn the_unwind_table_tells_where_functions_without_a_symbol_begin() {
+        let (path, offset) = own_file(known_function as *const () as usize);
+        let bytes = std::fs::read(&path).expect("the file");
+        let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).expect("a file");
+        let table = file.section_by_name(".eh_frame_hdr").expect("a table");
+        let starts = function_starts(table.data().expect("bytes"), table.address());
+        let base = file.segments().map(|segment| segment.address()).min().expect("a segment");
+        assert!(starts.contains(&(u64::from(offset) + base)), "{offset:#x} of {} functions", starts.len());
+    }
+
+    #[test]
+    fn damaged_files_have_no_symbols() {
+        let (path, offset) = own_file(known_function as *const () as usize);
+        let bytes = std::fs::read(&path).expect("the file");
+        let folder = tempfile::tempdir().expect("a folder");
+        let cut = folder.path().join("cut.so");
+        for length in [0, 3, 64, 4_000, bytes.len() / 2] {
+            std::fs::write(&cut, &bytes[..length]).expect("written");
+            // The answer doesn't matter: the call returns.
+            let _ = library_symbols(&cut, "", &[offset]);
+        }
+        assert_eq!(library_symbols(Path::new("/nonexistent/libx.so"), "", &[1]), []);
+    }
+}
