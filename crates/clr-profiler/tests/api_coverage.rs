@@ -12,7 +12,7 @@ fn the_runtime_answers_all_that_is_wrapped_and_objects_are_followed_through_coll
         let folder = testkit::scratch();
         let output = folder.path().join("checks");
         let class = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C07}";
-        let mut command = common::profiled(runtime, "Objects", "api_coverage", class);
+        let mut command = common::profiled(runtime, "Objects", &common::profiler("api_coverage"), class);
         command.env("QUESTIONS_OUTPUT", &output).env("OBJECTS_WAIT", folder.path().join("go on"));
         let finished = testkit::run(command).expect_success();
         let checks = std::fs::read_to_string(&output).expect("the profiler writes before the program goes on");
@@ -37,7 +37,8 @@ fn the_runtime_answers_all_that_is_wrapped_and_objects_are_followed_through_coll
 fn slow_hooks(runtime: &testkit::Runtime, fixture: &str) -> String {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");
-    let mut command = common::profiled(runtime, fixture, "slow_hooks", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0B}");
+    let mut command =
+        common::profiled(runtime, fixture, &common::profiler("slow_hooks"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0B}");
     command.env("SLOW_HOOKS_OUTPUT", &output).env("SLOW_HOOKS_ASSEMBLY", fixture);
     testkit::run(command).expect_success();
     std::fs::read_to_string(&output).expect("the profiler writes at the end")

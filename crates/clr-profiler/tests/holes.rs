@@ -1,12 +1,13 @@
 //! Holes through which safe code crashed its program, each closed: the example profiler `holes`, which forbids `unsafe`, asks for
-//! all of it on every runtime at hand, gets sentences, and the program ends well.
+//! all of it on every runtime at hand, gets sentences, and the program ends well. As a debug build and as a release build: profilers
+//! are released.
 
 mod common;
 #[path = "common/attach.rs"]
 mod diagnostic_port;
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clr_profiler::Guid;
@@ -21,11 +22,17 @@ fn lines(output: &Path) -> Vec<(String, String)> {
     text.lines().filter_map(split).collect()
 }
 
+/// Checks the profiler as a debug build and as a release build, each on every runtime.
+fn each_build(check: impl Fn(&Path, &testkit::Runtime) + Sync) {
+    let builds: [PathBuf; 2] = [common::profiler("holes"), testkit::framework_example("holes")];
+    testkit::each_runtime(|runtime| builds.iter().for_each(|library| check(library, runtime)));
+}
+
 /// Runs a fixture under the profiler to its good end, and gives what that wrote.
-fn run(runtime: &testkit::Runtime, fixture: &str, arguments: &[&str]) -> Vec<(String, String)> {
+fn run(library: &Path, runtime: &testkit::Runtime, fixture: &str, arguments: &[&str]) -> Vec<(String, String)> {
     let folder = testkit::scratch();
     let output = folder.path().join("answers");
-    let mut command = common::profiled(runtime, fixture, "holes", CLASS);
+    let mut command = common::profiled(runtime, fixture, library, CLASS);
     command.args(arguments).env("HOLES_OUTPUT", &output);
     testkit::run(command).expect_success();
     lines(&output)
@@ -37,8 +44,8 @@ fn answers<'l>(lines: &'l [(String, String)], what: &str) -> Vec<&'l str> {
 
 #[test]
 fn metadata_modules_and_il_after_unload_are_refused() {
-    testkit::each_runtime(|runtime| {
-        let lines = run(runtime, "Loading", &["contexts"]);
+    each_build(|library, runtime| {
+        let lines = run(library, runtime, "Loading", &["contexts"]);
         assert!(answers(&lines, "alive").contains(&"true"), "on .NET {}: {lines:?}", runtime.version);
         for what in ["module", "metadata", "name", "metadata again", "IL", "type", "compile again"] {
             let said = answers(&lines, what);
@@ -56,8 +63,8 @@ fn metadata_modules_and_il_after_unload_are_refused() {
 
 #[test]
 fn classes_and_functions_after_unload_are_refused() {
-    testkit::each_runtime(|runtime| {
-        let lines = run(runtime, "Loading", &["contexts"]);
+    each_build(|library, runtime| {
+        let lines = run(library, runtime, "Loading", &["contexts"]);
         for what in ["function", "code", "class", "layout"] {
             let said = answers(&lines, what);
             let gone = "CORPROF_E_DATAINCOMPLETE the module was unloaded";
@@ -72,8 +79,8 @@ fn classes_and_functions_after_unload_are_refused() {
 
 #[test]
 fn objects_do_not_move_in_their_callback_and_handles_open_nowhere_else() {
-    testkit::each_runtime(|runtime| {
-        let lines = run(runtime, "Throws", &["2000"]);
+    each_build(|library, runtime| {
+        let lines = run(library, runtime, "Throws", &["2000"]);
         let refused = |what: &str, part: &str| {
             let said = answers(&lines, what);
             let is_refused =
@@ -90,7 +97,7 @@ fn objects_do_not_move_in_their_callback_and_handles_open_nowhere_else() {
 
 #[test]
 fn queries_after_detach_are_refused_and_the_program_runs_on() {
-    testkit::each_runtime(|runtime| {
+    each_build(|library, runtime| {
         let folder = testkit::scratch();
         let output = folder.path().join("answers");
         let mut command = runtime.command(&testkit::fixture("Counter"));
@@ -105,9 +112,8 @@ fn queries_after_detach_are_refused_and_the_program_runs_on() {
             line
         };
         assert_eq!(next(), "count 10\n");
-        let library = common::profiler("holes");
         let data = output.to_str().expect("a path").as_bytes();
-        let answer = diagnostic_port::attach(program.id(), &library, Guid::parse(CLASS), data);
+        let answer = diagnostic_port::attach(program.id(), library, Guid::parse(CLASS), data);
         assert_eq!(answer, 0, "attached on .NET {}", runtime.version);
         let is_over = || std::fs::read_to_string(&output).is_ok_and(|text| text.contains("\nend: "));
         testkit::wait_until("the last question", is_over);
@@ -122,4 +128,28 @@ fn queries_after_detach_are_refused_and_the_program_runs_on() {
             assert!(said.len() == 20 && said.iter().all(is_refused), "{what} on {}: {said:?}", runtime.version);
         }
     });
+}
+
+/// Sources below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+/// What the tests of this crate show of debug builds, those of the fake runtime too, holds for release builds: the profile
+/// decides about queries in hooks and nothing else.
+#[test]
+fn refusals_do_not_depend_on_the_profile_except_in_hooks() {
+    let found: Vec<String> = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+        .iter()
+        .flat_map(|path| {
+            let source = std::fs::read_to_string(path).expect("a source");
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let code = source.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+            let depends = code.filter(|line| line.contains("debug_assert"));
+            depends.map(|line| format!("{name}: {line}")).collect::<Vec<_>>()
+        })
+        .collect();
+    let in_hooks = "call_context.rs: if cfg!(debug_assertions) { during(CallContext::Hook, body) } else { body() }";
+    assert_eq!(found, [in_hooks]);
 }

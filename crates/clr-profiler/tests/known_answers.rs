@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use clrscope_testkit as testkit;
-use common::profiled;
+use common::{profiled, profiler};
 use testkit::{Expectations, Runtime};
 
 /// What the profiler saw, by the kind of line.
@@ -29,7 +29,7 @@ impl Seen {
 fn finish(runtime: &Runtime, fixture: &str) -> (Seen, String) {
     let folder = testkit::scratch();
     let output = folder.path().join("edges");
-    let mut command = profiled(runtime, fixture, "call_edges", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
+    let mut command = profiled(runtime, fixture, &profiler("call_edges"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C03}");
     command.env("CALL_EDGES_OUTPUT", &output);
     let finished = testkit::run(command).expect_success();
     assert_eq!(finished.stderr_text(), "", "{fixture} on {}", runtime.version);
@@ -130,7 +130,7 @@ fn the_runtime_answers_every_question_and_the_answers_agree() {
     testkit::each_runtime(|runtime| {
         let folder = testkit::scratch();
         let output = folder.path().join("checks");
-        let mut command = profiled(runtime, "Names", "self_check", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
+        let mut command = profiled(runtime, "Names", &profiler("self_check"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C05}");
         command.env("SELF_CHECK_OUTPUT", &output);
         testkit::run(command).expect_success();
         let checks = std::fs::read_to_string(&output).expect("the profiler writes when the method is compiled");

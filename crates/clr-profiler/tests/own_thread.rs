@@ -11,7 +11,8 @@ use clrscope_testkit as testkit;
 fn lines(runtime: &testkit::Runtime, with_stacks: bool) -> (Vec<String>, Vec<String>) {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");
-    let mut command = common::profiled(runtime, "Counter", "own_thread", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
+    let mut command =
+        common::profiled(runtime, "Counter", &common::profiler("own_thread"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0E}");
     command.args(["-", "1"]).env("OWN_THREAD_OUTPUT", &output).stdin(Stdio::piped()).stdout(Stdio::null());
     if !with_stacks {
         command.env("OWN_THREAD_NO_STACKS", "1");

@@ -57,7 +57,7 @@ fn a_recording_of_a_real_runtime_plays_as_it_happened() {
         let folder = testkit::scratch();
         let recording = folder.path().join("recording.txt");
         let class = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C09}";
-        let mut command = common::profiled(runtime, "Exceptions", "record", class);
+        let mut command = common::profiled(runtime, "Exceptions", &common::profiler("record"), class);
         command.env("RECORD_OUTPUT", &recording);
         let finished = testkit::run(command).expect_success();
         let expected = testkit::Expectations::parse(&finished.stdout_text());

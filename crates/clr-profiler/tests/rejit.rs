@@ -17,7 +17,8 @@ struct Counter {
 
 impl Counter {
     fn start(runtime: &testkit::Runtime, folder: &Path) -> Self {
-        let mut command = common::profiled(runtime, "Counter", "rejit", "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
+        let mut command =
+            common::profiled(runtime, "Counter", &common::profiler("rejit"), "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
         command.args(["-", "10"]).env("REJIT_FOLDER", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().expect("the program starts");
         let input = program.stdin.take().expect("a pipe");

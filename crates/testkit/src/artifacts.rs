@@ -48,6 +48,15 @@ pub fn example(package: &str) -> PathBuf {
     build(package).join(format!("lib{package}.so"))
 }
 
+/// An example profiler of the framework itself as a release build.
+///
+/// # Panics
+/// With cargo's messages, when it does not build.
+pub fn framework_example(name: &str) -> PathBuf {
+    let target = cargo_build(&["--release", "--package", "clr-profiler", "--example", name]);
+    target.join("release/examples").join(format!("lib{name}.so"))
+}
+
 /// Makes the runtime that `command` starts load the profiler `library`, whose class is `clsid`.
 pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);

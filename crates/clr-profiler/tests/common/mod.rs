@@ -1,6 +1,6 @@
 //! Running fixtures under the example profilers of this crate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -23,10 +23,9 @@ pub(crate) fn profiler(name: &str) -> PathBuf {
     folder.join(format!("lib{name}.so"))
 }
 
-/// The program on this runtime, with an example profiler.
-pub(crate) fn profiled(runtime: &Runtime, fixture: &str, name: &str, class: &str) -> Command {
+/// The program on this runtime, with a profiler.
+pub(crate) fn profiled(runtime: &Runtime, fixture: &str, library: &Path, class: &str) -> Command {
     let mut command = runtime.command(&testkit::fixture(fixture));
-    command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", class);
-    command.env("CORECLR_PROFILER_PATH", profiler(name));
+    testkit::load_profiler(&mut command, library, class);
     command
 }
