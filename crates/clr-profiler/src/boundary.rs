@@ -15,7 +15,7 @@ static SILENCE: Once = Once::new();
 /// Longest message kept, in bytes.
 const MESSAGE_LIMIT: usize = 512;
 
-/// How many panics the framework has caught at the edge to the runtime since the library was loaded.
+/// Number of panics that the framework has caught at the edge to the runtime since the library was loaded.
 #[must_use]
 pub fn panics_caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)

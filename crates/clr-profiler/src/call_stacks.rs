@@ -232,7 +232,7 @@ impl<O: CallObserver> CallStacks<O> {
         });
     }
 
-    /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change` and tells what that gives.
+    /// Ends the calls whose stack pointer is at most `bound`, then changes the stack by `change` and returns what that gives.
     /// A call at `replaced` has lost its place to another one.
     #[inline]
     fn event(

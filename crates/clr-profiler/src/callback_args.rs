@@ -274,7 +274,7 @@ pub struct ObjectsOfClass<'cb> {
 impl ObjectsOfClass<'_> {
     /// Class and number of objects.
     pub fn iter(&self) -> impl Iterator<Item = (ClassId, u32)> {
-        self.classes.iter().map(|class| ClassId::told(*class)).zip(self.counts.iter().copied())
+        self.classes.iter().map(|class| ClassId::received(*class)).zip(self.counts.iter().copied())
     }
 }
 

@@ -52,7 +52,7 @@ impl<T> ClientTable<T> {
         self.blocks.get(block)?.get()?.get(offset)?.get()
     }
 
-    /// How many records there are.
+    /// Number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)

@@ -2,7 +2,7 @@
 //! once their module is gone.
 //!
 //! An identifier is an address of the runtime's own structures, which may be another class's or function's later. So an
-//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::told`], [`FunctionId::told`]). One
+//! identifier that the runtime hands out is alive, whatever was known of it ([`ClassId::received`], [`FunctionId::received`]). One
 //! table serves the process, as identifiers are addresses in it; it stays empty where nothing can be unloaded, and then
 //! nobody looks.
 
@@ -61,7 +61,7 @@ impl Members {
 
     /// The runtime has just handed the identifier out, so it is not that of what is gone.
     #[inline]
-    fn told(&self, id: usize) {
+    fn received(&self, id: usize) {
         if self.any.load(Ordering::Relaxed) {
             self.forget_if_gone(id);
         }
@@ -81,8 +81,8 @@ macro_rules! members {
         impl $id {
             /// An identifier that the runtime hands out.
             #[inline]
-            pub(crate) fn told(raw: usize) -> Self {
-                MEMBERS.told(raw);
+            pub(crate) fn received(raw: usize) -> Self {
+                MEMBERS.received(raw);
                 Self(raw)
             }
 
@@ -120,12 +120,12 @@ mod tests {
         let modules = CollectibleModules::default();
         let module = ModuleId(0x7777_0000);
         modules.loaded(module, true);
-        let (class, other) = (ClassId::told(0x7777_0008), ClassId::told(0x7777_0010));
+        let (class, other) = (ClassId::received(0x7777_0008), ClassId::received(0x7777_0010));
         class.goes_with(&modules.life(module).unwrap());
         assert!(class.enter("A").unwrap().is_some() && other.enter("A").unwrap().is_none());
         modules.unloading(module);
         assert_eq!(class.enter("A").err().unwrap().to_string(), "A: the module was unloaded");
         assert!(other.enter("A").unwrap().is_none());
-        assert!(ClassId::told(0x7777_0008).enter("A").unwrap().is_none());
+        assert!(ClassId::received(0x7777_0008).enter("A").unwrap().is_none());
     }
 }

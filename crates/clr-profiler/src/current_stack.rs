@@ -96,7 +96,7 @@ impl StackWords {
         (self.low, self.high) = (usize::MAX, 0);
     }
 
-    /// How many.
+    /// Number of words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.len()
@@ -108,7 +108,7 @@ impl StackWords {
         self.words.is_empty()
     }
 
-    /// As [`CurrentStack::word`], and keeps what it reads.
+    /// Reads as [`CurrentStack::word`] does, and keeps the word.
     #[inline]
     pub fn read(&mut self, stack: CurrentStack, address: usize) -> Option<usize> {
         let word = stack.word(address)?;
@@ -133,7 +133,7 @@ fn bounds() -> (usize, usize) {
     CurrentStack::bounds().map_or((0, 0), |bounds| (bounds.start, bounds.end))
 }
 
-/// Where the library begins that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.
+/// Beginning of the library that `address` lies in; `None` for compiled methods, data and anything else. Asks the dynamic loader.
 #[must_use]
 pub fn library_of(address: usize) -> Option<usize> {
     // SAFETY: zeroes are a valid value of this plain structure.

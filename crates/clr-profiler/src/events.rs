@@ -108,7 +108,7 @@ impl Events {
     /// Nothing.
     pub const NONE: Self = Self { low: 0, high: 0 };
 
-    /// All that tell something: with them every callback comes that the program gives reason for. Meant for logs and tests: a
+    /// All events with callbacks: with them every callback comes that the program gives reason for. Meant for logs and tests: a
     /// program under all of them runs many times slower, without concurrent collections, and has each object reported at each
     /// collection. Recompilation and EventPipe are reported without them, to profilers that ask for them, and
     /// [`CACHE_SEARCHES`](Self::CACHE_SEARCHES) reports nothing beside them: with transitions reported no precompiled code is used.
@@ -202,7 +202,7 @@ impl Events {
 
     /// Union for several parts of one profiler: all that each wants, without what another part's wish brings along.
     ///
-    /// [`GC`](Self::GC) tells of begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does, and the runtime takes only one of
+    /// [`GC`](Self::GC) reports begin and end of collections as [`BASIC_GC`](Self::BASIC_GC) does, and the runtime takes only one of
     /// the two: where any part wants `GC`, the others have what they want by it.
     ///
     /// ```
@@ -216,14 +216,14 @@ impl Events {
         if all.contains(Self::GC) { all - Self::BASIC_GC } else { all }
     }
 
-    /// Whether each event can tell something with the others that are there.
+    /// Whether each event has callbacks with the others that are there.
     ///
     /// # Errors
     /// A sentence that names those that can't, as the refusal of `method`.
     pub(crate) fn check_alone(self, method: &'static str) -> Result<()> {
         let refuse = |reason: String| Err(Error::refused(method, reason));
         if self.contains(Self::OBJECT_ALLOCATED) && !self.contains(Self::ENABLE_OBJECT_ALLOCATED) {
-            return refuse("OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED".into());
+            return refuse("OBJECT_ALLOCATED reports nothing without ENABLE_OBJECT_ALLOCATED".into());
         }
         if self.contains(Self::GC.union(Self::BASIC_GC)) {
             return refuse(

@@ -132,7 +132,7 @@ impl ExceptionReader {
     /// An object's first word is its method table, and so is the runtime's identifier of most classes; only those are
     /// remembered of which that is known.
     fn seen_before(&self, object: ObjectId<'_>) -> Option<ClassId> {
-        let class = ClassId::told(self.first_word(object)?);
+        let class = ClassId::received(self.first_word(object)?);
         (self.recent.place(class).load(Ordering::Relaxed) == class.0).then_some(class)
     }
 

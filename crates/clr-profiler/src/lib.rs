@@ -1,8 +1,8 @@
 //! A framework to write .NET profilers in safe Rust.
 //!
-//! A profiler is a library that the .NET runtime loads into a program and tells what happens in it: code being compiled,
-//! functions called, exceptions thrown, objects allocated and collected. This crate turns the runtime's COM interfaces into
-//! two traits, [`Callbacks`] for what it tells and [`Profiler`] for the start, with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
+//! A profiler is a library that the .NET runtime loads into a program and calls when something happens in it: code is compiled,
+//! functions are called, exceptions are thrown, objects are allocated and collected. This crate turns the runtime's COM interfaces into
+//! two traits, [`Callbacks`] for these calls and [`Profiler`] for the start, with typed identifiers, names, call hooks and data per thread. Platform so far: Linux x64, .NET 8
 //! to 10.
 //!
 //! # Five minutes to a working profiler
@@ -146,8 +146,8 @@
 //! variables, checks what can be checked before, and says whether the profiler was loaded: the framework writes a load log,
 //! a line at load, at refusal and at unload, to the file that `CLR_PROFILER_LOAD_LOG` names. By hand, check in this order: the
 //! path is absolute and the library opens (`ldd`), the identifier in the variable has braces and is the one in the source,
-//! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] tells why the framework
-//! refused what it answered.
+//! `DOTNET_EnableDiagnostics` is not 0, and `initialize` does not fail: [`Profiler::setup_refused`] receives the reason why
+//! the framework refused what it answered.
 //!
 //! # Tests and debugging
 //!

@@ -16,7 +16,7 @@ use crate::PerThread;
 ///
 /// For callbacks, not for hooks: each line is one write to the file, so nothing is lost when the program crashes, and lines
 /// never mix. The lock is held for that write only, and the runtime is not asked meanwhile, so a collection can't wait for
-/// a thread that waits for the log. What can't be written is dropped: there is nobody to tell.
+/// a thread that waits for the log. What can't be written is dropped: there is nobody to report it to.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("nested-log-{}", std::process::id()));

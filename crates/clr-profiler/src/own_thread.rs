@@ -124,7 +124,7 @@ impl OwnThread {
     /// The thread itself does not wait.
     #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]
     pub fn stop(&self, most: Duration) -> bool {
-        self.stop.tell();
+        self.stop.ask_to_end();
         self.stop.wait_over(Instant::now() + most)
     }
 }

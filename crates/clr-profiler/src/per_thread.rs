@@ -2,7 +2,7 @@
 //!
 //! `thread_local!` in a library that is loaded late may allocate inside the C library on first use and registers
 //! destructors that run at a time of its choosing. [`PerThread`] is a POSIX key: reading it is a load, a thread's value is
-//! made on first use, and it is reclaimed by the key's destructor when the thread ends, also where the runtime never told
+//! made on first use, and it is reclaimed by the key's destructor when the thread ends, also where the runtime never reported
 //! us about that thread.
 
 use std::ffi::c_void;

@@ -43,11 +43,11 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 ///    nothing about how code is compiled, no allocations but large ones. [`Events::GC`] can be asked for here and never later;
 ///    the runtime waits for a collection in the background to end, and collects without concurrency until the detach.
 /// 2. Callbacks may come at once, from other threads, before the next point.
-/// 3. [`profiler_attach_complete`](Callbacks::profiler_attach_complete) says that everything may be asked. What happened before
-///    is told by nobody; a profiler catches up by asking: [`modules`](ProfilerInfo::modules), [`threads`](ProfilerInfo::threads) and
+/// 3. [`profiler_attach_complete`](Callbacks::profiler_attach_complete) says that everything may be asked. Nothing reports what
+///    happened before; a profiler catches up by asking: [`modules`](ProfilerInfo::modules), [`threads`](ProfilerInfo::threads) and
 ///    [`compiled_functions`](ProfilerInfo::compiled_functions); classes have no list. What is loaded, started or compiled
-///    meanwhile may be both listed and told, so what is kept by identifier should not mind a second time. Names of threads are told
-///    when they change and can't be asked for.
+///    meanwhile may be both listed and reported, so what is kept by identifier should not mind a second time. Names of threads are
+///    reported when they change and can't be asked for.
 /// 4. Then it is like any other profiler, [`OwnThread`](crate::OwnThread) included.
 ///    [`request_detach`](ProfilerInfo::request_detach) ends it, where no event of [`Events::IMMUTABLE`] is set;
 ///    [`profiler_detach_succeeded`](Callbacks::profiler_detach_succeeded) is the last call. EventPipe sessions must be stopped
@@ -113,16 +113,16 @@ impl Loader {
     /// Loader of a type that says itself how it begins.
     #[must_use]
     pub fn of<P: Profiler>() -> Self {
-        Self::of_told(|_: &P| ())
+        Self::of_then(|_: &P| ())
     }
 
-    /// As [`of`](Self::of); `told` gets the profiler once there is one.
-    pub(crate) fn of_told<P: Profiler>(told: impl FnOnce(&'static P) + 'static) -> Self {
+    /// As [`of`](Self::of); `then` gets the profiler once there is one.
+    pub(crate) fn of_then<P: Profiler>(then: impl FnOnce(&'static P) + 'static) -> Self {
         let initialize = |info: &ProfilerInfo, client_data: Option<&[u8]>| match client_data {
             None => P::initialize(info),
             Some(data) => P::initialize_for_attach(info, data),
         };
-        let loader = Self::with_told(initialize, P::setup_refused, told);
+        let loader = Self::with_then(initialize, P::setup_refused, then);
         Self { is_content_with_notifications: P::load_as_notification_only(), ..loader }
     }
 
@@ -134,20 +134,20 @@ impl Loader {
             None => initialize(info),
             Some(_) => Err(not_attachable()),
         };
-        Self::with_told(initialize, |_, _| (), |_| ())
+        Self::with_then(initialize, |_, _| (), |_| ())
     }
 
-    /// As [`with`](Self::with), for attaching too; `told` gets the callbacks once they are made.
-    pub(crate) fn with_told<C: Callbacks + 'static>(
+    /// As [`with`](Self::with), for attaching too; `then` gets the callbacks once they are made.
+    pub(crate) fn with_then<C: Callbacks + 'static>(
         initialize: impl FnOnce(&ProfilerInfo, Option<&[u8]>) -> Result<(C, Setup)> + 'static,
         refused: fn(&C, &Error),
-        told: impl FnOnce(&'static C) + 'static,
+        then: impl FnOnce(&'static C) + 'static,
     ) -> Self {
         let make: Make = Box::new(move |info, client_data| {
             let (made, setup) = initialize(info, client_data)?;
             // Hooks and callbacks run on after the runtime's last `Release`.
             let made: &'static C = Box::leak(Box::new(made));
-            told(made);
+            then(made);
             Ok(Made { callbacks: made, setup, refused: Box::new(move |error| refused(made, error)) })
         });
         Self { is_content_with_notifications: false, make }

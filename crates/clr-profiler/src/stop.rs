@@ -35,18 +35,18 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Tells the thread to end.
-    pub(crate) fn tell(&self) {
+    /// Asks the thread to end.
+    pub(crate) fn ask_to_end(&self) {
         self.state().is_wanted = true;
         self.changed.notify_all();
     }
 
-    /// Whether the thread was told to end.
+    /// Whether the thread was asked to end.
     pub(crate) fn is_wanted(&self) -> bool {
         self.state().is_wanted
     }
 
-    /// Waits for so long, or until the thread is told to end; whether it may go on.
+    /// Waits for so long, or until the thread is asked to end; whether it may go on.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
         !self.wait_until(Instant::now() + time, |state| state.is_wanted)
     }
@@ -99,7 +99,7 @@ impl Stops {
         self.threads().is_open
     }
 
-    /// One more thread; whether it may start.
+    /// Adds a thread; whether it may start.
     pub(crate) fn add(&self, stop: &Arc<Stop>) -> bool {
         let mut threads = self.threads();
         threads.running.retain(|other| !other.state().is_over);
@@ -109,7 +109,7 @@ impl Stops {
         !threads.is_closed
     }
 
-    /// Tells all threads to end and waits for them, together not longer than `most`; whether all have ended. None starts
+    /// Asks all threads to end and waits for them, together not longer than `most`; whether all have ended. None starts
     /// after that.
     pub(crate) fn stop_all(&self, most: Duration) -> bool {
         let deadline = Instant::now() + most;
@@ -118,7 +118,7 @@ impl Stops {
             threads.is_closed = true;
             threads.running.clone()
         };
-        running.iter().for_each(|stop| stop.tell());
+        running.iter().for_each(|stop| stop.ask_to_end());
         // Who is not over at the deadline leaves no time for the others.
         running.iter().all(|stop| stop.wait_over(deadline))
     }

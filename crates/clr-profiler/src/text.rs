@@ -52,8 +52,8 @@ fn decode(units: &[u16]) -> String {
 mod tests {
     use super::*;
 
-    /// Answers like the runtime: fills what fits, tells the full length.
-    fn tell(name: &str) -> impl FnMut(u32, *mut u32, *mut u16) -> HRESULT {
+    /// Answers like the runtime: fills what fits, says the full length.
+    fn answering(name: &str) -> impl FnMut(u32, *mut u32, *mut u16) -> HRESULT {
         let units: Vec<u16> = name.encode_utf16().chain([0]).collect();
         move |capacity, needed, buffer| {
             let fits = units.len().min(capacity as usize);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn names_of_every_length_come_whole() {
         for name in ["", "a", "Größe", "\u{1f600}", &"x".repeat(511), &"x".repeat(512), &"é".repeat(70_000)] {
-            assert_eq!(read_text("Test", tell(name)).unwrap(), name);
+            assert_eq!(read_text("Test", answering(name)).unwrap(), name);
         }
     }
 
@@ -77,7 +77,7 @@ mod tests {
     fn a_name_that_grows_is_asked_for_again() {
         let mut lengths = [600_usize, 800, 800].into_iter();
         let name = read_text("Test", |capacity, needed, buffer| {
-            tell(&"n".repeat(lengths.next().unwrap()))(capacity, needed, buffer)
+            answering(&"n".repeat(lengths.next().unwrap()))(capacity, needed, buffer)
         });
         assert_eq!(name.unwrap().len(), 800);
     }

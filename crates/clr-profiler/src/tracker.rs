@@ -92,7 +92,7 @@ impl<T> ObjectTracker<T> {
         self.lock().live.get_mut(&object.address()).map(look)
     }
 
-    /// Visits all objects that are followed, by ascending address. Not during a collection: what it has not told of yet is
+    /// Visits all objects that are followed, by ascending address. Not during a collection: what it has not reported yet is
     /// left out.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &T)) {
         self.lock().live.iter().for_each(|(address, value)| visit(*address, value));

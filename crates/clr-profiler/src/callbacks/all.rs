@@ -179,7 +179,7 @@ pub trait Callbacks: Send + Sync {
     /// Objects that a collection left in place. Several calls per collection.
     fn surviving_references(&self, ranges: SurvivingRanges<'_>) {}
     /// An object was allocated; its fields are still zero. Names may be asked for here, and this is the only place where
-    /// classes of arrays are met first: no class load tells of them. Ask about the object itself before, since it may be moved
+    /// classes of arrays are met first: no class load reports them. Ask about the object itself before, since it may be moved
     /// while a name is looked up.
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {}
     /// How many objects of each class were allocated since the last collection.
@@ -188,7 +188,7 @@ pub trait Callbacks: Send + Sync {
     /// asked here, gives those as well.
     ///
     /// # Errors
-    /// With an error the runtime tells no more of them in this collection.
+    /// With an error the runtime reports no more of them in this collection.
     fn object_references(&self, object: ObjectId<'_>, class: ClassId, references: &[ObjectId<'_>]) -> Result<()> {
         Ok(())
     }

@@ -64,7 +64,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn ClassLoadFinished(&self, class_id: usize, hr_status: HRESULT) -> HRESULT {
-        let class = ClassId::told(class_id);
+        let class = ClassId::received(class_id);
         self.info.get().inspect(|info| info.class_loaded(class));
         self.notify(|p| p.class_load_finished(class, check(hr_status, "class load")))
     }
@@ -84,7 +84,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn JITCompilationStarted(&self, function_id: usize, is_safe_to_block: BOOL) -> HRESULT {
-        let function = FunctionId::told(function_id);
+        let function = FunctionId::received(function_id);
         self.info.get().inspect(|info| info.compiling(function));
         self.notify(|p| p.jit_compilation_started(function, is_safe_to_block.as_bool()))
     }
@@ -94,7 +94,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn JITCachedFunctionSearchStarted(&self, function_id: usize, use_cached_function: *mut BOOL) -> HRESULT {
-        let use_it = self.answer(true, |p| p.jit_cached_function_search_started(FunctionId::told(function_id)));
+        let use_it = self.answer(true, |p| p.jit_cached_function_search_started(FunctionId::received(function_id)));
         // SAFETY: the runtime's out-parameter.
         unsafe { answer(use_cached_function, use_it) };
         S_OK
@@ -103,8 +103,9 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     forward! { JITCachedFunctionSearchFinished JITFunctionPitched }
 
     unsafe fn JITInlining(&self, caller_id: usize, callee_id: usize, should_inline: *mut BOOL) -> HRESULT {
-        let decision =
-            self.answer(Inlining::Allow, |p| p.jit_inlining(FunctionId::told(caller_id), FunctionId::told(callee_id)));
+        let decision = self.answer(Inlining::Allow, |p| {
+            p.jit_inlining(FunctionId::received(caller_id), FunctionId::received(callee_id))
+        });
         // SAFETY: the runtime's out-parameter.
         unsafe { answer(should_inline, decision == Inlining::Allow) };
         S_OK
@@ -131,7 +132,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn ObjectAllocated(&self, object_id: usize, class_id: usize) -> HRESULT {
-        self.notify_with_objects(|p| p.object_allocated(ObjectId::new(object_id), ClassId::told(class_id)))
+        self.notify_with_objects(|p| p.object_allocated(ObjectId::new(object_id), ClassId::received(class_id)))
     }
 
     unsafe fn ObjectsAllocatedByClass(
@@ -154,7 +155,9 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     ) -> HRESULT {
         // SAFETY: the runtime passes an array of that length.
         let references = unsafe { objects(object_ref_ids, c_object_refs) };
-        self.ask_in_collection(|p| p.object_references(ObjectId::new(object_id), ClassId::told(class_id), references))
+        self.ask_in_collection(|p| {
+            p.object_references(ObjectId::new(object_id), ClassId::received(class_id), references)
+        })
     }
 
     unsafe fn RootReferences(&self, c_root_refs: u32, root_ref_ids: *const usize) -> HRESULT {
@@ -173,7 +176,7 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
 
     unsafe fn ExceptionSearchFilterEnter(&self, function_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.filter_enter());
-        self.notify(|p| p.exception_search_filter_enter(FunctionId::told(function_id)))
+        self.notify(|p| p.exception_search_filter_enter(FunctionId::received(function_id)))
     }
 
     unsafe fn ExceptionSearchFilterLeave(&self) -> HRESULT {
@@ -195,14 +198,16 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
 
     unsafe fn ExceptionUnwindFinallyEnter(&self, function_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.block_enter(Block::Finally));
-        self.notify(|p| p.exception_unwind_finally_enter(FunctionId::told(function_id)))
+        self.notify(|p| p.exception_unwind_finally_enter(FunctionId::received(function_id)))
     }
 
     forward! { ExceptionUnwindFinallyLeave }
 
     unsafe fn ExceptionCatcherEnter(&self, function_id: usize, object_id: usize) -> HRESULT {
         self.follow(|stacks| stacks.block_enter(Block::Catch));
-        self.notify_with_objects(|p| p.exception_catcher_enter(FunctionId::told(function_id), ObjectId::new(object_id)))
+        self.notify_with_objects(|p| {
+            p.exception_catcher_enter(FunctionId::received(function_id), ObjectId::new(object_id))
+        })
     }
 
     forward! {

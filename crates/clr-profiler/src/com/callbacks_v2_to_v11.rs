@@ -187,7 +187,7 @@ impl ICorProfilerCallback8_Impl for CallbackObject_Impl {
         // SAFETY: the runtime passes an array of that length.
         let il = DynamicIl(unsafe { slice(il_header, cb_il_header) });
         self.notify(|p| {
-            p.dynamic_method_jit_compilation_started(FunctionId::told(function_id), is_safe_to_block.as_bool(), il);
+            p.dynamic_method_jit_compilation_started(FunctionId::received(function_id), is_safe_to_block.as_bool(), il);
         })
     }
 

@@ -43,9 +43,9 @@ wire! {
     AppDomainId = usize, |raw| Self(raw);
     AssemblyId = usize, |raw| Self(raw);
     ModuleId = usize, |raw| Self(raw);
-    ClassId = usize, |raw| Self::told(raw);
-    FunctionId = usize, |raw| Self::told(raw);
-    Option<FunctionId> = usize, |raw| FunctionId::told(raw).non_null();
+    ClassId = usize, |raw| Self::received(raw);
+    FunctionId = usize, |raw| Self::received(raw);
+    Option<FunctionId> = usize, |raw| FunctionId::received(raw).non_null();
     ThreadId = usize, |raw| Self(raw);
     ReJitId = usize, |raw| Self(raw);
     GcHandleId = usize, |raw| Self(raw);

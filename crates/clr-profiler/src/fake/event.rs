@@ -19,7 +19,7 @@ use crate::{
     HResult, ModuleId, ReJitId, ThreadId,
 };
 
-/// The callback object, and the program that it is told of.
+/// The callback object, and the program that its calls are about.
 #[derive(Clone, Copy)]
 struct Sent<'s> {
     callback: &'s ICorProfilerCallback11,
@@ -52,11 +52,11 @@ macro_rules! events {
             Leave(FunctionId),
             /// A function is replaced by the one entered next.
             Tailcall(FunctionId),
-            /// As [`Enter`](Self::Enter), at this stack pointer: what a recording has.
+            /// [`Enter`](Self::Enter) at this stack pointer, which a recording has.
             EnterAt(FunctionId, CallerSp),
-            /// As [`Leave`](Self::Leave), at this stack pointer.
+            /// [`Leave`](Self::Leave) at this stack pointer.
             LeaveAt(FunctionId, CallerSp),
-            /// As [`Tailcall`](Self::Tailcall), at this stack pointer.
+            /// [`Tailcall`](Self::Tailcall) at this stack pointer.
             TailcallAt(FunctionId, CallerSp),
             /// Announcement of the runtime on this thread about the block that the next event begins: its activation's frame pointer.
             /// Without it the topmost activation of the block's function is meant.
@@ -308,7 +308,7 @@ events! {
     ExceptionSearchFilterEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterEnter(id.0);
     /// The filter has answered.
     ExceptionSearchFilterLeave() if Events::EXCEPTIONS, |c, _| c.ExceptionSearchFilterLeave();
-    /// This function will catch.
+    /// The function will catch.
     ExceptionSearchCatcherFound(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionSearchCatcherFound(id.0);
     /// A frame of this function is about to be unwound.
     ExceptionUnwindFunctionEnter(id: FunctionId) if Events::EXCEPTIONS, |c, _| c.ExceptionUnwindFunctionEnter(id.0);
@@ -350,7 +350,7 @@ events! {
     RemotingServerInvocationReturned() if ALWAYS, |c, _| c.RemotingServerInvocationReturned();
     /// The answer to another process is sent.
     RemotingServerSendingReply(cookie: u128) if ALWAYS, |c, _| c.RemotingServerSendingReply(&GUID::from_u128(*cookie), SAFE);
-    /// Which assemblies will changed IL of the assembly at this path refer to?
+    /// The runtime asks which assemblies changed IL of the assembly at this path will refer to.
     GetAssemblyReferences(path: String) if ALWAYS, |c, _| {
         let units: Vec<u16> = path.encode_utf16().chain([0]).collect();
         c.GetAssemblyReferences(units.as_ptr(), std::ptr::null_mut())

@@ -1,4 +1,4 @@
-//! The runtime's own checks of what a profiler wants to be told.
+//! The runtime's own checks of the events that a profiler asks for.
 
 use crate::{Events, HResult};
 

@@ -273,7 +273,7 @@ impl FakeRuntime {
         self
     }
 
-    /// What happens, on the thread that asks, when the profiler asks for a collection; without a word nothing does, and the
+    /// Events that happen, on the thread that asks, when the profiler asks for a collection; without a word nothing does, and the
     /// collection succeeds.
     #[must_use]
     pub fn on_force_gc(mut self, events: &[Event]) -> Self {
@@ -315,7 +315,7 @@ impl FakeRuntime {
     /// # Errors
     /// The profiler's refusal, or what it was refused: the code that its `Initialize` gave the runtime.
     pub fn load<P: Profiler>(self) -> Result<Running<P>> {
-        Running::start(self, None, |told| Loader::of_told(told))
+        Running::start(self, None, |then| Loader::of_then(then))
     }
 
     /// Loads callbacks that a closure of the test's makes in the place of `initialize`: with a configuration that a library
@@ -328,7 +328,7 @@ impl FakeRuntime {
         initialize: impl FnOnce(&ProfilerInfo) -> Result<(C, Setup)> + 'static,
     ) -> Result<Running<C>> {
         let initialize = |info: &ProfilerInfo, _: Option<&[u8]>| initialize(info);
-        Running::start(self, None, |told| Loader::with_told(initialize, |_, _| (), told))
+        Running::start(self, None, |then| Loader::with_then(initialize, |_, _| (), then))
     }
 
     /// Loads the profiler as into a program that runs already, with what the attaching side sends.
@@ -336,7 +336,7 @@ impl FakeRuntime {
     /// # Errors
     /// As for [`load`](Self::load).
     pub fn attach<P: Profiler>(self, client_data: &[u8]) -> Result<Running<P>> {
-        Running::start(self, Some(client_data), |told| Loader::of_told(told))
+        Running::start(self, Some(client_data), |then| Loader::of_then(then))
     }
 
     /// Loads callbacks that a closure of the test's makes in the place of `initialize_for_attach`.
@@ -349,6 +349,6 @@ impl FakeRuntime {
         initialize: impl FnOnce(&ProfilerInfo, &[u8]) -> Result<(C, Setup)> + 'static,
     ) -> Result<Running<C>> {
         let initialize = |info: &ProfilerInfo, data: Option<&[u8]>| initialize(info, data.unwrap_or_default());
-        Running::start(self, Some(client_data), |told| Loader::with_told(initialize, |_, _| (), told))
+        Running::start(self, Some(client_data), |then| Loader::with_then(initialize, |_, _| (), then))
     }
 }

@@ -50,10 +50,10 @@ impl<P: Callbacks + 'static> Running<P> {
         let world = Shared::new(runtime.world);
         let made: Arc<OnceLock<&'static P>> = Arc::default();
         let slot = made.clone();
-        let told = Box::new(move |profiler| {
+        let keep = Box::new(move |profiler| {
             let _ = slot.set(profiler);
         });
-        let callback = Callback::fetch(loader(told))?;
+        let callback = Callback::fetch(loader(keep))?;
         {
             let mut world = world.lock();
             world.is_attach = client_data.is_some();
@@ -82,10 +82,10 @@ impl<P: Callbacks + 'static> Running<P> {
             world.phase = Phase::Running;
             world.thread(0).is_managed = true;
         }
-        let (played, told, collection) = (world.clone(), callback.clone(), runtime.collection);
+        let (played, to, collection) = (world.clone(), callback.clone(), runtime.collection);
         world.lock().collect = Some(Arc::new(move || {
             for event in &collection {
-                played.send(&told, event, &mut None);
+                played.send(&to, event, &mut None);
             }
         }));
         Ok(Self { world, callback, profiler, hooks, threads: Threads::default() })
@@ -109,13 +109,13 @@ impl<P: Callbacks + 'static> Running<P> {
         self.world.lock().unanswered.iter().map(|(method, times)| (*method, *times)).collect()
     }
 
-    /// What the profiler set for methods that were compiled again, in the order in which it was asked.
+    /// IL and flags that the profiler set for methods that were compiled again, in the order in which it was asked.
     #[must_use]
     pub fn rejit_parameters(&self) -> Vec<ReJitParameters> {
         self.world.lock().code.parameters().to_vec()
     }
 
-    /// What the profiler asked for about compiling methods again.
+    /// Requests of the profiler to compile methods again, or to go back to the original.
     #[must_use]
     pub fn rejit_requests(&self) -> Vec<ReJitRequest> {
         self.world.lock().code.requests.clone()

@@ -259,7 +259,7 @@ fn safe_entries(first: bool) -> Result<RawHooks> {
 unsafe extern "system" fn map_function(function: usize, client_data: *mut c_void, hook: *mut BOOL) -> usize {
     // SAFETY: `install` passed this reference, which is never freed.
     let mapper = unsafe { &*client_data.cast_const().cast::<Arc<dyn FunctionMapper>>() };
-    let mapped = guard(Mapped::Skip, || mapper.map(FunctionId::told(function)));
+    let mapped = guard(Mapped::Skip, || mapper.map(FunctionId::received(function)));
     if !hook.is_null() {
         // SAFETY: the runtime's out-parameter.
         unsafe { *hook = matches!(mapped, Mapped::Hook(_)).into() };

@@ -17,7 +17,7 @@ use crate::{ClientId, FunctionId, FunctionInfo, HResult, ProfilerInfo, Result};
 
 /// Hooks in safe Rust that may look at arguments and results. A panic in one is caught and counted.
 ///
-/// These hooks have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
+/// Hooks of this kind have no caller's stack pointer, so they can't keep a [`ShadowStack`](crate::shadow_stack::ShadowStack). What is said of
 /// [`CallHooks`](crate::CallHooks) holds here too: enter and leave need not balance, and nothing may block. Asking for the
 /// arguments costs about 100 ns a call, most of what these hooks cost (see the table of [`Hooks`](crate::Hooks#cost)).
 ///

@@ -64,8 +64,8 @@ impl ProfilerInfo {
         let found = ClassInfo {
             module: ModuleId(module),
             token: Token(token),
-            parent: ClassId::told(parent).non_null(),
-            type_arguments: type_arguments.into_iter().map(ClassId::told).collect(),
+            parent: ClassId::received(parent).non_null(),
+            type_arguments: type_arguments.into_iter().map(ClassId::received).collect(),
         };
         self.note_class(class, found.module, &found.type_arguments);
         Ok(found)
@@ -87,7 +87,7 @@ impl ProfilerInfo {
         if answer.0 != 0 {
             return Ok(None);
         }
-        let element = ClassId::told(element).non_null();
+        let element = ClassId::received(element).non_null();
         self.note_class(class, ModuleId::NULL, element.as_slice());
         Ok(Some(ArrayClass { element_type: kind.0 as u8, element, rank }))
     }
@@ -102,7 +102,7 @@ impl ProfilerInfo {
         let _inside = self.in_module(module, "GetClassFromToken")?;
         // SAFETY: a valid out-parameter.
         let class = ask_word("GetClassFromToken", |out| unsafe { runtime.GetClassFromToken(module.0, token.0, out) })
-            .map(ClassId::told)?;
+            .map(ClassId::received)?;
         self.note_class(class, module, &[]);
         Ok(class)
     }
@@ -126,7 +126,7 @@ impl ProfilerInfo {
             // SAFETY: a valid array with its length, and a valid out-parameter.
             unsafe { runtime.GetClassFromTokenAndTypeArgs(module.0, token.0, count, arguments, out) }
         })
-        .map(ClassId::told)?;
+        .map(ClassId::received)?;
         self.note_class(class, module, type_arguments);
         Ok(class)
     }
@@ -182,6 +182,6 @@ impl ProfilerInfo {
         let runtime = self.base("GetClassFromObject")?;
         // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
         let ask = |out| unsafe { runtime.GetClassFromObject(object.address(), out) };
-        ask_word("GetClassFromObject", ask).map(ClassId::told)
+        ask_word("GetClassFromObject", ask).map(ClassId::received)
     }
 }

@@ -124,7 +124,7 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo8>(method)?;
         // SAFETY: valid out-parameters; the address is only compared.
         check(unsafe { runtime.GetFunctionFromIP3(address as *const u8, &mut function, &mut rejit) }, method)?;
-        Ok((FunctionId::told(function), ReJitId(rejit)))
+        Ok((FunctionId::received(function), ReJitId(rejit)))
     }
 
     /// The frame of the version whose code begins at `start`, from its prolog; `None` where that is not understood. `address` is where

@@ -66,10 +66,10 @@ impl ProfilerInfo {
             }
         })?;
         let found = FunctionInfo {
-            class: ClassId::told(class).non_null(),
+            class: ClassId::received(class).non_null(),
             module: ModuleId(module),
             token: Token(token),
-            type_arguments: type_arguments.into_iter().map(ClassId::told).collect(),
+            type_arguments: type_arguments.into_iter().map(ClassId::received).collect(),
         };
         self.note_function(function, found.class, found.module, &found.type_arguments);
         Ok(found)
@@ -88,7 +88,7 @@ impl ProfilerInfo {
         // SAFETY: valid out-parameters.
         let answer = unsafe { runtime.GetFunctionInfo(function.0, &mut class, &mut module, &mut token) };
         check(answer, "GetFunctionInfo")?;
-        let class = ClassId::told(class).non_null();
+        let class = ClassId::received(class).non_null();
         self.note_function(function, class, ModuleId(module), &[]);
         Ok((class, ModuleId(module), Token(token)))
     }
@@ -144,7 +144,7 @@ impl ProfilerInfo {
         let _inside = self.in_module(module, "GetFunctionFromToken")?;
         // SAFETY: a valid out-parameter.
         let ask = |out| unsafe { runtime.GetFunctionFromToken(module.0, method.0, out) };
-        let function = FunctionId::told(ask_word("GetFunctionFromToken", ask)?);
+        let function = FunctionId::received(ask_word("GetFunctionFromToken", ask)?);
         self.note_function(function, None, module, &[]);
         Ok(function)
     }
@@ -171,7 +171,7 @@ impl ProfilerInfo {
             // SAFETY: a valid out-parameter and an array of identifiers, each a word.
             unsafe { runtime.GetFunctionFromTokenAndTypeArgs(module.0, method.0, class, count, arguments, out) }
         })
-        .map(FunctionId::told)?;
+        .map(FunctionId::received)?;
         self.note_function(function, None, module, type_arguments);
         Ok(function)
     }

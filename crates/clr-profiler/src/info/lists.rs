@@ -78,7 +78,7 @@ pub(super) fn collect<E: Enumeration>(
 pub struct Inliners {
     /// Module and token of each.
     pub methods: Vec<(ModuleId, Token)>,
-    /// Some could not be told, because their module is not loaded far enough.
+    /// Whether some are missing, because their module is not loaded far enough.
     pub is_incomplete: bool,
 }
 
@@ -136,7 +136,7 @@ impl ProfilerInfo {
         let runtime = self.at_level::<ICorProfilerInfo4>(method)?;
         // SAFETY: a valid out-parameter.
         let found = collect::<ICorProfilerFunctionEnum>(method, |out| unsafe { runtime.EnumJITedFunctions2(out) })?;
-        Ok(found.into_iter().map(|one| (FunctionId::told(one.function_id), ReJitId(one.rejit_id))).collect())
+        Ok(found.into_iter().map(|one| (FunctionId::received(one.function_id), ReJitId(one.rejit_id))).collect())
     }
 
     /// The methods of `module` that took in the method `inlinee` of `inlinee_module` when they were compiled ahead of time.

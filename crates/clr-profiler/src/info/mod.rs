@@ -238,7 +238,7 @@ impl ProfilerInfo {
     ///
     /// # Errors
     /// A sentence where what is asked for can't be: an immutable event changes, an attached or notification-only profiler wants
-    /// what these may not have, [`Events::GC`] is asked for after the start, events that tell nothing alone. With the runtime's
+    /// what these may not have, [`Events::GC`] is asked for after the start, events that report nothing alone. With the runtime's
     /// code. Nothing changes then.
     pub fn set_events(&self, events: Events) -> Result<()> {
         let method = "SetEventMask2";

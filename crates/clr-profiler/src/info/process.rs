@@ -145,7 +145,7 @@ impl ProfilerInfo {
 
     /// Asks the runtime to let go of this profiler. It waits `milliseconds` (0: its own five seconds) for callbacks to return,
     /// then says [`profiler_detach_succeeded`](crate::Callbacks::profiler_detach_succeeded). The library stays mapped. Threads of
-    /// the profiler's own ([`OwnThread`](crate::OwnThread)) are told to end, and waited for unless one of them asks; others may
+    /// the profiler's own ([`OwnThread`](crate::OwnThread)) are asked to end, and waited for unless one of them asks; others may
     /// run on. From the request on all queries give `CORPROF_E_PROFILER_DETACHING`, for ever: the framework refuses them once
     /// the runtime is gone.
     ///

@@ -194,7 +194,7 @@ unsafe extern "system" fn frame(
     // SAFETY: `stack_here` passes its own `Walk`, which nobody else uses meanwhile.
     let walk = unsafe { &mut *data.cast::<Walk<'_>>() };
     // A run of native frames has no function.
-    let Some(function) = FunctionId::told(function).non_null() else { return S_OK };
+    let Some(function) = FunctionId::received(function).non_null() else { return S_OK };
     walk.frames += 1;
     let has_registers = !context.is_null() && context_size as usize >= FRAME_POINTER_IN_CONTEXT + 8;
     // SAFETY: the runtime says that so many bytes are there.

@@ -19,7 +19,7 @@ pub struct MethodDef {
     pub signature: Vec<u8>,
     /// Address of its IL in the image, relative to the image's beginning; 0 where it has none.
     pub rva: u32,
-    /// How it is implemented, as the metadata encodes it.
+    /// Implementation flags, as the metadata encodes them.
     pub impl_flags: u32,
 }
 

@@ -28,14 +28,14 @@ pub enum Type {
     Primitive(Primitive),
     /// A class or value type by its token (a definition, reference or specification).
     Named {
-        /// Where it is found.
+        /// Token of the type.
         token: Token,
         /// Whether it is a value type.
         is_value: bool,
     },
     /// A generic class or value type with its arguments.
     Generic {
-        /// Where the generic type is found.
+        /// Token of the generic type.
         token: Token,
         /// Whether it is a value type.
         is_value: bool,
@@ -165,7 +165,7 @@ pub struct MethodSignature {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BadSignature {
-    /// Where reading stopped.
+    /// Offset at which reading stopped.
     pub offset: usize,
 }
 
@@ -183,7 +183,7 @@ pub type Result<T> = std::result::Result<T, BadSignature>;
 /// Reads the signature of a method, property or function pointer.
 ///
 /// # Errors
-/// Where the bytes are none.
+/// An error where the bytes are no such signature.
 pub fn method(blob: &[u8]) -> Result<MethodSignature> {
     Reader::new(blob).method(0)
 }
@@ -191,7 +191,7 @@ pub fn method(blob: &[u8]) -> Result<MethodSignature> {
 /// Reads the type of a field.
 ///
 /// # Errors
-/// Where the bytes are none.
+/// An error where the bytes are no such signature.
 pub fn field(blob: &[u8]) -> Result<Type> {
     let mut reader = Reader::new(blob);
     match reader.byte()? & 0x0f {
@@ -203,7 +203,7 @@ pub fn field(blob: &[u8]) -> Result<Type> {
 /// Reads a type specification.
 ///
 /// # Errors
-/// Where the bytes are none.
+/// An error where the bytes are no such signature.
 pub fn type_spec(blob: &[u8]) -> Result<Type> {
     Reader::new(blob).ty(0)
 }
@@ -211,7 +211,7 @@ pub fn type_spec(blob: &[u8]) -> Result<Type> {
 /// Reads the type arguments of a generic method.
 ///
 /// # Errors
-/// Where the bytes are none.
+/// An error where the bytes are no such signature.
 pub fn method_instantiation(blob: &[u8]) -> Result<Vec<Type>> {
     let mut reader = Reader::new(blob);
     match reader.byte()? {

@@ -60,7 +60,7 @@ pub(super) fn resolve(cache: &NameCache, info: &ProfilerInfo, function: Function
 }
 
 /// The type arguments of the class; where its code is shared over reference types, the names of its generic parameters.
-/// .NET 8 and 9 do not tell the class of such code and .NET 10 does: named alike, recordings of both can be compared.
+/// .NET 8 and 9 give no class for such code and .NET 10 does: named alike, recordings of both can be compared.
 fn class_arguments(
     cache: &NameCache,
     info: &ProfilerInfo,
@@ -113,7 +113,7 @@ fn dynamic(cache: &NameCache, info: &ProfilerInfo, function: FunctionId) -> Resu
 }
 
 impl Found<'_> {
-    /// Where the function came from, if the compiler made it of a part of a method.
+    /// Source of the function, if the compiler made it of a part of a method.
     fn source(&self, info: &ProfilerInfo, id: ModuleId) -> Option<Source> {
         let mut source = self.named_source()?;
         if source::is_visual_basic_lambda(&source.method)
@@ -125,7 +125,7 @@ impl Found<'_> {
         Some(source)
     }
 
-    /// Where the function came from as far as names tell.
+    /// Source of the function as far as names say.
     fn named_source(&self) -> Option<Source> {
         let helper = self.class.helper.as_ref();
         if let Some(helper) = helper

@@ -17,7 +17,7 @@ impl NameCache {
     /// several dimensions are counted through. A place inside a field whose type is a value has the field's name. `None`
     /// where the runtime says nothing, of strings for instance.
     ///
-    /// Where names may be looked up; so not in the callbacks that tell of references, but after them.
+    /// Where names may be looked up; so not in the callbacks that report references, but after them.
     #[must_use]
     pub fn member(&self, info: &ProfilerInfo, class: ClassId, offset: usize) -> Option<String> {
         self.member_within(info, class, offset, DEPTH)

@@ -27,13 +27,13 @@ pub struct FunctionName {
     /// `Namespace.Type::Method` without type arguments, arity and parameters, nested types joined by `+`; state machines,
     /// lambdas and local functions as the method they were written in.
     pub name: String,
-    /// As C# would write it, with type arguments and parameter types (constructors by their type's name, accessors as
+    /// Signature as C# would write it, with type arguments and parameter types (constructors by their type's name, accessors as
     /// `Total.get`), and at the end what kind of code it is where it is not the method itself:
     /// `Shop.Checkout.Pay(Shop.Order) (async)`. Where the source method can't be told from its overloads, `(...)`. Type
     /// parameters of a class whose code is shared over reference types stand for themselves, on .NET 10 as on 8 and 9,
-    /// which do not tell the arguments; among those of a method `__Canon` stands for all reference types.
+    /// which do not give the arguments; among those of a method `__Canon` stands for all reference types.
     pub signature: String,
-    /// As the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
+    /// Name as the metadata has it: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
     /// The simple name of the assembly it is declared in; empty where there is none.
     pub module: Arc<str>,
@@ -41,7 +41,7 @@ pub struct FunctionName {
     pub token: Token,
     /// Module.
     pub module_id: ModuleId,
-    /// Which code of the source method it is.
+    /// Part of the source method that this code is.
     pub source_kind: SourceKind,
 }
 
@@ -61,7 +61,7 @@ impl FunctionName {
 
 /// Names of functions and types, as a C# programmer would write them, looked up once.
 ///
-/// What the compiler made of a part of a method is shown as that method:
+/// Code that the compiler made of a part of a method has the name of that method:
 ///
 /// ```
 /// use clr_profiler::{FunctionId, NameCache, ProfilerInfo};
@@ -81,7 +81,7 @@ impl FunctionName {
 /// A name costs 7 µs on average when it is first looked up (24,000 functions of the C# compiler) and up to 6 KiB of stack, the
 /// runtime's own part included.
 ///
-/// Where it may be used: in callbacks about functions, classes, modules and exceptions, in
+/// The cache may be used in callbacks about functions, classes, modules and exceptions, in
 /// [`object_allocated`](crate::Callbacks::object_allocated), in the mapper, and on threads of the profiler's own; not in hooks,
 /// nor while a collection runs ([`for_each_callback!`](crate::for_each_callback) says it of each callback). A look-up may load types and so let a
 /// collection run: ask for the size of an object before the name of its class.
@@ -103,7 +103,7 @@ struct Known {
 const DEPTH: u32 = 16;
 
 impl NameCache {
-    /// How many functions and how many types are kept.
+    /// Most functions, and most types, that are kept.
     pub const LIMIT: usize = 1 << 16;
 
     /// An empty cache.

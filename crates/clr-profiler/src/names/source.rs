@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which code of a source method a function is: the method itself, or something the compiler made of a part of it.
+/// Kind of a function by its source: the method itself, or code that the compiler made of a part of the method.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceKind {
@@ -25,7 +25,7 @@ pub enum Closure {
     LocalFunction(String),
 }
 
-/// How the compiler cut a method into pieces.
+/// Way in which the compiler cut a method into pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum StateMachine {

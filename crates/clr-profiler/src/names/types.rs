@@ -155,7 +155,7 @@ impl TypeName {
         if depth > 1 { &segment.name } else { segment.name.rsplit('.').next().unwrap_or_default() }
     }
 
-    /// As C# writes it: `Shop.Checkout<int>.Line`. Takes type arguments from the front of `arguments` and tells how many.
+    /// As C# writes it: `Shop.Checkout<int>.Line`. Takes type arguments from the front of `arguments` and returns how many.
     pub(super) fn write_csharp(&self, out: &mut String, depth: usize, arguments: &[Arc<str>]) -> usize {
         let mut used = 0;
         for (n, segment) in self.segments.iter().take(depth).enumerate() {

@@ -1,6 +1,6 @@
 //! Lambdas of Visual Basic, whose compiler names them by number: `_Closure$__::_Lambda$__0-1`.
 //!
-//! What tells the method around such a lambda is its code: it loads the lambda's address.
+//! The method around such a lambda is found by its code, which loads the lambda's address.
 
 use super::source::is_visual_basic_lambda;
 use super::types::ModuleNames;
@@ -10,7 +10,7 @@ use crate::{ModuleId, ProfilerInfo, Token};
 const NESTING: usize = 8;
 
 /// The name of the method in which the lambda of this name was written: a method of `owner`, the type of the programmer's
-/// around it. `None` where the code does not tell.
+/// around it. `None` where the code does not say.
 pub(super) fn source_method(
     info: &ProfilerInfo,
     (id, module): (ModuleId, &ModuleNames),

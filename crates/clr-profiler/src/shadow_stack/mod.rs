@@ -23,7 +23,7 @@
 //!
 //! # Exceptions
 //!
-//! These calls keep the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
+//! The calls keep the *set* of live frames right, not always who called whom. A finally or catch block runs while the frames that
 //! the exception has left still lie below on the machine's stack, together with the runtime's own code, so what the block
 //! calls enters with a lower stack pointer than the thrower's, and would seem to be called by it. Hence the exception
 //! callbacks: the runtime says, on the callbacks for filters, finally and catch blocks, which activation the block belongs
@@ -90,13 +90,13 @@ pub trait Frames {
     fn push(&mut self, frame: Frame) -> bool;
 }
 
-/// How a leave or tail call found its frame.
+/// Result of a leave or tail call: whether and how its frame was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Left {
     /// The frame that ended, `None` where its enter was never seen.
     pub frame: Option<Frame>,
-    /// How many frames above it turned out to be dead.
+    /// Number of frames above it that turned out to be dead.
     pub dropped: usize,
 }
 
@@ -128,15 +128,15 @@ pub fn tailcall(stack: &mut impl Frames, sp: usize) -> Left {
     leave(stack, sp)
 }
 
-/// How deep filters may be nested in each other (a filter calls something that throws and has a filter, ...).
+/// Depth to which filters may be nested in each other (a filter calls something that throws and has a filter, ...).
 const FILTERS: usize = 16;
 
-/// Where the filters that are running began: a thread's state beside its frames.
+/// Beginnings of the filters that are running: a thread's state beside its frames.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Filters {
     running: usize,
-    /// How many frames there were when each began.
+    /// Numbers of frames when each began.
     below: [u32; FILTERS],
 }
 

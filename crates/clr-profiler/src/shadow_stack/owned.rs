@@ -99,7 +99,7 @@ impl ShadowStack {
         self.frames.last().copied()
     }
 
-    /// How many calls the thread is in.
+    /// Number of calls that the thread is in.
     #[inline]
     #[must_use]
     pub fn depth(&self) -> usize {
