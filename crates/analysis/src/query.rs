@@ -127,6 +127,9 @@ impl Sort {
         ("module", Self::Module),
     ];
 
+    /// Other names that the command line takes: the headings of columns.
+    pub const ALIASES: [(&'static str, Self); 2] = [("cpu", Self::ExclusiveCpu), ("cpu-total", Self::InclusiveCpu)];
+
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -139,11 +142,9 @@ impl Sort {
         let dashed = text.trim().replace('_', "-");
         let name = match dashed.as_str() {
             "max-recursion" => "recursion",
-            "cpu" => "exclusive-cpu",
-            "cpu-total" => "inclusive-cpu",
             other => other.strip_suffix("-ns").unwrap_or(other),
         };
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, sort)| *sort)
+        Self::ALL.iter().chain(&Self::ALIASES).find(|(known, _)| *known == name).map(|(_, sort)| *sort)
     }
 }
 

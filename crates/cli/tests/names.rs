@@ -107,6 +107,25 @@ fn json_is_format_json() {
 }
 
 #[test]
+fn columns_are_named_as_tables_head_them_or_as_json_does() {
+    let place = place();
+    let by = |columns: &str| place.run(&format!("report shop.clrs --view functions --format csv --columns {columns}"));
+    let (keys, headings) =
+        (by("name,calls,inclusive_cpu_ns,exclusive_ns"), by("function,Calls,cpu_total,exclusive"));
+    assert!(keys.status.success(), "{}", String::from_utf8_lossy(&keys.stderr));
+    assert_eq!(keys.stdout, headings.stdout);
+    let several = String::from_utf8_lossy(&by("share").stderr).into_owned();
+    assert!(several.contains("'--columns' does not take 'share'"), "two columns are headed so: {several}");
+}
+
+/// A part of the time was said to be for views of calls as well, which refused it then.
+#[test]
+fn views_of_sums_are_not_named_for_parts_of_the_time() {
+    let said = String::from_utf8_lossy(&place().run("report shop.clrs --since 1s").stderr).into_owned();
+    assert!(said.ends_with("choose a view that has it: losses, flow, events or exceptions\n"), "{said}");
+}
+
+#[test]
 fn misspelt_words_of_the_command_line_get_their_nearest() {
     let place = place();
     for (line, meant) in [
@@ -115,6 +134,7 @@ fn misspelt_words_of_the_command_line_get_their_nearest() {
         ("report shop.clrs --view functoins", "functions"),
         ("report shop.clrs --view functions --sort exclusiv", "exclusive"),
         ("report shop.clrs --view functions --sort clals", "calls"),
+        ("report shop.clrs --view functions --sort cpuu", "cpu"),
         ("report shop.clrs --view functions --columns nmae", "name"),
         ("report shop.clrs --view events --group heep", "heap"),
         ("export shop.clrs --to flamegraf", "flamegraph"),

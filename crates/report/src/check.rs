@@ -51,9 +51,12 @@ impl View {
     }
 }
 
-/// The views that take an option, as a hint.
+/// The views that take an option, as a hint. A part of the time is for views of single events: those of metrics have it where
+/// the metric is one of events.
 fn takers(flag: Flag) -> String {
-    let views: Vec<&str> = VIEWS.iter().filter(|view| view.why_not(flag).is_none()).map(|view| view.name).collect();
+    let is_time = matches!(flag, Flag::Since | Flag::Until);
+    let takes = |view: &&&View| view.why_not(flag).is_none() && !(is_time && view.why_not(Flag::Metric).is_none());
+    let views: Vec<&str> = VIEWS.iter().filter(takes).map(|view| view.name).collect();
     match views.as_slice() {
         [] => "leave it out".to_owned(),
         [only] => format!("leave it out, or choose the view {only}, which has it"),

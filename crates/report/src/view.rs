@@ -57,6 +57,17 @@ impl View {
         (self.columns)(request)
     }
 
+    /// Key of the column that a word names: by its key in JSON or by its heading in text, in any case and with blanks,
+    /// hyphens or underscores. `None` where there is no such column, or more than one.
+    #[must_use]
+    pub fn column_key(&self, request: &Request, word: &str) -> Option<&'static str> {
+        let plain = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
+        let columns = self.columns(request);
+        let by_key = columns.iter().find(|column| column.key == word).map(|column| column.key);
+        let mut by_title = columns.iter().filter(|column| plain(column.title) == plain(word)).map(|column| column.key);
+        by_key.or_else(|| by_title.next().filter(|_| by_title.next().is_none()))
+    }
+
     /// The instruments that feed the view; none for views of every recording.
     #[must_use]
     pub fn instruments(&self) -> Vec<&'static str> {

@@ -137,6 +137,7 @@ impl TypedValueParser for SortKey {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(Sort::ALL.iter().map(|(name, _)| PossibleValue::new(*name))))
+        let names = Sort::ALL.iter().chain(&Sort::ALIASES).map(|(name, _)| PossibleValue::new(*name));
+        Some(Box::new(names))
     }
 }

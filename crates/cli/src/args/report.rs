@@ -44,7 +44,7 @@ pub(super) struct Report {
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// Columns to show, in this order, by their keys in JSON
+    /// Columns to show, in this order, by their headings or their keys in JSON
     #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
     columns: Vec<String>,
 
@@ -127,7 +127,7 @@ impl Report {
         query.per_thread = self.per_thread;
         query.metric = self.metric;
         let LogFlags { depth, follow, group: groups, name, each, interleave, output } = self.logs;
-        let request = Request {
+        let mut request = Request {
             query,
             columns: (!self.columns.is_empty()).then_some(self.columns),
             max_depth: depth,
@@ -149,6 +149,11 @@ impl Report {
                 "see 'clrscope report --help'",
             ));
         };
+        // What is no column is refused with the others.
+        let keys = request.columns.as_ref().map(|words| {
+            words.iter().map(|word| view.column_key(&request, word).unwrap_or(word).to_owned()).collect()
+        });
+        request.columns = keys;
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
         Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, folder: output })))
     }

@@ -163,15 +163,24 @@ fn elsewhere<'c>(clock: Resolution) -> Sheet<'c, Others> {
         Column::new("most_ns", "of it", Kind::Time, move |row: &Elsewhere<'_>| {
             row.most.map_or(Cell::Absent, |(_, ns)| time(ns))
         }),
-        Column::new("most_below", "below", Kind::Function, |row: &Elsewhere<'_>| match row.most {
-            Some((function, _)) => Cell::function(&function),
-            None => Cell::Absent,
+        Column::new("most_count", "of it", Kind::Count, |row: &Elsewhere<'_>| {
+            most_made(row).map_or(Cell::Absent, |(count, _)| Cell::Count(count))
+        }),
+        Column::new("most_below", "below", Kind::Function, |row: &Elsewhere<'_>| {
+            let most = row.most.map(|(function, _)| function).or(most_made(row).map(|(_, place)| place));
+            most.map_or(Cell::Absent, |function| Cell::function(&function))
         }),
         Column::new("detail", "detail", Kind::Text, |row: &Elsewhere<'_>| match detail(row) {
             detail if detail.is_empty() => Cell::Absent,
             detail => Cell::Text(detail.into()),
         }),
     ])
+}
+
+/// Exceptions that were made below the own function where most were, and that function.
+fn most_made<'a>(row: &Elsewhere<'a>) -> Option<(u64, FunctionRef<'a>)> {
+    let most = row.exceptions.as_ref().filter(|_| row.kind == ElsewhereKind::ExceptionsMade)?;
+    Some((most.count, most.place?))
 }
 
 /// Words about a row beyond its times and count.
@@ -185,10 +194,6 @@ fn detail(row: &Elsewhere<'_>) -> String {
             let place = most.place.map_or_else(String::new, |place| format!(" in {}", place.label()));
             format!("{} {}{place}", count(most.count), most.type_name)
         }),
-        ElsewhereKind::ExceptionsMade => {
-            let most = row.exceptions.as_ref().and_then(|most| Some((most.count, most.place?)));
-            most.map_or_else(String::new, |(number, place)| format!("{} below {}", count(number), place.label()))
-        }
         _ => String::new(),
     }
 }
@@ -328,7 +333,7 @@ impl Opened<'_> {
             ("text", 0, true),
             ("cpu_ns", 3, rows.iter().any(|row| row.cpu_ns.is_some())),
             ("most_ns", 2, rows.iter().any(|row| row.most.is_some())),
-            ("most_below", 2, rows.iter().any(|row| row.most.is_some())),
+            ("most_below", 2, rows.iter().any(|row| row.most.is_some() || most_made(row).is_some())),
             ("detail", 1, rows.iter().any(|row| !detail(row).is_empty())),
         ]));
         let title = if has_times { "Where the other time went" } else { "What else was recorded" };
