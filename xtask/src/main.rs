@@ -6,6 +6,8 @@ use std::process::ExitCode;
 mod accuracy;
 mod agents;
 mod bench;
+#[cfg(test)]
+mod first_words;
 mod fixtures;
 mod layers;
 mod machine;

@@ -51,7 +51,7 @@ const STEPPED_ASIDE: &str =
 enum Mapped {
     /// The state of the process, in this folder.
     State(PathBuf),
-    /// Such a state that was removed.
+    /// A recorded process that no longer has its state.
     RemovedState,
     /// The library alone.
     Agent,

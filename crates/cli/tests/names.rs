@@ -110,8 +110,7 @@ fn json_is_format_json() {
 fn columns_are_named_as_tables_head_them_or_as_json_does() {
     let place = place();
     let by = |columns: &str| place.run(&format!("report shop.clrs --view functions --format csv --columns {columns}"));
-    let (keys, headings) =
-        (by("name,calls,inclusive_cpu_ns,exclusive_ns"), by("function,Calls,cpu_total,exclusive"));
+    let (keys, headings) = (by("name,calls,inclusive_cpu_ns,exclusive_ns"), by("function,Calls,cpu_total,exclusive"));
     assert!(keys.status.success(), "{}", String::from_utf8_lossy(&keys.stderr));
     assert_eq!(keys.stdout, headings.stdout);
     let several = String::from_utf8_lossy(&by("share").stderr).into_owned();

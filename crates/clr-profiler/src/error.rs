@@ -114,7 +114,7 @@ impl Error {
         Self { hresult: HResult::FAIL, method, reason: Some(reason.into()) }
     }
 
-    /// This error with another result code.
+    /// Error like this one, with another result code.
     #[must_use]
     pub fn with_hresult(mut self, hresult: HResult) -> Self {
         self.hresult = hresult;

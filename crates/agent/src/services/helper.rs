@@ -196,9 +196,9 @@ impl HelperHandle {
 /// When recording begins and ends by itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Schedule {
-    /// It begins so long after the agent.
+    /// Pause between the agent's start and the recording's.
     pub(crate) delay: Option<Duration>,
-    /// It ends so long after it began.
+    /// Time from the recording's start to its end.
     pub(crate) duration: Option<Duration>,
 }
 

@@ -150,9 +150,10 @@ impl Report {
             ));
         };
         // What is no column is refused with the others.
-        let keys = request.columns.as_ref().map(|words| {
-            words.iter().map(|word| view.column_key(&request, word).unwrap_or(word).to_owned()).collect()
-        });
+        let keys = request
+            .columns
+            .as_ref()
+            .map(|words| words.iter().map(|word| view.column_key(&request, word).unwrap_or(word).to_owned()).collect());
         request.columns = keys;
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
         Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, folder: output })))

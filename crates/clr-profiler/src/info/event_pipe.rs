@@ -52,7 +52,7 @@ pub struct EventDefinition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
-    /// Somebody listens.
+    /// Whether somebody listens.
     pub is_enabled: bool,
     /// Up to this level.
     pub level: u8,

@@ -173,7 +173,7 @@ by_number! {
     }
 }
 
-/// Who takes samples.
+/// Engine that takes samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum SamplingEngine {
@@ -209,7 +209,7 @@ record! {
     pub struct Sampler {
         /// The instrument: `cpu` or `wall`.
         pub instrument: String,
-        /// Who took the samples.
+        /// Engine that took the samples.
         pub engine: SamplingEngine,
         /// Nanoseconds between two samples of a thread, as asked for.
         pub interval_ns: u64,

@@ -86,7 +86,7 @@ pub enum ControlError {
     Deaf,
     /// The recording of the process is over.
     Over,
-    /// Somebody else's command is under way.
+    /// Command of somebody else is under way.
     Busy,
     /// There was no answer in time; the process may be stopped, or gone.
     Silent,

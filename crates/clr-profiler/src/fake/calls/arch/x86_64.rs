@@ -16,7 +16,7 @@ struct Registers {
 }
 
 impl Registers {
-    /// Something different in each.
+    /// Registers with a different value in each.
     fn pattern() -> Self {
         let mut next = 0x0123_4567_89ab_cdef_u64;
         let mut number = || {
