@@ -1,4 +1,5 @@
-//! What values are shown as: their own class from the first sight on, the form that people know, and nothing of secrets.
+//! Values as they are shown: their own class from the first sight on, the form that people know, and nothing of
+//! secrets.
 
 mod support;
 

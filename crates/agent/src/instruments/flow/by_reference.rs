@@ -45,11 +45,11 @@ impl Pending {
 }
 
 thread_local! {
-    /// The calls of a thread, once there is one, and how often everything had been forgotten when it looked last.
+    /// Calls of a thread, once there is one, and the value of [`FORGOTTEN`] when it last compared it.
     static PENDING: RefCell<Option<(FixedVec<Pending>, u32)>> = const { RefCell::new(None) };
 }
 
-/// How often everything was forgotten: threads forget what they kept before the last time.
+/// Number of times that everything was forgotten: threads forget what they kept before the last time.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.

@@ -44,7 +44,7 @@ use ring::Ring;
 
 /// Address space for everything: a mapping can't grow.
 const ALL_BYTES: u64 = 128 << 30;
-/// From so many chunks of values on, two gigabytes and some seconds, it is told whose they are.
+/// Chunks of values, two gigabytes and some seconds' worth, from which on a remark says whose they are.
 const COSTLY_CHUNKS: u64 = (2 << 30) / ring::CHUNK as u64;
 
 /// The running instrument.
@@ -53,7 +53,7 @@ pub(crate) struct Flow {
     writer: &'static ProcessWriter,
     functions: Arc<Functions>,
     ring: &'static Ring,
-    /// Where arguments are wanted: the types of the program.
+    /// Types of the program, where arguments are wanted.
     types: Option<&'static Types>,
     check: Option<Arc<Check>>,
 }

@@ -29,7 +29,7 @@ pub(crate) enum Args {
 pub(crate) struct FlowOptions {
     pub(crate) kept: Kept,
     pub(crate) args: Args,
-    /// How deep objects are opened.
+    /// Depth to which objects are opened.
     pub(crate) depth: u32,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentR
     });
 }
 
-/// Writes what a call tells; the registers are those of the function that `completion` belongs to.
+/// Writes the outcome that a call reports; the registers are those of the function that `completion` belongs to.
 fn write(writer: &mut Writer<'_>, completion: Completion, awaited: Awaited, sp: usize, registers: &ArgumentRegisters) {
     let mut both = [0; 16];
     match completion.outcome {

@@ -100,7 +100,7 @@ impl Ring {
         &self.store
     }
 
-    /// How often hooks waited for memory, and how many nanoseconds altogether.
+    /// Number of times that hooks waited for memory, and nanoseconds of it altogether.
     pub(crate) fn stalls(&self) -> (u64, u64) {
         (self.stalls.load(Ordering::Relaxed), self.stalled_ns.load(Ordering::Relaxed))
     }
@@ -214,7 +214,7 @@ impl Ring {
         self.store.take_reserved(serial, self.chunk_bytes, now).or_else(|| self.take_oldest(serial, now))
     }
 
-    /// Takes the oldest chunk once more, and counts the calls that it told of.
+    /// Takes the oldest chunk once more, and counts the calls whose events it held.
     fn take_oldest(&self, serial: u32, now: u64) -> Option<Chunk> {
         self.store.take_oldest(serial, now, |chunk| {
             let beside = chunk.u32(chunk::NON_CALL_BYTES).load(Ordering::Relaxed) as usize;

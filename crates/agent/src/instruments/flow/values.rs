@@ -114,7 +114,7 @@ fn needs_this(plan: &Plan) -> bool {
     plan.awaited.is_some() || matches!(plan.returned, Returned::Behind(..))
 }
 
-/// Where the addresses lie of what is looked at when the call ends.
+/// Places of the addresses whose targets are read when the call ends.
 fn looked_at_again(plan: &Plan) -> impl Iterator<Item = ArgumentLocation> {
     let this = needs_this(plan).then_some(ArgumentLocation::General(0));
     this.into_iter().chain(plan.referenced().map(|argument| argument.location))

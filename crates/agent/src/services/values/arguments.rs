@@ -15,7 +15,7 @@ use super::read::Writer;
 /// Objects are opened this deep.
 static DEPTH: AtomicU32 = AtomicU32::new(1);
 
-/// How deep objects are opened. For hooks.
+/// Depth to which objects are opened. For hooks.
 pub(crate) fn depth() -> u32 {
     DEPTH.load(Ordering::Relaxed)
 }
@@ -67,7 +67,7 @@ impl ArgumentRegisters {
         unsafe { from.cast::<[u8; 8]>().read_unaligned() }
     }
 
-    /// Where the value in a place lies; one in two registers is put together in `both`.
+    /// Address of the value in a place; one in two registers is put together in `both`.
     pub(crate) fn slot(&self, location: ArgumentLocation, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
         let held = |address: *const u8| {
             // SAFETY: a saved register, or our copy of two.
@@ -103,7 +103,7 @@ impl ArgumentRegisters {
     }
 }
 
-/// Why there is no value to be read.
+/// Reason why there is no value to be read.
 enum Missing {
     /// Value code that is written instead.
     Nothing(u8),
@@ -111,7 +111,7 @@ enum Missing {
     Wrong,
 }
 
-/// Where an argument's value lies, and on what ground.
+/// Address of an argument's value, with its ground.
 ///
 /// # Safety
 /// The slot must be that of the argument with this number, in a function that was just entered.

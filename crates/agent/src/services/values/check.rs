@@ -20,7 +20,7 @@ const NAMED: u64 = 20;
 /// Functions that are compared at most.
 const FUNCTIONS: usize = 1 << 20;
 
-/// Which functions were met.
+/// Functions that were met, a bit for each.
 struct Met(Box<[AtomicU64]>);
 
 impl Met {

@@ -1,7 +1,7 @@
-//! How an `async` method comes by its result: its code gives it to the builder that stands behind the task,
-//! by a call of `SetResult` or `SetException`. That call is looked at, because afterwards it may be too late: the
-//! code may be replaced by it (a tail call), a pooled task may have served its purpose and been given to the
-//! next, and a collection may have moved all of it.
+//! Completion of an `async` method: its code gives the result to the builder that stands behind the task, by a call of
+//! `SetResult` or `SetException`. That call is read, because afterwards it may be too late: the code may be replaced by
+//! it (a tail call), a pooled task may have served its purpose and been given to the next, and a collection may have
+//! moved all of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,7 +31,7 @@ pub(crate) struct Completion {
     pub(crate) is_silent: bool,
 }
 
-/// How the `async` method ends.
+/// Outcome of the `async` method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outcome {
     /// In order, with a result where it has one.
@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
 /// Task that the code of an `async` method completes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Awaited {
-    /// Where its builder lies, behind `this`.
+    /// Offset of its builder, behind `this`.
     pub(crate) builder: u32,
     /// The type of its task, as C# writes it.
     pub(crate) name: &'static str,

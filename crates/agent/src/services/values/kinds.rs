@@ -1,4 +1,4 @@
-//! How a value in memory is to be read.
+//! Kinds of values in memory, by which they are read.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     /// An argument or result that is not to be read, because its name is one of those that hide secrets. A field has its
     /// own kind all the same, which says how the value around it is passed ([`Shown`]).
     Redacted,
-    /// Something that can't be read yet; its size is known.
+    /// A value that can't be read yet; its size is known.
     Opaque(u32),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// How often a single field is there: fixed buffers and inline arrays declare it once.
+    /// Number of times that a single field is there: fixed buffers and inline arrays declare it once.
     pub(crate) fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
             [Field { offset: 0, kind, .. }]
@@ -109,7 +109,7 @@ pub(crate) enum Form {
     Task(Task),
     /// `ValueTask` and `ValueTask<T>`: a result, or the task that will have one.
     ValueTask {
-        /// Where the task is, null for a result that was there at once.
+        /// Offset of the task, which is null for a result that was there at once.
         object: u32,
         /// The class of the states of tasks.
         status: &'static Class,
@@ -118,7 +118,7 @@ pub(crate) enum Form {
     },
     /// An object that stands for a type.
     Type {
-        /// Where the type's own class is.
+        /// Offset of the type's own class.
         handle: u32,
     },
     /// `Nullable<T>`: two fields, has a value and the value.
@@ -133,7 +133,7 @@ pub(crate) enum Form {
 /// Fields of a task that are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
-    /// Where the word lies that holds its state.
+    /// Offset of the word that holds its state.
     pub(crate) flags: u32,
     /// The class of the states of tasks.
     pub(crate) status: &'static Class,
@@ -172,7 +172,7 @@ pub(crate) struct Field {
     pub(crate) shown: Shown,
 }
 
-/// How a field is shown.
+/// Visibility of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// One deeper than what it is a field of.

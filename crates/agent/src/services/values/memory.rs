@@ -30,7 +30,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// Something on that ground.
+    /// An address on that ground.
     ///
     /// # Safety
     /// The guarantee of [`Ground`] must hold for as many bytes as are read.
@@ -69,10 +69,10 @@ const WINDOW: usize = 256;
 /// Reads of one hook: what is copied by the system is kept, since more is likely to be read there.
 pub(crate) struct MemoryReader {
     window: [u8; WINDOW],
-    /// Where the window was copied from, and how much of it.
+    /// Address that the window was copied from, and its length.
     start: usize,
     bytes: usize,
-    /// Something was not there.
+    /// Whether some of the memory was not there.
     has_failed: bool,
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
 }
 
-/// Where the calling thread's stack ends; 0 where nobody knows.
+/// End of the calling thread's stack; 0 where nobody knows.
 fn stack_end() -> usize {
     thread_local! {
         static END: Cell<usize> = const { Cell::new(0) };

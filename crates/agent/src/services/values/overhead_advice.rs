@@ -22,7 +22,7 @@ pub(crate) struct AdviseOverhead {
     writer: &'static ProcessWriter,
     /// As `-i` names it.
     instrument: &'static str,
-    /// How many samples are worth a remark.
+    /// Number of samples that is worth the next remark.
     next: u64,
     rounds: u32,
 }
@@ -49,7 +49,7 @@ impl Task for AdviseOverhead {
     }
 }
 
-/// How many samples there are, and the methods with the largest shares. Overloads count together.
+/// Number of samples, and the methods with the largest shares. Overloads count together.
 fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p str, f64)>) {
     let mut by_pattern: HashMap<&str, u64> = HashMap::new();
     samples.for_each(|(pattern, count)| *by_pattern.entry(pattern).or_default() += count);

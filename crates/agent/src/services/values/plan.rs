@@ -1,4 +1,4 @@
-//! Where a function's arguments and result lie: `this`, the address for a large result, the hidden argument of shared
+//! Plans of functions' arguments and results: `this`, the address for a large result, the hidden argument of shared
 //! code, then the arguments, by the [convention](super::arch) of the machine.
 
 use clr_profiler::metadata::MetadataImport;
@@ -16,7 +16,7 @@ use super::source_names;
 use super::state_machine::StateMachine;
 use super::types::{Scope, Types};
 
-/// How an argument is passed.
+/// Way in which an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Passing {
@@ -57,11 +57,11 @@ pub(crate) enum Returned {
     At(ArgumentLocation, Kind),
     /// In memory, its address in `rax`.
     Memory(Kind),
-    /// So many bytes behind what `this` pointed to at enter.
+    /// Bytes, this many, behind what `this` pointed to at enter.
     Behind(u32, Kind),
     /// Never to be read.
     Redacted,
-    /// EmptyChunk for sure: what the builder of the `async` method is given tells it.
+    /// Nothing by itself: the argument of the `async` method's builder has the result.
     Awaited,
 }
 
@@ -70,9 +70,9 @@ pub(crate) enum Returned {
 pub(crate) struct Plan {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) returned: Returned,
-    /// Something is passed by `ref` or `out`, or holds the result, and is looked at again at the end.
+    /// Whether an argument is passed by `ref` or `out`, or holds the result, and is read again at the end.
     pub(crate) by_reference: bool,
-    /// Everything is a plain number in a register: so many pairs of general and of vector registers.
+    /// Numbers of pairs of general and of vector registers, where all arguments are plain numbers in registers.
     pub(crate) registers: Option<(u8, u8)>,
     /// The code is shown as the method it was made of: the arguments are not those of the code.
     pub(crate) is_of_machine: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Plan {
     pub(crate) awaited: Option<Awaited>,
     /// Outcome that a call reports, where calls end `async` methods.
     pub(crate) completes: Option<Completion>,
-    /// Which of the places have turned out to be right.
+    /// Proof of the places: those that have turned out to be right.
     pub(crate) proof: Proof,
 }
 
@@ -159,9 +159,9 @@ pub(super) fn make(types: &Types, id: FunctionId, index: u32) -> Option<Plan> {
     Some(making.plan(returned, by_exception))
 }
 
-/// Whether code is told by a hidden argument which instantiation it runs for: code of a generic method that is shared
-/// for whatever reason, and shared code of a type whose `this` does not tell. Objects know their class; static methods
-/// have no `this`, values no class, and a class that implements an interface twice does not say for which.
+/// Whether code gets its instantiation by a hidden argument: code of a generic method that is shared for whatever
+/// reason, and shared code of a type whose `this` does not show it. Objects know their class; static methods have no
+/// `this`, values no class, and a class that implements an interface twice does not say for which.
 fn has_hidden_argument(is_generic: bool, is_shared: bool, this_tells: bool) -> bool {
     is_shared && (is_generic || !this_tells)
 }
@@ -315,7 +315,7 @@ fn of_state_machine(types: &Types, index: u32, machine: StateMachine, return_typ
     }
 }
 
-/// How many pairs of registers hold the arguments, where all are plain numbers in registers.
+/// Number of pairs of registers that hold the arguments, where all are plain numbers in registers.
 fn registers(arguments: &[Argument], returned: Returned) -> Option<(u8, u8)> {
     let is_plain = match returned {
         Returned::Nothing => true,

@@ -1,4 +1,4 @@
-//! Which places of a plan have turned out to be right.
+//! Proof of a plan: the places in it that have turned out to be right.
 //!
 //! A plan follows from rules. What they say is believed where the runtime's own facts confirm it: until the object in
 //! a place was seen to begin with a class that the runtime told of, nothing in that place is followed but by reads
@@ -13,7 +13,7 @@ use super::types::table::{class_of, is_told, number_of};
 /// Calls whose values were not read because their plan is not believed.
 static UNREAD: AtomicU64 = AtomicU64::new(0);
 
-/// How many such calls there were since this was asked last.
+/// Number of such calls since the last query.
 pub(crate) fn unread() -> u64 {
     UNREAD.swap(0, Ordering::Relaxed)
 }

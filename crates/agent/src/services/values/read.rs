@@ -16,7 +16,7 @@ const ELEMENTS: u32 = 16;
 const NESTED_TASKS: u32 = 2;
 /// Value types nested deeper than this are left out.
 const NESTED: u32 = 4;
-/// Where objects begin.
+/// Alignment of objects.
 const ALIGNED: usize = 8;
 
 /// Writes values one after another into a buffer of fixed size. What does not fit is left out, and the
@@ -24,7 +24,7 @@ const ALIGNED: usize = 8;
 pub(crate) struct Writer<'b> {
     buffer: &'b mut [u8],
     used: usize,
-    /// Something did not fit: nothing more is written, so that what is there stays in its place.
+    /// Whether a value did not fit: nothing more is written, so that what is there stays in its place.
     full: bool,
     /// Only types, no values.
     types_only: bool,

@@ -72,7 +72,7 @@ fn reference(object: u64) -> At {
     place(Ground::Alive, object)
 }
 
-/// What is written for a value, as text; classes by their number among `classes`.
+/// Text written for a value; classes by their number among `classes`.
 fn read(kind: Kind, at: At, depth: u32, classes: &[&Class]) -> String {
     read_into(ROOM, false, kind, at, depth, classes).expect("it is whole")
 }
@@ -370,7 +370,7 @@ fn tasks_are_shown_by_their_state_and_their_result() {
     assert_eq!(ready, "class 2 (class 0 5, 6)");
 }
 
-/// The rest of what does not fit is missing, what is there is as it would be with more room.
+/// A value that does not fit lacks its rest; its beginning is as it would be with more room.
 #[test]
 fn what_does_not_fit_is_left_out() {
     let text = string_class();

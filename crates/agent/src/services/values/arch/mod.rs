@@ -1,4 +1,4 @@
-//! Where the processor's calling convention has arguments and results: a module for each, of which the target's is
+//! Calling conventions of processors, which place arguments and results: a module for each, of which the target's is
 //! re-exported.
 
 #[cfg(target_arch = "x86_64")]

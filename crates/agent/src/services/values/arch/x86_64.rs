@@ -7,7 +7,7 @@
 
 use super::super::kinds::{Form, Kind, Shape};
 
-/// Where an argument lies.
+/// Location of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArgumentLocation {
     /// A general register, by its order.
@@ -18,9 +18,9 @@ pub(crate) enum ArgumentLocation {
     Pair((u8, bool), (u8, bool)),
     /// On the stack, so many bytes above the caller's stack pointer.
     Stack(u32),
-    /// So many bytes behind the address in a general register: no argument of the code, but what it works on.
+    /// Bytes, this many, behind the address in a general register: no argument of the code, but what it works on.
     Behind(u8, u32),
-    /// Nobody knows: something before it could not be placed.
+    /// Unknown: an argument before it could not be placed.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Convention {
         Self { empty_in_registers: major >= 9 }
     }
 
-    /// How a value is passed.
+    /// Way in which a value is passed.
     pub(crate) fn passed(self, kind: Kind) -> Passed {
         match kind {
             Kind::Float | Kind::Double => Passed::One(true),
@@ -71,7 +71,7 @@ impl Convention {
         }
     }
 
-    /// Where a result lies: registers are counted for results by themselves. `None` for one in memory, whose address
+    /// Location of a result: registers are counted for results by themselves. `None` for one in memory, whose address
     /// is handed over like an argument.
     pub(crate) fn result(self, kind: Kind) -> Option<ArgumentLocation> {
         let (mut general, mut vector) = (0, 0);
@@ -93,7 +93,7 @@ impl Convention {
     }
 }
 
-/// How a value is passed, each register general (false) or vector (true).
+/// Registers in which a value is passed, each general (false) or vector (true).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passed {
     One(bool),

@@ -116,7 +116,7 @@ impl Types {
         &self.info
     }
 
-    /// Where descriptions go.
+    /// Store of the descriptions.
     pub(crate) fn store(&self) -> &EventStore {
         &self.store
     }
@@ -350,7 +350,7 @@ impl Types {
         parameters.into_iter().map(|parameter| parameter.name).collect()
     }
 
-    /// How a value of this class is read: value types by their fields, others by reference.
+    /// Kind by which a value of this class is read: value types by their fields, others by reference.
     pub(crate) fn kind_of(&self, id: ClassId) -> Kind {
         if matches!(self.info.array_class(id), Ok(Some(_))) {
             return Kind::Reference(self.class(id));

@@ -4,7 +4,7 @@ use clr_profiler::metadata::signature::Primitive;
 
 use crate::services::values::kinds::Kind;
 
-/// How a primitive is read; `None` for what has no value.
+/// Kind by which a primitive is read; `None` for what has no value.
 pub(crate) fn primitive_kind(primitive: Primitive) -> Option<Kind> {
     Some(match primitive {
         Primitive::Bool => Kind::Bool,

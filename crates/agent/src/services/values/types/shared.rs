@@ -1,4 +1,4 @@
-//! Which class the code belongs to that several instantiations of a generic class share.
+//! Class of code that several instantiations of a generic class share.
 //!
 //! .NET 10 says it (`List<__Canon>`), .NET 8 and 9 say nothing. But whoever runs such code has loaded one of the
 //! instantiations, and the runtime says which function of a class a method is.

@@ -10,7 +10,7 @@ use super::{Scope, Types};
 use crate::services::values::kinds::Kind;
 
 impl Types {
-    /// How a value of a type in a signature is read.
+    /// Kind by which a value of a type in a signature is read.
     pub(crate) fn kind(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         match ty {
             Type::Primitive(primitive) => primitive_kind(*primitive).unwrap_or(Kind::Opaque(16)),
@@ -63,7 +63,7 @@ impl Types {
         }
     }
 
-    /// Where a type is declared: references lead to other modules by name.
+    /// Declaration of a type: references lead to other modules by name.
     fn find(&self, token: Token, module: ModuleId, metadata: &MetadataImport) -> Option<(ModuleId, Token)> {
         if token.table() == Token::TYPE_DEF {
             return Some((module, token));
@@ -118,7 +118,7 @@ impl Types {
         if let Type::Generic { arguments, .. } = ty {
             for argument in arguments {
                 let argument = self.type_text(argument, scope);
-                // Those that are known stand in the name as they are.
+                // Arguments that are known stand in the name as they are.
                 if !text.contains(&argument) {
                     text = text.replacen(ANY_CLASS, &argument, 1);
                 }

@@ -42,7 +42,7 @@ static ANNOUNCED: RwLock<Option<HashMap<usize, Vec<ModuleId>>>> = RwLock::new(No
 /// The class that all arrays are derived from: nobody tells of theirs. 0 while it is not known where a class says
 /// what it is derived from.
 static ARRAYS: AtomicUsize = AtomicUsize::new(0);
-/// Where a class says what it is derived from, on all runtimes seen; looked at before it is relied on.
+/// Offset in a class of the class that it is derived from, on all runtimes seen; checked before it is relied on.
 const PARENT: usize = 16;
 
 /// Makes the table, empty. Called before any hook.

@@ -12,8 +12,8 @@ const TASK: &str = "System.Threading.Tasks.Task";
 const NOTHING: &str = "System.Threading.Tasks.VoidTaskResult";
 
 impl Types {
-    /// Where `about` is a task: its shape becomes that of state and result, and what the framework derives
-    /// from tasks for its own use goes by the name of the task.
+    /// Shows `about`, where it is a task, by state and result; what the framework derives from tasks for its own use
+    /// goes by the name of the task.
     pub(super) fn as_task(&self, id: ClassId, about: &ClassInfo, shape: &mut Shape, names: &mut Names) {
         let Some((task, of_task)) = self.task_among_bases(id, about) else { return };
         let Some(status) = self.task_status() else { return };
