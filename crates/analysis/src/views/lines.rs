@@ -27,7 +27,7 @@ pub struct LineRow<'a> {
     /// Samples for which this is the innermost line with a source: what the line itself and the code without a source below
     /// it took.
     pub samples: u64,
-    /// Those of them with the code of the line on top.
+    /// Samples with the code of the line on top.
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,

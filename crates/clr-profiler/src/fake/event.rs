@@ -36,7 +36,7 @@ impl Deref for Sent<'_> {
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) if $needs:expr, |$callback:ident, $answer:pat_param| $send:expr;)*) => {
-        /// Something that happens: a callback, by the runtime's own name for it, or one of the last few, which are done by
+        /// Event of the program: a callback, by the runtime's own name for it, or one of the last few, which are done by
         /// the program.
         ///
         /// A callback is sent where the profiler has asked for its kind of event, as the runtime does, and not otherwise.

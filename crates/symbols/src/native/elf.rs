@@ -58,7 +58,7 @@ mod tests {
         std::hint::black_box(7)
     }
 
-    /// This file, and an address as an offset from where it is loaded.
+    /// Path of this file, and an address as an offset from where it is loaded.
     fn own_file(address: usize) -> (std::path::PathBuf, u32) {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
         let path = std::env::current_exe().expect("a path");
