@@ -164,3 +164,21 @@ fn a_secret_field_does_not_move_the_arguments_behind_it() {
         assert_eq!(seen, 1);
     });
 }
+
+/// Targets are methods, virtual ones and static ones, which are compiled when they are first called: after the delegate was seen.
+#[test]
+fn a_delegate_is_known_by_the_method_that_it_calls() {
+    each_runtime(|runtime| {
+        let run = record(runtime, "Delegates", "flow:args;include=*Delegates.Program::*");
+        let mut seen = BTreeMap::new();
+        calls(&run.recording, |begins, name, first, _| {
+            if begins && name == "Invoke" {
+                let method = first.and_then(Value::method).unwrap_or("?").to_owned();
+                *seen.entry(method).or_insert(0) += 1;
+            }
+        });
+        let truth = ["Greeter::Greet", "PoliteGreeter::Greet", "Program::Triple"];
+        let truth = truth.map(|name| (format!("Delegates.{name}"), 3_000)).into_iter().collect();
+        assert_eq!(seen, truth, "{}", runtime.version);
+    });
+}

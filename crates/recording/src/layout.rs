@@ -275,6 +275,9 @@ pub mod value {
     /// [`flow::REGISTERS`](super::flow::REGISTERS)), and if so for each parameter and the result a `u32`: the tag of
     /// its value, shifted by 8 its bytes, by 16 the register's number, by 24 whether that is a vector register.
     pub const FUNCTION: u32 = 2;
+    /// The method that an address of code stands for, which delegates hold: `u64` address, `u32` index of the function. It may
+    /// stand behind values with that address: methods are compiled after delegates of them are made.
+    pub const METHOD: u32 = 3;
 }
 
 /// The samples of `cpu` and `wall`: rows of [`sample::BYTES`] bytes, in chunks of no thread. Each names its own.

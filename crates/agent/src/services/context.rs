@@ -60,7 +60,7 @@ impl Context {
             .writer
             .create_events(instrument::FLOW_TYPES, TYPES_BYTES, Keep::First)
             .map_err(|error| format!("no memory for types: {error}"))?;
-        let types = Types::publish(&self.info, store, self.redact.clone(), takes_values);
+        let types = Types::publish(&self.info, store, self.functions.clone(), self.redact.clone(), takes_values);
         Ok(self.types.0.get_or_init(|| types))
     }
 }

@@ -6,6 +6,7 @@ use clrscope_recording::payload::PayloadReader;
 use rustc_hash::FxHashMap;
 
 use super::values::{Argument, Captured, Field, Passing, Value};
+use crate::catalog::Catalog;
 
 /// Values inside values deeper than this are damage.
 const DEPTH: u32 = 16;
@@ -38,6 +39,10 @@ struct FunctionTypes {
 pub(crate) struct Types {
     classes: FxHashMap<u32, ClassTypes>,
     functions: FxHashMap<u32, FunctionTypes>,
+    /// Functions by the addresses that delegates call.
+    methods: FxHashMap<u64, u32>,
+    /// Names of these functions, as reports show them.
+    names: FxHashMap<u32, String>,
 }
 
 impl Types {
@@ -53,6 +58,11 @@ impl Types {
                 types.take(PayloadReader::new(record));
                 rest = after.get(length.next_multiple_of(4)..).unwrap_or(&[]);
             }
+        }
+        if !types.methods.is_empty() {
+            let catalog = Catalog::new(process);
+            let name = |index: &u32| (*index, catalog.function(catalog.slot(*index)).name().to_owned());
+            types.names = types.methods.values().map(name).collect();
         }
         types
     }
@@ -73,6 +83,10 @@ impl Types {
                 let returns = p.text();
                 let codes = if p.u32() == 1 { (0..=parameters.len()).map(|_| p.u32()).collect() } else { Vec::new() };
                 self.functions.insert(index, FunctionTypes { parameters, returns, codes });
+            }
+            value::METHOD => {
+                let address = p.u64();
+                self.methods.insert(address, p.u32());
             }
             _ => {}
         }
@@ -127,6 +141,14 @@ impl Types {
 
     fn class(&self, index: u32) -> Option<&ClassTypes> {
         self.classes.get(&index)
+    }
+
+    /// The field of a delegate with the address that it calls, by the method there.
+    fn method(&self, field: &str, value: &Value<'_>) -> Option<Value<'_>> {
+        let (true, Value::Int(address)) = (matches!(field, "_methodPtr" | "_methodPtrAux"), value) else { return None };
+        let address = *address as u64;
+        let name = self.names.get(self.methods.get(&address)?)?;
+        Some(Value::Method { address, name })
     }
 }
 
@@ -273,10 +295,11 @@ impl<'t> Reader<'_, 't> {
         let count = usize::from(self.u16());
         let (names, types) = class.map_or((&[][..], &[][..]), |class| (&class.fields, &class.types));
         let text = |all: &'t [String], at: usize| all.get(at).map(String::as_str);
-        let field = |reader: &mut Self, at| Field {
-            name: text(names, at).unwrap_or("?"),
-            type_name: text(types, at).unwrap_or(""),
-            value: reader.value(depth),
+        let field = |reader: &mut Self, at| {
+            let name = text(names, at).unwrap_or("?");
+            let value = reader.value(depth);
+            let value = reader.types.method(name, &value).unwrap_or(value);
+            Field { name, type_name: text(types, at).unwrap_or(""), value }
         };
         (0..count).map_while(|at| self.more().then(|| field(self, at))).collect()
     }

@@ -33,6 +33,17 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Name of the method that a delegate calls, where it is one.
+    #[must_use]
+    pub fn method(&self) -> Option<&'a str> {
+        let Self::Object { fields, .. } = self else { return None };
+        // The first is that of delegates which take no object along: the second is code then that moves the arguments.
+        ["_methodPtrAux", "_methodPtr"].into_iter().find_map(|name| match Fields(fields).get(name)? {
+            Self::Method { name, .. } => Some(*name),
+            _ => None,
+        })
+    }
+
     /// Elements of a collection of the framework, or of a class derived from one.
     #[must_use]
     pub fn elements(&self) -> Option<Elements<'_, 'a>> {
@@ -363,6 +374,20 @@ mod tests {
         let number = |value: &Value<'_>| if let Value::Int(number) = value { *number } else { panic!("{value:?}") };
         let found = object.elements()?;
         Some((found.count, found.items.iter().map(|(_, value)| number(value)).collect()))
+    }
+
+    #[test]
+    fn a_delegate_is_known_by_the_method_that_it_calls() {
+        let method = |name| Value::Method { address: 16, name };
+        let delegate =
+            |all| Value::Object { type_name: "System.Action", address: 8, size_bytes: 64, fields: fields(all) };
+        let closed = [("_target", Value::Null), ("_methodPtr", method("C::M")), ("_methodPtrAux", number(0))];
+        assert_eq!(delegate(closed).method(), Some("C::M"));
+        let open =
+            [("_target", Value::Null), ("_methodPtr", method("Shuffle")), ("_methodPtrAux", method("C::Static"))];
+        assert_eq!(delegate(open).method(), Some("C::Static"));
+        let unknown = [("_target", Value::Null), ("_methodPtr", number(4)), ("_methodPtrAux", number(0))];
+        assert_eq!(delegate(unknown).method(), None);
     }
 
     #[test]

@@ -75,6 +75,13 @@ pub enum Value<'a> {
         /// Name of the type that it stands for.
         of: &'a str,
     },
+    /// The address of a method's code, or of a stub that leads there.
+    Method {
+        /// The address.
+        address: u64,
+        /// Name of the method.
+        name: &'a str,
+    },
     /// A value type.
     Struct {
         /// The type.

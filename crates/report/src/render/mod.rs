@@ -171,6 +171,11 @@ pub trait LogEntry {
 
     /// The row in text, with a line break at the end.
     fn line(&self) -> String;
+
+    /// The row where lines have so many columns, with a line break at the end: one line, or several where it would not fit.
+    fn lines(&self, _width: usize) -> String {
+        self.line()
+    }
 }
 
 /// A row as renderers see it: each cell is made when it is asked for.

@@ -10,7 +10,7 @@ use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::json::values;
-use crate::render::text::flow::{flow_heading, flow_line, function_line};
+use crate::render::text::flow::{flow_heading, flow_line, flow_lines, function_line};
 use crate::render::{Layout, LogEntry, LogGroup, Renderer, Section, Style, Tail, ThreadKey, Title};
 use crate::request::{Flag, Request};
 use crate::view::{Answer, View};
@@ -92,6 +92,10 @@ impl LogEntry for FlowEntry<'_> {
 
     fn line(&self) -> String {
         flow_line(self.row)
+    }
+
+    fn lines(&self, width: usize) -> String {
+        flow_lines(self.row, width)
     }
 }
 

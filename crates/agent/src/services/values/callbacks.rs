@@ -4,7 +4,7 @@ use clr_profiler::callback_args::{DynamicIl, GcReason, Generations};
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleFlags, ModuleId, ProfilerInfo, Result};
 
 use super::types::Types;
-use super::{collections, known_pages};
+use super::{collections, delegates, known_pages};
 
 impl Callbacks for Types {
     fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
@@ -33,6 +33,7 @@ impl Callbacks for Types {
     /// Values that name classes that were met last are readable to the end.
     fn shutdown(&self) {
         self.look_into_pending();
+        self.name_delegates();
     }
 
     fn garbage_collection_started(&self, _generations: Generations<'_>, _reason: GcReason) {
@@ -46,6 +47,9 @@ impl Callbacks for Types {
 
     fn jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool) {
         self.look_into_pending();
+        if delegates::is_time() {
+            self.name_delegates();
+        }
         look_at_grown_heap(self.info());
     }
 
@@ -56,6 +60,9 @@ impl Callbacks for Types {
         _il: DynamicIl<'_>,
     ) {
         self.look_into_pending();
+        if delegates::is_time() {
+            self.name_delegates();
+        }
         look_at_grown_heap(self.info());
     }
 }

@@ -121,6 +121,13 @@ pub(crate) enum Form {
         /// Offset of the type's own class.
         handle: u32,
     },
+    /// A delegate.
+    Delegate {
+        /// Where the address lies that it calls.
+        pointer: u32,
+        /// Where the method's lies, for delegates that take no object along; 0 there for all others.
+        method: u32,
+    },
     /// `Nullable<T>`: two fields, has a value and the value.
     Nullable,
     /// `Span<T>` and `ReadOnlySpan<T>`: the elements' address, their number.

@@ -14,6 +14,7 @@
 //! | [`arguments`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //! | [`memory`] | what is known of memory before it is read |
+//! | [`delegates`] | the methods that delegates call |
 //! | [`known_pages`] | pages that need not be asked for again |
 //! | [`collections`] | when objects move and memory goes |
 //! | [`proof`] | whether a plan has turned out to be right |
@@ -31,6 +32,7 @@ mod callbacks;
 pub(crate) mod check;
 pub(crate) mod collections;
 pub(crate) mod completion;
+mod delegates;
 pub(crate) mod kinds;
 mod known_pages;
 pub(crate) mod memory;

@@ -3,6 +3,7 @@
 use clrscope_recording::layout::value;
 
 use super::completion::Awaited;
+use super::delegates;
 use super::kinds::{Class, Field, Form, Kind, Shown, Task};
 use super::memory::{At, Ground, MemoryReader};
 use super::proof::{Proof, Verdict, judge};
@@ -181,11 +182,22 @@ impl<'b> Writer<'b> {
             Form::Array { element, rank } => self.array(seen, object, element, rank, depth),
             Form::Task(task) => self.task(seen, object, task, depth),
             Form::Type { handle } => self.type_of(seen, object, handle),
+            Form::Delegate { pointer, method } => self.delegate(seen, object, pointer, method, depth),
             _ if shape.is_value => self.structure(seen.class, content, depth, NESTED),
             Form::Fields | Form::Nullable | Form::Span { .. } | Form::ValueTask { .. } => {
                 self.object(seen, object, depth);
             }
         }
+    }
+
+    /// A delegate, which is shown as an object; the address of its method is described elsewhere.
+    fn delegate(&mut self, seen: Seen, object: At, pointer: u32, method: u32, depth: u32) {
+        if depth > 0 && !self.types_only {
+            let called = self.memory.word(object.behind(method as usize)).filter(|address| *address != 0);
+            let called = called.or_else(|| self.memory.word(object.behind(pointer as usize)));
+            called.into_iter().for_each(delegates::met);
+        }
+        self.object(seen, object, depth);
     }
 
     /// An object that stands for a type, whose class lies behind it.

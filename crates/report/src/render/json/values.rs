@@ -69,6 +69,7 @@ fn value(taken: &Taken<'_>) -> Value {
         Taken::Double(value) if value.is_finite() => json!(value),
         Taken::Double(value) => json!(value.to_string()),
         Taken::Pointer(address) => json!(address),
+        Taken::Method { address, .. } => json!(*address as i64),
         Taken::String { text, is_cut, .. } => json!(if *is_cut { format!("{text}\u{2026}") } else { text.clone() }),
         Taken::Enum { name, number, .. } => name.as_ref().map_or(json!(number), |name| json!(name)),
         Taken::Boxed { value: inner, .. } => value(inner),
@@ -95,10 +96,13 @@ fn value(taken: &Taken<'_>) -> Value {
     }
 }
 
-/// Adds what people know a value by: its text, or its elements.
+/// Adds what people know a value by: its text, its method, or its elements.
 fn with_meaning(mut object: Value, taken: &Taken<'_>) -> Value {
     if let Some(text) = taken.text() {
         object["text"] = json!(text);
+    }
+    if let Some(method) = taken.method() {
+        object["method"] = json!(method);
     }
     if let Some(Elements { count, items }) = taken.elements() {
         let item = |(key, item): &(Option<&Taken<'_>>, &Taken<'_>)| match key {

@@ -2,9 +2,10 @@
 
 use clrscope_analysis::{FlowFunction, FlowKind, FlowRow};
 
+use super::names::columns;
 use super::units::{count, time};
 use super::values::{arguments, results};
-use super::{FAINT, TITLE, one_line, styled};
+use super::{FAINT, TITLE, one_line, styled, value_lines};
 use crate::cell::code_of;
 
 /// Deeper calls than this are indented no further.
@@ -22,28 +23,75 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
 
 /// One row: time, then the function under its caller; which call of it, or how it ended.
 pub(crate) fn flow_line(row: &FlowRow<'_>) -> String {
-    let seconds = row.time_ns / 1_000_000_000;
-    let moment = format!("{seconds:>4}.{:09} s", row.time_ns % 1_000_000_000);
-    let indent = "  ".repeat(row.depth.min(MOST_INDENTED) as usize);
-    let (mark, note) = match (row.kind, row.unwound) {
-        (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),
-        (FlowKind::Leave, false) => ("<-", String::new()),
-        (FlowKind::Leave, true) => ("<!", "by an exception".to_owned()),
-        (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
-    };
-    let notes: Vec<String> =
-        row.duration_ns.map(time).into_iter().chain([note]).filter(|note| !note.is_empty()).collect();
-    let note = if notes.is_empty() { String::new() } else { format!("  {}", styled(FAINT, &notes.join(", "))) };
-    let captured = row.captured();
-    let name = one_line(row.function.name());
+    let parts = Parts::of(row);
+    parts.with(&values(row))
+}
+
+/// One row, and below it a line for each of its values where all in one line would be wider than `width`.
+pub(crate) fn flow_lines(row: &FlowRow<'_>, width: usize) -> String {
+    let (parts, values) = (Parts::of(row), values(row));
+    let indent = MOMENT + parts.indent + MARK;
+    let needed = indent + columns(&parts.name) + columns(&values) + columns(&parts.note);
+    let Some(captured) = row.captured().filter(|_| needed > width) else { return parts.with(&values) };
+    let mut text = parts.with(&one_line(code_of(&row.function)));
+    for line in value_lines::lines(&captured, width.saturating_sub(indent)) {
+        text += &format!("{}{line}\n", " ".repeat(indent));
+    }
+    text
+}
+
+/// Values of a call, or the types of its parameters.
+fn values(row: &FlowRow<'_>) -> String {
     let code = code_of(&row.function);
-    let values = match (row.kind, &captured) {
+    one_line(match (row.kind, row.captured()) {
         (FlowKind::Enter, None) => parameters(row.function.plain_signature()).to_owned() + &code,
-        (FlowKind::Enter, Some(captured)) => arguments(captured) + &code,
+        (FlowKind::Enter, Some(captured)) => arguments(&captured) + &code,
         (_, None) => code,
-        (_, Some(captured)) => code + &results(captured),
-    };
-    format!("{} {indent}{mark} {name}{}{note}\n", styled(FAINT, &moment), one_line(values))
+        (_, Some(captured)) => code + &results(&captured),
+    })
+}
+
+/// Columns of a row's time, and of the mark before its name.
+const MOMENT: usize = 17;
+const MARK: usize = 3;
+
+/// Parts of a row around its values.
+struct Parts {
+    moment: String,
+    /// Columns by which the function stands under its callers.
+    indent: usize,
+    mark: &'static str,
+    name: String,
+    note: String,
+}
+
+impl Parts {
+    fn of(row: &FlowRow<'_>) -> Self {
+        let seconds = row.time_ns / 1_000_000_000;
+        let (mark, note) = match (row.kind, row.unwound) {
+            (FlowKind::Enter, _) => ("->", format!("id {}, call {}", row.id, count(row.call_count))),
+            (FlowKind::Leave, false) => ("<-", String::new()),
+            (FlowKind::Leave, true) => ("<!", "by an exception".to_owned()),
+            (FlowKind::TailCall, _) => ("<>", "by a tail call".to_owned()),
+        };
+        let notes: Vec<String> =
+            row.duration_ns.map(time).into_iter().chain([note]).filter(|note| !note.is_empty()).collect();
+        Self {
+            moment: format!("{seconds:>4}.{:09} s", row.time_ns % 1_000_000_000),
+            indent: row.depth.min(MOST_INDENTED) as usize * 2,
+            mark,
+            name: one_line(row.function.name()),
+            note: if notes.is_empty() { String::new() } else { format!("  {}", notes.join(", ")) },
+        }
+    }
+
+    /// The line with these values.
+    fn with(&self, values: &str) -> String {
+        let note =
+            if self.note.is_empty() { String::new() } else { format!("  {}", styled(FAINT, self.note.trim_start())) };
+        let (moment, indent) = (styled(FAINT, &self.moment), " ".repeat(self.indent));
+        format!("{moment} {indent}{} {}{values}{note}\n", self.mark, self.name)
+    }
 }
 
 /// The types of the parameters as they stand at the end of a signature: `(int, string)`.

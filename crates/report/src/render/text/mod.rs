@@ -12,6 +12,7 @@ mod notes;
 mod sampling;
 mod table;
 pub(crate) mod units;
+mod value_lines;
 mod values;
 
 use std::io::{self, Write};
@@ -134,7 +135,7 @@ impl<'o> Text<'o> {
                 if group.replace(row.group()) != Some(row.group()) {
                     self.write(&row.heading())?;
                 }
-                self.write(&row.line())
+                self.write(&row.lines(self.width))
             }
             None => Ok(()),
         })?;

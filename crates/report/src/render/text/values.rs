@@ -25,7 +25,7 @@ pub(super) fn results(captured: &Captured<'_>) -> String {
     text
 }
 
-fn argument(argument: &Argument<'_>) -> String {
+pub(super) fn argument(argument: &Argument<'_>) -> String {
     let passing = argument.passing.name();
     let space = if passing.is_empty() { "" } else { " " };
     let (name, type_name) = (argument.name, short(argument.type_name));
@@ -39,7 +39,7 @@ fn argument(argument: &Argument<'_>) -> String {
 }
 
 /// The declared type, where the value does not name its own.
-fn type_before(type_name: &str, found: &Value<'_>) -> String {
+pub(super) fn type_before(type_name: &str, found: &Value<'_>) -> String {
     match found {
         Value::Object { .. }
         | Value::Struct { .. }
@@ -52,7 +52,7 @@ fn type_before(type_name: &str, found: &Value<'_>) -> String {
     }
 }
 
-fn value(found: &Value<'_>) -> String {
+pub(super) fn value(found: &Value<'_>) -> String {
     if let Some(text) = known(found) {
         return text;
     }
@@ -68,6 +68,7 @@ fn value(found: &Value<'_>) -> String {
         Value::Float(value) => value.to_string(),
         Value::Double(value) => value.to_string(),
         Value::Pointer(address) => format!("0x{address:x}"),
+        Value::Method { name, .. } => one_line(*name),
         Value::String { text, length, is_cut } => string(text, *length, *is_cut),
         Value::Enum { type_name, name: Some(name), .. } => format!("{}.{name}", short(type_name)),
         Value::Enum { type_name, name: None, number } => format!("{}({number})", short(type_name)),
@@ -92,10 +93,13 @@ fn value(found: &Value<'_>) -> String {
 }
 
 /// Form that people know a value by, with its type.
-fn known(found: &Value<'_>) -> Option<String> {
+pub(super) fn known(found: &Value<'_>) -> Option<String> {
     let (Value::Struct { type_name, .. } | Value::Object { type_name, .. }) = found else { return None };
     if let Some(text) = found.text() {
         return Some(format!("{} {}", short(type_name), escaped(&text, '"')));
+    }
+    if let Some(method) = found.method() {
+        return Some(format!("{} -> {}", short(type_name), one_line(method)));
     }
     if let (Value::Struct { fields, .. }, true) = (found, type_name.starts_with('(')) {
         let all: Vec<String> = fields.iter().map(|field| value(&field.value)).collect();
@@ -182,7 +186,7 @@ fn fields_of(fields: &[Field<'_>]) -> String {
 }
 
 /// The name without its namespace.
-fn short(type_name: &str) -> &str {
+pub(super) fn short(type_name: &str) -> &str {
     let plain = type_name.split('<').next().unwrap_or(type_name);
     plain.rfind('.').map_or(type_name, |at| &type_name[at + 1..])
 }
@@ -239,6 +243,10 @@ mod tests {
         assert_eq!(argument(&taken("o", "object", Passing::Value, Some(boxed))), "o: byte 5");
         let of = Value::Type { type_name: "System.RuntimeType", address: 8, of: "Shop.Cart" };
         assert_eq!(value(&of), "typeof(Shop.Cart)");
+        let method = field("_methodPtr", Value::Method { address: 16, name: "Shop.Cart::Total" });
+        let type_name = "System.Func<int, int>";
+        let delegate = Value::Object { type_name, address: 8, size_bytes: 64, fields: vec![method] };
+        assert_eq!(value(&delegate), "Func<int, int> -> Shop.Cart::Total");
         let items = Value::Array { type_name: "int[]", length: 4, dimensions: Vec::new(), items: vec![Value::Int(7)] };
         let list = vec![field("_items", items), field("_size", Value::Int(2)), field("_version", Value::Int(2))];
         let type_name = "System.Collections.Generic.List<int>";

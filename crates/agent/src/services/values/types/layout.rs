@@ -81,7 +81,10 @@ impl Types {
                     shape.form = Form::Type { handle: handle.offset };
                 }
             }
-            (false, _) => self.as_task(id, about, &mut shape, names),
+            (false, _) => match delegate(&shape, names) {
+                Some(form) => shape.form = form,
+                None => self.as_task(id, about, &mut shape, names),
+            },
         }
         shape
     }
@@ -146,6 +149,13 @@ impl Types {
         // A value's size ends with its padding, so that it is also the distance of one to the next in an array.
         if names.is_value { layout.size.max(value_end(fields)) } else { layout.size }
     }
+}
+
+/// The form of delegates, for classes with the fields of one.
+fn delegate(shape: &Shape, names: &Names) -> Option<Form> {
+    let offset = |name| Some(names.field(name, shape)?.1.offset);
+    offset("_invocationCount")?;
+    Some(Form::Delegate { pointer: offset("_methodPtr")?, method: offset("_methodPtrAux")? })
 }
 
 /// Whether the elements of a collection of the framework lie in a field, or the digits of a number.

@@ -27,16 +27,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature::{Primitive, Type};
-use clr_profiler::{ClassId, Events, ModuleId, NameCache, ProfilerInfo, Token};
+use clr_profiler::{ClassId, Events, FunctionId, ModuleId, NameCache, ProfilerInfo, Token};
 use clrscope_recording::layout::value;
 use clrscope_recording::payload::PayloadWriter;
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
+use crate::services::functions::Functions;
 use crate::services::patterns::Redaction;
 
 use super::arch::Convention;
 use super::kinds::{Class, Form, Kind, Shape};
-use super::source_names;
+use super::{delegates, source_names};
 use builders::Completions;
 use layout::Base;
 use primitives::{CORE_TYPES, core_kind, primitive_kind};
@@ -48,6 +49,8 @@ const MOST_FIELDS: usize = 64;
 /// Constants of an enumeration at most.
 const MOST_CONSTANTS: usize = 1024;
 const CORE: &str = "System.Private.CoreLib";
+/// Addresses at most that go on waiting for their method.
+const MOST_WAITING: usize = 128;
 
 /// Events of the runtime that the types follow.
 pub(crate) const EVENTS: Events = Events::CLASS_LOADS.union(Events::JIT_COMPILATION).union(Events::BASIC_GC);
@@ -70,6 +73,7 @@ pub(crate) struct Types {
     names: NameCache,
     store: EventStore,
     chunk: Mutex<Option<Chunk>>,
+    functions: Arc<Functions>,
     /// Each with whether it belongs to the framework.
     modules: Mutex<Vec<(ModuleId, bool)>>,
     core: OnceLock<ModuleId>,
@@ -89,15 +93,18 @@ impl Types {
     pub(crate) fn publish(
         info: &ProfilerInfo,
         store: EventStore,
+        functions: Arc<Functions>,
         redact: Arc<Redaction>,
         takes_values: bool,
     ) -> &'static Self {
         table::prepare();
+        delegates::prepare();
         Box::leak(Box::new(Self {
             info: info.clone(),
             names: NameCache::new(),
             store,
             chunk: Mutex::new(None),
+            functions,
             modules: Mutex::default(),
             core: OnceLock::new(),
             redact,
@@ -215,6 +222,7 @@ impl Types {
 
     /// A module is about to go: no object of its classes is left, so none of them is looked into any more.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
+        delegates::forget();
         table::forget(module);
     }
 
@@ -235,6 +243,49 @@ impl Types {
             self.class(unsafe { ClassId::from_raw(id) });
             table::no_longer_pending(id);
         }
+    }
+
+    /// Names the methods of delegates that hooks have met, as far as these are compiled.
+    pub(crate) fn name_delegates(&self) {
+        let pending = delegates::pending();
+        if pending.is_empty() {
+            return;
+        }
+        let done: Vec<usize> = pending.iter().copied().filter(|address| self.name_delegate(*address)).collect();
+        delegates::no_longer_pending(&done);
+        // Stubs that stand for no method of their own would take the room for ever.
+        let rest = pending.len() - done.len();
+        if rest > MOST_WAITING {
+            let waiting = pending.iter().copied().filter(|address| !done.contains(address));
+            delegates::no_longer_pending(&waiting.take(rest - MOST_WAITING).collect::<Vec<_>>());
+        }
+    }
+
+    /// Describes the method at an address; whether there is nothing more to be done for it.
+    fn name_delegate(&self, address: usize) -> bool {
+        let method = match delegates::method_of_stub(address) {
+            // SAFETY: only compared with the identifiers of known functions.
+            Some(method) => unsafe { FunctionId::from_raw(method) },
+            None => match self.info.function_at(address) {
+                Ok((method, _)) => method,
+                Err(_) => return true,
+            },
+        };
+        if self.functions.known(method).is_none() {
+            return false;
+        }
+        // Another method may come to lie at the address of one that can go.
+        let module = self.info.function_info(method).map(|function| function.module);
+        let stays = module
+            .and_then(|module| self.info.module_info(module))
+            .is_ok_and(|info| !info.flags.is_collectible() && !info.flags.is_dynamic());
+        let is_dynamic = self.functions.names().function(&self.info, method).token.as_raw() == 0;
+        if stays && !is_dynamic {
+            let mut payload = PayloadWriter::default();
+            payload.u32(value::METHOD).u64(address as u64).u32(self.functions.noted(method).index);
+            self.describe(&payload);
+        }
+        true
     }
 
     /// Describes something in the recording.
