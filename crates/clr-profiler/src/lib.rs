@@ -120,7 +120,8 @@
 //!
 //! | what | why it can't crash the program |
 //! |---|---|
-//! | identifiers | come from the runtime; `from_raw`, the way from a number, is unsafe |
+//! | identifiers | come from the runtime; `from_raw`, the way from a number, is unsafe; null ones give errors |
+//! | metadata tokens | any number may be asked for: one without a row gives an error |
 //! | queries after a detach, or of a profiler that was refused | give an error; a detach waits for queries under way |
 //! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |

@@ -96,6 +96,26 @@ fn objects_do_not_move_in_their_callback_and_handles_open_nowhere_else() {
 }
 
 #[test]
+fn identifiers_and_tokens_that_name_nothing_are_refused() {
+    each_build(|library, runtime| {
+        let folder = testkit::scratch();
+        let output = folder.path().join("answers");
+        let mut command = common::profiled(runtime, "Hello", library, CLASS);
+        command.env("HOLES_OUTPUT", &output).env("HOLES_NULLS", "1");
+        testkit::run(command).expect_success();
+        let lines = lines(&output);
+        assert_eq!(answers(&lines, "null end").len(), 1, "on .NET {}: {lines:?}", runtime.version);
+        let of_nothing = lines.iter().filter(|(query, _)| query.starts_with("null ") && !query.contains("token "));
+        let answered: Vec<&str> =
+            of_nothing.filter(|(_, said)| said == "ANSWERED").map(|(query, _)| query.as_str()).collect();
+        // The runtime takes null for the calling thread, and has nothing to stop where there is no session.
+        let harmless = ["null thread_app_domain", "null event_pipe_stop_session"];
+        assert_eq!(answered, harmless, "on .NET {}", runtime.version);
+        assert_eq!(answers(&lines, "null token method").len(), 24, "on .NET {}", runtime.version);
+    });
+}
+
+#[test]
 fn queries_after_detach_are_refused_and_the_program_runs_on() {
     each_build(|library, runtime| {
         let folder = testkit::scratch();
