@@ -254,7 +254,10 @@ fn the_view_to_begin_with_is_that_of_the_first_instrument() {
     let view = |text: &str| first_view(RecordedRequest::from(text).instruments());
     assert_eq!(view("events:groups=gc,max=1;exceptions:stacks=on"), Some("events"));
     assert_eq!(view("exceptions:args"), Some("exceptions"));
-    for with_functions in ["", "calls:clock=tsc", "events:groups=all;flow:last=1", "later:x=1;calls"] {
+    // The summary has nothing of `flow`, and said of such recordings that nothing was recorded.
+    assert_eq!(view("flow:last=1"), Some("flow"));
+    assert_eq!(view("events:groups=all;flow:last=1"), Some("events"));
+    for with_functions in ["", "calls:clock=tsc", "flow:last=1;calls", "later:x=1;calls"] {
         assert_eq!(view(with_functions), None, "{with_functions}");
     }
 }

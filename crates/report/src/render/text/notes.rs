@@ -61,6 +61,7 @@ fn elsewhere(view: &Summary<'_>) -> String {
     let is_seen = |row: &&Elsewhere<'_>| row.time_ns.is_none_or(|ns| ns >= least);
     let part = |row: &Elsewhere<'_>| match (row.time_ns, row.count) {
         (Some(ns), _) => format!("{} {}", row.kind.title(), time(ns)),
+        (None, Some(1)) => format!("1 {}", row.kind.title().replacen("exceptions", "exception", 1)),
         (None, number) => format!("{} {}", count(number.unwrap_or(0)), row.kind.title()),
     };
     rows.filter(is_seen).map(part).collect::<Vec<_>>().join(", ")
