@@ -17,6 +17,11 @@ static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
 
 static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
+/// Whether a function is the program's own: managed code that is not of the framework.
+pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
+    function.kind() == FunctionKind::Managed && !function.module().is_empty() && !function.module.framework
+}
+
 /// A function of a process, by reference.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionRef<'a> {

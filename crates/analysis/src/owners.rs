@@ -9,15 +9,10 @@ use clrscope_recording::model::{CallTree, FunctionKind, Process, StackFrame};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, Role, Slot};
-use crate::function::FunctionRef;
+use crate::function::{FunctionRef, is_own};
 use crate::parallel::fold;
 use crate::paths::Paths;
 use crate::waits::{WaitKind, wait_kind};
-
-/// Whether a function is the program's own: managed code that is not of the framework.
-pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
-    function.kind() == FunctionKind::Managed && !function.module().is_empty() && !function.module.framework
-}
 
 /// Finds the innermost own function of each stack of a process.
 pub(crate) struct OwnFrames<'a> {

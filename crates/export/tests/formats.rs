@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{CALLS, CPU, EXCEPTIONS, Metric, Query, Sort};
+use clrscope_analysis::{CALLS, CPU, EXCEPTIONS, Metric, Query, SAMPLES, Sort};
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportError, ExportOptions, Exporter, exporter, exporters};
 use clrscope_recording::events::{Kind, Tag, Value};
-use clrscope_recording::model::{EventArena, HookCost, Recording, StackFrame, StacksBuilder};
+use clrscope_recording::model::{EventArena, HookCost, Recording, StackFrame, StacksBuilder, ThreadRole};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 fn export(recording: &Recording, format: &str, options: &ExportOptions) -> String {
     let mut out = Vec::new();
@@ -115,6 +116,22 @@ fn exports_of_paths_show_exceptions() {
     let mut only = r;
     only.processes[0].calls = None;
     assert_eq!(plain(&only, "collapsed"), "Main;Pay 3\n(unknown) 1\nPay 1\n");
+}
+
+#[test]
+fn exports_of_paths_show_samples() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    for (step, path) in (0..).zip(["App::Main > libc.so!read > kernel!read", "App::Main", "App::Main"]) {
+        taken.cpu(main, step, path);
+    }
+    let r = taken.recording();
+    assert_eq!(plain(&r, "collapsed"), "App::Main 2000000\nApp::Main;read;read 1000000\n", "time unless asked");
+    assert_eq!(export(&r, "collapsed", &by(&SAMPLES)), "App::Main 2\nApp::Main;read;read 1\n");
+    let late = with(Query { since_ns: Some(2 * STEP_NS), ..Query::default() });
+    assert_eq!(export(&r, "collapsed", &late), "App::Main 1000000\n");
+    let dot = plain(&r, "dot");
+    assert!(dot.contains("App::Main\\n66.7 % own, 100.0 % in all"), "{dot}");
 }
 
 #[cfg(feature = "flamegraph")]

@@ -5,8 +5,7 @@
 
 use clrscope_recording::model::{Process, Recording};
 
-use crate::function::FunctionRef;
-use crate::owners::is_own;
+use crate::function::{FunctionRef, is_own};
 use crate::query::Query;
 
 /// Which functions of a process are folded into their callers.

@@ -3,8 +3,7 @@
 use clrscope_recording::model::{Activity, FunctionKind, Process, Sample, StackFrame, ThreadRole};
 use rustc_hash::FxHashMap;
 
-use crate::function::FunctionRef;
-use crate::owners::is_own;
+use crate::function::{FunctionRef, is_own};
 
 /// Kind of work that a sample fell into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

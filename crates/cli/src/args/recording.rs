@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, cpu, find};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
 };
@@ -48,8 +48,8 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
     max_size: u64,
 
-    /// Samples per second of the sampling clock
-    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = rate)]
+    /// Samples per second, of the sampling clock of calls and of the instruments that take samples
+    #[arg(long, value_name = "HZ", default_value_t = USUAL_RATE, value_parser = rate)]
     rate: u32,
 
     /// Record the program alone, not the .NET programs it starts
@@ -84,7 +84,7 @@ impl RecordingArgs {
         let instruments = given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument);
         let request = Request {
             out: None,
-            instruments: instruments.collect::<Result<_, _>>()?,
+            instruments: with_rate(instruments.collect::<Result<_, _>>()?, self.rate),
             filter: Filter {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
@@ -106,6 +106,20 @@ impl RecordingArgs {
             Err(refusal) => Err(refused(&given, refusal)),
         }
     }
+}
+
+/// Samples per second where nobody asks for another number; instruments may have a usual rate of their own.
+const USUAL_RATE: u32 = 1000;
+
+/// Gives the instruments that take samples the rate that is asked for, unless they have one already.
+fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
+    for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
+        let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(cpu::RATE).is_some());
+        if takes_one && !instrument.options.iter().any(|(name, _)| name == cpu::RATE) {
+            instrument.options.push((cpu::RATE.to_owned(), Some(rate.to_string())));
+        }
+    }
+    instruments
 }
 
 /// Any text, with the names of the instruments for completions.

@@ -4,7 +4,7 @@ use clrscope_recording::layout::instrument;
 
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
-use crate::owners::is_own;
+use crate::function::is_own;
 use crate::query::Sort;
 use crate::samples::SampleKind;
 use crate::views::rows::FunctionRow;
