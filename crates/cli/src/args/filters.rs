@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use clrscope_analysis::{METRICS, Metric, Query, Sort, ThreadSelector};
+use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{Glob, PATTERN_HELP, Pattern, RequestError, parse_duration};
 use clrscope_report::{Flag, VIEWS, View};
 
@@ -60,13 +61,15 @@ pub(super) struct Filters {
     raw: bool,
 }
 
-/// Views that obey `--since` and `--until`, in words: of single events, and of metrics that are sums of such.
+/// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
 fn with_times() -> String {
-    let obeys = |view: &&&View| view.why_not(Flag::Since).is_none() && view.why_not(Flag::Metric).is_some();
+    let of_calls = |view: &View| view.instruments().contains(&calls::SPEC.name);
+    let obeys =
+        |view: &&&View| view.why_not(Flag::Since).is_none() && view.why_not(Flag::Metric).is_some() && !of_calls(view);
     let views: Vec<&str> = VIEWS.iter().filter(obeys).map(|view| view.name).collect();
     let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
     let all: Vec<String> = metrics.collect();
-    format!("in the views {}, the export calllog, with {}, and of samples", views.join(", "), all.join(", "))
+    format!("of samples, in the views {}, the export calllog, and with {}", views.join(", "), all.join(", "))
 }
 
 impl Filters {
