@@ -9,7 +9,7 @@ use clr_profiler::{
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::writer::monotonic_ns;
 
-use crate::instrument::Beginning;
+use crate::services::context::Beginning;
 use crate::services::developer_log::{Level, log};
 use crate::startup::{self, Running};
 

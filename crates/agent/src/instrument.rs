@@ -17,18 +17,9 @@ use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{HookParts, HookSet};
-use crate::services::context::Context;
+use crate::services::context::{Beginning, Context};
 use crate::services::functions::Choice;
 use crate::services::helper::Task;
-
-/// Beginning of the recording of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
-    /// With the runtime.
-    Launch,
-    /// In a program that was running.
-    Attach,
-}
 
 /// Options of an instrument as requested, with every default filled in.
 pub(crate) trait InstrumentOptions: Sized {

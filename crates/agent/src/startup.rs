@@ -24,6 +24,7 @@ use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::patterns::{Redaction, WatchedFilter};
+use crate::services::sampling::{Sampler, SharedSampler};
 use crate::services::stacks::table::SharedStackTable;
 use crate::services::threads::names::{Names, SystemNames};
 use crate::services::values::types::Types;
@@ -41,12 +42,13 @@ pub(crate) struct Running {
     /// The hooks, where an instrument needs some.
     pub(crate) hooks: Option<&'static HookSet>,
     types: Option<&'static Types>,
+    sampler: Option<&'static Sampler>,
     thread_names: Names,
     end: End,
 }
 
 // In this order: the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { types, instruments, functions, thread_names, end } }
+clr_profiler::compose_callbacks! { Running { types, sampler, instruments, functions, thread_names, end } }
 
 impl Running {
     /// The runtime has refused the setup of an attached agent, which leaves at once.
@@ -59,6 +61,9 @@ impl Running {
     /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.instruments.detach_in_child();
+        if let Some(sampler) = self.sampler {
+            sampler.detach_in_child();
+        }
         if let Some(types) = self.types {
             types.store().segment().detach_in_child();
         }
@@ -274,6 +279,7 @@ fn start_instruments(
         redact: Arc::new(Redaction::new(&request.redact, writer)),
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
+        sampler: SharedSampler::default(),
     };
     let instruments: &'static Instruments = Box::leak(Box::new(Instruments::start(&requested, &context)?));
     if instruments.slow_hooks().is_some() && parts != HookParts::NONE {
@@ -290,6 +296,10 @@ fn start_instruments(
     let mut tasks = instruments.tasks();
     let thread_names = Names::new(info, writer);
     tasks.push(Box::new(SystemNames::new(writer, &thread_names)));
+    if let Some(sampler) = context.sampler.in_use() {
+        tasks.push(sampler.task());
+        tasks.push(sampler.stacks_task());
+    }
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     if beginning == Beginning::Attach {
@@ -309,6 +319,7 @@ fn start_instruments(
         hooks,
         types: context.types.in_use(),
         thread_names,
+        sampler: context.sampler.in_use(),
         end: End { helper, writer },
     })
 }

@@ -7,8 +7,8 @@ use clrscope_contract::instruments::{Checked, Spec};
 use clrscope_recording::writer::ThreadRecord;
 
 use crate::hooks::{HookParts, HookSet};
-use crate::instrument::{Beginning, Instrument, InstrumentOptions};
-use crate::services::context::Context;
+use crate::instrument::{Instrument, InstrumentOptions};
+use crate::services::context::{Beginning, Context};
 use crate::services::functions::Choice;
 use crate::services::helper::Task;
 use crate::services::threads::FollowThreads;
@@ -96,6 +96,8 @@ instruments! {
     flow: Flow,
     events: Events,
     exceptions: Exceptions,
+    cpu: Cpu,
+    wall: Wall,
 }
 
 impl Instruments {

@@ -9,12 +9,22 @@ use clrscope_recording::writer::{Keep, ProcessWriter};
 use super::functions::Functions;
 use super::helper::HelperHandle;
 use super::patterns::Redaction;
+use super::sampling::SharedSampler;
 use super::stacks::table::SharedStackTable;
 use super::values::types::Types;
 use crate::hooks::HookParts;
 
 /// Address space for the dictionary of types: a mapping can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
+
+/// Beginning of the recording of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// With the runtime.
+    Launch,
+    /// In a program that was running.
+    Attach,
+}
 
 /// Context in which an instrument starts.
 pub(crate) struct Context {
@@ -32,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
     pub(crate) stacks: SharedStackTable,
+    /// What takes samples, for instruments that record such.
+    pub(crate) sampler: SharedSampler,
 }
 
 /// The types of the program, once an instrument has asked for them.

@@ -118,6 +118,13 @@ impl Functions {
         self.tables().by_id.get(&function).map(|entry| entry.known)
     }
 
+    /// Whether a function that was seen before is the framework's; never asks the runtime.
+    pub(crate) fn is_framework(&self, function: FunctionId) -> bool {
+        let tables = self.tables();
+        let module = tables.by_id.get(&function).map(|entry| entry.module);
+        module.and_then(|module| tables.modules.get(&module)).is_some_and(|module| module.framework)
+    }
+
     /// Whether functions are named one by one, so that calls of them are to stay calls.
     pub(crate) fn names_functions(&self) -> bool {
         self.choice.filter.names_any()
@@ -264,6 +271,17 @@ impl Functions {
             let native = Function { name, signature, raw_name, kind: FunctionKind::Native, ..Function::default() };
             self.writer.function(index, native);
         }
+        index
+    }
+
+    /// The index of a native library, or of another place that code is in, noted in the recording.
+    pub(crate) fn library(&self, module: model::Module) -> u32 {
+        let index = {
+            let mut tables = self.tables();
+            tables.module_count += 1;
+            tables.module_count
+        };
+        self.writer.module(index, module);
         index
     }
 

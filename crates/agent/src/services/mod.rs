@@ -9,6 +9,8 @@
 //! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves
 //! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
+//! - [`code`]: the map of code, from addresses to methods, libraries and stubs
+//! - [`sampling`]: samples of threads by their CPU time and by the clock
 //! - [`clauses`]: which catch blocks belong to clauses with a filter
 //! - [`memory`]: memory that hooks use: backed by the helper thread, or a thread's own
 //! - [`faults`]: caught panics and odd callbacks, as the recording gets them; [`developer_log`]: lines for developers
@@ -16,6 +18,7 @@
 
 pub(crate) mod clauses;
 pub(crate) mod clock;
+pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod departure;
 pub(crate) mod developer_log;
@@ -29,6 +32,7 @@ pub(crate) mod il;
 pub(crate) mod memory;
 pub(crate) mod patterns;
 pub(crate) mod reused;
+pub(crate) mod sampling;
 pub(crate) mod stacks;
 pub(crate) mod threads;
 pub(crate) mod values;

@@ -15,7 +15,7 @@ use clr_profiler::{Events, Result};
 use clrscope_recording::model::{Process, Recording};
 
 use crate::Agent;
-use crate::instrument::Beginning;
+use crate::services::context::Beginning;
 use crate::services::threads;
 
 /// Agents share what hooks find without a parameter, so one runs at a time.

@@ -22,7 +22,7 @@ pub use spec::Spec;
 use crate::request::InstrumentRequest;
 
 /// Every instrument, in the order of help.
-pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC];
+pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC];
 
 /// Instrument that records where none is asked for.
 pub const DEFAULT: &Spec = calls::SPEC;

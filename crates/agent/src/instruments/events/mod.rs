@@ -19,7 +19,8 @@ use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 
-use crate::instrument::{Beginning, Instrument};
+use crate::instrument::Instrument;
+use crate::services::context::Beginning;
 use crate::services::context::Context;
 use crate::services::dictionary::Dictionary;
 use crate::services::event_log::EventLog;

@@ -15,6 +15,12 @@ pub(crate) fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
 }
 
+/// Mappings of this process: the list of what is mapped into this process, a line each; empty where the system doesn't say.
+pub(crate) fn mappings() -> String {
+    let bytes = fs::read("/proc/self/maps").unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// Start of a process, in ticks since the machine's: with the id a unique name of the process.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

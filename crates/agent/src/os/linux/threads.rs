@@ -14,6 +14,20 @@ pub(crate) fn name_of(os_id: u32) -> String {
     name.trim_end().to_owned()
 }
 
+/// Whether the system's name of the calling thread begins like this. Does not allocate.
+pub(crate) fn own_name_starts_with(beginning: &[u8]) -> bool {
+    let mut name = [0_u8; 16];
+    // SAFETY: writes at most sixteen bytes (prctl(2)).
+    let known = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) } == 0;
+    known && name.starts_with(beginning)
+}
+
+/// The threads of this process. Allocates.
+pub(crate) fn all() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Lets the calling thread sleep; a signal ends the sleep early. For hooks: async-signal-safe.
 pub(crate) fn nap(time: Duration) {
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };

@@ -33,7 +33,8 @@ use code_locations::CodeLocations;
 pub(crate) use code_locations::{CodeLocation, code_start};
 use stack_cache::StackCache;
 use table::RecordedStacks;
-use unwind_rules::{MOST, Mix, NotedWords, Outcome, Trust, UnwindRules};
+pub(crate) use unwind_rules::Mix;
+use unwind_rules::{MOST, NotedWords, Outcome, Trust, UnwindRules};
 use unwind_training::{Lesson, RuntimeWalk, Training};
 
 use crate::services::functions::Functions;

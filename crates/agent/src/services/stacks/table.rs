@@ -60,7 +60,12 @@ impl RecordedStacks {
             return 0;
         }
         let frames: Vec<StackFrame> = frames.iter().map(|&frame| frame.into()).collect();
-        let intern = || self.table.intern(&frames, cut);
+        self.number_of(&frames, cut)
+    }
+
+    /// The number of a stack as [`number`](Self::number) gives it, also once recording has ended: for samples that were taken before.
+    pub(crate) fn number_of(&self, frames: &[StackFrame], cut: bool) -> u32 {
+        let intern = || self.table.intern(frames, cut);
         let number = intern().or_else(|| self.patience.wait(&self.table, 0, intern));
         number.unwrap_or_else(|| {
             self.writer.state().lose(LossReason::StackTableFull, 1, monotonic_ns());

@@ -196,7 +196,7 @@ pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) ->
 
 /// Mixes words: addresses need no protection from a sender who makes them collide.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {

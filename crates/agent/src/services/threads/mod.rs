@@ -28,6 +28,9 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 /// Between two looks whether threads have ended.
 const A_MOMENT: Duration = Duration::from_micros(50);
 
+/// Some thread was seen by others before it was seen in a hook or callback of its own.
+static SEEN_BY_OTHERS: AtomicBool = AtomicBool::new(false);
+
 static REGISTRY: Published<Registry> = Published::nothing();
 
 /// Threads that are in [`thread_ended`].
@@ -147,14 +150,21 @@ fn reason_without_place(table: &ThreadTable) -> LossReason {
 
 fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     let table = registry.writer.threads();
-    // Threads can come faster than a busy machine lets the helper thread run.
-    let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
-    let record = table.take().or_else(wait)?;
     let os_id = thread_id();
-    let first = registry.is_main(record.serial(), os_id);
-    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
-    record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
-    record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+    let seen = SEEN_BY_OTHERS.load(Ordering::Acquire).then(|| table.find(os_id)).flatten();
+    let record = match seen {
+        Some(record) => record,
+        None => {
+            // Threads can come faster than a busy machine lets the helper thread run.
+            let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
+            let record = table.take().or_else(wait)?;
+            let first = registry.is_main(record.serial(), os_id);
+            record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+            record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
+            record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+            record
+        }
+    };
     if !registry.followers.thread_begins(record) {
         // A record without an id was never used; whoever walks the table passes over it.
         record.u32(thread::OS_ID).store(0, Ordering::Release);
@@ -163,6 +173,27 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     hooks::set_current_record(record.address());
     // SAFETY: the key exists; without memory for the entry the thread's end is only seen by its absence.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), record.address().cast()) };
+    Some(record)
+}
+
+/// Record of a thread that somebody else has seen, for instruments that look at threads from outside; a new one where the thread
+/// has none, which it takes when it comes by a hook or callback. `None` where there is no room, which is counted. Not for
+/// hooks.
+pub(crate) fn seen(os_id: u32) -> Option<ThreadRecord> {
+    let registry = REGISTRY.get()?;
+    let table = registry.writer.threads();
+    SEEN_BY_OTHERS.store(true, Ordering::Release);
+    if let Some(record) = table.find(os_id) {
+        return Some(record);
+    }
+    let wait = || registry.patience.wait(table, thread::BYTES, || table.take());
+    let Some(record) = table.take().or_else(wait) else {
+        registry.writer.state().lose(reason_without_place(table), 1, monotonic_ns());
+        return None;
+    };
+    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
+    record.set_role(if os_id == std::process::id() { ThreadRole::Main } else { ThreadRole::User });
+    record.u32(thread::OS_ID).store(os_id, Ordering::Release);
     Some(record)
 }
 

@@ -1,0 +1,45 @@
+//! `cpu`: samples of what threads spend CPU time on.
+//!
+//! No hooks and no changed code: precompiled code stays in use. The work is that of [`services::sampling`](crate::services::sampling).
+
+mod options;
+
+use clr_profiler::{Callbacks, Events};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::writer::Keep;
+
+use crate::instrument::Instrument;
+use crate::services::context::{Beginning, Context};
+use crate::services::sampling::{CpuWanted, Sampler};
+
+pub(crate) use options::CpuOptions;
+
+/// The running instrument.
+pub(crate) struct Cpu {
+    sampler: &'static Sampler,
+}
+
+impl Callbacks for Cpu {}
+
+impl Instrument for Cpu {
+    type Options = CpuOptions;
+
+    fn start(options: &CpuOptions, context: &Context) -> Result<Self, String> {
+        let store = context
+            .writer
+            .create_events(instrument::CPU, options.max_bytes, Keep::First)
+            .map_err(|error| format!("no memory for samples: {error}"))?;
+        let sampler = context.sampler.open(context)?;
+        let (interval_ns, engine, kernel) = (options.interval_ns, options.engine, options.kernel);
+        sampler.want_cpu(CpuWanted { store, interval_ns, engine, kernel });
+        Ok(Self { sampler })
+    }
+
+    fn events(&self) -> Events {
+        self.sampler.events()
+    }
+
+    fn begins(&self, beginning: Beginning) {
+        self.sampler.begin(beginning);
+    }
+}

@@ -1,0 +1,7 @@
+//! What knows the processor's code.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{follows_call, follows_system_call, is_counting, leaf_step, takes_over_frame, LeafStep, FIRST_BYTES};

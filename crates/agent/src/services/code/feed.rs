@@ -1,0 +1,156 @@
+//! What callbacks tell of compiled code: which bodies are new, and which are gone.
+//!
+//! Callbacks run on the program's threads and do as little as they can; the thread that looks addresses up takes what they
+//! left. Functions whose identifiers may be used again get their index at once, all others when an address asks for it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{Callbacks, CodeRange, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result};
+use clrscope_recording::model::Tier;
+use clrscope_recording::writer::monotonic_ns;
+
+use crate::os::threads;
+use crate::services::functions::Functions;
+
+/// How a body came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// On a thread that was about to run the method: the first body, or one for a loop that runs.
+    Foreground,
+    /// On the runtime's thread for hot methods.
+    Background { first: bool },
+    /// A dynamic method: compiled once, with optimisation.
+    Dynamic,
+    /// At build time.
+    Image,
+    /// Once, with optimisation, for the method asks for it.
+    Aggressive,
+}
+
+impl Origin {
+    /// The tier, where the origin alone says it.
+    pub(super) fn tier(self) -> Tier {
+        match self {
+            Self::Foreground => Tier::Tier0,
+            Self::Background { .. } => Tier::Tier1,
+            Self::Dynamic | Self::Aggressive => Tier::Optimized,
+            Self::Image => Tier::Precompiled,
+        }
+    }
+}
+
+/// A new dynamic method.
+pub(super) struct DynamicBody {
+    pub(super) ranges: Vec<CodeRange>,
+    pub(super) function: u32,
+    pub(super) id: FunctionId,
+    pub(super) born_ns: u64,
+}
+
+/// News since they were last taken.
+#[derive(Default)]
+pub(super) struct News {
+    pub(super) dynamic: Vec<DynamicBody>,
+    /// Dynamic methods that are gone, and when they went.
+    pub(super) freed: Vec<(FunctionId, u64)>,
+    /// A module was unloaded, and when.
+    pub(super) unloaded_ns: Option<u64>,
+}
+
+#[derive(Default)]
+struct Told {
+    news: News,
+    /// How bodies came to be, by where they begin.
+    origins: HashMap<usize, Origin>,
+    /// Functions that were compiled in the background before.
+    warm: HashSet<FunctionId>,
+}
+
+/// The callbacks' side.
+pub(crate) struct CodeFeed {
+    info: ProfilerInfo,
+    functions: Arc<Functions>,
+    told: Mutex<Told>,
+}
+
+impl CodeFeed {
+    pub(super) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
+        Self { info: info.clone(), functions: Arc::clone(functions), told: Mutex::default() }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that is new.
+    pub(super) fn take(&self) -> News {
+        std::mem::take(&mut self.told().news)
+    }
+
+    /// How the body that begins at `start` came to be, where that was told.
+    pub(super) fn origin(&self, start: usize) -> Option<Origin> {
+        self.told().origins.get(&start).copied()
+    }
+
+    fn compiled(&self, function: FunctionId, rejit: ReJitId) {
+        // No lock is held while the runtime is asked.
+        let Ok(starts) = self.info.code_starts(function, rejit) else { return };
+        let in_background = is_tiering_thread();
+        let mut told = self.told();
+        let first = in_background && told.warm.insert(function);
+        let origin = if in_background { Origin::Background { first } } else { Origin::Foreground };
+        for start in starts {
+            told.origins.entry(start).or_insert(origin);
+        }
+    }
+}
+
+/// Whether this is the runtime's thread that compiles hot methods.
+fn is_tiering_thread() -> bool {
+    threads::own_name_starts_with(b".NET Tiered")
+}
+
+impl Callbacks for CodeFeed {
+    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, _is_safe_to_block: bool) {
+        if status.is_ok() {
+            self.compiled(function, ReJitId::NULL);
+        }
+    }
+
+    fn rejit_compilation_finished(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
+        if status.is_ok() {
+            self.compiled(function, rejit);
+        }
+    }
+
+    fn dynamic_method_jit_compilation_finished(
+        &self,
+        function: FunctionId,
+        status: Result<()>,
+        _is_safe_to_block: bool,
+    ) {
+        let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
+        let body =
+            DynamicBody { ranges, function: self.functions.noted(function).index, id: function, born_ns: monotonic_ns() };
+        self.told().news.dynamic.push(body);
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.told().news.freed.push((function, monotonic_ns()));
+    }
+
+    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        let mut told = self.told();
+        told.news.unloaded_ns = Some(monotonic_ns());
+        // Of which modules these are is not known, and their identifiers and addresses may be used again.
+        told.origins.clear();
+        told.warm.clear();
+    }
+}

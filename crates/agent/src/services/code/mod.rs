@@ -1,0 +1,206 @@
+//! The map of code: from an address to what runs there.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`feed`] | what callbacks tell of bodies that come and go |
+//! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
+//! | [`arch`] | single instructions of compiled code |
+//!
+//! Look-ups are for one thread, which drains samples: they ask the runtime about addresses that are new, allocate, and
+//! read files. Nothing here is for hooks or signal handlers.
+
+pub(crate) mod arch;
+mod bodies;
+pub(crate) mod elf;
+mod feed;
+pub(crate) mod native;
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::ops::Range;
+use std::sync::Arc;
+
+use clr_profiler::ProfilerInfo;
+use clrscope_recording::model::{Module, ModuleKind, StackFrame};
+use clrscope_recording::writer::monotonic_ns;
+
+use bodies::Bodies;
+pub(crate) use bodies::Body;
+pub(crate) use feed::CodeFeed;
+use native::{Contents, NativeMap};
+pub(crate) use native::Library;
+
+use crate::services::functions::Functions;
+use crate::services::stacks::Mix;
+
+/// Longest time that a list of mappings is believed.
+const STALE_NS: u64 = 2_000_000_000;
+/// Shortest time between two readings of it.
+const HASTE_NS: u64 = 200_000_000;
+
+/// What runs at an address.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// A compiled method.
+    Method(Arc<Body>),
+    /// A library, and its module's index in the recording.
+    Native(Arc<Library>, u32),
+    /// Code of the runtime that is no method: a stub, or a method that is gone. The offset counts from nowhere.
+    Stub,
+    /// Nothing that can be run.
+    Nowhere,
+}
+
+/// The map.
+pub(crate) struct CodeMap {
+    feed: Arc<CodeFeed>,
+    functions: Arc<Functions>,
+    bodies: Bodies,
+    native: NativeMap,
+    /// Modules of libraries in the recording, by where these are loaded.
+    modules: HashMap<usize, (u32, Arc<Library>)>,
+    special: HashMap<&'static str, u32>,
+    read_ns: u64,
+    /// What was found at addresses, until code goes or comes to lie where none was.
+    places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
+    frames: HashMap<(usize, bool), StackFrame, BuildHasherDefault<Mix>>,
+}
+
+/// Addresses that are remembered.
+const MOST_PLACES: usize = 1 << 16;
+
+impl CodeMap {
+    /// An empty map, and where callbacks tell of code.
+    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> (Self, Arc<CodeFeed>) {
+        let feed = Arc::new(CodeFeed::new(info, functions));
+        let map = Self {
+            feed: Arc::clone(&feed),
+            functions: Arc::clone(functions),
+            bodies: Bodies::new(info, functions),
+            native: NativeMap::default(),
+            modules: HashMap::new(),
+            special: HashMap::new(),
+            read_ns: 0,
+            places: HashMap::default(),
+            frames: HashMap::default(),
+        };
+        (map, feed)
+    }
+
+    /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
+    pub(crate) fn update(&mut self) -> bool {
+        let news = self.feed.take();
+        let is_stale = monotonic_ns().saturating_sub(self.read_ns) > STALE_NS;
+        if is_stale {
+            self.refresh();
+            self.bodies.forget_stubs();
+        }
+        let has_changed = self.bodies.update(news) || is_stale;
+        if has_changed || self.places.len() > MOST_PLACES {
+            self.places.clear();
+            self.frames.clear();
+        }
+        has_changed
+    }
+
+    fn refresh(&mut self) {
+        self.native.refresh();
+        self.read_ns = monotonic_ns();
+    }
+
+    /// What ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
+    pub(crate) fn place(&mut self, address: usize, time_ns: u64) -> Place {
+        if let Some(place) = self.places.get(&address) {
+            return place.clone();
+        }
+        let place = self.look_up(address, time_ns);
+        // Code may come to lie where none is.
+        if !matches!(place, Place::Nowhere) {
+            self.places.insert(address, place.clone());
+        }
+        place
+    }
+
+    fn look_up(&mut self, address: usize, time_ns: u64) -> Place {
+        if let Some(body) = self.bodies.find(address, time_ns) {
+            return Place::Method(body);
+        }
+        let mut contents = self.native.at(address).cloned();
+        if contents.is_none() {
+            // The runtime maps memory for code all the time; asking it costs less than reading the list.
+            if let Some(body) = self.bodies.ask(address, false, &self.feed) {
+                return Place::Method(body);
+            }
+            if monotonic_ns().saturating_sub(self.read_ns) > HASTE_NS {
+                self.refresh();
+                contents = self.native.at(address).cloned();
+            }
+        }
+        match contents {
+            Some(Contents::Library(library)) => {
+                let module = self.module(&library);
+                Place::Native(library, module)
+            }
+            Some(Contents::Runtime { is_image }) => {
+                self.bodies.ask(address, is_image, &self.feed).map_or(Place::Stub, Place::Method)
+            }
+            None => Place::Nowhere,
+        }
+    }
+
+    /// The frame for a place, as it is recorded. `is_return`: the address is where a call returns to.
+    pub(crate) fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
+        match place {
+            Place::Method(body) => {
+                let bodies = &self.bodies;
+                *self.frames.entry((address, is_return)).or_insert_with(|| bodies.frame(body, address, is_return))
+            }
+            Place::Native(library, module) => {
+                StackFrame::Native { module: *module, offset: (address - library.base) as u32 }
+            }
+            Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
+            Place::Nowhere => StackFrame::Unknown,
+        }
+    }
+
+    /// A frame of the kernel, so many bytes from its first function.
+    pub(crate) fn kernel(&mut self, offset: u32) -> StackFrame {
+        StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
+    }
+
+    /// Code of libraries that may keep no frame pointers: of all but the runtime's.
+    pub(crate) fn frameless_code(&self) -> impl Iterator<Item = Range<usize>> {
+        self.native.libraries().filter(|(library, _)| !library.is_runtime()).map(|(_, addresses)| addresses)
+    }
+
+    /// Code of methods that took over running frames.
+    pub(crate) fn code_that_took_over(&self) -> impl Iterator<Item = Range<usize>> {
+        self.bodies.that_took_over()
+    }
+
+    fn module(&mut self, library: &Arc<Library>) -> u32 {
+        match self.modules.get(&library.base) {
+            Some((module, known)) if Arc::ptr_eq(known, library) => *module,
+            _ => {
+                let module = self.functions.library(Module {
+                    name: library.name.clone(),
+                    path: library.path.to_string_lossy().into_owned(),
+                    kind: ModuleKind::Native,
+                    build_id: library.elf.build_id.clone(),
+                    ..Module::default()
+                });
+                self.modules.insert(library.base, (module, Arc::clone(library)));
+                module
+            }
+        }
+    }
+
+    fn special(&mut self, name: &'static str, kind: ModuleKind) -> u32 {
+        let functions = &self.functions;
+        *self
+            .special
+            .entry(name)
+            .or_insert_with(|| functions.library(Module { name: name.to_owned(), kind, ..Module::default() }))
+    }
+}

@@ -1,0 +1,187 @@
+//! Native modules and other places with code, by the system's list of mappings.
+//!
+//! The list is read, never the dynamic loader asked: a thread may hold the loader's lock for as long as a constructor runs.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::elf::Elf;
+use crate::os::memory;
+
+/// What lies in a range of addresses that can be run.
+#[derive(Debug, Clone)]
+pub(crate) enum Contents {
+    /// A native library, the main executable, or the system's page of functions.
+    Library(Arc<Library>),
+    /// What the runtime alone can tell: compiled methods and stubs, in images of assemblies methods compiled at build time.
+    Runtime { is_image: bool },
+}
+
+/// A library as it is loaded.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// Where its lowest segment is loaded.
+    pub(crate) base: usize,
+    pub(crate) elf: Elf,
+    /// The program's own file.
+    pub(crate) is_main: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Mapped {
+    addresses: Range<usize>,
+    contents: Contents,
+}
+
+/// The list as it was last read.
+#[derive(Default)]
+pub(crate) struct NativeMap {
+    mapped: Vec<Mapped>,
+    libraries: HashMap<(PathBuf, usize), Option<Arc<Library>>>,
+    main: PathBuf,
+}
+
+/// One line of the list.
+struct Line<'a> {
+    addresses: Range<usize>,
+    can_run: bool,
+    offset: usize,
+    path: &'a str,
+}
+
+impl NativeMap {
+    /// Reads the list again.
+    pub(crate) fn refresh(&mut self) {
+        if self.main.as_os_str().is_empty() {
+            self.main = crate::os::process::executable();
+        }
+        let list = crate::os::process::mappings();
+        let mut bases: HashMap<&str, usize> = HashMap::new();
+        let mut mapped = Vec::new();
+        for line in list.lines().filter_map(Line::parse) {
+            if line.offset == 0 {
+                bases.insert(line.path, line.addresses.start);
+            }
+            if line.can_run {
+                let base = bases.get(line.path).copied().unwrap_or(line.addresses.start);
+                let contents = self.contents(&line, base);
+                mapped.push(Mapped { addresses: line.addresses, contents });
+            }
+        }
+        self.mapped = mapped;
+    }
+
+    /// What lies at an address, as far as the list says that something there can be run.
+    pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
+        let after = self.mapped.partition_point(|mapped| mapped.addresses.start <= address);
+        let found = self.mapped.get(after.checked_sub(1)?)?;
+        found.addresses.contains(&address).then_some(&found.contents)
+    }
+
+    /// The code of all libraries.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = (&Library, Range<usize>)> {
+        self.mapped.iter().filter_map(|mapped| match &mapped.contents {
+            Contents::Library(library) => Some((&**library, mapped.addresses.clone())),
+            Contents::Runtime { .. } => None,
+        })
+    }
+
+    fn contents(&mut self, line: &Line<'_>, base: usize) -> Contents {
+        if line.path == "[vdso]" {
+            return self.library(Path::new("[vdso]"), line.addresses.start, || image(&line.addresses));
+        }
+        // Compiled code is mapped twice from memory without a file, and images of assemblies from theirs.
+        let is_file = line.path.starts_with('/') && !line.path.starts_with("/memfd:");
+        if !is_file || line.path.ends_with(".dll") {
+            return Contents::Runtime { is_image: is_file };
+        }
+        let path = line.path.strip_suffix(" (deleted)").unwrap_or(line.path);
+        let found = self.library(Path::new(path), base, || Elf::of_file(Path::new(path)));
+        match &found {
+            // In a single file assemblies lie behind the program.
+            Contents::Library(library) if !library.holds(line.addresses.start) => Contents::Runtime { is_image: true },
+            _ => found,
+        }
+    }
+
+    fn library(&mut self, path: &Path, base: usize, read: impl FnOnce() -> Option<Elf>) -> Contents {
+        let main = &self.main;
+        let known = self.libraries.entry((path.to_owned(), base)).or_insert_with(|| {
+            let elf = read()?;
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            Some(Arc::new(Library { name, path: path.to_owned(), base, elf, is_main: path == main }))
+        });
+        known.clone().map_or(Contents::Runtime { is_image: true }, Contents::Library)
+    }
+}
+
+impl Library {
+    /// Whether an address lies in what is loaded of the file.
+    fn holds(&self, address: usize) -> bool {
+        let bytes = self.elf.loaded.end - self.elf.loaded.start;
+        address >= self.base && ((address - self.base) as u64) < bytes
+    }
+
+    /// Whether it is one of the runtime's, which are built with frame pointers.
+    pub(crate) fn is_runtime(&self) -> bool {
+        ["libcoreclr", "libclrjit", "libclrgc", "libSystem."].iter().any(|name| self.name.starts_with(name))
+    }
+
+    /// The addresses at which it is loaded.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.base..self.base + (self.elf.loaded.end - self.elf.loaded.start) as usize
+    }
+}
+
+fn image(addresses: &Range<usize>) -> Option<Elf> {
+    let mut bytes = vec![0; addresses.len()];
+    memory::copy_if_there(addresses.start, &mut bytes).then(|| Elf::of_image(&bytes))?
+}
+
+impl<'a> Line<'a> {
+    /// `start-end permissions offset device inode path`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let hexadecimal = |word: &str| usize::from_str_radix(word, 16).ok();
+        let can_run = words.next()?.as_bytes().get(2) == Some(&b'x');
+        let offset = hexadecimal(words.next()?)?;
+        let path = words.nth(2).unwrap_or_default().trim_start();
+        Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, can_run, offset, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded() {
+        let mut map = NativeMap::default();
+        map.refresh();
+        let library = |address: usize| match map.at(address) {
+            Some(Contents::Library(library)) => Arc::clone(library),
+            other => panic!("{other:?}"),
+        };
+        let libc = library(libc::getpid as *const () as usize);
+        assert!(libc.name.starts_with("libc") && !libc.is_main, "{}", libc.name);
+        let own = library(functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded as *const () as usize);
+        assert!(own.is_main && own.elf.eh_frame.is_some());
+        assert_eq!(own.elf.loaded.start, 0, "tests are linked to be loaded anywhere");
+        assert!(map.at((&raw const *Box::new(1)).addr()).is_none(), "data can't be run");
+        assert!(map.at(0).is_none() && map.at(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn lines_of_the_list_are_understood() {
+        let line = Line::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
+        assert_eq!((line.addresses, line.can_run, line.offset, line.path), (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so"));
+        let line = Line::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
+        assert!(!line.can_run && line.path.is_empty());
+        assert!(Line::parse("nonsense").is_none());
+    }
+}

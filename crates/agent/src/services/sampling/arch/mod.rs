@@ -1,0 +1,7 @@
+//! What knows the processor's registers, as the system shows them.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{PERF_REGISTERS, interrupted, of_perf};

@@ -1,0 +1,150 @@
+//! The engines: perf events of the kernel, and timers with a signal.
+
+use std::sync::atomic::Ordering;
+
+use clrscope_recording::model::SamplingEngine;
+
+use super::os::perf::{self, PerfEvents, Wanted};
+use super::os::signal::{self, Shared};
+use super::raw::{RawSample, Registers};
+use super::Sampler;
+use crate::services::context::Beginning;
+
+/// Words of the ring of signal handlers: hundreds of stacks.
+const RING_WORDS: usize = 1 << 17;
+
+/// Which engine a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum EngineWanted {
+    /// What works best.
+    #[default]
+    Auto,
+    /// Perf events or nothing better: timers where they are not to be had.
+    Perf,
+    /// Timers.
+    Timer,
+}
+
+/// What takes samples.
+pub(super) enum Engine {
+    /// Perf events.
+    Perf(PerfEvents),
+    /// Timers.
+    Timers(&'static Shared),
+    /// Nothing: the system allows neither.
+    None,
+}
+
+/// What was chosen, and why.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Choice {
+    pub(super) engine: SamplingEngine,
+    pub(super) kernel: bool,
+    pub(super) why_engine: String,
+    pub(super) why_no_kernel: String,
+}
+
+impl Engine {
+    /// The engine that does what the instruments want, as far as the system allows; perf events are opened for the calling thread and those
+    /// that come from it.
+    pub(super) fn choose(sampler: &Sampler, beginning: Beginning) -> (Self, Choice) {
+        let cpu = sampler.cpu.get();
+        let wall = sampler.wall.get();
+        let intervals = cpu.map(|wanted| wanted.interval_ns).into_iter().chain(wall.map(|wanted| wanted.interval_ns));
+        let interval_ns = intervals.min().unwrap_or(1_000_000);
+        let wanted = cpu.map_or(EngineWanted::Auto, |wanted| wanted.engine);
+        let kernel = cpu.is_none_or(|wanted| wanted.kernel);
+        let mut choice = Choice::default();
+        if wanted != EngineWanted::Timer {
+            match Self::perf(interval_ns, kernel, beginning) {
+                Ok(events) => {
+                    choice.engine = SamplingEngine::Perf;
+                    choice.kernel = events.kernel;
+                    if kernel && !events.kernel {
+                        choice.why_no_kernel = why_no_kernel();
+                    }
+                    return (Self::Perf(events), choice);
+                }
+                Err(why) => choice.why_engine = why,
+            }
+        }
+        match signal::install(interval_ns, RING_WORDS) {
+            Some(shared) => {
+                choice.engine = SamplingEngine::Timer;
+                if kernel {
+                    choice.why_no_kernel = "the engine timer sees threads in user mode only".into();
+                }
+                (Self::Timers(shared), choice)
+            }
+            None => {
+                choice.why_engine = "the system lets no handler be set for SIGPROF".into();
+                (Self::None, choice)
+            }
+        }
+    }
+
+    fn perf(interval_ns: u64, kernel: bool, beginning: Beginning) -> Result<PerfEvents, String> {
+        if beginning == Beginning::Attach {
+            return Err("perf events reach only threads that come after them, and this program was running".into());
+        }
+        PerfEvents::open(Wanted { interval_ns, kernel }).map_err(|error| {
+            let cure = match perf::paranoid() {
+                Some(level) if level > 2 => {
+                    format!("kernel.perf_event_paranoid is {level}, and 2 would allow perf events of one's own processes")
+                }
+                _ => "a container's list of system calls may have to name perf_event_open".to_owned(),
+            };
+            format!("perf events are not to be had ({error}): {cure}")
+        })
+    }
+
+    /// Begins or stops to take samples.
+    pub(super) fn enable(&self, is_on: bool) {
+        match self {
+            Self::Perf(events) => events.enable(is_on),
+            Self::Timers(shared) => {
+                signal::keep_out_of_hardware_exceptions(is_on);
+                shared.is_on.store(is_on, Ordering::SeqCst);
+            }
+            Self::None => {}
+        }
+    }
+
+    /// Gives every sample that is there to `take`; how many were lost in the kernel, and in the ring.
+    pub(super) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> (u64, u64) {
+        match self {
+            Self::Perf(events) => (events.drain(sample, take), 0),
+            Self::Timers(shared) => {
+                let mut words = Vec::new();
+                while shared.ring.read(&mut words) {
+                    sample.clear();
+                    if decode(&words, sample).is_some() {
+                        take(sample);
+                    }
+                }
+                (0, shared.ring.take_lost())
+            }
+            Self::None => (0, 0),
+        }
+    }
+}
+
+/// The words of a sample as the signal's handler writes them.
+fn decode(words: &[u64], sample: &mut RawSample) -> Option<()> {
+    let ([time_ns, weight_ns, os_id, ip, sp, bp, frames], rest) = words.split_first_chunk()?;
+    (sample.time_ns, sample.weight_ns, sample.os_id) = (*time_ns, *weight_ns, *os_id as u32);
+    sample.registers = Registers { ip: *ip as usize, sp: *sp as usize, bp: *bp as usize };
+    let (frames, stack) = rest.split_at_checked(2 * *frames as usize)?;
+    sample.frames.extend(frames.as_chunks().0.iter().map(|[frame, address]| (*frame as usize, *address as usize)));
+    sample.stack.extend_from_slice(stack);
+    Some(())
+}
+
+fn why_no_kernel() -> String {
+    match perf::paranoid() {
+        Some(level) if level > 1 => {
+            format!("kernel.perf_event_paranoid is {level}: with 1, or as root, stacks go on into the kernel")
+        }
+        _ => "the system does not allow samples of the kernel".to_owned(),
+    }
+}

@@ -1,0 +1,308 @@
+//! Sampling: an engine interrupts threads, and a thread of the profiler's own turns what it took into stacks and records.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`raw`] | a sample as an engine takes it |
+//! | [`os`] | what interrupts threads: `os::signal` and `os::timers`, or `os::perf`; what the system says of single threads |
+//! | [`ring`] | what signal handlers write into; [`targets`] the threads that have a timer |
+//! | [`engine`] | the choice between the engines, and what they have in common |
+//! | [`unwind`] | from registers and words to frames |
+//! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
+//! | [`poll`] | what threads are about that don't run |
+//!
+//! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are read and memory is
+//! allocated on the draining thread only.
+
+mod arch;
+mod drain;
+mod engine;
+mod known_threads;
+mod os;
+mod poll;
+mod raw;
+mod ring;
+mod targets;
+mod unwind;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+
+use clr_profiler::internals::CurrentStack;
+use clr_profiler::{
+    Callbacks, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result, ThreadId,
+};
+use clrscope_recording::writer::{EventStore, ProcessWriter};
+
+use drain::Drain;
+use engine::Engine;
+use os::signal;
+use targets::Targets;
+
+use crate::services::code::{CodeFeed, CodeMap};
+use crate::services::context::{Beginning, Context};
+use crate::services::developer_log::{Level, log};
+use crate::services::helper::Task;
+use crate::services::stacks::table::RecordedStacks;
+use crate::services::threads;
+
+pub(crate) use engine::EngineWanted;
+
+/// What `cpu` wants.
+pub(crate) struct CpuWanted {
+    pub(crate) store: EventStore,
+    pub(crate) interval_ns: u64,
+    pub(crate) engine: EngineWanted,
+    pub(crate) kernel: bool,
+}
+
+/// What `wall` wants.
+pub(crate) struct WallWanted {
+    pub(crate) store: EventStore,
+    pub(crate) interval_ns: u64,
+}
+
+/// The sampler, once an instrument has asked for it.
+#[derive(Default)]
+pub(crate) struct SharedSampler(OnceLock<&'static Sampler>);
+
+impl SharedSampler {
+    /// The sampler, where an instrument asked for it.
+    pub(crate) fn in_use(&self) -> Option<&'static Sampler> {
+        self.0.get().copied()
+    }
+
+    /// The sampler, made when the first instrument asks.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file of stacks could not be made.
+    pub(crate) fn open(&self, context: &Context) -> std::result::Result<&'static Sampler, String> {
+        if let Some(sampler) = self.in_use() {
+            return Ok(sampler);
+        }
+        let stacks = context.stacks.open(context.writer, &context.helper)?;
+        let (map, feed) = CodeMap::new(&context.info, &context.functions);
+        let made = Sampler {
+            info: context.info.clone(),
+            writer: context.writer,
+            stacks,
+            start_ns: context.start_ns,
+            feed,
+            map: Mutex::new(Some(map)),
+            cpu: OnceLock::new(),
+            wall: OnceLock::new(),
+            targets: OnceLock::new(),
+            uses_signals: AtomicBool::new(false),
+            state: AtomicU8::new(State::On as u8),
+            begun: Once::new(),
+        };
+        // Callbacks come even after the end, so the sampler is never freed.
+        Ok(self.0.get_or_init(|| Box::leak(Box::new(made))))
+    }
+}
+
+/// Whether samples are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// They are.
+    On,
+    /// They are to be stopped; the draining thread does.
+    Stopping,
+    /// They are not, and all that were taken are recorded.
+    Off,
+    /// They are not, for the draining thread has ended.
+    Ended,
+}
+
+/// What takes and records samples.
+pub(crate) struct Sampler {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    stacks: &'static RecordedStacks,
+    start_ns: u64,
+    feed: Arc<CodeFeed>,
+    /// The map of code, until the draining thread takes it.
+    map: Mutex<Option<CodeMap>>,
+    cpu: OnceLock<CpuWanted>,
+    wall: OnceLock<WallWanted>,
+    /// The threads with timers, where there are timers.
+    targets: OnceLock<Mutex<Targets>>,
+    /// Samples are taken by signals.
+    uses_signals: AtomicBool,
+    state: AtomicU8,
+    begun: Once,
+}
+
+impl Sampler {
+    /// Samples of CPU time are wanted.
+    pub(crate) fn want_cpu(&self, wanted: CpuWanted) {
+        // One instrument wants them, once.
+        let _ = self.cpu.set(wanted);
+    }
+
+    /// Samples by the clock are wanted.
+    pub(crate) fn want_wall(&self, wanted: WallWanted) {
+        let _ = self.wall.set(wanted);
+    }
+
+    /// The events that it wants from the runtime. For after [`begin`](Self::begin).
+    pub(crate) fn events(&self) -> Events {
+        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS | Events::THREADS;
+        // Where signals are kept out of hardware exceptions, each exception lets them in again.
+        if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
+    }
+
+    /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.
+    pub(crate) fn begin(&'static self, beginning: Beginning) {
+        self.begun.call_once(|| self.start(beginning));
+    }
+
+    fn start(&'static self, beginning: Beginning) {
+        if beginning == Beginning::Launch {
+            // The first thread of the process is the first in the table.
+            threads::current();
+        }
+        let Some(map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let (engine, choice) = Engine::choose(self, beginning);
+        log(Level::Info, || format!("sampling by {choice:?}"));
+        if let Engine::Timers(shared) = &engine {
+            self.uses_signals.store(true, Ordering::Release);
+            let targets = self.targets.get_or_init(|| Mutex::new(Targets::new(shared)));
+            if beginning == Beginning::Launch {
+                lock(targets).meet(crate::os::threads::thread_id(), CurrentStack::bounds());
+            }
+        }
+        engine.enable(true);
+        let mut drain = Drain::new(self, engine, choice, map);
+        let started = OwnThread::start(&self.info, "clrscope-drain", move |thread| drain.run(thread));
+        if let Err(error) = started {
+            self.set_state(State::Ended);
+            self.writer.note(self.start_ns, &format!("nothing is sampled: {error}"));
+        }
+    }
+
+    fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::On,
+            1 => State::Stopping,
+            2 => State::Off,
+            _ => State::Ended,
+        }
+    }
+
+    fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Moves from one state to another, if it is still in the first.
+    fn change_state(&self, from: State, to: State) {
+        // Another state than the first means that somebody else has moved on.
+        let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The task of the helper thread for samples.
+    pub(crate) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(SamplerTask(self))
+    }
+
+    /// The task of the helper thread for the table of stacks.
+    pub(crate) fn stacks_task(&self) -> Box<dyn Task> {
+        self.stacks.task()
+    }
+
+    /// In a forked child: lets go of everything that is mapped. Async-signal-safe.
+    pub(crate) fn detach_in_child(&self) {
+        signal::withdraw();
+        for store in self.stores() {
+            store.segment().detach_in_child();
+        }
+        self.stacks.detach_in_child();
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &EventStore> {
+        let cpu = self.cpu.get().map(|wanted| &wanted.store);
+        cpu.into_iter().chain(self.wall.get().map(|wanted| &wanted.store))
+    }
+}
+
+/// Keeps memory ahead, and stops and starts the draining thread.
+struct SamplerTask(&'static Sampler);
+
+impl Task for SamplerTask {
+    fn tick(&mut self, _now_ns: u64) {
+        for store in self.0.stores() {
+            // A refusal shows when a sample finds no room, and is counted there.
+            let _ = store.keep_ahead();
+        }
+    }
+
+    fn write_out(&mut self) {
+        for store in self.0.stores() {
+            // What fails now is tried again at the next round.
+            let _ = store.segment().write_out();
+        }
+    }
+
+    fn stop(&mut self) -> bool {
+        self.0.change_state(State::On, State::Stopping);
+        matches!(self.0.state(), State::Off | State::Ended)
+    }
+
+    fn start_again(&mut self, _now_ns: u64) {
+        self.0.change_state(State::Stopping, State::On);
+        self.0.change_state(State::Off, State::On);
+    }
+}
+
+fn lock(targets: &Mutex<Targets>) -> MutexGuard<'_, Targets> {
+    targets.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Callbacks for Sampler {
+    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
+        self.feed.jit_compilation_finished(function, status, is_safe_to_block);
+    }
+
+    fn rejit_compilation_finished(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        status: Result<()>,
+        is_safe_to_block: bool,
+    ) {
+        self.feed.rejit_compilation_finished(function, rejit, status, is_safe_to_block);
+    }
+
+    fn dynamic_method_jit_compilation_finished(
+        &self,
+        function: FunctionId,
+        status: Result<()>,
+        is_safe_to_block: bool,
+    ) {
+        self.feed.dynamic_method_jit_compilation_finished(function, status, is_safe_to_block);
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.feed.dynamic_method_unloaded(function);
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
+        self.feed.module_unload_finished(module, status);
+    }
+
+    fn thread_assigned_to_os_thread(&self, _thread: ThreadId, os_thread: u32) {
+        let is_here = crate::os::threads::thread_id() == os_thread;
+        if let Some(targets) = self.targets.get().filter(|_| is_here && self.state() == State::On) {
+            // A thread of the profiler's own is known to the runtime, too.
+            if !crate::os::threads::own_name_starts_with(b"clrscope") {
+                lock(targets).meet(os_thread, CurrentStack::bounds());
+            }
+        }
+    }
+
+    fn exception_thrown(&self, _exception: ObjectId<'_>) {
+        if self.uses_signals.load(Ordering::Acquire) {
+            signal::unblock();
+        }
+    }
+}

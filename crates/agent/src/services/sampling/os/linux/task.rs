@@ -1,0 +1,158 @@
+//! What the system says about single threads of this process, by their files.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use clr_profiler::internals::CurrentStack;
+use clrscope_recording::model::ThreadState;
+
+use crate::os::memory::copy_if_there;
+use crate::services::sampling::arch::interrupted;
+use crate::services::sampling::raw::RawSample;
+
+/// Bytes of a stack that are copied at most.
+const MOST_COPIED: usize = 64 << 10;
+
+/// How long a thread ran and how long it waited for a processor, since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Schedule {
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    /// Times that it was put on a processor.
+    pub(crate) slices: u64,
+}
+
+/// What a thread that does not run is stopped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SystemCall {
+    number: i64,
+    pub(crate) sp: usize,
+    pub(crate) ip: usize,
+}
+
+/// The files of a thread, kept open: opening costs several times as much as reading.
+pub(crate) struct Task {
+    os_id: u32,
+    schedule: File,
+}
+
+impl Task {
+    /// The files of a thread; `None` once it is gone.
+    pub(crate) fn open(os_id: u32) -> Option<Self> {
+        Some(Self { os_id, schedule: File::open(format!("/proc/self/task/{os_id}/schedstat")).ok()? })
+    }
+
+    /// How long it ran; `None` once the thread is gone.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        let mut text = [0; 96];
+        let bytes = self.schedule.read_at(&mut text, 0).ok().filter(|&bytes| bytes > 0)?;
+        let mut words = std::str::from_utf8(&text[..bytes]).ok()?.split_ascii_whitespace().map(str::parse);
+        let mut next = || words.next()?.ok();
+        Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
+    }
+
+    /// The call of the kernel that the thread waits in; `None` where it runs, or the system does not say.
+    pub(crate) fn system_call(&self) -> Option<SystemCall> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.os_id)).ok()?;
+        SystemCall::parse(&text)
+    }
+}
+
+impl SystemCall {
+    /// `number six-arguments stack-pointer instruction`; outside of a call `-1 stack-pointer instruction`.
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [number, .., sp, ip] = words.as_slice() else { return None };
+        let address = |word: &str| usize::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+        Some(Self { number: number.parse().ok()?, sp: address(sp)?, ip: address(ip)? })
+    }
+
+    /// What a thread in the call waits for.
+    pub(crate) fn state(self) -> ThreadState {
+        match self.number {
+            libc::SYS_futex => ThreadState::Lock,
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => ThreadState::Sleeping,
+            libc::SYS_read
+            | libc::SYS_write
+            | libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_pread64
+            | libc::SYS_pwrite64
+            | libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_openat
+            | libc::SYS_flock => ThreadState::Io,
+            _ => ThreadState::Waiting,
+        }
+    }
+}
+
+/// The calling thread as a sample, with its whole stack; `None` where the system does not say where that ends.
+#[inline(never)]
+pub(crate) fn sample_here() -> Option<RawSample> {
+    let end = CurrentStack::bounds()?.end;
+    // SAFETY: zeroes are a valid context, which the call fills in.
+    let registers = unsafe {
+        let mut context: libc::ucontext_t = std::mem::zeroed();
+        (libc::getcontext(&mut context) == 0).then(|| interrupted(&context))?
+    };
+    let mut sample = RawSample { registers, time_ns: u64::MAX, ..RawSample::default() };
+    copy_stack(&mut sample, end);
+    Some(sample)
+}
+
+/// Adds what lies on a thread's stack from the stack pointer up to `end` to its sample, [`MOST_COPIED`] bytes at most.
+pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
+    let start = sample.registers.sp & !7;
+    let mut bytes = vec![0; end.saturating_sub(start).min(MOST_COPIED) & !7];
+    if copy_if_there(start, &mut bytes) {
+        sample.stack.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+    }
+}
+
+/// Where the stack begins and ends that an address lies in, by a list of mappings.
+pub(crate) fn stack_around(mappings: &str, address: usize) -> Option<Range<usize>> {
+    mappings.lines().find_map(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        let range = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+        range.contains(&address).then_some(range)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_the_kernel_are_told_with_their_state() {
+        let call = SystemCall::parse("202 0x7f 0x80 0x0 0x0 0x0 0xffffffff 0x7ffe10 0x7f33\n").expect("a call");
+        assert_eq!((call.state(), call.sp, call.ip), (ThreadState::Lock, 0x7ffe10, 0x7f33));
+        assert_eq!(SystemCall::parse("-1 0x10 0x20\n").expect("no call").state(), ThreadState::Waiting);
+        assert_eq!((SystemCall::parse("running\n"), SystemCall::parse("")), (None, None));
+    }
+
+    #[test]
+    fn a_thread_that_works_has_run_and_runs() {
+        let task = Task::open(crate::os::threads::thread_id()).expect("our own files");
+        let before = task.schedule().expect("alive");
+        let mut sum = 0_u64;
+        while task.schedule().expect("alive").ran_ns < before.ran_ns + 5_000_000 {
+            (0..10_000).for_each(|number| sum = sum.wrapping_add(std::hint::black_box(number)));
+        }
+        assert_eq!(task.system_call(), None, "{sum}");
+    }
+}

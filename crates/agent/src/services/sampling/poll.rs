@@ -1,0 +1,252 @@
+//! What threads are about that don't run, by what the system says of them.
+//!
+//! Nobody is interrupted: a signal would let calls of the kernel end early that otherwise go on (`poll`, `epoll_wait`, `nanosleep`,
+//! `futex` answer EINTR whatever the handler's flags). A thread that waits stands still, so its stack is read from
+//! outside, once; as long as it has not run since, one record counts all samples of it, and the system is asked ever more
+//! rarely. Time on a processor comes from the engine's samples; time waiting for one is what the system adds up.
+
+use std::collections::HashMap;
+
+use clrscope_recording::layout::thread;
+use clrscope_recording::model::{Sample, ThreadRole, ThreadState};
+use clrscope_recording::writer::monotonic_ns;
+
+use super::drain::{FoundStack, Frames, Output};
+use super::known_threads::{KnownThread, KnownThreads};
+use super::os::task::{Schedule, Task, copy_stack, stack_around};
+use super::raw::{RawSample, Registers};
+use crate::os::process;
+
+/// Longest pause between two looks at a thread that stands still.
+const LONGEST_NS: u64 = 100_000_000;
+/// Longest time that one record stands for.
+const RECORD_NS: u64 = 1_000_000_000;
+
+/// All threads that are looked at.
+pub(super) struct Poll {
+    interval_ns: u64,
+    start_ns: u64,
+    watched: HashMap<u32, Watched>,
+    next_ns: u64,
+}
+
+struct Watched {
+    task: Task,
+    thread: KnownThread,
+    schedule: Schedule,
+    /// Time up to which the thread's time is accounted for.
+    until_ns: u64,
+    due_ns: u64,
+    pause_ns: u64,
+    state: ThreadState,
+    stack: FoundStack,
+    /// The stack when it was last seen to run.
+    ran_in: FoundStack,
+    /// Where the stack ends, once that was looked up.
+    stack_end: Option<usize>,
+    /// Time in this state that no record stands for yet.
+    open_ns: u64,
+    /// Time on a processor of samples that no record stands for yet.
+    ran_ns: u64,
+}
+
+impl Poll {
+    pub(super) fn new(interval_ns: u64, start_ns: u64) -> Self {
+        Self { interval_ns, start_ns, watched: HashMap::new(), next_ns: 0 }
+    }
+
+    /// Begins to look at new threads, and lets go of those that are gone.
+    pub(super) fn meet(
+        &mut self,
+        alive: &[u32],
+        output: &mut Output,
+        frames: &mut Frames,
+        threads: &mut KnownThreads,
+    ) {
+        let (now, mut mappings) = (monotonic_ns(), None);
+        for &os_id in alive {
+            if self.watched.contains_key(&os_id) {
+                continue;
+            }
+            let (thread, task) = (threads.with_id(os_id), Task::open(os_id));
+            let Some((task, schedule)) = task.and_then(|task| task.schedule().map(|schedule| (task, schedule))) else {
+                continue;
+            };
+            if !thread.is_own {
+                let mut watched = Watched::new(task, thread, schedule, now);
+                watched.find_out(os_id, frames, &mut mappings);
+                self.watched.insert(os_id, watched);
+            }
+        }
+        let (start_ns, interval_ns) = (self.start_ns, self.interval_ns);
+        self.watched.retain(|os_id, watched| {
+            let stays = alive.contains(os_id);
+            if !stays {
+                watched.close(start_ns, interval_ns, output);
+            }
+            stays
+        });
+    }
+
+    /// Looks at every thread that is due.
+    pub(super) fn round(&mut self, now: u64, output: &mut Output, frames: &mut Frames) {
+        if now < self.next_ns {
+            return;
+        }
+        self.next_ns = now + self.interval_ns / 2;
+        let mut mappings = None;
+        for (&os_id, watched) in &mut self.watched {
+            if watched.due_ns <= now {
+                watched.look(os_id, self.interval_ns, self.start_ns, output, frames, &mut mappings);
+            }
+        }
+    }
+
+    /// A thread was sampled while it ran; one record stands for as many samples as make up the interval.
+    pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
+        let Some(watched) = self.watched.get_mut(&os_id) else { return };
+        watched.ran_in = found;
+        watched.ran_ns += sample.weight_ns;
+        let count = watched.ran_ns / self.interval_ns;
+        if count > 0 {
+            output.write(&Sample { weight_ns: watched.ran_ns, count: count as u32, ..*sample });
+            watched.ran_ns = 0;
+        }
+    }
+
+    /// Records what is left, when recording stops.
+    pub(super) fn finish(&mut self, output: &mut Output) {
+        for watched in self.watched.values_mut() {
+            if let Some(schedule) = watched.task.schedule() {
+                watched.account(schedule, self.start_ns, self.interval_ns, output);
+            }
+            watched.close(self.start_ns, self.interval_ns, output);
+        }
+        self.watched.clear();
+    }
+}
+
+impl Watched {
+    fn new(task: Task, thread: KnownThread, schedule: Schedule, now: u64) -> Self {
+        Self {
+            task,
+            thread,
+            schedule,
+            until_ns: now,
+            due_ns: now,
+            pause_ns: 0,
+            state: ThreadState::Unknown,
+            stack: FoundStack::default(),
+            ran_in: FoundStack::default(),
+            stack_end: None,
+            open_ns: 0,
+            ran_ns: 0,
+        }
+    }
+
+    fn look(
+        &mut self,
+        os_id: u32,
+        interval_ns: u64,
+        start_ns: u64,
+        output: &mut Output,
+        frames: &mut Frames,
+        mappings: &mut Option<String>,
+    ) {
+        let Some(schedule) = self.task.schedule() else { return };
+        let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
+        self.account(schedule, start_ns, interval_ns, output);
+        if stood_still {
+            self.pause_ns = (self.pause_ns * 2).clamp(interval_ns, LONGEST_NS.max(interval_ns));
+        } else {
+            self.pause_ns = interval_ns;
+            self.close(start_ns, interval_ns, output);
+            self.find_out(os_id, frames, mappings);
+        }
+        if self.open_ns >= RECORD_NS {
+            self.close(start_ns, interval_ns, output);
+        }
+        self.due_ns = self.until_ns + self.pause_ns;
+    }
+
+    /// Adds the time since the last look to the state that the thread was in then, less what it ran and waited for a processor.
+    fn account(&mut self, schedule: Schedule, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let now = monotonic_ns();
+        let passed = now.saturating_sub(self.until_ns);
+        let ran = schedule.ran_ns.saturating_sub(self.schedule.ran_ns);
+        let waited = schedule.waited_ns.saturating_sub(self.schedule.waited_ns).min(passed);
+        self.until_ns = now;
+        self.schedule = schedule;
+        self.open_ns += passed.saturating_sub(ran).saturating_sub(waited);
+        if waited >= interval_ns / 2 {
+            self.write(ThreadState::Ready, self.ran_in, waited, start_ns, interval_ns, output);
+        }
+    }
+
+    /// Finds out what the thread waits for, and where.
+    fn find_out(&mut self, os_id: u32, frames: &mut Frames, mappings: &mut Option<String>) {
+        self.stack = FoundStack::default();
+        let Some(call) = self.task.system_call() else {
+            self.state = ThreadState::Running;
+            return;
+        };
+        let known = self.stack_end.filter(|&end| call.sp < end);
+        self.stack_end = known.or_else(|| {
+            stack_around(mappings.get_or_insert_with(process::mappings), call.sp).map(|stack| stack.end)
+        });
+        let registers = Registers { ip: call.ip, sp: call.sp, bp: 0 };
+        let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
+        copy_stack(&mut sample, self.stack_end.unwrap_or(0));
+        // A thread that has run meanwhile has another stack than the one that was read.
+        if self.task.schedule() != Some(self.schedule) {
+            self.state = ThreadState::Running;
+            return;
+        }
+        self.stack = frames.of(&sample);
+        self.state = match call.state() {
+            state if self.stack.touched.own_code || !is_pool(&self.thread) => state,
+            _ => ThreadState::Idle,
+        };
+    }
+
+    /// Records the time that no record stands for yet.
+    fn close(&mut self, start_ns: u64, interval_ns: u64, output: &mut Output) {
+        let open_ns = std::mem::take(&mut self.open_ns);
+        // What a thread that runs did between two looks is too short to have a stack.
+        let state = match self.state {
+            ThreadState::Running => ThreadState::Waiting,
+            state => state,
+        };
+        if open_ns >= interval_ns / 2 {
+            self.write(state, self.stack, open_ns, start_ns, interval_ns, output);
+        }
+    }
+
+    fn write(
+        &self,
+        state: ThreadState,
+        stack: FoundStack,
+        weight_ns: u64,
+        start_ns: u64,
+        interval_ns: u64,
+        output: &mut Output,
+    ) {
+        output.write(&Sample {
+            time_ns: self.until_ns.saturating_sub(weight_ns).saturating_sub(start_ns),
+            weight_ns,
+            thread: self.thread.serial(),
+            stack: stack.number,
+            count: (weight_ns.saturating_add(interval_ns / 2) / interval_ns).max(1) as u32,
+            state,
+            complete: stack.is_complete,
+            kernel: state != ThreadState::Ready,
+            ..Sample::default()
+        });
+    }
+}
+
+/// Whether a thread is one of those that wait for work most of the time.
+fn is_pool(known: &KnownThread) -> bool {
+    let role = known.record.map_or(0, |record| record.u32(thread::ROLE).load(std::sync::atomic::Ordering::Relaxed));
+    [ThreadRole::Pool, ThreadRole::Finalizer, ThreadRole::Tiering, ThreadRole::Gc].iter().any(|&one| one as u32 == role)
+}

@@ -1,0 +1,128 @@
+//! A sample as an engine takes it, before anybody looked at its addresses.
+
+/// Registers that lead to the callers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Registers {
+    pub(crate) ip: usize,
+    pub(crate) sp: usize,
+    pub(crate) bp: usize,
+}
+
+/// A sample.
+#[derive(Debug, Default)]
+pub(crate) struct RawSample {
+    /// Monotonic nanoseconds.
+    pub(crate) time_ns: u64,
+    /// CPU time that it stands for.
+    pub(crate) weight_ns: u64,
+    /// The system's number of the thread.
+    pub(crate) os_id: u32,
+    /// The thread was in the kernel.
+    pub(crate) in_kernel: bool,
+    /// The registers in user mode; all 0 where they are not known.
+    pub(crate) registers: Registers,
+    /// Addresses in the kernel, innermost first.
+    pub(crate) kernel: Vec<usize>,
+    /// Words of the stack from the stack pointer on.
+    pub(crate) stack: Vec<u64>,
+    /// Frame pointers with the return addresses beside them, by ascending frame pointer. The word at a frame pointer is the
+    /// next one, unless [`GAP`] or [`DETOUR`] is set in it.
+    pub(crate) frames: Vec<(usize, usize)>,
+    /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
+    /// instruction.
+    pub(crate) chain: Vec<usize>,
+}
+
+/// Bit of a frame pointer in [`RawSample::frames`]: what lies there does not lead to the next one.
+pub(crate) const GAP: usize = 1;
+/// Bit of a frame pointer in [`RawSample::frames`]: the next one is that of the frame it took over; what lies here leads
+/// to the one after that.
+pub(crate) const DETOUR: usize = 2;
+const MARKS: usize = GAP | DETOUR;
+
+impl RawSample {
+    /// Empties the sample but keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.registers = Registers::default();
+        self.in_kernel = false;
+        self.kernel.clear();
+        self.stack.clear();
+        self.frames.clear();
+        self.chain.clear();
+    }
+
+    /// The word at an address of the thread's stack, as far as the sample holds it.
+    pub(crate) fn word(&self, address: usize) -> Option<usize> {
+        let base = self.registers.sp & !7;
+        if address.is_multiple_of(8) && address >= base {
+            if let Some(word) = self.stack.get((address - base) / 8) {
+                return Some(*word as usize);
+            }
+        }
+        let at = self.frame_at(address)?;
+        let (frame, return_address) = self.frames[at];
+        match address - (frame & !MARKS) {
+            0 if frame & MARKS == 0 => self.next(at + 1),
+            0 if frame & MARKS == DETOUR => self.next(at + 2),
+            // No frame, whatever it is.
+            0 => Some(0),
+            8 => Some(return_address),
+            _ => None,
+        }
+    }
+
+    /// The index of the last frame that is not above an address.
+    fn frame_at(&self, address: usize) -> Option<usize> {
+        self.frames.partition_point(|(frame, _)| frame & !MARKS <= address).checked_sub(1)
+    }
+
+    fn next(&self, at: usize) -> Option<usize> {
+        self.frames.get(at).map(|(frame, _)| frame & !MARKS)
+    }
+
+    /// Where the frame lies that the one at `frame` took over: its frame pointer holds the same as the one that took over, further up.
+    pub(crate) fn taken_over_by(&self, frame: usize) -> Option<usize> {
+        let at = self.frame_at(frame)?;
+        if self.frames[at].0 == frame | DETOUR {
+            return self.next(at + 1);
+        }
+        let next = self.word(frame)?;
+        (frame + 16..next).step_by(8).take(1024).find(|&at| self.word(at) == Some(next))
+    }
+
+    /// The frames that the engine found from `start` on, with their return addresses.
+    pub(crate) fn frames_from(&self, start: usize) -> impl Iterator<Item = (usize, usize)> {
+        let at = self.frames.partition_point(|(frame, _)| frame & !MARKS < start);
+        self.frames[at..].iter().map(|&(frame, return_address)| (frame & !MARKS, return_address))
+    }
+
+    /// The first place from `start` on that looks like a frame: it leads to another one further up, and both have return
+    /// addresses that `is_return_address` agrees to.
+    pub(crate) fn find_frame(&self, start: usize, mut is_return_address: impl FnMut(usize) -> bool) -> Option<usize> {
+        let mut is_frame = |at: usize| self.word(at + 8).is_some_and(&mut is_return_address);
+        (start.next_multiple_of(8)..).step_by(8).take(2048).map_while(|at| Some((at, self.word(at)?))).find_map(
+            |(at, next)| {
+                let leads = next > at + 8 && next - at < 1 << 16 && next.is_multiple_of(8);
+                (leads && is_frame(next) && is_frame(at)).then_some(at)
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_stack_and_of_frames_further_up() {
+        let sample = RawSample {
+            registers: Registers { ip: 1, sp: 0x1000, bp: 0x2000 },
+            stack: vec![5, 6],
+            frames: vec![(0x2000, 77), (0x3000 | GAP, 88), (0x4000, 99)],
+            ..RawSample::default()
+        };
+        assert_eq!([0x1000, 0x1008, 0x1010, 0xFF8, 0x1001].map(|at| sample.word(at)), [Some(5), Some(6), None, None, None]);
+        assert_eq!([0x2000, 0x2008, 0x2010].map(|at| sample.word(at)), [Some(0x3000), Some(77), None]);
+        assert_eq!([0x3000, 0x3008, 0x4000, 0x4008].map(|at| sample.word(at)), [Some(0), Some(88), None, Some(99)]);
+    }
+}

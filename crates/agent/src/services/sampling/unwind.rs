@@ -1,0 +1,300 @@
+//! From a sample's registers and words to the frames of its stack, innermost first, up to the start of the thread.
+//!
+//! Compiled methods are stepped over by frame pointers, the innermost by its instructions ([`LeafStep`]); libraries by the
+//! unwind data in their files, which the crate `framehop` reads. What is found out about libraries is kept as long as they
+//! are loaded.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use clrscope_recording::model::{StackFrame, Stacks};
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
+
+use super::raw::{RawSample, Registers};
+use crate::os::memory::copy_if_there;
+use crate::services::code::arch::{LeafStep, follows_call};
+use crate::services::code::{Body, CodeMap, Library, Place};
+
+/// Bytes of a stack at most: a frame pointer further up is none.
+const MOST_STACK: usize = 64 << 20;
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// At the start of the thread.
+    Complete,
+    /// There are more frames than a stack may have.
+    Cut,
+    /// The next frame was not found.
+    Lost,
+}
+
+/// What the frames of a stack touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// The just-in-time compiler.
+    pub(crate) compiler: bool,
+    /// The library of the collector, where that is one of its own.
+    pub(crate) collector: bool,
+    /// The innermost frame is the agent's.
+    pub(crate) agent: bool,
+    /// A method that is not the framework's.
+    pub(crate) own_code: bool,
+}
+
+/// Walks stacks.
+pub(crate) struct StackUnwinder {
+    native: UnwinderX86_64<Vec<u8>>,
+    cache: CacheX86_64,
+    /// Libraries whose unwind data is known, by where they are loaded.
+    known: HashMap<usize, Arc<Library>>,
+    /// Return addresses in the functions of the C library that threads start in.
+    roots: HashSet<usize>,
+    /// Steps from the innermost instruction of methods.
+    leaves: HashMap<usize, LeafStep>,
+    /// Whether an address follows a call.
+    calls: HashMap<usize, bool>,
+    /// Where the agent itself is loaded.
+    own: Option<usize>,
+}
+
+/// Where a walk stands.
+struct Step {
+    registers: Registers,
+    /// The instruction is where a call returns to.
+    is_return: bool,
+    place: Place,
+}
+
+impl StackUnwinder {
+    pub(crate) fn new() -> Self {
+        Self {
+            native: UnwinderX86_64::new(),
+            cache: CacheX86_64::new(),
+            known: HashMap::new(),
+            roots: HashSet::new(),
+            leaves: HashMap::new(),
+            calls: HashMap::new(),
+            own: None,
+        }
+    }
+
+    /// Code is gone: what was found out about addresses may be wrong.
+    pub(crate) fn forget(&mut self) {
+        self.leaves.clear();
+        self.calls.clear();
+    }
+
+    /// Learns where threads start from the calling thread's own stack.
+    pub(crate) fn learn_start_of_threads(&mut self, map: &mut CodeMap, sample: &RawSample) {
+        self.own = match map.place(Self::new as *const () as usize, u64::MAX) {
+            Place::Native(library, _) => Some(library.base),
+            _ => None,
+        };
+        self.walk(map, sample, &mut Vec::new());
+    }
+
+    /// Appends the frames of a sample to `frames`.
+    pub(crate) fn walk(
+        &mut self,
+        map: &mut CodeMap,
+        sample: &RawSample,
+        frames: &mut Vec<StackFrame>,
+    ) -> (Ending, Touched) {
+        let mut touched = Touched::default();
+        let place = map.place(sample.registers.ip, sample.time_ns);
+        touched.agent = matches!(&place, Place::Native(library, _) if Some(library.base) == self.own);
+        let mut step = Step { registers: sample.registers, is_return: false, place };
+        // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
+        let mut outermost = Vec::new();
+        let mut main_called = false;
+        loop {
+            if let Place::Native(library, _) = &step.place {
+                touched.compiler |= library.name.starts_with("libclrjit");
+                touched.collector |= library.name.starts_with("libclrgc");
+            }
+            touched.own_code |= matches!(&step.place, Place::Method(body) if !body.is_framework());
+            frames.push(map.frame(&step.place, step.registers.ip, step.is_return));
+            if self.is_start(&step, main_called) {
+                return (Ending::Complete, touched);
+            }
+            if frames.len() > Stacks::DEEPEST {
+                return (Ending::Cut, touched);
+            }
+            let next = match self.next(map, sample, &step) {
+                Next::Frame(registers) => registers,
+                Next::End => {
+                    self.roots.extend(outermost);
+                    return (Ending::Complete, touched);
+                }
+                Next::Lost => return (self.follow_chain(map, sample, step.registers, main_called, frames), touched),
+            };
+            if next.ip == 0 || next.sp <= step.registers.sp {
+                return (Ending::Lost, touched);
+            }
+            main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
+            let place = map.place(next.ip - 1, sample.time_ns);
+            match &place {
+                Place::Native(library, _) if is_c_library(library) => outermost.push(next.ip),
+                _ => outermost.clear(),
+            }
+            step = Step { registers: next, is_return: true, place };
+        }
+    }
+
+    /// Whether the frame is one of those in which threads start.
+    fn is_start(&self, step: &Step, main_called: bool) -> bool {
+        let in_c_library = matches!(&step.place, Place::Native(library, _) if is_c_library(library));
+        step.is_return && in_c_library && (main_called || self.roots.contains(&step.registers.ip))
+    }
+
+    /// Goes on by return addresses whose frames are not known, from where the walk stood last.
+    fn follow_chain(
+        &mut self,
+        map: &mut CodeMap,
+        sample: &RawSample,
+        last: Registers,
+        mut main_called: bool,
+        frames: &mut Vec<StackFrame>,
+    ) -> Ending {
+        let known = sample.chain.iter().rposition(|&address| address == last.ip);
+        // The chain begins at the frame pointer, whoever's frame that is.
+        let begins_here = || (last.bp == sample.registers.bp && !sample.chain.is_empty()).then_some(0);
+        let Some(at) = known.or_else(begins_here) else { return Ending::Lost };
+        for &ip in &sample.chain[at + 1..] {
+            let place = map.place(ip.saturating_sub(1), sample.time_ns);
+            frames.push(map.frame(&place, ip, true));
+            let step = Step { registers: Registers { ip, sp: 0, bp: 0 }, is_return: true, place };
+            if self.is_start(&step, main_called) {
+                return Ending::Complete;
+            }
+            main_called = matches!(&step.place, Place::Native(library, _) if library.is_main);
+        }
+        Ending::Lost
+    }
+
+    fn next(&mut self, map: &mut CodeMap, sample: &RawSample, step: &Step) -> Next {
+        let registers = step.registers;
+        let found = match &step.place {
+            Place::Native(library, _) => match self.native_step(sample, step, &Arc::clone(library)) {
+                Ok(Some(next)) => Some(next),
+                Ok(None) => return Next::End,
+                Err(()) => None,
+            },
+            Place::Method(body) if body.took_over() && self.leaf(body, step) == LeafStep::FramePointer => {
+                sample.taken_over_by(registers.bp).and_then(|frame| by_frame_pointer(sample, registers, frame))
+            }
+            Place::Method(body) => match self.leaf(body, step) {
+                LeafStep::FramePointer => by_frame_pointer(sample, registers, registers.bp),
+                LeafStep::StackPointer(bytes, pushed) => by_stack_pointer(sample, registers, bytes, pushed),
+            },
+            Place::Stub | Place::Nowhere => {
+                let next = by_stack_pointer(sample, registers, 0, None).filter(|_| !step.is_return);
+                next.filter(|next| self.is_return_address(map, sample, next.ip))
+                    .or_else(|| by_frame_pointer(sample, registers, registers.bp))
+            }
+        };
+        // Where a library has used the frame pointer for something else, or nobody knows it, the next frame that leads on is
+        // taken.
+        let found = found.or_else(|| {
+            let on_stack = registers.bp >= registers.sp && registers.bp - registers.sp < MOST_STACK;
+            let frame = if on_stack { None } else { self.guess(map, sample, registers.sp) };
+            by_frame_pointer(sample, registers, frame?)
+        });
+        found.map_or(Next::Lost, Next::Frame)
+    }
+
+    fn leaf(&mut self, body: &Body, step: &Step) -> LeafStep {
+        if step.is_return {
+            return LeafStep::FramePointer;
+        }
+        *self.leaves.entry(step.registers.ip).or_insert_with(|| body.leaf_step(step.registers.ip))
+    }
+
+    /// By the library's unwind data; `Ok(None)` where that says that there is no caller.
+    fn native_step(&mut self, sample: &RawSample, step: &Step, library: &Arc<Library>) -> Result<Option<Registers>, ()> {
+        self.know(library);
+        let Registers { ip, sp, bp } = step.registers;
+        let mut registers = UnwindRegsX86_64::new(ip as u64, sp as u64, bp as u64);
+        let address = match step.is_return {
+            true => FrameAddress::ReturnAddress(NonZeroU64::new(ip as u64).ok_or(())?),
+            false => FrameAddress::InstructionPointer(ip as u64),
+        };
+        let mut read = |address: u64| sample.word(address as usize).map(|word| word as u64).ok_or(());
+        let next = self.native.unwind_frame(address, &mut registers, &mut self.cache, &mut read).map_err(|_| ())?;
+        let registers = |ip: u64| Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
+        Ok(next.map(registers))
+    }
+
+    fn know(&mut self, library: &Arc<Library>) {
+        if self.known.get(&library.base).is_some_and(|known| Arc::ptr_eq(known, library)) {
+            return;
+        }
+        if self.known.insert(library.base, Arc::clone(library)).is_some() {
+            self.native.remove_module(library.base as u64);
+        }
+        let (elf, addresses) = (&library.elf, library.addresses());
+        let (frames, header) = (elf.eh_frame.clone(), elf.eh_frame_header.clone());
+        let sections = ExplicitModuleSectionInfo {
+            base_svma: elf.loaded.start,
+            text_svma: Some(elf.text.clone()),
+            eh_frame_svma: frames.as_ref().map(|section| section.addresses.clone()),
+            eh_frame: frames.map(|section| section.bytes),
+            eh_frame_hdr_svma: header.as_ref().map(|section| section.addresses.clone()),
+            eh_frame_hdr: header.map(|section| section.bytes),
+            ..Default::default()
+        };
+        let addresses = addresses.start as u64..addresses.end as u64;
+        self.native.add_module(Module::new(library.name.clone(), addresses, library.base as u64, sections));
+    }
+
+    /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
+    fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
+        let on_stack = sample.find_frame(start, |ip| self.is_return_address(map, sample, ip));
+        let noted = sample.frames_from(start).find(|&(_, ip)| self.is_return_address(map, sample, ip)).map(|noted| noted.0);
+        on_stack.into_iter().chain(noted).min()
+    }
+
+    /// Whether a word of a stack is where a call returns to.
+    fn is_return_address(&mut self, map: &mut CodeMap, sample: &RawSample, ip: usize) -> bool {
+        if ip < 0x1_0000 || matches!(map.place(ip - 1, sample.time_ns), Place::Nowhere) {
+            return false;
+        }
+        *self.calls.entry(ip).or_insert_with(|| {
+            let mut before = [0; 8];
+            copy_if_there(ip - before.len(), &mut before) && follows_call(&before)
+        })
+    }
+}
+
+enum Next {
+    Frame(Registers),
+    /// There is no caller.
+    End,
+    Lost,
+}
+
+fn by_frame_pointer(sample: &RawSample, registers: Registers, frame: usize) -> Option<Registers> {
+    if frame < registers.sp {
+        return None;
+    }
+    let ip = sample.word(frame.checked_add(8)?)?;
+    // A frame whose word is not known leads no further than to its return address.
+    Some(Registers { ip, sp: frame + 16, bp: sample.word(frame).unwrap_or(0) })
+}
+
+fn by_stack_pointer(sample: &RawSample, registers: Registers, bytes: u32, pushed: Option<u32>) -> Option<Registers> {
+    let at = registers.sp.checked_add(bytes as usize)?;
+    let bp = match pushed {
+        Some(pushed) => sample.word(registers.sp.checked_add(pushed as usize)?)?,
+        None => registers.bp,
+    };
+    Some(Registers { ip: sample.word(at)?, sp: at + 8, bp })
+}
+
+fn is_c_library(library: &Library) -> bool {
+    library.name.starts_with("libc.") || library.name.starts_with("libc-") || library.name.starts_with("libpthread")
+        || library.name.starts_with("ld-")
+}

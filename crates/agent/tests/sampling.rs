@@ -1,0 +1,195 @@
+//! `cpu` and `wall` against programs that know what they did, with both engines.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
+use clrscope_testkit::{Runtime, each_runtime, not_run};
+use support::{Run, assert_unchanged, record_with};
+
+/// The samples of an instrument.
+fn samples(process: &Process, instrument: &str) -> Vec<Sample> {
+    let arenas = process.events.iter().filter(|arena| arena.instrument == instrument);
+    arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()).collect()
+}
+
+fn engine(process: &Process) -> SamplingEngine {
+    process.samplers.first().map(|sampler| sampler.engine).expect("how samples were taken")
+}
+
+/// Names of the methods of a stack, innermost first.
+fn methods(process: &Process, stack: u32) -> Vec<&str> {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
+        _ => None,
+    };
+    process.stacks.frames(stack).filter_map(name).collect()
+}
+
+/// Nanoseconds that samples with each of `names` on their stacks stand for.
+fn weights<'a>(process: &Process, samples: &[Sample], names: &[&'a str]) -> BTreeMap<&'a str, u64> {
+    let mut weights: BTreeMap<&str, u64> = names.iter().map(|name| (*name, 0)).collect();
+    for sample in samples {
+        let methods = methods(process, sample.stack);
+        for name in names.iter().filter(|name| methods.contains(name)) {
+            *weights.get_mut(name).expect("a name") += sample.weight_ns;
+        }
+    }
+    weights
+}
+
+/// What the program measured itself, nanoseconds of CPU time by name.
+fn measured(run: &Run) -> BTreeMap<String, u64> {
+    let text = run.finished.stdout_text();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("MEASURED cpu-ns "));
+    lines.filter_map(|line| Some((line.split_once(' ')?.0.to_owned(), line.split_once(' ')?.1.parse().ok()?))).collect()
+}
+
+/// Whether the engine that was asked for is there; where not, that is said.
+fn is_engine(run: &Run, wanted: &str) -> bool {
+    let is = engine(&run.recording.processes[0]).name() == wanted;
+    if !is {
+        not_run(&format!("the engine {wanted} is not to be had here"));
+    }
+    is
+}
+
+fn each_engine(mut check: impl FnMut(&Runtime, &str)) {
+    each_runtime(|runtime| ["perf", "timer"].into_iter().for_each(|engine| check(runtime, engine)));
+}
+
+#[test]
+fn shares_of_cpu_time_are_those_that_the_program_measures() {
+    each_engine(|runtime, engine| {
+        let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine}"), &["shares"]);
+        if !is_engine(&run, engine) {
+            return;
+        }
+        let place = format!("{engine} on {}", runtime.version);
+        let process = &run.recording.processes[0];
+        let (all, truth) = (samples(process, "cpu"), measured(&run));
+        let names = ["Sampled.Program::One", "Sampled.Program::Three", "Sampled.Program::Deep"];
+        let found = weights(process, &all, &names);
+        let share = |one: u64, three: u64| one as f64 / (one + three) as f64;
+        let (one, three) = (found[names[0]], found[names[1]]);
+        let (found_share, true_share) = (share(one, three), share(truth[names[0]], truth[names[1]]));
+        // With some hundred samples a standard deviation is two to three points.
+        let samples_of = all.len() as f64;
+        let bound = 4.0 * (true_share * (1.0 - true_share) / samples_of).sqrt() + 0.01;
+        assert!((found_share - true_share).abs() < bound, "{place}: {found_share} of {true_share}, {samples_of} samples");
+        let whole = truth.values().sum::<u64>() as f64;
+        let sum = (one + three) as f64 / whole;
+        assert!((0.85..1.15).contains(&sum), "{place}: {sum} of the CPU time that the program measured");
+        assert!(found[names[2]] as f64 >= 0.97 * (one + three) as f64, "{place}: callers are lost, {found:?}");
+        let deep = all.iter().map(|sample| methods(process, sample.stack));
+        let right = deep.filter(|methods| methods.first() == Some(&names[1])).map(|methods| {
+            methods.iter().filter(|name| **name == names[2]).count() == 21
+        });
+        let (right, wrong): (Vec<bool>, Vec<bool>) = right.partition(|right| *right);
+        assert!(right.len() > 20 * wrong.len(), "{place}: {} stacks of {} are not whole", wrong.len(), right.len());
+    });
+}
+
+#[test]
+fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
+    each_engine(|runtime, engine| {
+        for arguments in [&["shares"][..], &["collections", "300"], &["threads", "300"]] {
+            let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine}"), arguments);
+            if !is_engine(&run, engine) {
+                return;
+            }
+            let process = &run.recording.processes[0];
+            let all: Vec<_> = samples(process, "cpu").into_iter().filter(|sample| !sample.profiler).collect();
+            let complete = all.iter().filter(|sample| sample.complete).count();
+            assert!(
+                complete as f64 + 3.0 >= 0.97 * all.len() as f64 && complete > 5,
+                "{engine} on {}, {arguments:?}: {complete} of {} are whole",
+                runtime.version,
+                all.len()
+            );
+        }
+    });
+}
+
+/// The longest time of a thread in one state, and the methods it was in.
+fn longest<'a>(process: &'a Process, all: &[Sample], thread: &str) -> (ThreadState, u64, Vec<&'a str>) {
+    let thread = process.threads.iter().find(|one| one.name == thread).map(|one| one.id).expect("a thread");
+    let mut sums: BTreeMap<(ThreadState, u32), u64> = BTreeMap::new();
+    for sample in all.iter().filter(|sample| sample.thread == thread) {
+        *sums.entry((sample.state, sample.stack)).or_default() += sample.weight_ns;
+    }
+    let ((state, stack), weight) = sums.into_iter().max_by_key(|(_, weight)| *weight).expect("samples");
+    (state, weight, methods(process, stack))
+}
+
+#[test]
+fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "wall", &["waits"]);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "wall");
+        let expected = [
+            ("sleeper", ThreadState::Sleeping, "Sampled.Program::Sleep"),
+            ("waiter", ThreadState::Lock, "Sampled.Program::WaitForLock"),
+            ("reader", ThreadState::Io, "Sampled.Program::Read"),
+        ];
+        for (thread, state, method) in expected {
+            let (found, weight, methods) = longest(process, &all, thread);
+            let place = format!("{thread} on {}: {found:?} for {weight} ns in {methods:?}", runtime.version);
+            assert_eq!(found, state, "{place}");
+            assert!((700_000_000..1_600_000_000).contains(&weight) && methods.contains(&method), "{place}");
+        }
+        // One record counts many samples of a thread that stands still.
+        let records = all.len() as f64;
+        let counts: u64 = all.iter().map(|sample| u64::from(sample.count)).sum();
+        assert!(counts as f64 > 4.0 * records, "{counts} samples in {records} records");
+        // Nobody is two places at once: the time of each thread is that of the run, at most.
+        let longest = all.iter().map(|sample| sample.time_ns + sample.weight_ns).max().expect("samples");
+        for thread in &process.threads {
+            let sum: u64 = all.iter().filter(|sample| sample.thread == thread.id).map(|sample| sample.weight_ns).sum();
+            assert!(sum as f64 <= 1.1 * longest as f64, "thread {} has {sum} ns of {longest}", thread.name);
+        }
+    });
+}
+
+/// Programs that are hard on signals and on whoever looks at stacks, at the highest rate, do what they do without us.
+#[test]
+fn hostile_programs_are_unchanged_at_the_highest_rate() {
+    let programs: [&[&str]; 6] = [
+        &["nulls", "400"],
+        &["threads", "400"],
+        &["collections", "400"],
+        &["loads", "400"],
+        &["processes", "8"],
+        &["signals", "200"],
+    ];
+    each_engine(|runtime, engine| {
+        for arguments in programs {
+            let mut bare = runtime.command(&clrscope_testkit::fixture("Sampled"));
+            bare.args(arguments);
+            let bare = clrscope_testkit::run(bare);
+            let run = record_with(runtime, "Sampled", &format!("cpu:rate=20000,engine={engine};wall:rate=1000"), arguments);
+            let place = format!("{engine} on {}, {arguments:?}", runtime.version);
+            assert_unchanged(&run.finished, &bare, &place);
+            let process = &run.recording.processes[0];
+            let panics = process.losses.iter().any(|loss| loss.reason == LossReason::PanicCaught);
+            assert!(!panics && !samples(process, "cpu").is_empty(), "{place}: {:?}", process.losses);
+        }
+    });
+}
+
+/// The signal is blocked while the runtime handles a hardware exception, and the runtime never returns from that.
+#[test]
+fn threads_are_sampled_on_after_null_references() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "cpu:engine=timer", &["nulls", "600"]);
+        let process = &run.recording.processes[0];
+        let all = samples(process, "cpu");
+        let last = all.iter().map(|sample| sample.time_ns).max().expect("samples");
+        let of = weights(process, &all, &["Sampled.Program::CatchNull"]);
+        let late = all.iter().filter(|sample| sample.time_ns > last - 300_000_000).count();
+        let place = format!("{late} samples at the end on {}, {} in all, {of:?}", runtime.version, all.len());
+        assert!(late >= 3 && 10 * late > all.len(), "{place}");
+    });
+}
