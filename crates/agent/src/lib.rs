@@ -7,6 +7,7 @@
 //!   +-- instruments/calls: hooks -> slow -> frames, stacks, shared; sampler on the helper thread
 //!   +-- instruments/flow: hooks -> slow -> ring
 //!   +-- instruments/events: callbacks -> dictionary, event_log
+//!   +-- instruments/cpu, wall -> services/sampling -> services/code
 //!   +-- instruments/exceptions: callbacks -> services/stacks, dictionary, event_log
 //! ```
 

@@ -13,11 +13,11 @@ use clrscope_recording::refusal;
 use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
 use crate::hooks::{HookParts, HookSet, stopped_flag};
-use crate::instrument::Beginning;
 use crate::instruments::{self, Instruments, Requested};
 use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, trust};
+use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::{self, Departure};
 use crate::services::developer_log::{self, Level, log, wants};

@@ -11,7 +11,10 @@ use support::{Run, assert_unchanged, record_with};
 /// The samples of an instrument.
 fn samples(process: &Process, instrument: &str) -> Vec<Sample> {
     let arenas = process.events.iter().filter(|arena| arena.instrument == instrument);
-    arenas.flat_map(|arena| &arena.chunks).flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>()).collect()
+    arenas
+        .flat_map(|arena| &arena.chunks)
+        .flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>())
+        .collect()
 }
 
 fn engine(process: &Process) -> SamplingEngine {
@@ -77,15 +80,18 @@ fn shares_of_cpu_time_are_those_that_the_program_measures() {
         // With some hundred samples a standard deviation is two to three points.
         let samples_of = all.len() as f64;
         let bound = 4.0 * (true_share * (1.0 - true_share) / samples_of).sqrt() + 0.01;
-        assert!((found_share - true_share).abs() < bound, "{place}: {found_share} of {true_share}, {samples_of} samples");
+        assert!(
+            (found_share - true_share).abs() < bound,
+            "{place}: {found_share} of {true_share}, {samples_of} samples"
+        );
         let whole = truth.values().sum::<u64>() as f64;
         let sum = (one + three) as f64 / whole;
         assert!((0.85..1.15).contains(&sum), "{place}: {sum} of the CPU time that the program measured");
         assert!(found[names[2]] as f64 >= 0.97 * (one + three) as f64, "{place}: callers are lost, {found:?}");
         let deep = all.iter().map(|sample| methods(process, sample.stack));
-        let right = deep.filter(|methods| methods.first() == Some(&names[1])).map(|methods| {
-            methods.iter().filter(|name| **name == names[2]).count() == 21
-        });
+        let right = deep
+            .filter(|methods| methods.first() == Some(&names[1]))
+            .map(|methods| methods.iter().filter(|name| **name == names[2]).count() == 21);
         let (right, wrong): (Vec<bool>, Vec<bool>) = right.partition(|right| *right);
         assert!(right.len() > 20 * wrong.len(), "{place}: {} stacks of {} are not whole", wrong.len(), right.len());
     });
@@ -169,7 +175,8 @@ fn hostile_programs_are_unchanged_at_the_highest_rate() {
             let mut bare = runtime.command(&clrscope_testkit::fixture("Sampled"));
             bare.args(arguments);
             let bare = clrscope_testkit::run(bare);
-            let run = record_with(runtime, "Sampled", &format!("cpu:rate=20000,engine={engine};wall:rate=1000"), arguments);
+            let run =
+                record_with(runtime, "Sampled", &format!("cpu:rate=20000,engine={engine};wall:rate=1000"), arguments);
             let place = format!("{engine} on {}, {arguments:?}", runtime.version);
             assert_unchanged(&run.finished, &bare, &place);
             let process = &run.recording.processes[0];

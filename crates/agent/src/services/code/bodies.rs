@@ -29,6 +29,7 @@ pub(crate) struct Body {
     /// Where the body begins, which for a cold piece is elsewhere.
     start: usize,
     function: u32,
+    id: FunctionId,
     is_framework: bool,
     tier: Tier,
     first: Vec<u8>,
@@ -60,6 +61,14 @@ impl Body {
     pub(crate) fn is_framework(&self) -> bool {
         self.is_framework
     }
+}
+
+/// A method, as bodies name it.
+#[derive(Clone, Copy)]
+struct Method {
+    index: u32,
+    id: FunctionId,
+    is_framework: bool,
 }
 
 /// All bodies that were asked for.
@@ -101,7 +110,8 @@ impl Bodies {
             let start = body.ranges.first().map_or(0, |range| range.start);
             for range in &body.ranges {
                 let addresses = range.start..range.start + range.bytes;
-                self.insert(addresses, start, (body.function, false), Some(Origin::Dynamic), body.born_ns);
+                let method = Method { index: body.function, id: body.id, is_framework: false };
+                self.insert(addresses, start, method, Some(Origin::Dynamic), body.born_ns);
             }
             self.dynamic.insert(body.id, starts);
         }
@@ -140,9 +150,8 @@ impl Bodies {
         if let Some(body) = live.filter(|body| holds(body) && body.born_ns <= time_ns) {
             return Some(Arc::clone(body));
         }
-        let was = |&&(ref body, gone_ns): &&(Arc<Body>, u64)| {
-            holds(body) && body.born_ns <= time_ns && time_ns <= gone_ns
-        };
+        let was =
+            |&&(ref body, gone_ns): &&(Arc<Body>, u64)| holds(body) && body.born_ns <= time_ns && time_ns <= gone_ns;
         self.gone.iter().rev().find(was).map(|(body, _)| Arc::clone(body))
     }
 
@@ -176,11 +185,12 @@ impl Bodies {
             None => self.info.code_info(id).ok()?,
         };
         let start = start.or_else(|| ranges.first().map(|range| range.start))?;
-        let function = (self.functions.noted(id).index, self.functions.is_framework(id));
+        let index = self.functions.noted(id).index;
+        let method = Method { index, id, is_framework: self.functions.is_framework(id) };
         for range in &ranges {
             let origin = feed.origin(start).or(is_image.then_some(Origin::Image));
             let origin = origin.map(|origin| self.refined(origin, id));
-            self.insert(range.start..range.start + range.bytes, start, function, origin, 0);
+            self.insert(range.start..range.start + range.bytes, start, method, origin, 0);
         }
         self.find(address, u64::MAX)
     }
@@ -198,7 +208,7 @@ impl Bodies {
         if is_aggressive { Origin::Aggressive } else { origin }
     }
 
-    fn insert(&mut self, addresses: Range<usize>, start: usize, (function, is_framework): (u32, bool), origin: Option<Origin>, born_ns: u64) {
+    fn insert(&mut self, addresses: Range<usize>, start: usize, method: Method, origin: Option<Origin>, born_ns: u64) {
         let mut first = vec![0; arch::FIRST_BYTES.min(addresses.len())];
         if !copy_if_there(addresses.start, &mut first) {
             first.clear();
@@ -213,7 +223,8 @@ impl Bodies {
             .map(|(start, _)| *start)
             .collect();
         overlap.into_iter().for_each(|start| self.retire(start, born_ns));
-        let body = Body { start, function, is_framework, tier, first, born_ns, il: OnceLock::new(), addresses };
+        let Method { index: function, id, is_framework } = method;
+        let body = Body { start, function, id, is_framework, tier, first, born_ns, il: OnceLock::new(), addresses };
         self.live.insert(body.addresses.start, Arc::new(body));
     }
 
@@ -234,6 +245,11 @@ impl Bodies {
             }
             Some(origin) => origin.tier(),
         }
+    }
+
+    /// The name of the body's method.
+    pub(super) fn name(&self, body: &Body) -> String {
+        self.functions.names().function(&self.info, body.id).name.clone().into()
     }
 
     /// The frame as it is recorded.

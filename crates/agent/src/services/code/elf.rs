@@ -169,7 +169,12 @@ mod tests {
     #[test]
     fn the_test_itself_has_code_frames_and_a_start() {
         let elf = Elf::of_file(Path::new("/proc/self/exe")).expect("an ELF file");
-        assert!(elf.loaded.start <= elf.text.start && elf.text.end <= elf.loaded.end, "{:?} {:?}", elf.loaded, elf.text);
+        assert!(
+            elf.loaded.start <= elf.text.start && elf.text.end <= elf.loaded.end,
+            "{:?} {:?}",
+            elf.loaded,
+            elf.text
+        );
         let frames = elf.eh_frame.expect("frames to be undone");
         assert_eq!((frames.addresses.end - frames.addresses.start) as usize, frames.bytes.len());
         assert!(elf.eh_frame_header.is_some());

@@ -137,8 +137,12 @@ impl Callbacks for CodeFeed {
         _is_safe_to_block: bool,
     ) {
         let Some(ranges) = status.and_then(|()| self.info.code_info(function)).ok() else { return };
-        let body =
-            DynamicBody { ranges, function: self.functions.noted(function).index, id: function, born_ns: monotonic_ns() };
+        let body = DynamicBody {
+            ranges,
+            function: self.functions.noted(function).index,
+            id: function,
+            born_ns: monotonic_ns(),
+        };
         self.told().news.dynamic.push(body);
     }
 

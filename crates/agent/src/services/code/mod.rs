@@ -28,8 +28,8 @@ use clrscope_recording::writer::monotonic_ns;
 use bodies::Bodies;
 pub(crate) use bodies::Body;
 pub(crate) use feed::CodeFeed;
-use native::{Contents, NativeMap};
 pub(crate) use native::Library;
+use native::{Contents, NativeMap};
 
 use crate::services::functions::Functions;
 use crate::services::stacks::Mix;
@@ -162,6 +162,11 @@ impl CodeMap {
             Place::Stub => StackFrame::Native { module: self.special("[stub]", ModuleKind::Stub), offset: 0 },
             Place::Nowhere => StackFrame::Unknown,
         }
+    }
+
+    /// The name of a body's method.
+    pub(crate) fn name(&self, body: &Body) -> String {
+        self.bodies.name(body)
     }
 
     /// A frame of the kernel, so many bytes from its first function.

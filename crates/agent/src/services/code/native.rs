@@ -169,7 +169,8 @@ mod tests {
         };
         let libc = library(libc::getpid as *const () as usize);
         assert!(libc.name.starts_with("libc") && !libc.is_main, "{}", libc.name);
-        let own = library(functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded as *const () as usize);
+        let own =
+            library(functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded as *const () as usize);
         assert!(own.is_main && own.elf.eh_frame.is_some());
         assert_eq!(own.elf.loaded.start, 0, "tests are linked to be loaded anywhere");
         assert!(map.at((&raw const *Box::new(1)).addr()).is_none(), "data can't be run");
@@ -179,7 +180,10 @@ mod tests {
     #[test]
     fn lines_of_the_list_are_understood() {
         let line = Line::parse("7f00-7f80 r-xp 00002000 fd:01 77    /a dir/lib x.so").expect("a line");
-        assert_eq!((line.addresses, line.can_run, line.offset, line.path), (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so"));
+        assert_eq!(
+            (line.addresses, line.can_run, line.offset, line.path),
+            (0x7f00..0x7f80, true, 0x2000, "/a dir/lib x.so")
+        );
         let line = Line::parse("7f00-7f80 rw-p 00000000 00:00 0").expect("a line");
         assert!(!line.can_run && line.path.is_empty());
         assert!(Line::parse("nonsense").is_none());

@@ -15,10 +15,10 @@ use super::raw::RawSample;
 use super::targets::is_own;
 use super::unwind::{Ending, StackUnwinder, Touched};
 use super::{Sampler, State, lock};
-use crate::os::threads;
-use crate::services::code::{CodeMap, Place};
-use crate::services::code::arch::follows_system_call;
 use crate::os::memory::copy_if_there;
+use crate::os::threads;
+use crate::services::code::arch::follows_system_call;
+use crate::services::code::{CodeMap, Place};
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -41,6 +41,8 @@ pub(super) struct Drain {
     wall: Option<(Output, Poll)>,
     next_threads_ns: u64,
     next_check_ns: u64,
+    /// Somebody else has taken the signal.
+    has_given_up: bool,
 }
 
 /// From samples to numbers of stacks.
@@ -91,6 +93,13 @@ impl Frames {
         FoundStack { number, is_complete: ending == Ending::Complete, touched }
     }
 
+    /// What a thread waits for in a call of the kernel that locks, events and sleeps are all made of, by the methods that
+    /// [`of`](Self::of) met last.
+    pub(super) fn state_of_last(&self, stack: FoundStack) -> ThreadState {
+        let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
+        state_by_names(names, stack.touched.own_code)
+    }
+
     /// The innermost frame in user mode alone.
     fn of_leaf(&mut self, sample: &RawSample) -> FoundStack {
         let place = self.map.place(sample.registers.ip, sample.time_ns);
@@ -106,6 +115,31 @@ impl Frames {
             && copy_if_there(ip.saturating_sub(before.len()), &mut before)
             && follows_system_call(&before)
     }
+}
+
+/// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called
+/// them.
+fn state_by_names(names: Vec<String>, has_callers: bool) -> ThreadState {
+    /// The first that fits counts.
+    const METHODS: [(&str, ThreadState); 9] = [
+        ("System.Threading.Thread::Sleep", ThreadState::Sleeping),
+        ("System.Threading.Thread::Join", ThreadState::Waiting),
+        ("System.Threading.Monitor::Wait", ThreadState::Waiting),
+        ("System.Threading.Monitor::ObjWait", ThreadState::Waiting),
+        ("System.Threading.Monitor::", ThreadState::Lock),
+        ("System.Threading.Lock::", ThreadState::Lock),
+        ("System.Threading.SpinLock::", ThreadState::Lock),
+        ("System.Threading.ReaderWriterLockSlim::", ThreadState::Lock),
+        ("System.Threading.Mutex::", ThreadState::Lock),
+    ];
+    let known = |name: &String| METHODS.iter().find(|(method, _)| name.starts_with(method)).map(|(_, state)| *state);
+    let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
+    // The runtime itself takes locks of objects, right below the method that wants one.
+    let otherwise = match has_callers || !names.is_empty() {
+        true if !in_threading => ThreadState::Lock,
+        _ => ThreadState::Waiting,
+    };
+    names.iter().find_map(known).unwrap_or(otherwise)
 }
 
 impl Output {
@@ -135,17 +169,12 @@ impl Output {
 
 impl Drain {
     pub(super) fn new(sampler: &'static Sampler, engine: Engine, choice: Choice, map: CodeMap) -> Self {
-        let frames = Frames {
-            sampler,
-            map,
-            unwinder: StackUnwinder::new(),
-            kernel_start: None,
-            frames: Vec::new(),
-        };
+        let frames = Frames { sampler, map, unwinder: StackUnwinder::new(), kernel_start: None, frames: Vec::new() };
         let cpu = sampler.cpu.get().map(|wanted| Output::new(sampler, &wanted.store));
-        let wall = sampler.wall.get().map(|wanted| {
-            (Output::new(sampler, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns))
-        });
+        let wall = sampler
+            .wall
+            .get()
+            .map(|wanted| (Output::new(sampler, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns)));
         let drain = Self {
             sampler,
             engine,
@@ -157,6 +186,7 @@ impl Drain {
             wall,
             next_threads_ns: 0,
             next_check_ns: 0,
+            has_given_up: false,
         };
         drain.tell(false);
         drain
@@ -199,6 +229,9 @@ impl Drain {
             self.update_threads();
         }
         self.drain();
+        if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {
+            self.give_up(now);
+        }
         if now >= self.next_check_ns {
             self.next_check_ns = now + CHECK_NS;
             self.check(now);
@@ -213,6 +246,9 @@ impl Drain {
         let alive = threads::all();
         if alive.is_empty() {
             return;
+        }
+        if let Engine::Timers(shared) = &self.engine {
+            shared.took_over.set(self.frames.map.code_that_took_over());
         }
         if let Some(targets) = self.sampler.targets.get() {
             let mut targets = lock(targets);
@@ -233,9 +269,19 @@ impl Drain {
         if let Engine::Timers(shared) = &self.engine {
             super::os::signal::keep_out_of_hardware_exceptions(true);
             shared.frameless.set(self.frames.map.frameless_code());
-            shared.took_over.set(self.frames.map.code_that_took_over());
         }
         self.tell(false);
+    }
+
+    /// Somebody else handles the signal now: what timers send would be taken for that program's own signals.
+    fn give_up(&mut self, now: u64) {
+        self.has_given_up = true;
+        self.engine.enable(false);
+        if let Some(targets) = self.sampler.targets.get() {
+            lock(targets).give_up();
+        }
+        let text = "the program handles the signal that samples were taken by: from here on there are none";
+        self.sampler.writer.note(now, text);
     }
 
     fn drain(&mut self) {
@@ -252,7 +298,11 @@ impl Drain {
             }
             let thread = threads.with_id(sample.os_id);
             // Nobody asks where in the profiler its own threads are.
-            let found = if thread.is_own { FoundStack { is_complete: true, ..frames.of_leaf(sample) } } else { frames.of(sample) };
+            let found = if thread.is_own {
+                FoundStack { is_complete: true, ..frames.of_leaf(sample) }
+            } else {
+                frames.of(sample)
+            };
             let record = Sample {
                 time_ns: sample.time_ns.saturating_sub(sampler.start_ns),
                 weight_ns: sample.weight_ns,

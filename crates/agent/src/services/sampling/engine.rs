@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use clrscope_recording::model::SamplingEngine;
 
+use super::Sampler;
 use super::os::perf::{self, PerfEvents, Wanted};
 use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
-use super::Sampler;
 use crate::services::context::Beginning;
 
 /// Words of the ring of signal handlers: hundreds of stacks.
@@ -77,7 +77,7 @@ impl Engine {
                 (Self::Timers(shared), choice)
             }
             None => {
-                choice.why_engine = "the system lets no handler be set for SIGPROF".into();
+                choice.why_engine = "there is no signal that nobody uses".into();
                 (Self::None, choice)
             }
         }
@@ -90,7 +90,9 @@ impl Engine {
         PerfEvents::open(Wanted { interval_ns, kernel }).map_err(|error| {
             let cure = match perf::paranoid() {
                 Some(level) if level > 2 => {
-                    format!("kernel.perf_event_paranoid is {level}, and 2 would allow perf events of one's own processes")
+                    format!(
+                        "kernel.perf_event_paranoid is {level}, and 2 would allow perf events of one's own processes"
+                    )
                 }
                 _ => "a container's list of system calls may have to name perf_event_open".to_owned(),
             };

@@ -60,12 +60,8 @@ impl KnownThreads {
             let is_alive = alive.contains(os_id);
             if let (false, Some(record)) = (is_alive, known.record) {
                 // Whoever ended in order has noted an earlier time.
-                let _ = record.u64(thread::ENDED).compare_exchange(
-                    0,
-                    monotonic_ns(),
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
+                let _ =
+                    record.u64(thread::ENDED).compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
             }
             is_alive
         });

@@ -56,13 +56,7 @@ impl Poll {
     }
 
     /// Begins to look at new threads, and lets go of those that are gone.
-    pub(super) fn meet(
-        &mut self,
-        alive: &[u32],
-        output: &mut Output,
-        frames: &mut Frames,
-        threads: &mut KnownThreads,
-    ) {
+    pub(super) fn meet(&mut self, alive: &[u32], output: &mut Output, frames: &mut Frames, threads: &mut KnownThreads) {
         let (now, mut mappings) = (monotonic_ns(), None);
         for &os_id in alive {
             if self.watched.contains_key(&os_id) {
@@ -191,9 +185,8 @@ impl Watched {
             return;
         };
         let known = self.stack_end.filter(|&end| call.sp < end);
-        self.stack_end = known.or_else(|| {
-            stack_around(mappings.get_or_insert_with(process::mappings), call.sp).map(|stack| stack.end)
-        });
+        self.stack_end = known
+            .or_else(|| stack_around(mappings.get_or_insert_with(process::mappings), call.sp).map(|stack| stack.end));
         let registers = Registers { ip: call.ip, sp: call.sp, bp: 0 };
         let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
         copy_stack(&mut sample, self.stack_end.unwrap_or(0));
@@ -204,8 +197,9 @@ impl Watched {
         }
         self.stack = frames.of(&sample);
         self.state = match call.state() {
-            state if self.stack.touched.own_code || !is_pool(&self.thread) => state,
-            _ => ThreadState::Idle,
+            _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
+            ThreadState::Lock => frames.state_of_last(self.stack),
+            state => state,
         };
     }
 

@@ -121,7 +121,10 @@ mod tests {
             frames: vec![(0x2000, 77), (0x3000 | GAP, 88), (0x4000, 99)],
             ..RawSample::default()
         };
-        assert_eq!([0x1000, 0x1008, 0x1010, 0xFF8, 0x1001].map(|at| sample.word(at)), [Some(5), Some(6), None, None, None]);
+        assert_eq!(
+            [0x1000, 0x1008, 0x1010, 0xFF8, 0x1001].map(|at| sample.word(at)),
+            [Some(5), Some(6), None, None, None]
+        );
         assert_eq!([0x2000, 0x2008, 0x2010].map(|at| sample.word(at)), [Some(0x3000), Some(77), None]);
         assert_eq!([0x3000, 0x3008, 0x4000, 0x4008].map(|at| sample.word(at)), [Some(0), Some(88), None, Some(99)]);
     }

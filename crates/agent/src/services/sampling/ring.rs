@@ -130,7 +130,9 @@ mod tests {
             loop {
                 let all_done = done.load(Ordering::Acquire) == 4;
                 while ring.read(&mut read) {
-                    assert!(read.iter().all(|word| *word == read[0]) && read.len() as u64 == 1 + (read[0] & 0xFFFF) % 5);
+                    assert!(
+                        read.iter().all(|word| *word == read[0]) && read.len() as u64 == 1 + (read[0] & 0xFFFF) % 5
+                    );
                     seen[(read[0] >> 32) as usize] += 1;
                 }
                 if all_done {

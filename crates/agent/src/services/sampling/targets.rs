@@ -41,7 +41,7 @@ impl Targets {
             self.refused += 1;
             return;
         };
-        match Timer::of_thread(os_id, signal::SIGNAL, signal::value_of(place)) {
+        match Timer::of_thread(os_id, signal::number(), signal::value_of(place)) {
             Ok(timer) => {
                 let target = &self.shared.targets[place];
                 target.cpu_ns.store(crate::os::clock::thread_cpu_ns(os_id).unwrap_or(0), Ordering::Relaxed);
@@ -97,6 +97,12 @@ impl Targets {
             }
             self.free.push(place);
         }
+    }
+
+    /// Deletes all timers, and makes no more.
+    pub(super) fn give_up(&mut self) {
+        self.clear();
+        self.free.clear();
     }
 
     /// Deletes all timers.

@@ -58,6 +58,8 @@ pub(crate) struct StackUnwinder {
     calls: HashMap<usize, bool>,
     /// Where the agent itself is loaded.
     own: Option<usize>,
+    /// The framework's methods that the last walk met before any other method, innermost first.
+    pub(crate) innermost: Vec<Arc<Body>>,
 }
 
 /// Where a walk stands.
@@ -78,6 +80,7 @@ impl StackUnwinder {
             leaves: HashMap::new(),
             calls: HashMap::new(),
             own: None,
+            innermost: Vec::new(),
         }
     }
 
@@ -104,6 +107,7 @@ impl StackUnwinder {
         frames: &mut Vec<StackFrame>,
     ) -> (Ending, Touched) {
         let mut touched = Touched::default();
+        self.innermost.clear();
         let place = map.place(sample.registers.ip, sample.time_ns);
         touched.agent = matches!(&place, Place::Native(library, _) if Some(library.base) == self.own);
         let mut step = Step { registers: sample.registers, is_return: false, place };
@@ -115,7 +119,12 @@ impl StackUnwinder {
                 touched.compiler |= library.name.starts_with("libclrjit");
                 touched.collector |= library.name.starts_with("libclrgc");
             }
-            touched.own_code |= matches!(&step.place, Place::Method(body) if !body.is_framework());
+            if let Place::Method(body) = &step.place {
+                touched.own_code |= !body.is_framework();
+                if !touched.own_code {
+                    self.innermost.push(Arc::clone(body));
+                }
+            }
             frames.push(map.frame(&step.place, step.registers.ip, step.is_return));
             if self.is_start(&step, main_called) {
                 return (Ending::Complete, touched);
@@ -214,7 +223,12 @@ impl StackUnwinder {
     }
 
     /// By the library's unwind data; `Ok(None)` where that says that there is no caller.
-    fn native_step(&mut self, sample: &RawSample, step: &Step, library: &Arc<Library>) -> Result<Option<Registers>, ()> {
+    fn native_step(
+        &mut self,
+        sample: &RawSample,
+        step: &Step,
+        library: &Arc<Library>,
+    ) -> Result<Option<Registers>, ()> {
         self.know(library);
         let Registers { ip, sp, bp } = step.registers;
         let mut registers = UnwindRegsX86_64::new(ip as u64, sp as u64, bp as u64);
@@ -224,7 +238,8 @@ impl StackUnwinder {
         };
         let mut read = |address: u64| sample.word(address as usize).map(|word| word as u64).ok_or(());
         let next = self.native.unwind_frame(address, &mut registers, &mut self.cache, &mut read).map_err(|_| ())?;
-        let registers = |ip: u64| Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
+        let registers =
+            |ip: u64| Registers { ip: ip as usize, sp: registers.sp() as usize, bp: registers.bp() as usize };
         Ok(next.map(registers))
     }
 
@@ -253,7 +268,8 @@ impl StackUnwinder {
     /// The first frame from `start` on that leads on, of those that the engine found and of what lies on the stack.
     fn guess(&mut self, map: &mut CodeMap, sample: &RawSample, start: usize) -> Option<usize> {
         let on_stack = sample.find_frame(start, |ip| self.is_return_address(map, sample, ip));
-        let noted = sample.frames_from(start).find(|&(_, ip)| self.is_return_address(map, sample, ip)).map(|noted| noted.0);
+        let noted =
+            sample.frames_from(start).find(|&(_, ip)| self.is_return_address(map, sample, ip)).map(|noted| noted.0);
         on_stack.into_iter().chain(noted).min()
     }
 
@@ -295,6 +311,8 @@ fn by_stack_pointer(sample: &RawSample, registers: Registers, bytes: u32, pushed
 }
 
 fn is_c_library(library: &Library) -> bool {
-    library.name.starts_with("libc.") || library.name.starts_with("libc-") || library.name.starts_with("libpthread")
+    library.name.starts_with("libc.")
+        || library.name.starts_with("libc-")
+        || library.name.starts_with("libpthread")
         || library.name.starts_with("ld-")
 }

@@ -122,9 +122,8 @@ pub(crate) fn is_counting(code: &[u8]) -> bool {
 
 /// Whether the instruction before ends a call, given the bytes that end there.
 pub(crate) fn follows_call(before: &[u8]) -> bool {
-    let ends = |pattern: fn(&[u8]) -> bool, bytes: usize| {
-        before.len() >= bytes && pattern(&before[before.len() - bytes..])
-    };
+    let ends =
+        |pattern: fn(&[u8]) -> bool, bytes: usize| before.len() >= bytes && pattern(&before[before.len() - bytes..]);
     ends(|code| code[0] == 0xE8, 5)
         || ends(|code| code[0] == 0xFF && matches!(code[1], 0x10..=0x13 | 0x16..=0x17 | 0xD0..=0xD7), 2)
         || ends(|code| code[0] == 0xFF && matches!(code[1], 0x50..=0x57), 3)
@@ -146,8 +145,8 @@ mod tests {
     /// push rbp; push r15; push rbx; sub rsp, 0x10; lea rbp, [rsp+0x20]; mov rbx, rdi; ...; add rsp, 0x10; pop rbx; pop r15;
     /// pop rbp; ret
     const FRAMED: [u8; 27] = [
-        0x55, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x10, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x48, 0x8B, 0xDF, 0x90, 0x48, 0x83,
-        0xC4, 0x10, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,
+        0x55, 0x41, 0x57, 0x53, 0x48, 0x83, 0xEC, 0x10, 0x48, 0x8D, 0x6C, 0x24, 0x20, 0x48, 0x8B, 0xDF, 0x90, 0x48,
+        0x83, 0xC4, 0x10, 0x5B, 0x41, 0x5F, 0x5D, 0xC3, 0xCC,
     ];
 
     fn at(code: &[u8], offset: usize) -> LeafStep {
@@ -179,7 +178,10 @@ mod tests {
     fn a_method_without_a_frame_leaves_its_return_address_above_what_it_took() {
         // push rax; mov eax, edi; imul eax, esi; add rsp, 8; ret
         let code = [0x50, 0x8B, 0xC7, 0x0F, 0xAF, 0xC6, 0x48, 0x83, 0xC4, 0x08, 0xC3];
-        assert_eq!([at(&code, 0), at(&code, 1), at(&code, 3)], [StackPointer(0, None), StackPointer(8, None), StackPointer(8, None)]);
+        assert_eq!(
+            [at(&code, 0), at(&code, 1), at(&code, 3)],
+            [StackPointer(0, None), StackPointer(8, None), StackPointer(8, None)]
+        );
         assert_eq!([at(&code, 6), at(&code, 10)], [StackPointer(8, None), StackPointer(0, None)]);
         // lea eax, [rdi+rsi]; ret
         assert_eq!(at(&[0x8D, 0x04, 0x37, 0xC3], 0), StackPointer(0, None));
@@ -193,7 +195,9 @@ mod tests {
         assert!(takes_over_frame(&[0x48, 0x8B, 0x45, 0, 0x50, 0x48]) && !takes_over_frame(&FRAMED));
         // mov rdi, address; inc dword ptr [rdi]
         assert!(is_counting(&[0x90, 0x48, 0xBF, 1, 2, 3, 4, 5, 6, 7, 8, 0xFF, 0x07]) && !is_counting(&FRAMED));
-        assert!(follows_call(&[0xE8, 0, 0, 0, 0]) && follows_call(&[0xFF, 0xD0]) && follows_call(&[0xFF, 0x15, 0, 0, 0, 0]));
+        assert!(
+            follows_call(&[0xE8, 0, 0, 0, 0]) && follows_call(&[0xFF, 0xD0]) && follows_call(&[0xFF, 0x15, 0, 0, 0, 0])
+        );
         assert!(!follows_call(&[0x90; 8]) && !follows_call(&[]));
         assert!(follows_system_call(&[0xB8, 0x0F, 0x05]) && !follows_system_call(&[0x05]));
     }

@@ -119,7 +119,6 @@ impl PerfEvents {
         }
     }
 
-
     /// Begins or stops to take samples, in all threads that inherited the events.
     pub(crate) fn enable(&self, is_on: bool) {
         for ring in &self.rings {
@@ -198,7 +197,8 @@ impl PerfRing {
         let open = |attributes: &Attributes| {
             let attributes: *const Attributes = attributes;
             // SAFETY: reads as many bytes of the attributes as they say.
-            let event = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, 0, processor, -1, CLOSE_ON_EXEC) };
+            let event =
+                unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, 0, processor, -1, CLOSE_ON_EXEC) };
             // SAFETY: a descriptor that is new and nobody else's.
             (event >= 0).then(|| unsafe { OwnedFd::from_raw_fd(event as i32) }).ok_or_else(io::Error::last_os_error)
         };
@@ -241,7 +241,9 @@ impl PerfRing {
         for (at, bytes) in [(at, first), (0, bytes - first)] {
             // SAFETY: within the ring's pages behind its head; the kernel wrote these bytes before it moved its end past them, and
             // writes none of them again before we have moved ours.
-            into.extend_from_slice(unsafe { std::slice::from_raw_parts(self.start.byte_add(PAGE + at).as_ptr(), bytes) });
+            into.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.start.byte_add(PAGE + at).as_ptr(), bytes)
+            });
         }
     }
 }
@@ -347,14 +349,17 @@ mod tests {
             }
             events.enable(false);
             let (mut samples, mut raw) = (Vec::new(), RawSample::default());
-            let lost = events.drain(&mut raw, |sample| samples.push((sample.os_id, sample.registers, sample.stack.len())));
+            let lost =
+                events.drain(&mut raw, |sample| samples.push((sample.os_id, sample.registers, sample.stack.len())));
             io::Result::Ok((samples, lost))
         };
         let me = crate::os::threads::thread_id();
         match sample(Wanted { interval_ns: 1_000_000, kernel: false }) {
             Ok((samples, lost)) => {
                 assert!(samples.len() > 20 && lost == 0, "{} samples, {lost} lost", samples.len());
-                assert!(samples.iter().all(|(os_id, registers, stack)| *os_id == me && registers.ip != 0 && *stack > 0));
+                assert!(
+                    samples.iter().all(|(os_id, registers, stack)| *os_id == me && registers.ip != 0 && *stack > 0)
+                );
             }
             Err(error) => clrscope_testkit::not_run(&format!("perf events are not to be had here: {error}")),
         }

@@ -1,13 +1,15 @@
 //! The signal by which timers take samples, and what its handler does.
 //!
+//! A real-time signal that nobody uses: programs and other profilers have `SIGPROF` for themselves.
+//!
 //! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and reads no memory but the
 //! thread's own stack between the interrupted stack pointer and the end that was noted when the thread was first seen. The
-//! handler stays for good: a signal may be under way when the last timer is deleted, and the default action of this signal ends the
-//! program. Signals that are not ours go to whoever had the handler before.
+//! handler stays for good: a signal may be under way when the last timer is deleted, and its default action ends the
+//! program. Signals of this number that somebody else sends do what they do without us.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use clrscope_recording::writer::monotonic_ns;
 
@@ -18,8 +20,22 @@ use crate::services::sampling::arch::interrupted;
 use crate::services::sampling::raw::{DETOUR, GAP, Registers};
 use crate::services::sampling::ring::Ring;
 
-/// The signal.
-pub(crate) const SIGNAL: libc::c_int = libc::SIGPROF;
+/// The signal, once one was chosen.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// The signal's number; 0 before one was chosen.
+pub(crate) fn number() -> libc::c_int {
+    SIGNAL.load(Ordering::Relaxed)
+}
+
+/// The highest signal that has its default action, of those that the C library and the runtime leave to programs.
+fn unused() -> Option<libc::c_int> {
+    let is_unused = |&signal: &libc::c_int| {
+        // SAFETY: an action that was filled in.
+        current_action(signal).is_some_and(|action| unsafe { action.assume_init() }.sa_sigaction == libc::SIG_DFL)
+    };
+    (libc::SIGRTMIN() + 4..libc::SIGRTMAX() - 1).rev().find(is_unused)
+}
 /// Threads that can have a timer at once.
 pub(crate) const MOST_THREADS: usize = 1 << 14;
 /// Upper half of the value that a timer's signal carries, by which it is known as ours.
@@ -83,35 +99,31 @@ pub(crate) struct Target {
 pub(crate) struct Shared {
     pub(crate) ring: Ring,
     pub(crate) targets: Box<[Target]>,
-    interval_ns: u64,
+    interval_ns: AtomicU64,
     pub(crate) is_on: AtomicBool,
     /// Code that may keep no frame pointers.
     pub(crate) frameless: Ranges,
     /// Methods that took over running frames.
     pub(crate) took_over: Ranges,
-    before: MaybeUninit<libc::sigaction>,
 }
-
-// SAFETY: the action of before is written before the structure is shared, and plain numbers and addresses of functions.
-unsafe impl Sync for Shared {}
-// SAFETY: as above.
-unsafe impl Send for Shared {}
 
 static SHARED: Published<Shared> = Published::nothing();
 
-/// Installs the handler, once; `None` where the system refuses.
+/// Installs the handler, once; `None` where the system refuses, or every signal is in use.
 pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Shared> {
     if let Some(shared) = SHARED.get() {
+        // An earlier recording of this process has installed it.
+        shared.interval_ns.store(interval_ns, Ordering::Relaxed);
         return Some(shared);
     }
+    SIGNAL.store(unused()?, Ordering::Relaxed);
     let shared = Shared {
         ring: Ring::new(ring_words),
         targets: (0..MOST_THREADS).map(|_| Target::default()).collect(),
-        interval_ns,
+        interval_ns: AtomicU64::new(interval_ns),
         is_on: AtomicBool::new(false),
         frameless: Ranges::new(),
         took_over: Ranges::new(),
-        before: current_action(SIGNAL)?,
     };
     let shared = SHARED.publish(shared);
     set_handler().then_some(shared)
@@ -132,9 +144,16 @@ fn set_handler() -> bool {
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
         libc::sigemptyset(&mut action.sa_mask);
-        libc::sigaddset(&mut action.sa_mask, SIGNAL);
-        libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) == 0
+        libc::sigaddset(&mut action.sa_mask, number());
+        libc::sigaction(number(), &action, std::ptr::null_mut()) == 0
     }
+}
+
+/// Whether the handler is still ours: a program may have found the signal unused, too, a moment later.
+pub(crate) fn is_ours() -> bool {
+    // SAFETY: an action that was filled in.
+    current_action(number())
+        .is_some_and(|action| unsafe { action.assume_init() }.sa_sigaction == on_signal as *const () as usize)
 }
 
 /// Sees to it that samples are not taken while a hardware exception is handled on its small stack: the signal is blocked
@@ -147,12 +166,12 @@ pub(crate) fn keep_out_of_hardware_exceptions(block: bool) -> bool {
     unsafe {
         let mut action = action.assume_init();
         let is_handled = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
-        let is_blocked = libc::sigismember(&action.sa_mask, SIGNAL) == 1;
+        let is_blocked = libc::sigismember(&action.sa_mask, number()) == 1;
         if !is_handled || is_blocked == block {
             return false;
         }
         let change = if block { libc::sigaddset } else { libc::sigdelset };
-        change(&mut action.sa_mask, SIGNAL);
+        change(&mut action.sa_mask, number());
         libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut()) == 0
     }
 }
@@ -163,7 +182,7 @@ pub(crate) fn unblock() {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, SIGNAL);
+        libc::sigaddset(&mut set, number());
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
     }
 }
@@ -186,7 +205,8 @@ impl Shared {
         random ^= random >> 7;
         random ^= random << 17;
         target.random.store(random, Ordering::Relaxed);
-        self.interval_ns / 2 + (random >> 11) % self.interval_ns.max(1)
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed).max(1);
+        interval_ns / 2 + (random >> 11) % interval_ns
     }
 
     /// Arms the timer of a target.
@@ -213,35 +233,19 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
                 }
             }
         }
-        None => pass_on(signal, info, context),
+        None => act_by_default(signal),
     }
     // SAFETY: as above.
     unsafe { errno.write(kept) };
 }
 
-/// Gives a signal that is not ours to whoever had it before.
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(shared) = SHARED.get() else { return };
-    // SAFETY: written before it was shared.
-    let before = unsafe { shared.before.assume_init_ref() };
-    match before.sa_sigaction {
-        libc::SIG_IGN => {}
-        libc::SIG_DFL => {
-            // SAFETY: the default action, which ends the program as it would have without us, once this handler has returned.
-            unsafe {
-                libc::signal(signal, libc::SIG_DFL);
-                libc::raise(signal);
-            }
-        }
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
-            // SAFETY: the flag says that the function takes these.
-            unsafe { std::mem::transmute::<usize, Handler>(handler)(signal, info, context) };
-        }
-        handler => {
-            // SAFETY: without the flag it takes the number only.
-            unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler)(signal) };
-        }
+/// Does with a signal that somebody else sent what happens without us: the default action, which ends the program once this
+/// handler has returned.
+fn act_by_default(signal: libc::c_int) {
+    // SAFETY: async-signal-safe calls without addresses.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
 }
 
@@ -285,7 +289,8 @@ impl Walk<'_> {
         self.low = frame + 16;
         if self.shared.took_over.hold(self.ip) {
             // The frame that was taken over lies above, and leads where the one above leads.
-            let taken = (self.low..next.min(self.end)).step_by(8).take(SEARCHED).find(|&at| self.word(at) == Some(next));
+            let taken =
+                (self.low..next.min(self.end)).step_by(8).take(SEARCHED).find(|&at| self.word(at) == Some(next));
             if let Some(taken) = taken.filter(|&at| self.is_frame(at)) {
                 (self.frame, self.ip) = (taken, 0);
                 return Some((frame | DETOUR, return_address));
