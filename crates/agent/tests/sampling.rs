@@ -118,6 +118,29 @@ fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
     });
 }
 
+/// Where the kernel may not be sampled, its time is that of the clock beyond the samples.
+#[test]
+fn time_in_the_kernel_is_there_where_the_kernel_may_not_be_sampled() {
+    each_engine(|runtime, engine| {
+        let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine},kernel=off"), &["calls", "600"]);
+        if !is_engine(&run, engine) {
+            return;
+        }
+        let process = &run.recording.processes[0];
+        let all = samples(process, "cpu");
+        let sum = |kernel: Option<bool>| {
+            let chosen = all.iter().filter(|sample| sample.thread == 1 && kernel.is_none_or(|is| sample.kernel == is));
+            chosen.map(|sample| sample.weight_ns).sum::<u64>() as f64
+        };
+        let truth = measured(&run)["Sampled.Program::Calls"] as f64;
+        let place =
+            format!("{engine} on {}: {} ns of {truth}, {} in the kernel", runtime.version, sum(None), sum(Some(true)));
+        // The runtime's start is on this thread, too.
+        assert!(sum(None) > 0.9 * truth && sum(None) < truth + 500e6, "{place}");
+        assert!(sum(Some(true)) > 0.1 * truth, "{place}");
+    });
+}
+
 /// The longest time of a thread in one state, and the methods it was in.
 fn longest<'a>(process: &'a Process, all: &[Sample], thread: &str) -> (ThreadState, u64, Vec<&'a str>) {
     let thread = process.threads.iter().find(|one| one.name == thread).map(|one| one.id).expect("a thread");

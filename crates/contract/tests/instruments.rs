@@ -68,8 +68,10 @@ fn assert_canonical(text: &str, checked: &Checked) {
 #[test]
 fn the_canonical_form_of_every_combination_means_the_same() {
     for spec in ALL {
-        let mut accepted = 0;
-        for text in combinations(spec) {
+        let (all, mut accepted) = (combinations(spec), 0);
+        // A specification with few options has fewer combinations than that, and no rule against any.
+        let least = all.len().min(51);
+        for text in all {
             match parse(&text) {
                 Ok(checked) => {
                     assert_canonical(&text, &checked);
@@ -82,7 +84,7 @@ fn the_canonical_form_of_every_combination_means_the_same() {
                 }
             }
         }
-        assert!(accepted > 50, "{}: {accepted}", spec.name);
+        assert!(accepted >= least, "{}: {accepted}", spec.name);
     }
 }
 
@@ -160,7 +162,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 8);
+    assert_eq!(switches, 9);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use clrscope_recording::model::{Activity, LossReason, Sample, Sampler as Sampler
 use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
 
 use super::engine::{Choice, Engine};
+use super::kernel_time::KernelTime;
 use super::known_threads::KnownThreads;
 use super::os::perf::kernel_start;
 use super::os::task::sample_here;
@@ -39,6 +40,8 @@ pub(super) struct Drain {
     raw: RawSample,
     cpu: Option<Output>,
     wall: Option<(Output, Poll)>,
+    /// Where perf events don't sample the kernel.
+    kernel_time: Option<KernelTime>,
     next_threads_ns: u64,
     next_check_ns: u64,
     /// Somebody else has taken the signal.
@@ -175,7 +178,11 @@ impl Drain {
             .wall
             .get()
             .map(|wanted| (Output::new(sampler, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns)));
+        let unseen = matches!(engine, Engine::Perf(_)) && !choice.kernel;
+        let interval_ns = choice.interval_ns;
+        let kernel_time = unseen.then(|| KernelTime::new(interval_ns, threads::thread_id(), &threads::all()));
         let drain = Self {
+            kernel_time,
             sampler,
             engine,
             choice,
@@ -258,10 +265,41 @@ impl Drain {
                 self.sampler.writer.state().lose(LossReason::ThreadUnsampled, refused, monotonic_ns());
             }
         }
+        self.fill_in_kernel(&alive);
         self.threads.update(&alive);
         if let Some((output, poll)) = &mut self.wall {
             poll.meet(&alive, output, &mut self.frames, &mut self.threads);
         }
+    }
+
+    /// Records the time in the kernel that was not sampled, as such.
+    fn fill_in_kernel(&mut self, alive: &[u32]) {
+        let Self { kernel_time, frames, threads, cpu, wall, sampler, choice, .. } = self;
+        let Some(kernel_time) = kernel_time else { return };
+        let time_ns = monotonic_ns().saturating_sub(sampler.start_ns);
+        kernel_time.update(alive, |os_id, weight_ns| {
+            let thread = threads.with_id(os_id);
+            if thread.is_own {
+                return;
+            }
+            let stack = frames.of(&RawSample { in_kernel: true, ..RawSample::default() });
+            let record = Sample {
+                time_ns: time_ns.saturating_sub(weight_ns),
+                weight_ns,
+                thread: thread.serial(),
+                stack: stack.number,
+                count: (weight_ns / choice.interval_ns.max(1)).max(1) as u32,
+                state: ThreadState::Running,
+                kernel: true,
+                ..Sample::default()
+            };
+            if let Some(output) = cpu {
+                output.write(&record);
+            }
+            if let Some((output, poll)) = wall {
+                poll.ran(os_id, &record, stack, output);
+            }
+        });
     }
 
     /// Looks after what others may have changed.
@@ -285,7 +323,7 @@ impl Drain {
     }
 
     fn drain(&mut self) {
-        let Self { engine, raw, frames, threads, cpu, wall, sampler, .. } = self;
+        let Self { engine, raw, frames, threads, cpu, wall, sampler, kernel_time, .. } = self;
         let by_signal = matches!(engine, Engine::Timers(_));
         let (lost_in_kernel, lost) = engine.drain(raw, |sample| {
             if by_signal {
@@ -319,6 +357,9 @@ impl Drain {
                 kernel: sample.in_kernel,
                 profiler: thread.is_own || found.touched.agent,
             };
+            if let Some(kernel_time) = kernel_time {
+                kernel_time.sampled(sample.os_id, sample.weight_ns);
+            }
             if let Some(output) = cpu {
                 output.write(&record);
             }
@@ -346,6 +387,7 @@ impl Drain {
             }
             self.frames.map.update();
             self.drain();
+            self.fill_in_kernel(&threads::all());
             if let Some((output, poll)) = &mut self.wall {
                 poll.finish(output);
             }

@@ -39,6 +39,7 @@ pub(super) enum Engine {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choice {
     pub(super) engine: SamplingEngine,
+    pub(super) interval_ns: u64,
     pub(super) kernel: bool,
     pub(super) why_engine: String,
     pub(super) why_no_kernel: String,
@@ -54,7 +55,7 @@ impl Engine {
         let interval_ns = intervals.min().unwrap_or(1_000_000);
         let wanted = cpu.map_or(EngineWanted::Auto, |wanted| wanted.engine);
         let kernel = cpu.is_none_or(|wanted| wanted.kernel);
-        let mut choice = Choice::default();
+        let mut choice = Choice { interval_ns, ..Choice::default() };
         if wanted != EngineWanted::Timer {
             match Self::perf(interval_ns, kernel, beginning) {
                 Ok(events) => {

@@ -8,6 +8,7 @@
 //! | [`engine`] | the choice between the engines, and what they have in common |
 //! | [`unwind`] | from registers and words to frames |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
+//! | [`kernel_time`] | time in the kernel that may not be sampled |
 //! | [`poll`] | what threads are about that don't run |
 //!
 //! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are read and memory is
@@ -16,6 +17,7 @@
 mod arch;
 mod drain;
 mod engine;
+mod kernel_time;
 mod known_threads;
 mod os;
 mod poll;

@@ -81,13 +81,19 @@ impl RawSample {
     }
 
     /// Where the frame lies that the one at `frame` took over: its frame pointer holds the same as the one that took over, further up.
-    pub(crate) fn taken_over_by(&self, frame: usize) -> Option<usize> {
-        let at = self.frame_at(frame)?;
-        if self.frames[at].0 == frame | DETOUR {
+    pub(crate) fn taken_over_by(
+        &self,
+        frame: usize,
+        mut is_return_address: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
+        if let Some(at) = self.frame_at(frame).filter(|&at| self.frames[at].0 == frame | DETOUR) {
             return self.next(at + 1);
         }
         let next = self.word(frame)?;
-        (frame + 16..next).step_by(8).take(1024).find(|&at| self.word(at) == Some(next))
+        (frame + 16..next).step_by(8).take(1024).find(|&at| {
+            // Other words may hold the same by chance.
+            self.word(at) == Some(next) && self.word(at + 8).is_some_and(&mut is_return_address)
+        })
     }
 
     /// The frames that the engine found from `start` on, with their return addresses.
@@ -112,6 +118,19 @@ impl RawSample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_frame_that_was_taken_over_leads_where_the_one_above_leads() {
+        // What took over at 0x1000; a word that is the same by chance; the frame it took over; another one.
+        let stack = vec![0x1050, 11, 0x1050, 12, 0x1050, 77, 0, 0, 0, 0, 0x2000, 88];
+        let sample =
+            RawSample { registers: Registers { ip: 1, sp: 0x1000, bp: 0x1000 }, stack, ..RawSample::default() };
+        assert_eq!(sample.taken_over_by(0x1000, |ip| ip == 77), Some(0x1020));
+        assert_eq!(sample.taken_over_by(0x1000, |_| false), None);
+        let frames = vec![(0x1000 | DETOUR, 11), (0x1020, 77), (0x1050, 88)];
+        let noted = RawSample { frames, ..RawSample::default() };
+        assert_eq!(noted.taken_over_by(0x1000, |_| false), Some(0x1020));
+    }
 
     #[test]
     fn words_are_those_of_the_stack_and_of_frames_further_up() {

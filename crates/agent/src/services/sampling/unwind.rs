@@ -193,7 +193,8 @@ impl StackUnwinder {
                 Err(()) => None,
             },
             Place::Method(body) if body.took_over() && self.leaf(body, step) == LeafStep::FramePointer => {
-                sample.taken_over_by(registers.bp).and_then(|frame| by_frame_pointer(sample, registers, frame))
+                let taken = sample.taken_over_by(registers.bp, |ip| self.is_return_address(map, sample, ip));
+                taken.and_then(|frame| by_frame_pointer(sample, registers, frame))
             }
             Place::Method(body) => match self.leaf(body, step) {
                 LeafStep::FramePointer => by_frame_pointer(sample, registers, registers.bp),

@@ -135,6 +135,10 @@ pub(crate) fn stack_around(mappings: &str, address: usize) -> Option<Range<usize
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use clrscope_testkit::wait_until;
+
     use super::*;
 
     #[test]
@@ -147,12 +151,21 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_has_run_and_runs() {
-        let task = Task::open(crate::os::threads::thread_id()).expect("our own files");
-        let before = task.schedule().expect("alive");
-        let mut sum = 0_u64;
-        while task.schedule().expect("alive").ran_ns < before.ran_ns + 5_000_000 {
-            (0..10_000).for_each(|number| sum = sum.wrapping_add(std::hint::black_box(number)));
-        }
-        assert_eq!(task.system_call(), None, "{sum}");
+        let (is_over, os_id) = (AtomicBool::new(false), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                os_id.store(crate::os::threads::thread_id(), Ordering::Release);
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            wait_until("the thread", || os_id.load(Ordering::Acquire) != 0);
+            let task = Task::open(os_id.load(Ordering::Acquire)).expect("its files");
+            let before = task.schedule().expect("alive");
+            wait_until("its work", || task.schedule().expect("alive").ran_ns > before.ran_ns + 5_000_000);
+            let runs = task.system_call().is_none_or(|call| call.number == -1);
+            is_over.store(true, Ordering::Relaxed);
+            assert!(runs, "a thread that waits for a processor is in no call");
+        });
     }
 }

@@ -1,0 +1,100 @@
+//! Time in the kernel that perf events may not sample: what the threads' CPU clocks say beyond the samples.
+
+use std::collections::{HashMap, HashSet};
+
+use super::os::task::Task;
+
+/// Intervals that samples may lag behind a clock.
+const SLACK: u64 = 3;
+
+/// The clocks of threads beside the weights of their samples.
+pub(super) struct KernelTime {
+    interval_ns: u64,
+    /// Threads that the events don't reach.
+    passed_over: HashSet<u32>,
+    threads: HashMap<u32, Account>,
+}
+
+struct Account {
+    task: Task,
+    /// CPU time that the thread had before anybody sampled.
+    before_ns: u64,
+    sampled_ns: u64,
+}
+
+impl KernelTime {
+    /// Begins with the thread `first` and those that come later; `alive` are the threads that there are.
+    pub(super) fn new(interval_ns: u64, first: u32, alive: &[u32]) -> Self {
+        let passed_over = alive.iter().copied().filter(|&os_id| os_id != first).collect();
+        let mut threads = HashMap::new();
+        if let Some(account) = Account::open(first, true) {
+            threads.insert(first, account);
+        }
+        Self { interval_ns, passed_over, threads }
+    }
+
+    /// A sample of a thread was recorded.
+    pub(super) fn sampled(&mut self, os_id: u32, weight_ns: u64) {
+        if let Some(account) = self.account(os_id) {
+            account.sampled_ns += weight_ns;
+        }
+    }
+
+    /// Gives each thread's time without samples to `take`, where there is more than a few intervals of it.
+    pub(super) fn update(&mut self, alive: &[u32], mut take: impl FnMut(u32, u64)) {
+        let slack = SLACK * self.interval_ns;
+        for &os_id in alive {
+            let Some(account) = self.account(os_id) else { continue };
+            let Some(schedule) = account.task.schedule() else { continue };
+            let missing = schedule.ran_ns.saturating_sub(account.before_ns).saturating_sub(account.sampled_ns);
+            if missing > slack {
+                account.sampled_ns += missing;
+                take(os_id, missing);
+            }
+        }
+        self.threads.retain(|os_id, _| alive.contains(os_id));
+        self.passed_over.retain(|os_id| alive.contains(os_id));
+    }
+
+    fn account(&mut self, os_id: u32) -> Option<&mut Account> {
+        if self.passed_over.contains(&os_id) {
+            return None;
+        }
+        if !self.threads.contains_key(&os_id) {
+            self.threads.insert(os_id, Account::open(os_id, false)?);
+        }
+        self.threads.get_mut(&os_id)
+    }
+}
+
+impl Account {
+    fn open(os_id: u32, has_run: bool) -> Option<Self> {
+        let task = Task::open(os_id)?;
+        let before_ns = if has_run { task.schedule()?.ran_ns } else { 0 };
+        Some(Self { task, before_ns, sampled_ns: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clrscope_testkit::wait_until;
+
+    use super::*;
+
+    #[test]
+    fn time_without_samples_is_found_once_and_time_with_samples_is_not() {
+        let me = crate::os::threads::thread_id();
+        let mut time = KernelTime::new(1_000_000, me, &[me, 1]);
+        let begun = Task::open(me).and_then(|task| task.schedule()).expect("alive").ran_ns;
+        wait_until("some work", || {
+            Task::open(me).and_then(|task| task.schedule()).expect("alive").ran_ns > begun + 20_000_000
+        });
+        time.sampled(me, 10_000_000);
+        let mut found = Vec::new();
+        time.update(&[me, 1], |os_id, missing| found.push((os_id, missing)));
+        assert!(matches!(found[..], [(os_id, missing)] if os_id == me && missing >= 10_000_000), "{found:?}");
+        time.sampled(me, 1 << 40);
+        time.update(&[me, 1], |os_id, missing| found.push((os_id, missing)));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+}
