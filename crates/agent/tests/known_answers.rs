@@ -54,6 +54,12 @@ fn helpers_that_handle_exceptions_leave_without_a_loss() {
     known::check("Exceptions", &["calls:helpers=on"]);
 }
 
+/// The runtime's handlers of the outer exception leave after those of the inner one, which its method itself catches.
+#[test]
+fn helpers_leave_without_a_loss_after_a_finally_block_that_throws_and_catches() {
+    known::check("Within", &["calls", "calls:helpers=on"]);
+}
+
 #[test]
 fn tail_calls() {
     check("TailCalls");

@@ -8,7 +8,7 @@ use clrscope_testkit::{
 };
 
 /// Programs that know their own answer.
-const KNOWN_ANSWERS: [&str; 13] = [
+const KNOWN_ANSWERS: [&str; 14] = [
     "Async",
     "Delegates",
     "Dispatch",
@@ -22,6 +22,7 @@ const KNOWN_ANSWERS: [&str; 13] = [
     "TailCalls",
     "Threads",
     "Times",
+    "Within",
 ];
 
 #[test]

@@ -247,7 +247,11 @@ impl Callbacks for Calls {
     }
 
     fn exception_catcher_leave(&self) {
-        unwind::catcher_leave(self.shared);
+        // With hooks in the runtime's exception handling there is no telling whether the catch block stood in a finally
+        // block of its own method, whose handlers have yet to leave.
+        if !self.options.helpers {
+            unwind::catcher_leave(self.shared);
+        }
     }
 }
 
