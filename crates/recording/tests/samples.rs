@@ -66,7 +66,7 @@ fn samples_are_read_while_the_program_runs_and_from_a_packed_file() {
         assert_eq!(recording.problems, []);
         assert_eq!(samples(recording, instrument::CPU), all);
         let process = &recording.processes[0];
-        assert_eq!(process.samplers, [reached.clone()], "the last word counts");
+        assert_eq!(process.samplers, std::slice::from_ref(&reached), "the last word counts");
         assert_eq!(process.stacks.frames(stack).collect::<Vec<_>>(), frames);
         assert_eq!((process.modules[2].kind, process.modules[2].build_id.as_str()), (ModuleKind::Native, "c0ffee"));
     };

@@ -1,5 +1,6 @@
 //! The view `lines`: samples by the lines of the source that their stacks lead through.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use clrscope_recording::model::{Process, Recording, StackFrame};
@@ -75,8 +76,8 @@ pub fn lines<'a>(
     // Rows stand in the order of files and lines, and the sort is stable.
     match query.sort {
         Some(Sort::Name) => {}
-        Some(Sort::Total | Sort::Inclusive) => rows.sort_by(|a, b| b.total_samples.cmp(&a.total_samples)),
-        _ => rows.sort_by(|a, b| (b.samples, b.total_samples).cmp(&(a.samples, a.total_samples))),
+        Some(Sort::Total | Sort::Inclusive) => rows.sort_by_key(|row| Reverse(row.total_samples)),
+        _ => rows.sort_by_key(|row| Reverse((row.samples, row.total_samples))),
     }
     let left_out = query.cut(&mut rows);
     Ok(LinesView { rows, left_out, without_line, conditions: conditions_of(recording, query, metric, &totals) })
