@@ -12,7 +12,7 @@ pub(crate) fn check(name: &str, requests: &[&str]) {
     check_more(name, requests, |_, _| ());
 }
 
-/// As above, with what else `look` finds in the events of `flow`.
+/// Checks as [`check`] does, with what else `look` finds in the events of `flow`.
 pub(crate) fn check_more(name: &str, requests: &[&str], look: impl Fn(&FlowSums, &str)) {
     each_runtime(|runtime| {
         let bare = run(runtime.command(&fixture(name))).expect_success();

@@ -44,7 +44,7 @@ pub(super) struct Drain {
     kernel_time: Option<KernelTime>,
     next_threads_ns: u64,
     next_check_ns: u64,
-    /// Somebody else has taken the signal.
+    /// Whether somebody else has taken the signal.
     has_given_up: bool,
 }
 
@@ -311,7 +311,8 @@ impl Drain {
         self.tell(false);
     }
 
-    /// Somebody else handles the signal now: what timers send would be taken for that program's own signals.
+    /// Gives up, since somebody else handles the signal now: what timers send would be taken for that program's own
+    /// signals.
     fn give_up(&mut self, now: u64) {
         self.has_given_up = true;
         self.engine.enable(false);

@@ -1,4 +1,4 @@
-//! Whose samples they are: threads of the system, and their records.
+//! Threads that samples belong to: threads of the system, and their records.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

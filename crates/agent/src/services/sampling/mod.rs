@@ -106,13 +106,13 @@ impl SharedSampler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
-    /// They are.
+    /// Samples are taken.
     On,
-    /// They are to be stopped; the draining thread does.
+    /// Samples are to be taken no more; the draining thread stops.
     Stopping,
-    /// They are not, and all that were taken are recorded.
+    /// No samples are taken, and all that were taken are recorded.
     Off,
-    /// They are not, for the draining thread has ended.
+    /// No samples are taken, for the draining thread has ended.
     Ended,
 }
 
