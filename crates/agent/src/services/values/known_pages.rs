@@ -183,7 +183,7 @@ fn holds(pieces: &[Piece], page: usize) -> bool {
 /// The pages of so many bytes, where a process can have them.
 fn pages(address: usize, bytes: usize) -> Option<std::ops::RangeInclusive<usize>> {
     let last = address.checked_add(bytes.checked_sub(1)?)?;
-    (last < ADDRESSES).then(|| address / PAGE..=last / PAGE)
+    (last < ADDRESSES).then_some(address / PAGE..=last / PAGE)
 }
 
 fn tag(epoch: u32) -> u64 {

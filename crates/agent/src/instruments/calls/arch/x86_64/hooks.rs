@@ -132,6 +132,8 @@ macro_rules! find_edge {
             push_edge!("5", "2"),
             push_edge!("6", "3"),
             push_edge!("7", "4"),
+            // Here, where the jumps to it are short: each of the five ways above is four bytes less.
+            carry_slow!(),
             find_mapped_edge!(),
         )
     };
@@ -172,7 +174,7 @@ macro_rules! find_mapped_edge {
             "mov rax, rcx\n",
             "pop rcx\n",
             "pop rdx\n",
-            "jc 8f\n",
+            "jc 8b\n",
             "mov [r11 + {frame_bytes} + {frame_sp}], r15\n",
             "mov [r11 + {frame_bytes} + {frame_word}], rax\n",
             "add r11, {frame_bytes}\n",
@@ -316,7 +318,6 @@ calls_asm!(
     "cmp [r11 + {frame_sp}], r15",
     "jbe 9f",
     find_edge!(),
-    carry_slow!(),
     enter_slow!(),
 
     ".p2align 6",
@@ -355,7 +356,6 @@ calls_asm!(
     "jbe 9f",
     charge_at_enter_unless_off!(),
     find_edge!(),
-    carry_slow!(),
     enter_slow!(),
 
     ".p2align 6",
