@@ -14,6 +14,7 @@
 //! | `tree.seg` | 4 | the [`block`]s of all calling-context trees |
 //! | `times.seg` | 5 | a [`time`] record per edge that was ever charged time by the helper thread |
 //! | `events-INSTRUMENT.seg` | 6 | [`chunk`]s of events, in the encoding of that instrument |
+//! | `parts.log` | 1 | records of what the trees gained from one boundary between parts to the next (module `gains`) |
 //! | `stacks.seg` | 7 | the nodes of all call [`stack`]s that instruments record |
 //!
 //! An agent that could not do its work leaves `refused-PID.txt` instead: one line that says why.

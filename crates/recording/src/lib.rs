@@ -6,6 +6,7 @@
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
 //! - [`upgrade`] reads what earlier versions recorded otherwise.
+//! - `gains` is what trees gained from one boundary between parts to the next.
 //! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
 //! - [`refusal`] is what an agent leaves that could not do its work.
 //!
@@ -23,6 +24,7 @@
 
 mod codec;
 pub mod events;
+mod gains;
 pub mod layout;
 #[cfg(feature = "reading")]
 mod log_records;

@@ -68,6 +68,12 @@ impl<'a> PayloadReader<'a> {
         self.bytes.is_empty()
     }
 
+    /// The bytes that are left.
+    #[must_use]
+    pub fn rest(self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The next number, 0 past the end.
     pub fn u32(&mut self) -> u32 {
         crate::layout::u32_at(self.take(4), 0)

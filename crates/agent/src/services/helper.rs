@@ -44,8 +44,22 @@ pub(crate) trait Task: Send {
     fn stop(&mut self) -> bool {
         true
     }
+    /// A boundary between parts of the recording: notes what was gained since the last one, a step at each call, of less than a
+    /// millisecond.
+    fn gains(&mut self) -> Gains {
+        Gains::Noted(0)
+    }
     /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
     fn start_again(&mut self, now_ns: u64) {}
+}
+
+/// A step of noting what was gained up to a boundary between parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gains {
+    /// There is more to note.
+    More,
+    /// All is noted, under this number; 0 where there is nothing that events and their times don't tell, or no room for it.
+    Noted(u32),
 }
 
 /// Handle by which other threads reach the helper thread.
@@ -370,8 +384,27 @@ impl Helper {
 
     /// Draws a boundary between parts of the recording.
     fn boundary(&mut self, kind: BoundaryKind) {
-        let name = std::mem::take(&mut self.next_part);
-        self.writer.part_boundary(&PartBoundary { mono_ns: monotonic_ns(), kind, name });
+        let (mono_ns, name) = (monotonic_ns(), std::mem::take(&mut self.next_part));
+        let number = if kind == BoundaryKind::Delay { 0 } else { self.note_gains(kind == BoundaryKind::Mark) };
+        self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
+    }
+
+    /// Notes what all tasks gained since the last boundary; where recording goes on, in turn with the thread's other work.
+    fn note_gains(&mut self, goes_on: bool) -> u32 {
+        let mut number = 0;
+        for at in 0..self.tasks.len() {
+            loop {
+                match self.tasks[at].gains() {
+                    Gains::Noted(noted) => {
+                        number = number.max(noted);
+                        break;
+                    }
+                    Gains::More if goes_on => self.round(),
+                    Gains::More => self.show_life(),
+                }
+            }
+        }
+        number
     }
 
     fn begin_duration(&mut self, now: u64) {
@@ -421,13 +454,14 @@ impl Helper {
     }
 
     fn begin_again(&mut self) {
-        let now = monotonic_ns();
         self.delay_ends = None;
+        // Before threads count again.
+        self.boundary(BoundaryKind::Start);
+        let now = monotonic_ns();
         self.begin_duration(now);
         for task in &mut self.tasks {
             task.start_again(now);
         }
-        self.boundary(BoundaryKind::Start);
         log(Level::Info, || "recording starts again".to_owned());
         hooks::stopped_flag().store(0, Ordering::SeqCst);
         self.link.is_stopped.store(false, Ordering::Release);

@@ -16,7 +16,7 @@ mod tree;
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;
-pub use parts::{BoundaryKind, Part, PartBoundary};
+pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,
     Module, ModuleKind, NearName, PairCost, Process, SampleSteps, SourceKind, TRUNCATED_NAME, Thread, ThreadRole,

@@ -1,6 +1,10 @@
 //! Parts of a recording: what lies between two boundaries, each of which somebody drew while the program ran.
 
-use super::TreeSource;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Problem, TreeSource};
 use crate::codec::{numbered, record};
 
 record! {
@@ -15,9 +19,8 @@ record! {
         pub until_ns: u64,
     }
     beside {
-        /// What the trees of the threads gained in the part, in the order of [`Process::threads`](super::Process::threads); no
-        /// tree for a thread that gained nothing.
-        pub trees: Vec<Option<TreeSource>>,
+        /// What the trees of the threads gained in the part.
+        pub trees: PartTrees,
     }
 }
 
@@ -31,6 +34,49 @@ record! {
         pub kind: BoundaryKind,
         /// The name of the part that begins; empty for none.
         pub name: String,
+        /// Number of the boundary in `parts.log`, which says what the trees gained up to here; 0 where that is not known.
+        pub number: u32,
+    }
+}
+
+/// Trees of what the threads of a process gained in one part.
+#[derive(Clone, Default)]
+pub struct PartTrees {
+    at_hand: Arc<BTreeMap<u32, TreeSource>>,
+    lazy: Option<Arc<MakeTree>>,
+}
+
+/// Makes the tree of the thread at an index, if there is one. Parts and threads may both be many, so none is made before
+/// somebody asks.
+type MakeTree = dyn Fn(u32) -> Option<TreeSource> + Send + Sync;
+
+impl PartTrees {
+    /// Trees made by `make` from an index into [`Process::threads`](super::Process::threads).
+    pub(crate) fn lazy(make: impl Fn(u32) -> Option<TreeSource> + Send + Sync + 'static) -> Self {
+        Self { at_hand: Arc::default(), lazy: Some(Arc::new(make)) }
+    }
+
+    /// Trees by index into [`Process::threads`](super::Process::threads).
+    #[must_use]
+    pub fn new(trees: BTreeMap<u32, TreeSource>) -> Self {
+        Self { at_hand: Arc::new(trees), lazy: None }
+    }
+
+    /// The tree of the thread at this index; `None` where it gained nothing, or nobody knows what.
+    #[must_use]
+    pub fn of_thread(&self, index: u32) -> Option<TreeSource> {
+        self.at_hand.get(&index).cloned().or_else(|| self.lazy.as_ref()?(index))
+    }
+
+    /// What of the trees could not be read when they were decoded.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.at_hand.values().filter_map(TreeSource::problem)
+    }
+}
+
+impl fmt::Debug for PartTrees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PartTrees")
     }
 }
 
@@ -63,7 +109,7 @@ impl Part {
             let number = parts.len() + 1;
             let name = if name.is_empty() { number.to_string() } else { name.to_owned() };
             let until_ns = until.saturating_sub(start_ns).max(since_ns);
-            parts.push(Self { name, since_ns, until_ns, trees: Vec::new() });
+            parts.push(Self { name, since_ns, until_ns, trees: PartTrees::default() });
         };
         for boundary in boundaries {
             let before = open.take().filter(|_| boundary.kind != BoundaryKind::Delay);
@@ -84,7 +130,7 @@ mod tests {
     fn parts(boundaries: &[(u64, BoundaryKind, &str)]) -> Vec<(String, u64, u64)> {
         let boundary = |&(mono_ns, kind, name): &(u64, BoundaryKind, &str)| {
             let name = name.to_owned();
-            PartBoundary { mono_ns, kind, name }
+            PartBoundary { mono_ns, kind, name, number: 0 }
         };
         let boundaries: Vec<_> = boundaries.iter().map(boundary).collect();
         let part = |part: Part| (part.name, part.since_ns, part.until_ns);

@@ -91,11 +91,13 @@ pub enum LossReason {
     StackUnread = 26,
     /// A thread could not be sampled: no timer could be had for it.
     ThreadUnsampled = 27,
+    /// What was gained in parts of the recording found no room: those parts have no trees.
+    PartLost = 28,
 }
 
 impl LossReason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::PanicCaught,
         Self::TreeFull,
         Self::DiskFull,
@@ -124,6 +126,7 @@ impl LossReason {
         Self::PerfLost,
         Self::StackUnread,
         Self::ThreadUnsampled,
+        Self::PartLost,
     ];
 
     /// The name in JSON (`losses` rows) and in tables.
@@ -158,6 +161,7 @@ impl LossReason {
             Self::PerfLost => "perf_lost",
             Self::StackUnread => "stack_unread",
             Self::ThreadUnsampled => "thread_unsampled",
+            Self::PartLost => "part_lost",
         }
     }
 
@@ -195,6 +199,7 @@ impl LossReason {
             Self::PerfLost => "the kernel dropped samples; those are missing",
             Self::StackUnread => "the stacks of some samples could not be read; those count for their threads only",
             Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
+            Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
         }
     }
 

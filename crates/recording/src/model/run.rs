@@ -23,7 +23,8 @@ impl Recording {
     /// looks at them. Complete only once everything has been looked at.
     pub fn late_problems(&self) -> impl Iterator<Item = &Problem> {
         self.processes.iter().flat_map(|process| {
-            let trees = process.threads.iter().filter_map(|thread| thread.tree.problem());
+            let parts = process.parts.iter().flat_map(|part| part.trees.problems());
+            let trees = process.threads.iter().filter_map(|thread| thread.tree.problem()).chain(parts);
             let chunks = process.events.iter().flat_map(|arena| &arena.chunks);
             trees.chain(chunks.filter_map(|chunk| chunk.bytes.problem()))
         })

@@ -5,6 +5,7 @@
 //! in which a subtree is a range of numbers; analysis renumbers trees that are not.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -234,6 +235,56 @@ impl CallTree {
         builder.finish()
     }
 
+    /// The tree without the nodes below and at which there is nothing, neither calls nor values. Of a tree without anything not
+    /// even the root is left.
+    #[must_use]
+    pub fn pruned(&self) -> Self {
+        let has_own = |node: u32| self.calls(node) > 0 || self.values_of(node) != NodeValues::default();
+        let mut kept: Vec<bool> = (0..self.len() as u32).map(has_own).collect();
+        for node in (1..self.len()).rev().filter(|&node| kept[node]).collect::<Vec<_>>() {
+            let mut above = self.parents[node] as usize;
+            while !std::mem::replace(&mut kept[above], true) {
+                above = self.parents[above] as usize;
+            }
+        }
+        let mut numbers = vec![ROOT; self.len()];
+        let mut builder = CallTreeBuilder::default();
+        for number in (0..self.len()).filter(|&number| kept[number]) {
+            let Some(node) = self.node(number as u32) else { continue };
+            numbers[number] = builder.push(Node { parent: numbers[node.parent as usize], ..node });
+        }
+        builder.finish()
+    }
+
+    /// The sum of several trees: nodes of one path are one.
+    #[must_use]
+    pub fn sum(trees: &[Self]) -> Self {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut places: HashMap<(u32, u32), u32> = HashMap::new();
+        for tree in trees {
+            let mut numbers = vec![ROOT; tree.len()];
+            for number in 0..tree.len() {
+                let Some(node) = tree.node(number as u32) else { continue };
+                let parent = numbers[node.parent as usize];
+                // The root's own parent is no node, so that no child of the root is taken for it.
+                let path = if number == 0 { (u32::MAX, 0) } else { (parent, node.function) };
+                let place = *places.entry(path).or_insert(nodes.len() as u32);
+                numbers[number] = place;
+                match nodes.get_mut(place as usize) {
+                    Some(sum) => {
+                        sum.calls = sum.calls.saturating_add(node.calls);
+                        sum.values.metric = sum.values.metric.saturating_add(node.values.metric);
+                        sum.values.cpu_ns = sum.values.cpu_ns.saturating_add(node.values.cpu_ns);
+                    }
+                    None => nodes.push(Node { parent, ..node }),
+                }
+            }
+        }
+        let mut builder = CallTreeBuilder::with_capacity(nodes.len());
+        nodes.into_iter().for_each(|node| _ = builder.push(node));
+        builder.finish()
+    }
+
     /// One node as a value, or `None` past the end.
     #[must_use]
     pub fn node(&self, node: u32) -> Option<Node> {
@@ -349,6 +400,26 @@ mod tests {
         assert_eq!((0..6).map(|at| depth.values_of(at).metric).collect::<Vec<_>>(), [1, 10, 11, 12, 20, 21]);
         assert!(matches!(depth.in_preorder(), Cow::Borrowed(_)), "it stays as it is");
         assert_eq!(*CallTree::default().in_preorder(), CallTree::default());
+    }
+
+    #[test]
+    fn what_has_nothing_is_pruned_and_sums_of_trees_are_by_path() {
+        let tree = |counts: [u64; 4]| {
+            let mut builder = CallTreeBuilder::new(NodeValues::default());
+            let a = builder.push(node(ROOT, 10, counts[0]));
+            builder.push(node(a, 11, counts[1]));
+            let b = builder.push(node(ROOT, 20, counts[2]));
+            builder.push(node(b, 10, counts[3]));
+            builder.finish()
+        };
+        let [first, second] = [tree([5, 0, 0, 2]).pruned(), tree([0, 7, 0, 1]).pruned()];
+        assert_eq!((first.functions(), first.parents()), (&[0, 10, 20, 10][..], &[0, 0, 0, 2][..]));
+        assert_eq!(second.functions(), [0, 10, 11, 20, 10]);
+        assert!(tree([0; 4]).pruned().is_empty());
+        let sum = CallTree::sum(&[first, second, CallTree::default()]);
+        let sum = sum.in_preorder();
+        assert_eq!(sum.functions(), [0, 10, 11, 20, 10]);
+        assert!(sum.calls_in_order().eq([0, 5, 7, 0, 3]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From the blocks of the arena to a tree in preorder.
 
+use super::parts::PartGains;
 use super::segment::SegmentBytes;
 use crate::layout::{block, function, time, u32_at, u64_at};
 use crate::model::{CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT};
@@ -93,11 +94,12 @@ struct Chain {
 }
 
 /// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims are
-/// bounded by the arena when the recording is opened.
-pub(crate) fn decode(sources: &TreeSources, root: TreeRoot) -> CallTree {
+/// bounded by the arena when the recording is opened. With `gains` the tree has only what it gained in one part.
+pub(crate) fn decode(sources: &TreeSources, root: TreeRoot, gains: Option<&PartGains>) -> CallTree {
     let mut walk = Walk {
         arena: &sources.arena,
         sources,
+        gains,
         left: root.blocks,
         doses: DOSES,
         builder: CallTreeBuilder::default(),
@@ -110,6 +112,7 @@ pub(crate) fn decode(sources: &TreeSources, root: TreeRoot) -> CallTree {
 
 struct Walk<'a> {
     sources: &'a TreeSources,
+    gains: Option<&'a PartGains>,
     arena: &'a [u8],
     left: u32,
     doses: u32,
@@ -196,11 +199,16 @@ impl<'a> Walk<'a> {
             let ticks = u64_at(block, block::TICKS + slot * 8);
             time.metric = (ticks as f64 * self.sources.ns_per_tick) as u64;
         }
+        let mut calls = u64::from(high) << 32 | u64::from(low);
+        if let Some(gains) = self.gains {
+            let ns_per_tick = (self.sources.stride == block::STRIDE_TSC).then_some(self.sources.ns_per_tick);
+            (calls, time) = gains.of(edge, calls, time, ns_per_tick);
+        }
         let marks = u32_at(block, block::NEXT) & block::MARKS;
         self.builder.push(Node {
             parent,
             function,
-            calls: u64::from(high) << 32 | u64::from(low),
+            calls,
             values: time,
             flags: NodeFlags { by_tail_call: function != 0 && marks >> slot & 1 == 1 },
         })

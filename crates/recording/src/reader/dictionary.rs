@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::parts::{Boundary, count};
 use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
@@ -28,10 +29,10 @@ pub(super) struct Dictionary {
     pub(super) filled: String,
     /// Names and roles of threads, by serial number.
     pub(super) threads: HashMap<u32, ThreadWords>,
-    /// A word for each time that an edge's count passed 2^32.
-    carried: Vec<u32>,
+    /// A word for each time that an edge's count passed 2^32, in order.
+    pub(super) carried: Vec<u32>,
     /// The boundaries between parts, in order.
-    pub(super) boundaries: Vec<PartBoundary>,
+    pub(super) boundaries: Vec<Boundary>,
     /// Details of losses beyond their reasons, in order.
     pub(super) loss_details: Vec<(LossReason, String)>,
     /// Indices from here on are not believed: the log could not hold as many records.
@@ -82,7 +83,9 @@ impl Dictionary {
                 let FunctionInlined { index } = decode(payload)?;
                 self.process.functions.get_mut(index as usize)?.flags.inlined = true;
             }
-            PartBoundary::LOG => self.boundaries.push(decode(payload)?),
+            PartBoundary::LOG => {
+                self.boundaries.push(Boundary { record: decode(payload)?, carries: self.carried.len() });
+            }
             Remark::LOG => self.process.remarks.push(decode(payload)?),
             NearName::LOG => self.process.near_names.push(decode(payload)?),
             PatternMatched::LOG => self.process.matched_patterns.push(decode::<PatternMatched>(payload)?.pattern),
@@ -125,10 +128,8 @@ impl Dictionary {
     }
 
     /// Edges whose count passed 2^32, with how often, sorted by edge.
-    pub(super) fn carries(&mut self) -> Vec<(u32, u32)> {
-        let mut edges = std::mem::take(&mut self.carried);
-        edges.sort_unstable();
-        edges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
+    pub(super) fn carries(&self) -> Vec<(u32, u32)> {
+        count(&self.carried)
     }
 }
 

@@ -8,6 +8,7 @@ mod dictionary;
 mod directory;
 mod ending;
 mod events;
+mod parts;
 mod process;
 mod segment;
 mod segment_file;

@@ -7,9 +7,9 @@ use super::blocks::{EdgeTimes, TreeSources};
 use super::dictionary::Dictionary;
 use super::segment::SegmentBytes;
 use super::state::{self, Clocks};
-use super::{events, stacks, threads};
+use super::{events, parts, stacks, threads};
 use crate::layout::{block, kind};
-use crate::model::{Clock, Loss, LossReason, Part, Problem, Process, Stacks, TickClock};
+use crate::model::{Clock, Loss, LossReason, Problem, Process, Stacks, TickClock};
 
 /// A process with the absolute times that place it within the run.
 pub(super) struct ReadProcess {
@@ -42,6 +42,10 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
         Some(_) => (open("tree.seg", kind::TREE), open("times.seg", kind::TIMES)),
         None => (None, None),
     };
+    let gains = match folder.join("parts.log").exists() {
+        true => open("parts.log", kind::LOG).unwrap_or_else(SegmentBytes::empty),
+        false => SegmentBytes::empty(),
+    };
     let mut problem = |file: &str, what: &str| {
         problems.push(Problem { place: format!("{place}/{file}"), what: what.to_owned() });
     };
@@ -54,14 +58,18 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Problem>) -> Option<ReadPro
     }
     let state = state.unwrap_or_else(SegmentBytes::empty);
     let clocks = Clocks::read(&state);
-    let trees = trees(&mut dictionary, arena, times, clocks.ns_per_tick);
+    let trees = trees(&dictionary, arena, times, clocks.ns_per_tick);
     let words = std::mem::take(&mut dictionary.threads);
     let details = std::mem::take(&mut dictionary.loss_details);
+    let mut parts =
+        parts::read(&dictionary.boundaries, &dictionary.carried, gains, clocks.mono_start, clocks.mono_last);
     let mut read = assemble(dictionary, &clocks);
     let process = &mut read.process;
     process.losses = state::losses(&state, clocks.mono_start);
     add_details(&mut process.losses, details);
-    process.threads = threads::read(&records.unwrap_or_else(SegmentBytes::empty), words, trees, clocks.mono_start);
+    let records = records.unwrap_or_else(SegmentBytes::empty);
+    process.threads = threads::read(&records, words, trees, &mut parts, clocks.mono_start);
+    process.parts = parts.into_iter().map(|(part, _)| part).collect();
     if let Some(calls) = &mut process.calls {
         calls.cpu_measured = process.threads.iter().any(|thread| thread.cpu_ns.is_some());
     }
@@ -96,7 +104,7 @@ fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
 
 /// Trees of the process's threads, not decoded yet.
 fn trees(
-    dictionary: &mut Dictionary,
+    dictionary: &Dictionary,
     arena: Option<SegmentBytes>,
     times: Option<SegmentBytes>,
     ns_per_tick: f64,
@@ -113,7 +121,6 @@ fn assemble(dictionary: Dictionary, clocks: &Clocks) -> ReadProcess {
     process.duration_ns = clocks.mono_last - clocks.mono_start;
     process.cpu_ns = Some(clocks.cpu_ns).filter(|&ns| ns > 0);
     process.complete = clocks.ended;
-    process.parts = Part::between(&dictionary.boundaries, clocks.mono_start, clocks.mono_last);
     process.ticks = TickClock { start: clocks.ticks_start, ns_per_tick: clocks.ns_per_tick };
     if process.pid == 0 {
         process.pid = clocks.pid;

@@ -27,7 +27,12 @@ impl LogWriter {
     /// # Errors
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
-        let segment = Segment::create(path, kind::LOG, CAPACITY, STEP)?;
+        Self::create_with(path, CAPACITY)
+    }
+
+    /// Creates the file, with address space for `capacity` bytes.
+    pub(super) fn create_with(path: &Path, capacity: usize) -> io::Result<Self> {
+        let segment = Segment::create(path, kind::LOG, capacity, STEP)?;
         Ok(Self { segment, end: Mutex::new(0) })
     }
 
@@ -42,7 +47,9 @@ impl LogWriter {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let next = *end + room(payload);
         // One head more than needed, so that the log always ends in a zero.
-        if next + 8 > self.segment.committed() && self.segment.commit((next + STEP).min(CAPACITY)).is_err() {
+        if next + 8 > self.segment.committed()
+            && self.segment.commit((next + STEP).min(self.segment.capacity())).is_err()
+        {
             // Less than asked may still be enough.
             if next + 8 > self.segment.committed() {
                 return false;

@@ -142,6 +142,12 @@ impl ProcessWriter {
         super::TimeTable::create(&self.folder.join("times.seg"))
     }
 
+    /// The log of what the trees gained up to each boundary between parts; its file is made when there is something in it.
+    #[must_use]
+    pub fn gains(&self) -> super::GainLog {
+        super::GainLog::new(self.folder.join("parts.log"))
+    }
+
     /// Notes the instruments, as given and with defaults filled in.
     pub fn instruments(&self, given: &str, filled: &str) {
         self.append(&Instruments { given: given.to_owned(), filled: filled.to_owned() });

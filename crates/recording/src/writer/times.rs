@@ -46,6 +46,27 @@ impl TimeTable {
         true
     }
 
+    /// Edges that were ever charged.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether no edge was ever charged.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// The edge of this place in the table, in the order in which they were first charged, with its wall and CPU nanoseconds.
+    #[must_use]
+    pub fn entry(&self, place: usize) -> Option<(u32, u64, u64)> {
+        // SAFETY: the record was appended before, fields are aligned, only this thread writes.
+        let field =
+            |field| unsafe { self.segment.content().add(place * time::BYTES + field).cast::<u64>().read_volatile() };
+        (place < self.used).then(|| (self.edge_of(place), field(time::WALL), field(time::CPU)))
+    }
+
     fn find(&mut self, edge: u32) -> Option<usize> {
         let mut at = self.start_of(edge);
         loop {

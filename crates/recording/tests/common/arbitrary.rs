@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clrscope_recording::model::{
     Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
     FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues,
-    PairCost, Part, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine,
-    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    PairCost, Part, PartTrees, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler,
+    SamplingEngine, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -69,7 +69,7 @@ prop_compose! {
 
 prop_compose! {
     fn part()(name in text(), since_ns: u64, until_ns: u64) -> Part {
-        Part { name, since_ns, until_ns, trees: Vec::new() }
+        Part { name, since_ns, until_ns, trees: PartTrees::default() }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`shared`] | what all threads share; the fields of an edge |
 //! | [`sampler`] | the helper thread's samples of all threads |
 //! | [`calibrate`] | what a pair of hooks costs in a loop of our own |
+//! | [`parts`] | what the trees gained from one boundary between parts to the next |
 //! | [`probe`] | what it costs in the program itself |
 //! | [`unwind`] | exceptions |
 
@@ -21,6 +22,7 @@ pub(crate) mod edge_map;
 mod frames;
 pub(crate) mod hooks;
 mod options;
+mod parts;
 mod probe;
 mod recent;
 mod sampler;

@@ -14,6 +14,7 @@ use clrscope_recording::writer::{ThreadRecord, TimeTable, monotonic_ns};
 
 use super::calibrate::{Calibration, Constants};
 use super::frames::{frame_at, words};
+use super::parts::PartGains;
 use super::probe::Probe;
 use super::shared::Shared;
 use super::slow::{stopped_top, top_of};
@@ -21,7 +22,7 @@ use super::stack_room;
 use crate::hooks;
 use crate::hooks::own;
 use crate::services::clock;
-use crate::services::helper::Task;
+use crate::services::helper::{Gains, Task};
 
 /// A thread that stands still is looked at this often at least.
 const LONGEST_NS: u64 = 100_000_000;
@@ -73,6 +74,7 @@ pub(super) struct Sampler {
     probe: Option<Probe>,
     busy: Vec<ThreadRecord>,
     steps: Steps,
+    gains: PartGains,
 }
 
 /// Weight of samples: sums of what each charged, and of the squares.
@@ -126,6 +128,7 @@ impl Sampler {
             probe: None,
             busy: Vec::new(),
             steps: Steps::default(),
+            gains: PartGains::new(shared.writer.gains()),
         }
     }
 
@@ -308,6 +311,7 @@ impl Task for Sampler {
         // Tried again at the next round.
         let _ = self.shared.arena.segment().write_out();
         let _ = self.times.segment().write_out();
+        self.gains.write_out();
     }
 
     fn stop(&mut self) -> bool {
@@ -322,6 +326,10 @@ impl Task for Sampler {
         self.stop_rounds += 1;
         self.is_off |= self.stop_rounds > STOP_ROUNDS.0 && all_off || self.stop_rounds > STOP_ROUNDS.1;
         self.is_off
+    }
+
+    fn gains(&mut self) -> Gains {
+        self.gains.step(self.shared, &self.times)
     }
 
     /// Every thread starts at the root of its tree, and nothing is charged for the time in between.

@@ -161,12 +161,21 @@ impl Shared {
         carried
     }
 
+    /// Ticks of the edge in `slot` (`clock=tsc` only).
+    pub(crate) fn ticks(&self, at: u32, slot: usize) -> u64 {
+        self.tick_word(at, slot).load(Ordering::Relaxed)
+    }
+
+    fn tick_word(&self, at: u32, slot: usize) -> &AtomicU64 {
+        let offset = self.offset(at, block::TICKS + slot * 8, slot);
+        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped; it is a multiple of eight.
+        unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) }
+    }
+
     /// Charges ticks to an edge, for the thread whose edge it is (`clock=tsc` only).
     pub(crate) fn add_ticks(&self, edge: *mut u32, ticks: u64) {
         let (at, slot) = self.place(edge);
-        let offset = self.offset(at, block::TICKS + slot * 8, slot);
-        // SAFETY: `offset` checks that the word lies in committed memory, which stays mapped; it is a multiple of eight.
-        let sum = unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) };
+        let sum = self.tick_word(at, slot);
         sum.store(sum.load(Ordering::Relaxed).wrapping_add(ticks), Ordering::Relaxed);
     }
 }

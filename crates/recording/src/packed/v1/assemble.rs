@@ -11,7 +11,8 @@ use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
     ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
-    Module, NativeSymbol, Part, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread, TreeSource,
+    Module, NativeSymbol, Part, PartTrees, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread,
+    TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -52,6 +53,8 @@ struct Parts {
     ends: [u64; 3],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
+    /// By part and thread.
+    part_trees: BTreeMap<(u32, u32), Vec<Section>>,
     /// The first remark was written before remarks had kinds.
     first_without_kind: bool,
     lost: u64,
@@ -73,6 +76,7 @@ impl Assembly {
             Err(error) => Err(format!("can't be read: {error}")),
             Ok(()) if !head.vouches_for(&buffer) => Err("is damaged: its checksum is wrong".to_owned()),
             Ok(()) if head.kind == kind::TREE => self.take_tree(section),
+            Ok(()) if head.kind == kind::PART_TREE => self.take_part_tree(section, u32_at(&buffer, 0)),
             Ok(()) if head.kind == kind::EVENTS => self.take_events(section, &buffer),
             Ok(()) => match head.unpack(&buffer) {
                 Ok(content) => self.take_content(section, &content),
@@ -101,6 +105,19 @@ impl Assembly {
         let parts = self.parts(section);
         parts.trees.entry(head.item).or_default().push(*section);
         parts.tree_sections += 1;
+        Ok(())
+    }
+
+    fn take_part_tree(&mut self, section: &Section, thread: u32) -> Result<(), String> {
+        let head = &section.head;
+        if (head.count as usize).saturating_mul(LEAST_NODE) > head.content()? {
+            return Err("claims more nodes than its size allows".to_owned());
+        }
+        let parts = self.parts(section);
+        if head.item as usize >= parts.process.parts.len() || thread as usize >= parts.process.threads.len() {
+            return Err("belongs to a part or a thread that can't be read".to_owned());
+        }
+        parts.part_trees.entry((head.item, thread)).or_default().push(*section);
         Ok(())
     }
 
@@ -216,6 +233,7 @@ impl Parts {
     /// The process, with trees that are decoded when asked for; and what is wrong with them.
     fn finish(mut self, source: &Arc<Source>) -> (Process, Vec<String>) {
         let mut problems = Vec::new();
+        self.finish_part_trees(source, &mut problems);
         for (item, mut parts) in self.trees {
             let item = item as usize;
             // Each thread has a tree section, so more threads than those can't be.
@@ -243,6 +261,28 @@ impl Parts {
             self.process.losses.push(loss);
         }
         (self.process, problems)
+    }
+}
+
+impl Parts {
+    fn finish_part_trees(&mut self, source: &Arc<Source>, problems: &mut Vec<String>) {
+        let mut trees: BTreeMap<u32, BTreeMap<u32, TreeSource>> = BTreeMap::new();
+        for ((item, thread), mut sections) in std::mem::take(&mut self.part_trees) {
+            let name = self.process.parts.get(item as usize).map_or("", |part| part.name.as_str());
+            sections.sort_by_key(|section| section.head.part & !LAST_PART);
+            if let Some(what) = gaps(&sections) {
+                problems.push(format!("the tree of thread number {thread} in part '{name}' {what}"));
+                self.lost += 1;
+            }
+            let source = Arc::clone(source);
+            let tree = TreeSource::fallible(move || decode_tree(&source, &sections));
+            trees.entry(item).or_default().insert(thread, tree);
+        }
+        for (item, trees) in trees {
+            if let Some(part) = self.process.parts.get_mut(item as usize) {
+                part.trees = PartTrees::new(trees);
+            }
+        }
     }
 }
 
@@ -377,6 +417,7 @@ fn place(section: &Section) -> String {
         kind::NATIVE_SYMBOLS => format!("process {process}, native symbols from {item}"),
         kind::STACKS => format!("process {process}, stacks from {item}"),
         kind::TREE => format!("process {process}, tree of thread {item}, part {}", head.part & !LAST_PART),
+        kind::PART_TREE => format!("process {process}, tree in part {item}, part {}", head.part & !LAST_PART),
         kind::EVENTS => format!("process {process}, events of instrument {item}, chunk {}", head.part),
         kind::PROBLEMS => "problems".to_owned(),
         _ => format!("section at byte {}", section.at),

@@ -43,6 +43,7 @@
 //! | 10 index | | per section: `u64` offset, then its head |
 //! | 11 stacks | number of the first | nodes of the stack table, 16 bytes each, as in the directory ([`layout::stack`](crate::layout::stack)) |
 //! | 12 native symbols | index of the first | records `NativeSymbol`, by module and offset in ascending order |
+//! | 14 tree of a part | index of the part of the recording | a part of the tree of what a thread gained there; before it, never compressed, `u32` index of the thread |
 //!
 //! Kinds 1 to 6, 9, 11 and 12 stand before all trees, and those before all events; only problems met while trees and events were
 //! packed stand behind them. Sections and records of an

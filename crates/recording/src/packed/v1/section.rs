@@ -37,8 +37,12 @@ pub(super) mod kind {
     pub(in super::super) const STACKS: u16 = 11;
     /// Names of places in native code.
     pub(in super::super) const NATIVE_SYMBOLS: u16 = 12;
+    /// Part of the tree of what a thread gained in a part of the recording; `item` is the index of that part.
+    pub(in super::super) const PART_TREE: u16 = 14;
 }
 
+/// Bytes of a section of the tree of a part that are stored as they are: `u32` thread.
+pub(super) const PART_TREE_PREFIX: usize = 4;
 /// Bytes of an events section that are stored as they are: `u32` thread, `u64` sequence.
 pub(super) const EVENTS_PREFIX: usize = 12;
 /// Forms in which content is stored.
@@ -109,7 +113,11 @@ impl Head {
 
     /// Bytes before the content that are stored as they are.
     pub(super) fn prefix(&self) -> usize {
-        if self.kind == kind::EVENTS { EVENTS_PREFIX } else { 0 }
+        match self.kind {
+            kind::EVENTS => EVENTS_PREFIX,
+            kind::PART_TREE => PART_TREE_PREFIX,
+            _ => 0,
+        }
     }
 
     /// Bytes of content, if the bytes stored allow for as many.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::section::{EVENTS_PREFIX, Head, LAST_PART, kind, pack};
 use super::{MAGIC, TRAILER_MAGIC, checksum::checksum, records, tree};
 use crate::layout::stack;
-use crate::model::{CallTree, Problem, Process, Recording, StackNode, Stacks};
+use crate::model::{CallTree, Part, Problem, Process, Recording, StackNode, Stacks};
 
 /// Dictionary sections hold about this many bytes, so that damage costs little.
 const DICTIONARY_BYTES: usize = 256 << 10;
@@ -46,6 +46,11 @@ pub(crate) fn write(
         for (item, thread) in (0..).zip(&process.threads) {
             writer.tree(number, item, &thread.tree.load())?;
             writer.written.threads += 1;
+        }
+    }
+    for (number, process) in (0..).zip(&recording.processes) {
+        for (item, part) in (0..).zip(&process.parts) {
+            writer.part_trees(number, item, (part, process.threads.len()))?;
         }
     }
     for (number, process) in (0..).zip(&recording.processes) {
@@ -144,6 +149,23 @@ impl Writer<'_> {
                 let content: Vec<u8> = nodes.iter().flat_map(StackNode::words).flat_map(u32::to_le_bytes).collect();
                 self.section(Head { item, count: nodes.len() as u32, ..head }, &content)?;
             }
+        }
+        Ok(())
+    }
+
+    /// The trees of a part of the recording; none for threads that gained nothing there.
+    fn part_trees(&mut self, process: u32, item: u32, of: (&Part, usize)) -> io::Result<()> {
+        let (of, threads) = of;
+        for thread in 0..threads as u32 {
+            let tree = of.trees.of_thread(thread).map(|tree| tree.load()).filter(|tree| !tree.is_empty());
+            let Some(tree) = tree else { continue };
+            let mut part = 0;
+            tree::encode(&tree, |content, count, last| {
+                let mark = if last { LAST_PART } else { 0 };
+                let head = Head { kind: kind::PART_TREE, process, item, part: part | mark, count, ..Head::default() };
+                part += 1;
+                self.section_with(head, &thread.to_le_bytes(), content)
+            })?;
         }
         Ok(())
     }

@@ -1,0 +1,129 @@
+//! What the trees gained since the last boundary between parts of the recording.
+//!
+//! Hooks know nothing of parts: at a boundary the helper thread compares each count with what it was at the one before,
+//! which it keeps in private memory from the first boundary on, and notes the differences. A tree is compared in steps, so that
+//! the thread does its other work in between; where the program goes on meanwhile, calls of these milliseconds fall to
+//! either side.
+
+use clrscope_recording::layout::{block, function};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{GainLog, TimeTable, monotonic_ns};
+
+use super::shared::Shared;
+use crate::services::helper::Gains;
+
+/// Blocks that are compared in one step: less than a millisecond.
+const STEP: usize = 8 << 10;
+
+/// The comparison with the last boundary.
+pub(super) struct PartGains {
+    log: GainLog,
+    /// Steps of blocks, each as it was at the last boundary.
+    before: Vec<Before>,
+    /// Wall and CPU nanoseconds of each entry of the table of times at the last boundary.
+    times: Vec<(u64, u64)>,
+    /// The next step of the boundary under way.
+    step: usize,
+}
+
+/// Counts, and ticks where hooks read the clock, of the edges of some blocks.
+#[derive(Default)]
+struct Before {
+    calls: Vec<u32>,
+    ticks: Vec<u64>,
+}
+
+impl PartGains {
+    pub(super) fn new(log: GainLog) -> Self {
+        Self { log, before: Vec::new(), times: Vec::new(), step: 0 }
+    }
+
+    /// Takes a step of the comparison with the last boundary.
+    pub(super) fn step(&mut self, shared: &Shared, times: &TimeTable) -> Gains {
+        let blocks = shared.arena.used() / shared.stride as usize;
+        let first = self.step * STEP;
+        if first < blocks {
+            if !self.compare(shared, first..blocks.min(first + STEP)) {
+                self.log.give_up();
+            }
+            self.step += 1;
+            return Gains::More;
+        }
+        if !self.compare_times(times) {
+            self.log.give_up();
+        }
+        self.step = 0;
+        let number = self.log.end_boundary();
+        if number == 0 {
+            shared.writer.state().lose(LossReason::PartLost, 1, monotonic_ns());
+        }
+        Gains::Noted(number)
+    }
+
+    pub(super) fn write_out(&self) {
+        self.log.write_out();
+    }
+
+    /// Notes what the edges of some blocks gained; whether there was memory for what they have now.
+    fn compare(&mut self, shared: &Shared, blocks: std::ops::Range<usize>) -> bool {
+        let has_ticks = shared.stride as usize == block::STRIDE_TSC;
+        while self.before.len() <= self.step {
+            let Some(before) = Before::new(has_ticks) else { return false };
+            self.before.push(before);
+        }
+        let (before, first) = (&mut self.before[self.step], blocks.start);
+        for number in blocks {
+            let at = (number * shared.stride as usize) as u32;
+            for slot in 0..block::EDGES {
+                match shared.key(at, slot) {
+                    0 => break,
+                    function::PADDING => continue,
+                    _ => {}
+                }
+                let (place, edge) = ((number - first) * block::EDGES + slot, block::edge_id(at, slot as u32));
+                let now = shared.calls(at, slot);
+                let then = std::mem::replace(&mut before.calls[place], now);
+                if now != then {
+                    self.log.calls(edge, then, now);
+                }
+                if has_ticks {
+                    let now = shared.ticks(at, slot);
+                    let then = std::mem::replace(&mut before.ticks[place], now);
+                    if now != then {
+                        self.log.ticks(edge, now.wrapping_sub(then));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn compare_times(&mut self, times: &TimeTable) -> bool {
+        if self.times.try_reserve(times.len().saturating_sub(self.times.len())).is_err() {
+            return false;
+        }
+        self.times.resize(times.len(), (0, 0));
+        for (place, before) in self.times.iter_mut().enumerate() {
+            let Some((edge, wall_ns, cpu_ns)) = times.entry(place) else { continue };
+            let then = std::mem::replace(before, (wall_ns, cpu_ns));
+            if then != *before {
+                self.log.times(edge, wall_ns.saturating_sub(then.0), cpu_ns.saturating_sub(then.1));
+            }
+        }
+        true
+    }
+}
+
+impl Before {
+    /// Nothing yet; `None` where there is no memory for it.
+    fn new(has_ticks: bool) -> Option<Self> {
+        let mut before = Self::default();
+        before.calls.try_reserve_exact(STEP * block::EDGES).ok()?;
+        before.calls.resize(STEP * block::EDGES, 0);
+        if has_ticks {
+            before.ticks.try_reserve_exact(STEP * block::EDGES).ok()?;
+            before.ticks.resize(STEP * block::EDGES, 0);
+        }
+        Some(before)
+    }
+}

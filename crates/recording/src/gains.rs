@@ -1,0 +1,96 @@
+//! What the edges of the trees gained from one boundary between parts to the next: the records of `parts.log`.
+//!
+//! A record is a row of varints: the number of the boundary that it belongs to (from 1), then entries of its kind. An entry
+//! begins with the edge, as the distance from the edge before it in the record (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).
+//!
+//! | kind | entry |
+//! |---|---|
+//! | 1 calls | edge; what its 32-bit count is more than at the boundary before, zigzag: less where it passed 2^32 |
+//! | 2 ticks | edge; ticks gained |
+//! | 3 times | edge; wall and CPU nanoseconds gained |
+//!
+//! The records of a boundary count only where `process.log` tells of it: they are written before.
+
+use crate::varint::{Varints, put};
+
+/// Kinds of records.
+pub(crate) mod kind {
+    pub(crate) const CALLS: u16 = 1;
+    pub(crate) const TICKS: u16 = 2;
+    pub(crate) const TIMES: u16 = 3;
+}
+
+/// Records are cut where they become longer than this.
+pub(crate) const RECORD_BYTES: usize = 64 << 10;
+
+/// A record in the making.
+#[derive(Debug, Default)]
+pub(crate) struct GainRecord {
+    pub(crate) bytes: Vec<u8>,
+    last: u32,
+}
+
+impl GainRecord {
+    /// Adds an entry; the first one is preceded by the number of the boundary.
+    pub(crate) fn add(&mut self, boundary: u32, edge: u32, gained: &[u64]) {
+        if self.bytes.is_empty() {
+            put(&mut self.bytes, u64::from(boundary));
+        }
+        put(&mut self.bytes, zigzag(i64::from(edge) - i64::from(self.last)));
+        gained.iter().for_each(|&value| put(&mut self.bytes, value));
+        self.last = edge;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.last = 0;
+    }
+}
+
+/// The entries of a record of `N` numbers each, with their boundary: `take` gets boundary, edge and numbers, until the record
+/// ends or makes no sense.
+pub(crate) fn read<const N: usize>(record: &[u8], mut take: impl FnMut(u32, u32, [u64; N])) -> Option<()> {
+    let mut numbers = Varints::new(record);
+    let boundary = numbers.next_u32()?;
+    let mut edge = 0_u32;
+    loop {
+        edge = u32::try_from(i64::from(edge).checked_add(unzigzag(numbers.next()?))?).ok()?;
+        let mut gained = [0; N];
+        for value in &mut gained {
+            *value = numbers.next()?;
+        }
+        take(boundary, edge, gained);
+    }
+}
+
+/// A number with a sign as one without, small where it is near zero.
+pub(crate) fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+/// The number with a sign.
+pub(crate) fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back_up_to_where_the_record_is_cut() {
+        let entries = [(7, [1, 0]), (u32::MAX, [u64::MAX, 5]), (3, [300, zigzag(-300)])];
+        let mut record = GainRecord::default();
+        entries.iter().for_each(|(edge, gained)| record.add(9, *edge, gained));
+        for cut in 0..=record.bytes.len() {
+            let mut found = Vec::new();
+            let _ = read::<2>(&record.bytes[..cut], |boundary, edge, gained| found.push((boundary, edge, gained)));
+            let expected = entries.iter().map(|&(edge, gained)| (9, edge, gained));
+            assert!(found.iter().copied().eq(expected.take(found.len())));
+            assert!(cut < record.bytes.len() || found.len() == entries.len());
+        }
+        for number in [0, 1, -1, i64::MAX, i64::MIN] {
+            assert_eq!(unzigzag(zigzag(number)), number);
+        }
+    }
+}

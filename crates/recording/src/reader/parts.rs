@@ -1,0 +1,149 @@
+//! Parts of the recording: between which boundaries each lies, and what the trees gained there.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, OnceLock};
+
+use super::segment::SegmentBytes;
+use crate::gains::{self, kind, unzigzag};
+use crate::log_records::LogRecords;
+use crate::model::{BoundaryKind, NodeValues, Part, PartBoundary};
+
+/// A boundary, and how many carries the log has before it.
+#[derive(Debug, Clone)]
+pub(super) struct Boundary {
+    pub(super) record: PartBoundary,
+    pub(super) carries: usize,
+}
+
+/// What the trees of a process gained in one part.
+#[derive(Debug)]
+pub(crate) struct PartGains {
+    log: Arc<SegmentBytes>,
+    /// Numbers of the boundaries whose records are summed.
+    numbers: RangeInclusive<u32>,
+    /// Edges whose count passed 2^32 there, with how often.
+    carries: Vec<(u32, u32)>,
+    /// The part is what the trees have more than that: the last one, which ends with the recording.
+    is_rest: bool,
+    /// Read when somebody looks at a tree.
+    read: OnceLock<Gains>,
+}
+
+/// Sums by edge, in ascending order.
+#[derive(Debug, Default)]
+struct Gains {
+    calls: Vec<(u32, i64)>,
+    /// With ticks in the place of wall nanoseconds where hooks read the clock.
+    times: Vec<(u32, NodeValues)>,
+}
+
+impl PartGains {
+    /// What an edge gained; `calls` and `values` are all it has. `ns_per_tick` where hooks read the clock.
+    pub(super) fn of(&self, edge: u32, calls: u64, values: NodeValues, ns_per_tick: Option<f64>) -> (u64, NodeValues) {
+        let gains = self.read.get_or_init(|| self.read());
+        let mut found = (0_i64, NodeValues::default());
+        if let Ok(at) = gains.calls.binary_search_by_key(&edge, |entry| entry.0) {
+            found.0 = gains.calls[at].1;
+        }
+        if let Ok(at) = gains.times.binary_search_by_key(&edge, |entry| entry.0) {
+            found.1 = gains.times[at].1;
+        }
+        if let Some(ns_per_tick) = ns_per_tick {
+            found.1.metric = (found.1.metric as f64 * ns_per_tick) as u64;
+        }
+        // A carry that found no place in the log is missing.
+        let gained = u64::try_from(found.0).unwrap_or_else(|_| found.0.wrapping_add(1 << 32).max(0) as u64);
+        if !self.is_rest {
+            return (gained, found.1);
+        }
+        let metric = values.metric.saturating_sub(found.1.metric);
+        (calls.saturating_sub(gained), NodeValues { metric, cpu_ns: values.cpu_ns.saturating_sub(found.1.cpu_ns) })
+    }
+
+    fn read(&self) -> Gains {
+        let mut gains = Gains::default();
+        gains.calls.extend(self.carries.iter().map(|&(edge, times)| (edge, i64::from(times) << 32)));
+        let is_meant = |boundary: u32| self.numbers.contains(&boundary);
+        for (kind, payload) in LogRecords::new(&self.log) {
+            let record = payload.rest();
+            let times = &mut gains.times;
+            // A record that makes no sense any more ends there.
+            let _ = match kind {
+                kind::CALLS => gains::read(record, |boundary, edge, [gained]| {
+                    gains.calls.extend(is_meant(boundary).then_some((edge, unzigzag(gained))));
+                }),
+                kind::TICKS => gains::read(record, |boundary, edge, [metric]| {
+                    times.extend(is_meant(boundary).then_some((edge, NodeValues { metric, cpu_ns: 0 })));
+                }),
+                kind::TIMES => gains::read(record, |boundary, edge, [metric, cpu_ns]| {
+                    times.extend(is_meant(boundary).then_some((edge, NodeValues { metric, cpu_ns })));
+                }),
+                _ => None,
+            };
+        }
+        gains.calls.sort_unstable_by_key(|entry| entry.0);
+        gains.calls.dedup_by(|next, sum| {
+            let same = next.0 == sum.0;
+            sum.1 = if same { sum.1.saturating_add(next.1) } else { sum.1 };
+            same
+        });
+        gains.times.sort_unstable_by_key(|entry| entry.0);
+        gains.times.dedup_by(|next, sum| {
+            let same = next.0 == sum.0;
+            if same {
+                sum.1.metric = sum.1.metric.saturating_add(next.1.metric);
+                sum.1.cpu_ns = sum.1.cpu_ns.saturating_add(next.1.cpu_ns);
+            }
+            same
+        });
+        gains
+    }
+}
+
+/// The parts between `boundaries` of a recording from `start_ns` to `end_ns`, each with what it gained: `None` where the log of
+/// gains does not tell. `carried` are the edges whose counts passed 2^32, in order.
+pub(super) fn read(
+    boundaries: &[Boundary],
+    carried: &[u32],
+    log: SegmentBytes,
+    start_ns: u64,
+    end_ns: u64,
+) -> Vec<(Part, Option<Arc<PartGains>>)> {
+    let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
+    let parts = Part::between(&records, start_ns, end_ns);
+    let log = Arc::new(log);
+    let mut ends = Vec::new();
+    let mut is_open = true;
+    for (at, Boundary { record, .. }) in boundaries.iter().enumerate() {
+        if is_open && record.kind != BoundaryKind::Delay {
+            ends.push(at);
+        }
+        is_open = matches!(record.kind, BoundaryKind::Start | BoundaryKind::Mark);
+    }
+    // Once something found no room nobody can tell the rest apart.
+    let told = boundaries.iter().position(|b| b.record.number == 0 && b.record.kind != BoundaryKind::Delay);
+    let told = told.unwrap_or(boundaries.len());
+    let gains = |numbers, carries: &[u32], is_rest| {
+        let (carries, log) = (count(carries), Arc::clone(&log));
+        Some(Arc::new(PartGains { log, numbers, carries, is_rest, read: OnceLock::new() }))
+    };
+    let of_part = |part: usize| match (ends.get(part), boundaries.last()) {
+        (Some(&end), _) if end < told => {
+            let number = boundaries[end].record.number;
+            let before = end.checked_sub(1).map_or(0, |before| boundaries[before].carries);
+            gains(number..=number, carried.get(before..boundaries[end].carries)?, false)
+        }
+        (None, Some(last)) if told == boundaries.len() => {
+            gains(1..=last.record.number, carried.get(..last.carries)?, true)
+        }
+        _ => None,
+    };
+    parts.into_iter().enumerate().map(|(at, part)| (part, of_part(at))).collect()
+}
+
+/// Each with how often it is there, in ascending order.
+pub(super) fn count(edges: &[u32]) -> Vec<(u32, u32)> {
+    let mut edges = edges.to_vec();
+    edges.sort_unstable();
+    edges.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
+}

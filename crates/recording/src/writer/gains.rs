@@ -1,0 +1,84 @@
+//! What the trees of a process gained up to each boundary between parts: `parts.log`.
+
+use std::path::PathBuf;
+
+use super::LogWriter;
+use crate::gains::{GainRecord, RECORD_BYTES, kind, zigzag};
+
+/// Address space for the log: marks may be many, and trees large.
+const CAPACITY: usize = 16 << 30;
+
+/// The log, made at the first boundary at which there is something to say. Used by one thread, which may wait for the disk.
+#[derive(Debug)]
+pub struct GainLog {
+    path: PathBuf,
+    log: Option<LogWriter>,
+    /// Number of the boundary that is next, from 1.
+    boundary: u32,
+    calls: GainRecord,
+    ticks: GainRecord,
+    times: GainRecord,
+    /// Something found no room: from then on nobody can tell what belongs to which part.
+    is_broken: bool,
+}
+
+impl GainLog {
+    pub(super) fn new(path: PathBuf) -> Self {
+        let [calls, ticks, times] = Default::default();
+        Self { path, log: None, boundary: 1, calls, ticks, times, is_broken: false }
+    }
+
+    /// Notes that the count of an edge was `before` at the boundary before, and is `now`.
+    pub fn calls(&mut self, edge: u32, before: u32, now: u32) {
+        self.calls.add(self.boundary, edge, &[zigzag(i64::from(now) - i64::from(before))]);
+        if self.calls.bytes.len() >= RECORD_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Notes that an edge has so many ticks more than at the boundary before.
+    pub fn ticks(&mut self, edge: u32, gained: u64) {
+        self.ticks.add(self.boundary, edge, &[gained]);
+        if self.ticks.bytes.len() >= RECORD_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Notes that an edge has so much time more than at the boundary before.
+    pub fn times(&mut self, edge: u32, wall_ns: u64, cpu_ns: u64) {
+        self.times.add(self.boundary, edge, &[wall_ns, cpu_ns]);
+        if self.times.bytes.len() >= RECORD_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Notes that nobody can tell any more what was gained when.
+    pub fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Ends what is said of a boundary: its number, or 0 where not all of it found room.
+    pub fn end_boundary(&mut self) -> u32 {
+        self.flush();
+        let number = self.boundary;
+        self.boundary += 1;
+        if self.is_broken { 0 } else { number }
+    }
+
+    /// Writes out what lies in private memory.
+    pub fn write_out(&self) {
+        // Tried again at the next round.
+        let _ = self.log.as_ref().map(|log| log.segment().write_out());
+    }
+
+    fn flush(&mut self) {
+        let records = [(kind::CALLS, &mut self.calls), (kind::TICKS, &mut self.ticks), (kind::TIMES, &mut self.times)];
+        for (kind, record) in records.into_iter().filter(|(_, record)| !record.bytes.is_empty()) {
+            if self.log.is_none() {
+                self.log = LogWriter::create_with(&self.path, CAPACITY).ok();
+            }
+            self.is_broken |= !self.log.as_ref().is_some_and(|log| log.append(kind, &record.bytes));
+            record.clear();
+        }
+    }
+}
