@@ -75,7 +75,7 @@ fn of_stacks<'a>(
     folded: Option<&Folded>,
 ) -> Vec<ThreadPaths<'a>> {
     let all = &selected.process.threads;
-    let sums = sums_by_thread(all.len(), query, found);
+    let sums = sums_by_thread(selected.process, query, found);
     let tree = |number: usize| {
         let first = sums.partition_point(|((thread, _), _)| *thread < number);
         let mine = sums[first..].iter().take_while(|((thread, _), _)| *thread == number);
@@ -89,9 +89,10 @@ fn of_stacks<'a>(
 }
 
 /// Sums by thread, with the number of threads for those that are not known, and stack, in this order.
-fn sums_by_thread(threads: usize, query: &Query, found: &StackEvents) -> Vec<((usize, u32), StackSum)> {
+fn sums_by_thread(process: &Process, query: &Query, found: &StackEvents) -> Vec<((usize, u32), StackSum)> {
+    let threads = process.threads.len();
     let mut sums: FxHashMap<(usize, u32), StackSum> = FxHashMap::default();
-    for (event, part) in found.events.iter().filter_map(|event| Some((event, wanted_part(query, event)?))) {
+    for (event, part) in found.events.iter().filter_map(|event| Some((event, wanted_part(process, query, event)?))) {
         sums.entry(((event.thread as usize).min(threads), event.stack)).or_default().add(part);
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
@@ -104,7 +105,7 @@ pub(crate) fn sums_of_stacks(process: &Process, query: &Query, metric: &Metric) 
     let Source::Stacks { read, .. } = metric.source else { return Vec::new() };
     let arena = process.arenas(metric.instrument).next();
     let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
-    let sums = sums_by_thread(process.threads.len(), query, &found).into_iter();
+    let sums = sums_by_thread(process, query, &found).into_iter();
     let wanted = sums.filter(|((thread, _), _)| query.wants_thread_if_known(process.threads.get(*thread)));
     wanted.map(|((_, stack), sum)| (stack, sum)).collect()
 }
@@ -124,13 +125,10 @@ impl StackSum {
 }
 
 /// The part of an event that lies in the time that a query wants; `None` where nothing of it does.
-fn wanted_part(query: &Query, event: &StackEvent) -> Option<StackSum> {
+fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
     let whole = StackSum { amount: event.amount, samples: event.samples };
     let (first, last) = (event.time_ns, event.time_ns.saturating_add(event.lasted_ns));
-    if !query.wants_span(first, last) {
-        return None;
-    }
-    let within = last.min(query.until_ns.unwrap_or(last)) - first.max(query.since_ns.unwrap_or(first)).min(last);
+    let within = query.wanted_ns(process, first, last)?;
     if within >= event.lasted_ns {
         return Some(whole);
     }

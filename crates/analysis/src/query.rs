@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clrscope_contract::request::{Glob, Pattern};
-use clrscope_recording::model::{Function, Thread};
+use clrscope_recording::model::{Function, Process, Thread};
 
 use crate::metric::Metric;
 
@@ -21,6 +21,8 @@ pub struct Query {
     pub functions: Vec<Pattern>,
     /// Only functions of modules (assembly names) that match one of these; none means all.
     pub modules: Vec<Glob>,
+    /// Only these parts of the recording; none means all. [`keep_parts`](crate::keep_parts) obeys it, before a view is asked.
+    pub parts: Vec<String>,
     /// Only from this time on, nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
     /// Only up to this time, nanoseconds since the start of the run.
@@ -190,6 +192,13 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
+    /// No process has a part of a name.
+    NoPart {
+        /// The names.
+        wanted: String,
+        /// The names of the parts there are.
+        known: Vec<String>,
+    },
     /// No function matches.
     NoFunction {
         /// The patterns.
@@ -226,6 +235,12 @@ impl fmt::Display for QueryProblem {
                     std::iter::once(instrument).chain(*others).map(|name| format!("'{name}'")).collect();
                 let all = all.join(" or ");
                 write!(f, "the metric {name} needs the instrument {all}, which did not record it")
+            }
+            Self::NoPart { wanted, known } if known.is_empty() => {
+                write!(f, "no part is named {wanted}; the recording has none")
+            }
+            Self::NoPart { wanted, known } => {
+                write!(f, "no part is named {wanted}; the recording has {}", known.join(", "))
             }
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
             Self::NoModule { wanted, .. } => write!(f, "no recorded function is of an assembly that matches {wanted}"),
@@ -292,9 +307,23 @@ impl Query {
         before - rows.len()
     }
 
-    /// Whether something that happened at `time_ns` is wanted.
-    pub(crate) fn wants_time(&self, time_ns: u64) -> bool {
-        self.wants_span(time_ns, time_ns)
+    /// Whether something that happened in `process` at `time_ns` is wanted.
+    pub(crate) fn wants_time(&self, process: &Process, time_ns: u64) -> bool {
+        process.shows(time_ns) && self.wants_span(time_ns, time_ns)
+    }
+
+    /// How long something that lasted in `process` from `first_ns` to `last_ns` lay in the time that is wanted; `None` where it
+    /// does not touch it.
+    pub(crate) fn wanted_ns(&self, process: &Process, first_ns: u64, last_ns: u64) -> Option<u64> {
+        if !self.wants_span(first_ns, last_ns) {
+            return None;
+        }
+        let first = first_ns.max(self.since_ns.unwrap_or(first_ns)).min(last_ns);
+        let last = last_ns.min(self.until_ns.unwrap_or(last_ns)).max(first);
+        let whole = [(first, last)];
+        let shown = process.shown.as_deref().unwrap_or(&whole).iter();
+        let touched = shown.filter(|(since, until)| *until >= first && *since <= last);
+        touched.map(|&(since, until)| last.min(until) - first.max(since)).reduce(|sum, more| sum + more)
     }
 
     /// Whether something that happened from `first_ns` to `last_ns` touches the time that is wanted.

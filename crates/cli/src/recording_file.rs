@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use clrscope_analysis::{Query, QueryProblem, name_native_code, resolve_names, tell_closures_apart};
+use clrscope_analysis::{Query, QueryProblem, keep_parts, name_native_code, resolve_names, tell_closures_apart};
 use clrscope_recording::OpenError;
 use clrscope_recording::model::Recording;
 use clrscope_symbols::Lines;
@@ -64,6 +64,16 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
         lines.first(module, method).map(|line| (line.file, line.line))
     });
     Ok(Opened(recording))
+}
+
+/// As [`open`], reduced to the parts with these names; whole where there are none.
+///
+/// # Errors
+/// Those of [`open`], and where the recording has no such part.
+pub(crate) fn open_parts(path: &Path, names: &[String]) -> Result<Opened, Failure> {
+    let mut opened = open(path)?;
+    keep_parts(&mut opened.0, names).map_err(|problem| query_failure(&problem))?;
+    Ok(opened)
 }
 
 /// The newest recording in the current folder, by the time of its last change; says on stderr which one that is.
@@ -144,6 +154,10 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
             Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
         }
+        QueryProblem::NoPart { known, .. } if known.is_empty() => {
+            nothing(why, "while the program runs, 'clrscope record PID mark NAME' begins a part")
+        }
+        QueryProblem::NoPart { .. } => nothing(why, "name one of these with --part"),
         QueryProblem::NoFunction { nearest, .. } => {
             nothing(why, &with_nearest(nearest, "'clrscope report REC --view functions' lists the functions"))
         }

@@ -97,6 +97,10 @@ fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
 }
 
 fn check_follow(request: &Request, format: Format) -> Result<(), Refusal> {
+    if request.follow && !request.query.parts.is_empty() {
+        let why = "a part is known once it has ended, and what is followed goes on";
+        return Err(Refusal::new("'--follow' can't be combined with '--part'", why, "leave one of them out"));
+    }
     if request.follow && (format != Format::Text || request.files || request.columns.is_some()) {
         let why = "a growing recording is shown as text on the terminal only";
         let hint = "leave --format, --output and --columns out";

@@ -46,6 +46,8 @@ pub enum Flag {
     Function,
     /// `--module`
     Module,
+    /// `--part`
+    Part,
     /// `--since`
     Since,
     /// `--until`
@@ -86,12 +88,13 @@ pub enum Flag {
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 23] = [
+    pub const ALL: [(&'static str, Self); 24] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
         ("--function", Self::Function),
         ("--module", Self::Module),
+        ("--part", Self::Part),
         ("--since", Self::Since),
         ("--until", Self::Until),
         ("--limit", Self::Limit),
@@ -141,6 +144,7 @@ impl Flag {
             Self::Thread => !query.threads.is_empty(),
             Self::Function => !query.functions.is_empty(),
             Self::Module => !query.modules.is_empty(),
+            Self::Part => !query.parts.is_empty(),
             Self::Since => query.since_ns.is_some(),
             Self::Until => query.until_ns.is_some(),
             Self::Limit => query.limit.is_some(),

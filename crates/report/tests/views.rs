@@ -174,6 +174,7 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Thread => query.threads = vec![ThreadSelector::parse("2")],
         Flag::Function => query.functions = vec![pattern("Pay")],
         Flag::Module => query.modules = vec![Glob::new("Lib")],
+        Flag::Part => query.parts = vec!["1".to_owned()],
         Flag::Since => query.since_ns = Some(middle(view, recording)),
         Flag::Until => query.until_ns = Some(middle(view, recording)),
         Flag::Limit => query.limit = Some(1),
@@ -235,6 +236,8 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                     (Flag::Since | Flag::Until | Flag::JustMyCode, Err(QueryProblem::NotAvailable { .. })) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
+                    // The recording is reduced to its parts before a view is asked of it.
+                    (Flag::Part, Ok(_)) => true,
                     // Only text has a head.
                     (Flag::Verbose, Ok(_)) => {
                         let text = |request: &Request| {

@@ -255,7 +255,7 @@ fn wants(
     names: &EventNames<'_>,
 ) -> bool {
     let filters = &query.query;
-    let here_and_now = filters.wants_time(time_ns) && filters.wants_thread_if_known(thread);
+    let here_and_now = filters.wants_time(names.process(), time_ns) && filters.wants_thread_if_known(thread);
     let in_group = query.groups.is_empty() || record.kind.group().is_some_and(|group| query.groups.contains(&group));
     here_and_now && in_group && wants_function(filters, record, names) && wants_name(query, record, names)
 }

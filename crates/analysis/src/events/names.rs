@@ -12,6 +12,11 @@ pub struct EventNames<'a> {
 }
 
 impl<'a> EventNames<'a> {
+    /// The process whose names these are.
+    pub(super) fn process(&self) -> &'a Process {
+        self.process
+    }
+
     /// No names but those of functions.
     pub(super) fn new(process: &'a Process) -> Self {
         Self { process, names: FxHashMap::default() }

@@ -328,7 +328,7 @@ impl<'l, 'a> ProcessWalk<'l, 'a> {
         let query = &self.log.query;
         self.wanted.get(row.id as usize).copied().unwrap_or(true)
             && self.log.max_depth.is_none_or(|most| row.depth <= most)
-            && query.wants_time(row.time_ns)
+            && query.wants_time(self.process, row.time_ns)
     }
 
     fn summary(&self, calls: &[u64]) -> impl Iterator<Item = FlowFunction<'a>> {

@@ -37,6 +37,9 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
+    #[arg(long, value_name = "NAME", help = format!("Only this part of the recording, by its name or number (see clrscope record); can be repeated; {}", not_in()))]
+    part: Vec<String>,
+
     #[arg(long, value_name = "TIME", help = format!("Only from this time after the start, such as 500ms or 10s; {}", with_times()))]
     since: Option<String>,
 
@@ -61,6 +64,12 @@ pub(super) struct Filters {
     raw: bool,
 }
 
+/// Views that do not obey `--part`, in words.
+fn not_in() -> String {
+    let refusing: Vec<&str> = VIEWS.iter().filter(|view| view.why_not(Flag::Part).is_some()).map(|v| v.name).collect();
+    format!("not in the views {}", refusing.join(" and "))
+}
+
 /// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
 fn with_times() -> String {
     let of_calls = |view: &View| view.instruments().contains(&calls::SPEC.name);
@@ -80,6 +89,7 @@ impl Filters {
             threads: self.thread.iter().map(|text| ThreadSelector::parse(text)).collect(),
             functions: patterns("--function", &self.function)?,
             modules: self.module.iter().map(|text| Glob::new(text)).collect(),
+            parts: self.part,
             since_ns: self.since.as_deref().map(|text| time("--since", text)).transpose()?,
             until_ns: self.until.as_deref().map(|text| time("--until", text)).transpose()?,
             limit: self.limit,

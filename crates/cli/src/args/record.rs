@@ -12,7 +12,8 @@ const EXAMPLES: &str = "\
 Examples:
   clrscope record 4711 mark warm           from here on the recording's part is 'warm'
   clrscope record 4711 stop                and nothing is recorded
-  clrscope record 4711 start load          until here";
+  clrscope record 4711 start load          until here
+  clrscope report app.clrs --part load     what was recorded in that part alone";
 
 /// Stop and start the recording of a running program, and mark its parts
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use clrscope_recording::model::Recording;
 use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
-use crate::recording_file::{open, query_failure, resolved};
+use crate::recording_file::{open_parts, query_failure, resolved};
 
 /// Options of `export`.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
         let what = format!("cannot export to {}", quoted(&options.format));
         Failure::usage(what, "there is no such format", "see 'clrscope export --help'")
     })?;
-    let recording = open(&options.recording)?;
+    let recording = open_parts(&options.recording, &options.export.query.parts)?;
     let export = &ExportOptions { query: resolved(&recording, &options.export.query)?, ..options.export.clone() };
     let result = match &options.output {
         Some(file) => {

@@ -8,7 +8,7 @@ use clrscope_report::{Format, Report, Request, View};
 use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
 use crate::errors::Failure;
-use crate::recording_file::{newest_here, open, query_failure, resolved};
+use crate::recording_file::{newest_here, open_parts, query_failure, resolved};
 use crate::summary::say_unmatched;
 use crate::terminal;
 
@@ -40,7 +40,7 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     if options.request.follow {
         return follow_log(options, &path);
     }
-    let recording = open(&path)?;
+    let recording = open_parts(&path, &options.request.query.parts)?;
     if *format == Format::Text && !view.has_head {
         say_unmatched(&recording);
     }

@@ -45,6 +45,9 @@ record! {
         pub losses: Vec<Loss>,
         /// Remarks for the head of reports.
         pub remarks: Vec<Remark>,
+        /// Times that are shown, each from and to a nanosecond since the start of the run, where the recording was reduced to
+        /// some of its parts.
+        pub shown: Option<Vec<(u64, u64)>>,
         /// The parts of the recording, in order; none where it was never switched and nothing was marked.
         pub parts: Vec<Part>,
         /// The patterns of the request that have matched something: `include=[App]*`, for instance.
@@ -93,6 +96,12 @@ impl TickClock {
 }
 
 impl Process {
+    /// Whether a moment, in nanoseconds since the start of the run, is shown.
+    #[must_use]
+    pub fn shows(&self, time_ns: u64) -> bool {
+        self.shown.as_ref().is_none_or(|times| times.iter().any(|(since, until)| (since..=until).contains(&&time_ns)))
+    }
+
     /// Reason why the agent in this process disabled itself, if it did: then nothing else is known of the process.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {

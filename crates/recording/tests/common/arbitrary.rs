@@ -60,6 +60,7 @@ prop_compose! {
             complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns, parts,
             near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
             samplers,
+            shown: None,
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
             ticks: TickClock { start: ticks.0, ns_per_tick: ticks.1 },

@@ -25,6 +25,7 @@ pub(super) static VIEW: View = View {
         TIMES,
         THREADS_APART,
         (&[Flag::Function, Flag::Module], "it is about whole threads"),
+        (&[Flag::Part], "it is about the whole recording"),
         (&[Flag::Sort, Flag::Limit], "its rows are few and have an order"),
         (&[Flag::Verbose], "it has everything anyway"),
     ],

@@ -24,6 +24,7 @@ pub(super) static VIEW: View = View {
         NO_FOLDING,
         NO_SOURCE,
         (&[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Module], "losses are counted per process"),
+        (&[Flag::Part], "losses have times, and may tell of all parts"),
         (&[Flag::Sort], "its rows are in order of process and reason"),
         (&[Flag::Raw], "its times are as measured anyway"),
     ],

@@ -16,6 +16,7 @@ use crate::catalog::Slot;
 use crate::function::{FunctionRef, is_own};
 use crate::metric::Metric;
 use crate::owners::Owners;
+use crate::parts::shown_ns;
 use crate::paths;
 use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
@@ -145,8 +146,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         conditions,
         ..Summary::default()
     };
-    view.findings =
-        findings::findings(&view, &rows, &below.waits, recording.run.duration_ns, query.filters_functions());
+    view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }

@@ -89,7 +89,7 @@ fn each_wanted<'a>(
             let thread = sample.thread.checked_sub(1).and_then(|index| process.threads.get(index as usize));
             let first_ns = process.started_ns.saturating_add(sample.time_ns);
             let last_ns = first_ns.saturating_add(lasted_ns(sample));
-            if query.wants_thread_if_known(thread) && query.wants_span(first_ns, last_ns) {
+            if query.wants_thread_if_known(thread) && query.wanted_ns(process, first_ns, last_ns).is_some() {
                 visit(process, sample);
             }
         });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::unmatched_patterns;
-use clrscope_recording::model::{Exit, Loss, LossReason, Process, Recording};
+use clrscope_recording::model::{Exit, Loss, LossReason, Part, Process, Recording};
 use serde_json::{Value, json};
 
 use super::{Object, object};
@@ -21,6 +21,11 @@ pub(super) fn recording(recording: &Recording) -> Object {
         ("processes", array(recording.processes.iter().map(process))),
         ("losses", array(all_losses(recording).into_iter())),
     ]);
+    let mut parts =
+        recording.processes.iter().flat_map(|process| process.parts.iter().map(move |part| (process, part))).peekable();
+    if parts.peek().is_some() {
+        all.insert("parts".to_owned(), array(parts.map(|(process, one)| part(process, one))));
+    }
     let unmatched = unmatched_patterns(recording);
     if !unmatched.is_empty() {
         let rows = unmatched.iter().map(|one| {
@@ -57,6 +62,16 @@ fn process(process: &Process) -> Object {
         None => all.insert("exit_code".to_owned(), Value::Null),
     };
     all
+}
+
+/// A part of the recording of a process.
+fn part(process: &Process, part: &Part) -> Object {
+    object([
+        ("name", json!(part.name)),
+        ("pid", json!(process.pid)),
+        ("since_ns", json!(part.since_ns)),
+        ("until_ns", json!(part.until_ns)),
+    ])
 }
 
 /// The losses of all processes, summed by reason; what could not be read is one of them.

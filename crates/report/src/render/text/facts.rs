@@ -3,8 +3,9 @@
 use clrscope_analysis::{
     Conditions, ProcessConditions, Program, Totals, own_programs, stack_overflows, unmatched_patterns,
 };
-use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Process, Recording, RemarkKind};
+use clrscope_recording::model::{CallsInfo, Clock, Exit, LossReason, Part, Process, Recording, RemarkKind};
 
+use super::one_line;
 use super::sampling::sampled;
 use super::units::{count, share, time};
 use crate::recorded::is_complete;
@@ -45,6 +46,7 @@ impl Fact {
 /// The facts about a recording, in the order in which text has them.
 pub(crate) fn facts(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     let mut facts = vec![Fact::new("ran", ran(recording))];
+    facts.extend(parts(recording));
     processes(&mut facts, recording, &conditions.processes);
     if !conditions.recorded.is_empty() {
         // With blanks it can be wrapped.
@@ -170,6 +172,29 @@ pub(super) fn ran(recording: &Recording) -> String {
         0 => end,
         _ => format!("{} from {}, {end}", time(run.duration_ns), started.strftime("%Y-%m-%d %H:%M:%S UTC")),
     }
+}
+
+/// The parts of the recording, where it has some: those that are shown, or all.
+pub(super) fn parts(recording: &Recording) -> Option<Fact> {
+    let of_process = |process: &'_ Process| {
+        let is_shown = |part: &&Part| process.shows(part.since_ns) && process.shows(part.until_ns);
+        process.parts.iter().filter(is_shown).cloned().collect::<Vec<_>>()
+    };
+    let parts: Vec<Part> = recording.processes.iter().flat_map(of_process).collect();
+    let name = |part: &Part| {
+        let long = time(part.until_ns.saturating_sub(part.since_ns));
+        format!("{} ({long} from {})", one_line(&part.name), time(part.since_ns))
+    };
+    let mut text = parts.iter().take(MOST_LISTED).map(name).collect::<Vec<_>>().join(", ");
+    if parts.len() > MOST_LISTED {
+        text.push_str(&format!(" and {} more", count((parts.len() - MOST_LISTED) as u64)));
+    }
+    let is_reduced = recording.processes.iter().any(|process| process.shown.is_some());
+    let key = if is_reduced { "only part" } else { "parts" };
+    if !is_reduced {
+        text.push_str("; --part shows one alone");
+    }
+    (!parts.is_empty()).then(|| Fact::new(key, text))
 }
 
 /// The runtime of a process.

@@ -24,6 +24,7 @@ pub(super) fn head(recording: &Recording, conditions: &Conditions<'_>, width: us
         head.text.push_str(&facts(&facts::facts(recording, conditions), width));
     } else {
         head.line("ran", &ran(recording));
+        facts::parts(recording).into_iter().for_each(|fact| head.line(fact.key, &fact.text));
         head.processes(recording, &conditions.processes);
         let given = recording.run.given.text();
         if !given.is_empty() && given != DEFAULT.name {

@@ -1,0 +1,105 @@
+//! Reducing a recording to some of its parts, before anything is asked of it.
+
+use clrscope_recording::model::{CallTree, Part, Process, Recording, TreeSource};
+
+use crate::query::QueryProblem;
+use crate::select::quoted_list;
+
+/// Takes everything out of a recording that lies in none of the parts with these names: trees become what they gained in the
+/// parts, and events are shown where they lie in one. Several parts of one name count together. Without names nothing changes.
+///
+/// # Errors
+/// When no process has a part of one of the names.
+pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), QueryProblem> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut known: Vec<String> = Vec::new();
+    for part in recording.processes.iter().flat_map(|process| &process.parts) {
+        if !known.contains(&part.name) {
+            known.push(part.name.clone());
+        }
+    }
+    let unknown: Vec<String> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+    if !unknown.is_empty() {
+        return Err(QueryProblem::NoPart { wanted: quoted_list(&unknown), known });
+    }
+    recording.processes.iter_mut().for_each(|process| keep_parts_of(process, names));
+    Ok(())
+}
+
+fn keep_parts_of(process: &mut Process, names: &[String]) {
+    let kept: Vec<&Part> = process.parts.iter().filter(|part| names.contains(&part.name)).collect();
+    let cpu_ns = |tree: &CallTree| tree.values().iter().map(|(_, values)| values.cpu_ns).sum::<u64>();
+    for (index, thread) in (0..).zip(&mut process.threads) {
+        let trees: Vec<TreeSource> = kept.iter().filter_map(|part| part.trees.of_thread(index)).collect();
+        thread.tree = match trees.as_slice() {
+            [only] => only.clone(),
+            [] => TreeSource::default(),
+            _ => TreeSource::lazy(move || CallTree::sum(&trees.iter().map(TreeSource::load).collect::<Vec<_>>())),
+        };
+        thread.cpu_ns = thread.cpu_ns.map(|_| cpu_ns(&thread.tree.load()));
+    }
+    process.cpu_ns = process.cpu_ns.map(|_| process.threads.iter().filter_map(|thread| thread.cpu_ns).sum());
+    process.shown = Some(kept.iter().map(|part| (part.since_ns, part.until_ns)).collect());
+}
+
+/// How long that goes on what is shown of a recording.
+pub(crate) fn shown_ns(recording: &Recording) -> u64 {
+    let of_process = |process: &Process| {
+        let parts = process.shown.as_ref()?.iter();
+        Some(parts.map(|(since, until)| until.saturating_sub(*since)).sum::<u64>())
+    };
+    recording.processes.iter().filter_map(of_process).max().unwrap_or(recording.run.duration_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clrscope_recording::model::{CallTreeBuilder, Node, NodeFlags, NodeValues, PartTrees, ROOT, Thread};
+
+    use super::*;
+
+    fn tree(calls: u64) -> TreeSource {
+        let mut builder = CallTreeBuilder::new(NodeValues::default());
+        let values = NodeValues { metric: calls, cpu_ns: calls };
+        builder.push(Node { parent: ROOT, function: 1, calls, values, flags: NodeFlags::default() });
+        TreeSource::ready(builder.finish())
+    }
+
+    fn part(name: &str, since_ns: u64, calls: u64) -> Part {
+        let trees = PartTrees::new(BTreeMap::from([(0, tree(calls))]));
+        Part { name: name.to_owned(), since_ns, until_ns: since_ns + 10, trees }
+    }
+
+    fn recording() -> Recording {
+        let thread = Thread { cpu_ns: Some(100), tree: tree(100), ..Thread::default() };
+        let parts = vec![part("1", 0, 60), part("load", 20, 10), part("load", 40, 5)];
+        let process = Process { threads: vec![thread], parts, ..Process::default() };
+        let other = Process { threads: vec![Thread { tree: tree(7), ..Thread::default() }], ..Process::default() };
+        Recording { processes: vec![process, other], ..Recording::default() }
+    }
+
+    #[test]
+    fn parts_of_one_name_count_together_and_the_rest_is_gone() {
+        let mut recording = recording();
+        keep_parts(&mut recording, &["load".to_owned()]).expect("a part");
+        let [process, other] = recording.processes.as_slice() else { panic!("two processes") };
+        assert_eq!((process.threads[0].tree.load().calls(1), process.threads[0].cpu_ns), (15, Some(15)));
+        assert!(other.threads[0].tree.load().is_empty());
+        assert_eq!([10, 20, 30, 31, 50].map(|time| process.shows(time)), [false, true, true, false, true]);
+        assert!(!other.shows(20));
+        assert_eq!(shown_ns(&recording), 20);
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_an_error_with_those_that_are() {
+        let mut recording = recording();
+        let error = keep_parts(&mut recording, &["load".to_owned(), "warm".to_owned()]).expect_err("no such part");
+        assert_eq!(error.to_string(), "no part is named 'warm'; the recording has 1, load");
+        assert!(recording.processes[0].shown.is_none(), "nothing is changed");
+        let error = keep_parts(&mut Recording::default(), &["1".to_owned()]).expect_err("no parts at all");
+        assert_eq!(error.to_string(), "no part is named '1'; the recording has none");
+    }
+}
