@@ -8,11 +8,12 @@
 //! option     = KEY [ "=" VALUE ]
 //! ```
 //!
-//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `duration`, `max-size`, `children`,
+//! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
 //! `only`, `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod error;
+mod glob;
 mod marker;
 mod pattern;
 mod programs;
@@ -20,8 +21,9 @@ mod recorded;
 mod syntax;
 
 pub use error::RequestError;
+pub use glob::Glob;
 pub use marker::split_marker;
-pub use pattern::{Filter, Glob, PATTERN_HELP, Pattern, PatternError};
+pub use pattern::{Filter, PATTERN_HELP, Pattern, PatternError};
 pub use programs::Programs;
 pub use recorded::RecordedRequest;
 pub use syntax::{InstrumentRequest, MAX_SIZE, Request, parse_duration, parse_max_size, parse_size};

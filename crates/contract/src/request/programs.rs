@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::error::RequestError;
-use super::pattern::Glob;
+use super::glob::Glob;
 use crate::trust;
 
 /// A longer list is a mistake, and every .NET program of the machine would read it.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::error::RequestError;
-use super::pattern::{Filter, Glob, Pattern};
+use super::glob::Glob;
+use super::pattern::{Filter, Pattern};
 use super::programs::Programs;
 
 /// A request: everything the agent gets from the launcher.
