@@ -164,7 +164,7 @@ fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
     assert!(batches(&place, "c.clrs", "") <= 2.0);
     let document = json(&place, "report c.clrs --view threads");
     assert_eq!(part_names(&document), ["now"]);
-    let main = document["rows"].as_array().expect("rows").iter().find(|row| row["thread"]["role"] == "main");
+    let main = document["rows"].as_array().expect("rows").iter().find(|row| row["role"] == "main");
     assert!(main.is_some(), "the first thread that is seen late is not taken for another: {document:#}");
     let printed = place.run("env --delay 10s");
     assert!(String::from_utf8_lossy(&printed.stdout).contains("delay=10000ms"), "{printed:?}");
