@@ -249,7 +249,7 @@ impl Bodies {
 
     /// The name of the body's method.
     pub(super) fn name(&self, body: &Body) -> String {
-        self.functions.names().function(&self.info, body.id).name.clone().into()
+        self.functions.names().function(&self.info, body.id).name.clone()
     }
 
     /// The frame as it is recorded.

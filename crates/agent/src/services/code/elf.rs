@@ -68,7 +68,7 @@ impl Elf {
         if !head.starts_with(b"\x7FELF\x02\x01") {
             return None;
         }
-        let mut elf = Self { loaded: u64::MAX..0, ..Self::default() };
+        let mut elf = Self::default();
         let segments = table(file, number(&head, 0x20, 8)?, &head, 0x36, 0x38)?;
         for segment in &segments {
             elf.add_segment(file, segment)?;
@@ -88,8 +88,10 @@ impl Elf {
         let (stored, taken) = (number(segment, 32, 8)?, number(segment, 40, 8)?);
         match kind {
             LOAD => {
-                self.loaded.start = self.loaded.start.min(address & !0xFFF);
-                self.loaded.end = self.loaded.end.max(address.saturating_add(taken));
+                let (start, end) = (address & !0xFFF, address.saturating_add(taken));
+                let is_first = self.loaded.is_empty();
+                self.loaded.start = if is_first { start } else { self.loaded.start.min(start) };
+                self.loaded.end = self.loaded.end.max(end);
                 if number(segment, 4, 4)? & 1 != 0 && self.text.is_empty() {
                     self.text = address..address.saturating_add(taken);
                 }

@@ -329,10 +329,8 @@ impl Drain {
         let (lost_in_kernel, lost) = engine.drain(raw, |sample| {
             if by_signal {
                 sample.in_kernel = frames.follows_system_call(sample);
-                if sample.stack.is_empty() {
-                    if let Some(targets) = sampler.targets.get() {
-                        lock(targets).find_stack(sample.os_id, sample.registers.sp);
-                    }
+                if let Some(targets) = sampler.targets.get().filter(|_| sample.stack.is_empty()) {
+                    lock(targets).find_stack(sample.os_id, sample.registers.sp);
                 }
             }
             let thread = threads.with_id(sample.os_id);

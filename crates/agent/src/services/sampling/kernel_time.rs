@@ -1,5 +1,6 @@
 //! Time in the kernel that perf events may not sample: what the threads' CPU clocks say beyond the samples.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::os::task::Task;
@@ -60,10 +61,10 @@ impl KernelTime {
         if self.passed_over.contains(&os_id) {
             return None;
         }
-        if !self.threads.contains_key(&os_id) {
-            self.threads.insert(os_id, Account::open(os_id, false)?);
-        }
-        self.threads.get_mut(&os_id)
+        Some(match self.threads.entry(os_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Account::open(os_id, false)?),
+        })
     }
 }
 

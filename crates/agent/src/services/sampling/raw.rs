@@ -54,10 +54,9 @@ impl RawSample {
     /// The word at an address of the thread's stack, as far as the sample holds it.
     pub(crate) fn word(&self, address: usize) -> Option<usize> {
         let base = self.registers.sp & !7;
-        if address.is_multiple_of(8) && address >= base {
-            if let Some(word) = self.stack.get((address - base) / 8) {
-                return Some(*word as usize);
-            }
+        let copied = address.checked_sub(base).filter(|_| address.is_multiple_of(8));
+        if let Some(word) = copied.and_then(|above| self.stack.get(above / 8)) {
+            return Some(*word as usize);
         }
         let at = self.frame_at(address)?;
         let (frame, return_address) = self.frames[at];

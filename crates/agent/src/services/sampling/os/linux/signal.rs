@@ -227,10 +227,10 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
         Some(value) => {
             // SAFETY: the kernel hands a context of this kind to a handler with SA_SIGINFO.
             let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-            if let Some(shared) = SHARED.get().filter(|shared| shared.is_on.load(Ordering::Relaxed)) {
-                if let Some(target) = shared.targets.get(value & 0xFFFF_FFFF) {
-                    sample(shared, target, context);
-                }
+            let shared = SHARED.get().filter(|shared| shared.is_on.load(Ordering::Relaxed));
+            let target = shared.and_then(|shared| Some((shared, shared.targets.get(value & 0xFFFF_FFFF)?)));
+            if let Some((shared, target)) = target {
+                sample(shared, target, context);
             }
         }
         None => act_by_default(signal),
