@@ -9,7 +9,7 @@ use clrscope_recording::writer::{Keep, ProcessWriter};
 use super::functions::Functions;
 use super::helper::HelperHandle;
 use super::patterns::Redaction;
-use super::sampling::SharedSampler;
+use super::sampling::{Sampler, SamplerContext, SharedSampler};
 use super::stacks::table::SharedStackTable;
 use super::values::types::Types;
 use crate::hooks::HookParts;
@@ -58,6 +58,15 @@ impl SharedTypes {
 }
 
 impl Context {
+    /// What takes samples, made when the first instrument asks.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file of stacks could not be made.
+    pub(crate) fn sampler(&self) -> Result<&'static Sampler, String> {
+        let Self { info, writer, functions, helper, stacks, start_ns, .. } = self;
+        self.sampler.open(SamplerContext { info, writer, functions, helper, stacks, start_ns: *start_ns })
+    }
+
     /// The types of the program, for instruments that store values; one dictionary for all of them, made when the first asks.
     /// `takes_values`: hooks store numbers that lie in registers at once.
     ///

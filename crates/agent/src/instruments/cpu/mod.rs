@@ -29,7 +29,7 @@ impl Instrument for Cpu {
             .writer
             .create_events(instrument::CPU, options.max_bytes, Keep::First)
             .map_err(|error| format!("no memory for samples: {error}"))?;
-        let sampler = context.sampler.open(context)?;
+        let sampler = context.sampler()?;
         let (interval_ns, engine, kernel) = (options.interval_ns, options.engine, options.kernel);
         sampler.want_cpu(CpuWanted { store, interval_ns, engine, kernel });
         Ok(Self { sampler })
@@ -40,6 +40,6 @@ impl Instrument for Cpu {
     }
 
     fn begins(&self, beginning: Beginning) {
-        self.sampler.begin(beginning);
+        self.sampler.begin(beginning == Beginning::Launch);
     }
 }

@@ -31,7 +31,7 @@ impl Instrument for Wall {
             .writer
             .create_events(instrument::WALL, options.max_bytes, Keep::First)
             .map_err(|error| format!("no memory for samples: {error}"))?;
-        let sampler = context.sampler.open(context)?;
+        let sampler = context.sampler()?;
         sampler.want_wall(WallWanted { store, interval_ns: options.interval_ns });
         Ok(Self { sampler })
     }
@@ -41,6 +41,6 @@ impl Instrument for Wall {
     }
 
     fn begins(&self, beginning: Beginning) {
-        self.sampler.begin(beginning);
+        self.sampler.begin(beginning == Beginning::Launch);
     }
 }

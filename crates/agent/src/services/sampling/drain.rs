@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use clr_profiler::OwnThread;
-use clrscope_recording::model::{Activity, LossReason, Sample, Sampler as SamplerRecord, StackFrame, ThreadState};
-use clrscope_recording::writer::{Chunk, EventStore, monotonic_ns};
+use clrscope_recording::model::{Activity, LossReason, Sample, Sampler as SamplerRecord, ThreadState};
+use clrscope_recording::writer::monotonic_ns;
 
 use super::engine::{Choice, Engine};
+use super::frames::{FoundStack, Frames};
 use super::kernel_time::KernelTime;
 use super::known_threads::KnownThreads;
 use super::os::perf::kernel_start;
 use super::os::task::sample_here;
+use super::output::Output;
 use super::poll::Poll;
 use super::raw::RawSample;
 use super::targets::is_own;
-use super::unwind::{Ending, StackUnwinder, Touched};
+use super::unwind::Touched;
 use super::{Sampler, State, lock};
-use crate::os::memory::copy_if_there;
 use crate::os::threads;
-use crate::services::code::arch::follows_system_call;
-use crate::services::code::{CodeMap, Place};
+use crate::services::code::CodeMap;
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -27,8 +27,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 const THREADS_NS: u64 = 50_000_000;
 /// Between two looks at handlers and mappings.
 const CHECK_NS: u64 = 1_000_000_000;
-/// Bytes of a chunk of samples.
-const CHUNK: usize = 64 << 10;
 
 /// The state of the draining thread.
 pub(super) struct Drain {
@@ -48,136 +46,13 @@ pub(super) struct Drain {
     has_given_up: bool,
 }
 
-/// From samples to numbers of stacks.
-pub(super) struct Frames {
-    sampler: &'static Sampler,
-    map: CodeMap,
-    unwinder: StackUnwinder,
-    kernel_start: Option<usize>,
-    frames: Vec<StackFrame>,
-}
-
-/// A stack that was found.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FoundStack {
-    /// The number in the recording; 0 for none.
-    pub(super) number: u32,
-    pub(super) is_complete: bool,
-    pub(super) touched: Touched,
-}
-
-/// Where the samples of an instrument go.
-pub(super) struct Output {
-    sampler: &'static Sampler,
-    store: &'static EventStore,
-    chunk: Option<Chunk>,
-    /// Nanoseconds of all samples, and how many there were.
-    sum_ns: u64,
-    count: u64,
-}
-
-impl Frames {
-    /// The stack of a sample.
-    pub(super) fn of(&mut self, sample: &RawSample) -> FoundStack {
-        self.frames.clear();
-        for &address in &sample.kernel {
-            let offset = self.kernel_start.and_then(|start| address.checked_sub(start)).unwrap_or(0);
-            self.frames.push(self.map.kernel(u32::try_from(offset).unwrap_or(0)));
-        }
-        if sample.in_kernel && sample.kernel.is_empty() {
-            self.frames.push(self.map.kernel(0));
-        }
-        let (ending, touched) = match sample.registers.ip {
-            // A thread of the kernel's, or one that is about to end: there is no user mode to go on in.
-            0 => (Ending::Complete, Touched::default()),
-            _ => self.unwinder.walk(&mut self.map, sample, &mut self.frames),
-        };
-        let number = self.sampler.stacks.number_of(&self.frames, ending != Ending::Complete);
-        FoundStack { number, is_complete: ending == Ending::Complete, touched }
-    }
-
-    /// What a thread waits for in a call of the kernel that locks, events and sleeps are all made of, by the methods that
-    /// [`of`](Self::of) met last.
-    pub(super) fn state_of_last(&self, stack: FoundStack) -> ThreadState {
-        let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
-        state_by_names(names, stack.touched.own_code)
-    }
-
-    /// The innermost frame in user mode alone.
-    fn of_leaf(&mut self, sample: &RawSample) -> FoundStack {
-        let place = self.map.place(sample.registers.ip, sample.time_ns);
-        let frame = self.map.frame(&place, sample.registers.ip, false);
-        FoundStack { number: self.sampler.stacks.number_of(&[frame], false), ..FoundStack::default() }
-    }
-
-    /// Whether the instruction before is a call of the kernel: a signal that comes there was due in the kernel.
-    fn follows_system_call(&mut self, sample: &RawSample) -> bool {
-        let ip = sample.registers.ip;
-        let mut before = [0; 2];
-        matches!(self.map.place(ip, sample.time_ns), Place::Native(..))
-            && copy_if_there(ip.saturating_sub(before.len()), &mut before)
-            && follows_system_call(&before)
-    }
-}
-
-/// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called
-/// them.
-fn state_by_names(names: Vec<String>, has_callers: bool) -> ThreadState {
-    /// The first that fits counts.
-    const METHODS: [(&str, ThreadState); 9] = [
-        ("System.Threading.Thread::Sleep", ThreadState::Sleeping),
-        ("System.Threading.Thread::Join", ThreadState::Waiting),
-        ("System.Threading.Monitor::Wait", ThreadState::Waiting),
-        ("System.Threading.Monitor::ObjWait", ThreadState::Waiting),
-        ("System.Threading.Monitor::", ThreadState::Lock),
-        ("System.Threading.Lock::", ThreadState::Lock),
-        ("System.Threading.SpinLock::", ThreadState::Lock),
-        ("System.Threading.ReaderWriterLockSlim::", ThreadState::Lock),
-        ("System.Threading.Mutex::", ThreadState::Lock),
-    ];
-    let known = |name: &String| METHODS.iter().find(|(method, _)| name.starts_with(method)).map(|(_, state)| *state);
-    let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
-    // The runtime itself takes locks of objects, right below the method that wants one.
-    let otherwise = match has_callers || !names.is_empty() {
-        true if !in_threading => ThreadState::Lock,
-        _ => ThreadState::Waiting,
-    };
-    names.iter().find_map(known).unwrap_or(otherwise)
-}
-
-impl Output {
-    fn new(sampler: &'static Sampler, store: &'static EventStore) -> Self {
-        Self { sampler, store, chunk: None, sum_ns: 0, count: 0 }
-    }
-
-    /// Stores a sample; one that finds no room is counted.
-    pub(super) fn write(&mut self, sample: &Sample) {
-        let now = monotonic_ns();
-        let bytes = sample.to_bytes();
-        self.sum_ns += sample.weight_ns;
-        self.count += u64::from(sample.count);
-        if self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
-            return;
-        }
-        self.chunk = self.store.take(0, CHUNK, now).or_else(|| {
-            // The helper thread may be behind; here is time to do its work.
-            let _ = self.store.keep_ahead();
-            self.store.take(0, CHUNK, now)
-        });
-        if !self.chunk.is_some_and(|chunk| chunk.append(&bytes, now)) {
-            self.sampler.writer.state().lose(LossReason::EventDropped, 1, now);
-        }
-    }
-}
-
 impl Drain {
     pub(super) fn new(sampler: &'static Sampler, engine: Engine, choice: Choice, map: CodeMap) -> Self {
-        let frames = Frames { sampler, map, unwinder: StackUnwinder::new(), kernel_start: None, frames: Vec::new() };
-        let cpu = sampler.cpu.get().map(|wanted| Output::new(sampler, &wanted.store));
-        let wall = sampler
-            .wall
-            .get()
-            .map(|wanted| (Output::new(sampler, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns)));
+        let frames = Frames::new(sampler.stacks, map);
+        let cpu = sampler.cpu.get().map(|wanted| Output::new(sampler.writer, &wanted.store));
+        let wall = sampler.wall.get().map(|wanted| {
+            (Output::new(sampler.writer, &wanted.store), Poll::new(wanted.interval_ns, sampler.start_ns))
+        });
         let unseen = matches!(engine, Engine::Perf(_)) && !choice.kernel;
         let interval_ns = choice.interval_ns;
         let kernel_time = unseen.then(|| KernelTime::new(interval_ns, threads::thread_id(), &threads::all()));

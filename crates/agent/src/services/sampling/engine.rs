@@ -8,7 +8,6 @@ use super::Sampler;
 use super::os::perf::{self, PerfEvents, Wanted};
 use super::os::signal::{self, Shared};
 use super::raw::{RawSample, Registers};
-use crate::services::context::Beginning;
 
 /// Words of the ring of signal handlers: hundreds of stacks.
 const RING_WORDS: usize = 1 << 17;
@@ -48,7 +47,7 @@ pub(super) struct Choice {
 impl Engine {
     /// The engine that does what the instruments want, as far as the system allows; perf events are opened for the calling thread and those
     /// that come from it.
-    pub(super) fn choose(sampler: &Sampler, beginning: Beginning) -> (Self, Choice) {
+    pub(super) fn choose(sampler: &Sampler, at_launch: bool) -> (Self, Choice) {
         let cpu = sampler.cpu.get();
         let wall = sampler.wall.get();
         let intervals = cpu.map(|wanted| wanted.interval_ns).into_iter().chain(wall.map(|wanted| wanted.interval_ns));
@@ -57,7 +56,7 @@ impl Engine {
         let kernel = cpu.is_none_or(|wanted| wanted.kernel);
         let mut choice = Choice { interval_ns, ..Choice::default() };
         if wanted != EngineWanted::Timer {
-            match Self::perf(interval_ns, kernel, beginning) {
+            match Self::perf(interval_ns, kernel, at_launch) {
                 Ok(events) => {
                     choice.engine = SamplingEngine::Perf;
                     choice.kernel = events.kernel;
@@ -84,8 +83,8 @@ impl Engine {
         }
     }
 
-    fn perf(interval_ns: u64, kernel: bool, beginning: Beginning) -> Result<PerfEvents, String> {
-        if beginning == Beginning::Attach {
+    fn perf(interval_ns: u64, kernel: bool, at_launch: bool) -> Result<PerfEvents, String> {
+        if !at_launch {
             return Err("perf events reach only threads that come after them, and this program was running".into());
         }
         PerfEvents::open(Wanted { interval_ns, kernel }).map_err(|error| {

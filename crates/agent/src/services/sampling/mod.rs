@@ -7,6 +7,7 @@
 //! | [`ring`] | what signal handlers write into; [`targets`] the threads that have a timer |
 //! | [`engine`] | the choice between the engines, and what they have in common |
 //! | [`unwind`] | from registers and words to frames |
+//! | [`frames`] | from samples to numbers of stacks; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
 //! | [`poll`] | what threads are about that don't run |
@@ -17,9 +18,11 @@
 mod arch;
 mod drain;
 mod engine;
+mod frames;
 mod kernel_time;
 mod known_threads;
 mod os;
+mod output;
 mod poll;
 mod raw;
 mod ring;
@@ -41,10 +44,10 @@ use os::signal;
 use targets::Targets;
 
 use crate::services::code::{CodeFeed, CodeMap};
-use crate::services::context::{Beginning, Context};
 use crate::services::developer_log::{Level, log};
-use crate::services::helper::Task;
-use crate::services::stacks::table::RecordedStacks;
+use crate::services::functions::Functions;
+use crate::services::helper::{HelperHandle, Task};
+use crate::services::stacks::table::{RecordedStacks, SharedStackTable};
 use crate::services::threads;
 
 pub(crate) use engine::EngineWanted;
@@ -63,6 +66,16 @@ pub(crate) struct WallWanted {
     pub(crate) interval_ns: u64,
 }
 
+/// What the sampler needs of the context in which instruments start.
+pub(crate) struct SamplerContext<'a> {
+    pub(crate) info: &'a ProfilerInfo,
+    pub(crate) writer: &'static ProcessWriter,
+    pub(crate) functions: &'a Arc<Functions>,
+    pub(crate) helper: &'a HelperHandle,
+    pub(crate) stacks: &'a SharedStackTable,
+    pub(crate) start_ns: u64,
+}
+
 /// The sampler, once an instrument has asked for it.
 #[derive(Default)]
 pub(crate) struct SharedSampler(OnceLock<&'static Sampler>);
@@ -77,12 +90,12 @@ impl SharedSampler {
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
-    pub(crate) fn open(&self, context: &Context) -> std::result::Result<&'static Sampler, String> {
+    pub(crate) fn open(&self, context: SamplerContext<'_>) -> std::result::Result<&'static Sampler, String> {
         if let Some(sampler) = self.in_use() {
             return Ok(sampler);
         }
-        let stacks = context.stacks.open(context.writer, &context.helper)?;
-        let (map, feed) = CodeMap::new(&context.info, &context.functions);
+        let stacks = context.stacks.open(context.writer, context.helper)?;
+        let (map, feed) = CodeMap::new(context.info, context.functions);
         let made = Sampler {
             info: context.info.clone(),
             writer: context.writer,
@@ -155,22 +168,22 @@ impl Sampler {
     }
 
     /// Begins to take samples, once. On the thread that calls `Initialize` or `InitializeForAttach`.
-    pub(crate) fn begin(&'static self, beginning: Beginning) {
-        self.begun.call_once(|| self.start(beginning));
+    pub(crate) fn begin(&'static self, at_launch: bool) {
+        self.begun.call_once(|| self.start(at_launch));
     }
 
-    fn start(&'static self, beginning: Beginning) {
-        if beginning == Beginning::Launch {
+    fn start(&'static self, at_launch: bool) {
+        if at_launch {
             // The first thread of the process is the first in the table.
             threads::current();
         }
         let Some(map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        let (engine, choice) = Engine::choose(self, beginning);
+        let (engine, choice) = Engine::choose(self, at_launch);
         log(Level::Info, || format!("sampling by {choice:?}"));
         if let Engine::Timers(shared) = &engine {
             self.uses_signals.store(true, Ordering::Release);
             let targets = self.targets.get_or_init(|| Mutex::new(Targets::new(shared)));
-            if beginning == Beginning::Launch {
+            if at_launch {
                 lock(targets).meet(crate::os::threads::thread_id(), CurrentStack::bounds());
             }
         }

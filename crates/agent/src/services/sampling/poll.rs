@@ -11,9 +11,10 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::model::{Sample, ThreadRole, ThreadState};
 use clrscope_recording::writer::monotonic_ns;
 
-use super::drain::{FoundStack, Frames, Output};
+use super::frames::{FoundStack, Frames};
 use super::known_threads::{KnownThread, KnownThreads};
 use super::os::task::{Schedule, Task, copy_stack, stack_around};
+use super::output::Output;
 use super::raw::{RawSample, Registers};
 use crate::os::process;
 
