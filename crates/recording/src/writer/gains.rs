@@ -18,7 +18,7 @@ pub struct GainLog {
     calls: GainRecord,
     ticks: GainRecord,
     times: GainRecord,
-    /// Something found no room: from then on nobody can tell what belongs to which part.
+    /// Whether a gain found no room: from then on nobody knows what belongs to which part.
     is_broken: bool,
 }
 

@@ -121,7 +121,7 @@ impl SharedSampler {
 enum State {
     /// Samples are taken.
     On,
-    /// Samples are to be taken no more; the draining thread stops.
+    /// Samples are to be taken no more: the draining thread sees to that.
     Stopping,
     /// No samples are taken, and all that were taken are recorded.
     Off,
