@@ -17,9 +17,11 @@ use crate::dotnet::find::cache_folder;
 use crate::errors::{Failure, reason, shown};
 
 /// The agent, as the build made it.
-static BYTES: &[u8] = include_bytes!(env!("CLRSCOPE_AGENT_FILE"));
-const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
-const LIBRARY: &str = "libclrscope_agent.so";
+pub(crate) static BYTES: &[u8] = include_bytes!(env!("CLRSCOPE_AGENT_FILE"));
+/// Hash of [`BYTES`].
+pub(crate) const HASH: &str = env!("CLRSCOPE_AGENT_HASH");
+/// Name of the agent's file.
+pub(crate) const LIBRARY: &str = "libclrscope_agent.so";
 
 /// Puts the agent where the runtime can load it and returns its path. Fast when it is there already.
 ///

@@ -4,6 +4,7 @@ mod access;
 mod agent_cache;
 mod agent_file;
 mod args;
+mod attach;
 mod commands;
 mod doctor;
 mod embedded;

@@ -103,9 +103,17 @@ fn numbered(stem: &str, number: u32) -> String {
 }
 
 fn create(place: &RecordingPath, start: &Start<'_>) -> io::Result<RunWriter> {
+    begin_in(&place.folder, start)
+}
+
+/// Begins a recording in a folder of any name, which must not exist.
+///
+/// # Errors
+/// Errors of making the folder.
+pub(crate) fn begin_in(folder: &Path, start: &Start<'_>) -> io::Result<RunWriter> {
     let command: Vec<String> = start.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let now = jiff::Timestamp::now().as_nanosecond();
-    RunWriter::create(&place.folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
+    RunWriter::create(folder, &command, start.instruments, u64::try_from(now).unwrap_or(0))
 }
 
 /// Refuses what is there, or with `force` takes an older recording's directory away. The file stays

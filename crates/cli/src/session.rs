@@ -107,7 +107,7 @@ fn begin(plan: &Plan<'_>) -> Result<(RecordingPath, RunWriter), Failure> {
 }
 
 /// Moves the developer logs of agents out of the folder, which goes when it is packed, to beside the recording.
-fn keep_agent_logs(place: &RecordingPath) {
+pub(crate) fn keep_agent_logs(place: &RecordingPath) {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(developer_log::is_file_name)) {
         let mut kept = place.file.clone().into_os_string();
@@ -129,7 +129,7 @@ fn discard(place: &RecordingPath) {
 }
 
 /// Packs. When that fails the directory is as good, and the program's exit code matters more.
-fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> PathBuf {
+pub(crate) fn finish(place: &RecordingPath, overwrite: bool, progress: bool) -> PathBuf {
     match pack::pack(&place.folder, &place.file, overwrite, progress) {
         Ok(()) => {
             if let Err(error) = remove(&place.folder) {

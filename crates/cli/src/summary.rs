@@ -1,6 +1,7 @@
 //! The few lines at the end of a run: the first functions, where the recording is, what to type next.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use clrscope_analysis::{Program, Query, own_programs, stack_overflows, summary, unmatched_patterns};
 use clrscope_contract::instruments::first_view;
@@ -23,7 +24,14 @@ const MOST_REFUSALS: usize = 3;
 /// Says on stderr what was recorded, and where nothing was, why not; the latter also where only errors are wanted: the exit
 /// code is the program's and does not say so.
 pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
-    let Some(path) = &recorded.path else { return nothing(recorded.limited) };
+    match &recorded.path {
+        Some(path) => of(path, recorded.limited, quiet),
+        None => nothing(recorded.limited),
+    }
+}
+
+/// Reports on stderr what the recording at `path` has; `limited` where only some programs were wanted.
+pub(crate) fn of(path: &Path, limited: bool, quiet: bool) {
     let recording = match open(path) {
         Ok(recording) => recording,
         // Then packing has said that it is gone.
@@ -34,7 +42,7 @@ pub(crate) fn after_run(recorded: &Recorded, quiet: bool) {
     if refusals.len() == recording.processes.len() {
         return match refusals.first() {
             Some(why) => say(&one_line(format!("clrscope: nothing was recorded, {why}"))),
-            None => nothing(recorded.limited),
+            None => nothing(limited),
         };
     }
     if quiet {

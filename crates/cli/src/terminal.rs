@@ -45,6 +45,17 @@ pub(crate) fn say(message: &str) {
     let _ = Guard::new(anstream::stderr()).write_all(format!("{message}\n").as_bytes());
 }
 
+/// A line on the terminal at stderr that the next one replaces.
+pub(crate) fn status(line: &str) {
+    let line: String = line.chars().filter(|c| !c.is_control()).take(message_width().saturating_sub(1)).collect();
+    let _ = write!(io::stderr(), "\r{line}\x1b[K");
+}
+
+/// Takes the line of [`status`] away.
+pub(crate) fn clear_status() {
+    let _ = write!(io::stderr(), "\r\x1b[K");
+}
+
 /// A result, on stdout; styles are left out where they are not wanted (`NO_COLOR`, pipes).
 ///
 /// # Errors

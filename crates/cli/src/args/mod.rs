@@ -1,5 +1,6 @@
 //! The command line as clap reads it. Its types stay in here: each command gets plain options.
 
+mod attach;
 mod completions;
 mod demo;
 mod doctor;
@@ -10,6 +11,7 @@ mod man;
 mod new;
 mod pack;
 mod record;
+mod ps;
 mod recording;
 mod report;
 mod run;
@@ -25,6 +27,7 @@ use crate::errors::Failure;
 const OVERVIEW: &str = "\
 Examples:
   clrscope run -- dotnet app.dll        profile a program
+  clrscope attach PID                   profile one that runs already
   clrscope report app.clrs              read the recording
   clrscope demo                         see it at work on a built-in program
 
@@ -42,6 +45,8 @@ struct CommandLine {
 enum Command {
     Run(run::Run),
     Record(record::Record),
+    Attach(Box<attach::Attach>),
+    Ps(ps::Ps),
     Report(Box<report::Report>),
     Export(Box<export::Export>),
     Pack(pack::Pack),
@@ -94,6 +99,8 @@ impl Command {
         Ok(match self {
             Self::Run(args) => args.into_task()?,
             Self::Record(args) => Task::Record(args.into_options()?),
+            Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
+            Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),

@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, cpu, find};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, cpu, find};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
 };
@@ -75,6 +75,13 @@ impl RecordingArgs {
         match self.instruments.is_empty() {
             true => DEFAULT.name.to_owned(),
             false => self.instruments.join(";"),
+        }
+    }
+
+    /// Records this where nothing was asked for.
+    pub(super) fn default_to(&mut self, instrument: &Spec) {
+        if self.instruments.is_empty() {
+            self.instruments.push(instrument.name.to_owned());
         }
     }
 

@@ -1,5 +1,6 @@
 //! One module per command. They hold glue: what is computed comes from the libraries.
 
+pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -10,6 +11,7 @@ pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod record;
+pub(crate) mod ps;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_profiler;
@@ -22,6 +24,10 @@ use crate::errors::Failure;
 pub(crate) enum Task {
     /// `clrscope run`
     Run(Box<run::RunOptions>),
+    /// `clrscope attach`
+    Attach(Box<attach::AttachOptions>),
+    /// `clrscope ps`
+    Ps(ps::PsOptions),
     /// `clrscope run --profiler`
     RunProfiler(run_profiler::RunProfilerOptions),
     /// `clrscope record`
@@ -55,6 +61,8 @@ impl Task {
         let done = |()| 0;
         match self {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
+            Self::Attach(options) => attach::perform(*options).map(done),
+            Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Record(options) => record::perform(&options).map(done),
             Self::Report(options) => report::perform(&options).map(done),

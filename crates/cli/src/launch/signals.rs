@@ -29,7 +29,8 @@ enum State {
     /// No program yet; what arrived is handed on as soon as there is one.
     Waiting(Vec<i32>),
     Running(Pid),
-    Ended(Instant, Option<Interruption>),
+    /// Since when, where there was one.
+    Ended(Option<Instant>, Option<Interruption>),
 }
 
 /// Reaction to a signal after the program has ended.
@@ -59,6 +60,21 @@ impl Signals {
         Ok(this)
     }
 
+    /// As [`take_over`](Self::take_over) where there is no program to hand signals on to: each that asks for an end does `act`.
+    ///
+    /// # Errors
+    /// When the operating system refuses a handler.
+    pub(crate) fn without_program(act: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let this = Self::take_over()?;
+        let mut state = this.lock();
+        if matches!(&*state, State::Waiting(early) if early.iter().any(|&signal| !is_message(signal))) {
+            act();
+        }
+        *state = State::Ended(None, Some(Box::new(act)));
+        drop(state);
+        Ok(this)
+    }
+
     fn arrived(&self, origin: &Origin) {
         let from_terminal = matches!(origin.cause, Cause::Kernel);
         let mut state = self.lock();
@@ -66,7 +82,9 @@ impl Signals {
             State::Waiting(early) => early.push(origin.signal),
             State::Running(program) if !from_terminal => send(*program, origin.signal),
             State::Running(_) => {}
-            State::Ended(when, Some(interruption)) if when.elapsed() > ECHO && !is_message(origin.signal) => {
+            State::Ended(when, Some(interruption))
+                if when.is_none_or(|when| when.elapsed() > ECHO) && !is_message(origin.signal) =>
+            {
                 interruption();
             }
             State::Ended(..) => {}
@@ -84,7 +102,7 @@ impl Signals {
 
     /// From now on nothing is sent: the id may soon belong to somebody else. Call before reaping.
     pub(crate) fn program_ended(&self) {
-        *self.lock() = State::Ended(Instant::now(), None);
+        *self.lock() = State::Ended(Some(Instant::now()), None);
     }
 
     /// Says what to do about signals that come after the program has ended.

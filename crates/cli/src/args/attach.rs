@@ -1,0 +1,72 @@
+//! `clrscope attach`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clrscope_contract::instruments::{DEFAULT_FOR_ATTACH, check_all, check_for_attach};
+
+use super::recording::RecordingArgs;
+use crate::commands::attach::AttachOptions;
+use crate::errors::{Failure, quoted};
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope ps                                      which processes there are
+  clrscope attach 4711 -i exceptions --duration 30s
+  clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
+
+Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then the agent leaves: no
+thread, no descriptor and no mapping stay, but the code of its library, which can't be taken out of a program that runs.";
+
+/// Record a program that runs already, and leave it again
+#[derive(Debug, Args)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("instruments", |arg| arg.help(format!("What to record; can be repeated [default: {}]", DEFAULT_FOR_ATTACH.name))),
+    mut_arg("only", |arg| arg.hide(true)),
+    mut_arg("only_from", |arg| arg.hide(true)),
+    mut_arg("no_children", |arg| arg.hide(true))
+)]
+pub(super) struct Attach {
+    #[command(flatten)]
+    recording: RecordingArgs,
+
+    /// Recording to write [default: ./PROGRAM-YYYYMMDD-HHMMSS.clrs]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the recording if it exists
+    #[arg(long)]
+    force: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The process, as 'clrscope ps' lists it
+    #[arg(value_name = "PID")]
+    pid: u32,
+}
+
+impl Attach {
+    pub(super) fn into_options(mut self) -> Result<AttachOptions, Failure> {
+        self.recording.default_to(DEFAULT_FOR_ATTACH);
+        let instruments_given = self.recording.instruments_given();
+        let request = self.recording.into_request()?;
+        check_all(&request).and_then(|checked| check_for_attach(&checked)).map_err(|refusal| {
+            Failure::usage(format!("cannot attach for {}", quoted(&instruments_given)), refusal.why, refusal.hint)
+        })?;
+        if request.programs.are_limited() || !request.children {
+            let what = "attach takes no --only, --only-from and --no-children";
+            return Err(Failure::usage(what, "it records the process that is named", "leave them out"));
+        }
+        Ok(AttachOptions {
+            pid: self.pid,
+            request,
+            instruments_given,
+            output: self.output,
+            force: self.force,
+            quiet: self.quiet,
+        })
+    }
+}

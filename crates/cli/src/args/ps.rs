@@ -1,0 +1,34 @@
+//! `clrscope ps`.
+
+use clap::{Args, ValueEnum};
+
+use crate::commands::ps::PsOptions;
+
+const EXAMPLES: &str = "\
+Examples:
+  clrscope ps
+  clrscope ps --format json
+
+The column 'agent' says whether clrscope's library is in the process: now, or since an earlier attach.";
+
+/// List the .NET processes of this machine
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Ps {
+    /// Text for people, or one JSON document
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: PsFormat,
+}
+
+/// The values of `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PsFormat {
+    Text,
+    Json,
+}
+
+impl Ps {
+    pub(super) fn into_options(self) -> PsOptions {
+        PsOptions { json: self.format == PsFormat::Json }
+    }
+}

@@ -1,0 +1,15 @@
+//! Attaching the agent to a program that runs: who may, where agent and recording lie for the program, and the wait for the end.
+//!
+//! 1. [`target`] looks whether the process can be attached to, before anything is made.
+//! 2. [`place`] puts the agent's file and the recording directory where the process can see them, with its rights.
+//! 3. [`recording`] has the runtime load the agent, waits for the end, and sees to it that the agent leaves.
+//! 4. [`refusal`] says what a runtime's refusal means.
+
+mod place;
+mod progress;
+mod recording;
+mod refusal;
+mod target;
+
+pub(crate) use recording::{AttachPlan, record};
+pub(crate) use target::Target;

@@ -1,0 +1,156 @@
+//! Where agent and recording lie for a process that sees other files than we do, or has other rights.
+//!
+//! Both are put into a folder of temporary files of the process, in a folder of ours that belongs to the user of the process, since the
+//! agent trusts what is its user's own. The process is not trusted: what it could put in our way (links, pipes) is not followed, and all
+//! work goes through descriptors of folders that were made or checked. These also stay usable when the process, and with it
+//! `/proc/PID/root`, is gone.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clr_diagnostics::Process;
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Uid, fchmod, fchown, fstatvfs, mkdirat, open, openat,
+    openat2, renameat, unlinkat,
+};
+
+use crate::agent_file::{BYTES, HASH, LIBRARY};
+use crate::errors::{Failure, reason};
+
+/// A folder in the process's files, for one recording.
+#[derive(Debug)]
+pub(super) struct ForeignPlace {
+    /// The agent's file, as the process sees it.
+    pub(super) agent: String,
+    /// Folder of the recording's directory, as the process sees it.
+    pub(super) seen: String,
+    /// Folder of the recording's directory, as we reach it.
+    pub(super) ours: PathBuf,
+    base: OwnedFd,
+    name: String,
+    /// Keeps the folder reachable.
+    _folder: OwnedFd,
+    owner: (Uid, Gid),
+}
+
+impl ForeignPlace {
+    /// Puts the agent there and makes the folder.
+    ///
+    /// # Errors
+    /// When none of the folders for temporary files can be used.
+    pub(super) fn make(process: &Process) -> Result<Self, Failure> {
+        let mut tried = Vec::new();
+        let given = process.temporary_folder().unwrap_or_else(|_| PathBuf::from("/tmp"));
+        for folder in [given.as_path(), Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/dev/shm")] {
+            match Self::make_in(process, folder) {
+                Ok(place) => return Ok(place),
+                Err(error) => tried.push(format!("{}: {}", folder.display(), reason(&error))),
+            }
+        }
+        tried.dedup();
+        let what = format!("cannot put the agent where process {} can load it", process.pid());
+        let hint = "give the process a folder for temporary files that can be written and is not mounted noexec";
+        Err(Failure::new(what, tried.join("; "), hint))
+    }
+
+    fn make_in(process: &Process, folder: &Path) -> io::Result<Self> {
+        let seen = folder.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+        let root = open(process.root(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        // Links lead where they lead for the process, and never out of its files.
+        let temporary = openat2(&root, folder, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+        if fstatvfs(&temporary)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+            return Err(io::Error::other("mounted noexec"));
+        }
+        let owner = (Uid::from_raw(process.uid()), Gid::from_raw(process.gid()));
+        let base_name = format!("clrscope-attach-{}", process.uid());
+        let base = own_folder(&temporary, &base_name, owner)?;
+        let agent_name = format!("agent-{HASH}");
+        let agent = own_folder(&base, &agent_name, owner)?;
+        put_agent(&agent, owner)?;
+        let name = format!("{}-{}", process.inner_pid(), std::process::id());
+        let made = own_folder(&base, &name, owner)?;
+        Ok(Self {
+            agent: format!("{seen}/{base_name}/{agent_name}/{LIBRARY}"),
+            seen: format!("{seen}/{base_name}/{name}"),
+            ours: PathBuf::from(format!("/proc/self/fd/{}", made.as_raw_fd())),
+            base,
+            name,
+            _folder: made,
+            owner,
+        })
+    }
+
+    /// Gives what we made in the folder to the user of the process.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn give(&self, path: &Path) -> io::Result<()> {
+        let file = open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(fchown(&file, Some(self.owner.0), Some(self.owner.1))?)
+    }
+}
+
+impl Drop for ForeignPlace {
+    fn drop(&mut self) {
+        // Only if it is empty: a recording that could not be packed stays. The agent's file stays, too, for the next attach.
+        let _ = unlinkat(&self.base, &self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+/// A folder that belongs to `owner` alone, made where it is missing.
+fn own_folder(parent: impl AsFd, name: &str, owner: (Uid, Gid)) -> io::Result<OwnedFd> {
+    let is_new = match mkdirat(&parent, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::EXIST) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(&parent, name, flags, Mode::empty())?;
+    if is_new {
+        fchown(&folder, Some(owner.0), Some(owner.1))?;
+    }
+    let there = File::from(folder.try_clone()?).metadata()?;
+    if there.uid() != owner.0.as_raw() || there.mode() & 0o077 != 0 {
+        return Err(io::Error::other(format!("{name} there belongs to another user, or others can enter it")));
+    }
+    Ok(folder)
+}
+
+/// Puts the agent's file there, unless it is there with our bytes.
+fn put_agent(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<()> {
+    if is_ours(folder, owner).unwrap_or(false) {
+        return Ok(());
+    }
+    let draft = format!(".{LIBRARY}.{}", std::process::id());
+    let written = write_draft(folder, &draft, owner).and_then(|()| Ok(renameat(folder, &draft, folder, LIBRARY)?));
+    if written.is_err() {
+        let _ = unlinkat(folder, &draft, AtFlags::empty());
+    }
+    written
+}
+
+fn is_ours(folder: &OwnedFd, owner: (Uid, Gid)) -> io::Result<bool> {
+    // What is no file is opened without a wait, and refused.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(folder, LIBRARY, flags, Mode::empty())?);
+    let there = file.metadata()?;
+    if !there.is_file() || there.uid() != owner.0.as_raw() || there.mode() & 0o777 != 0o500 {
+        return Ok(false);
+    }
+    let mut bytes = Vec::new();
+    file.take(BYTES.len() as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes == BYTES)
+}
+
+fn write_draft(folder: &OwnedFd, draft: &str, owner: (Uid, Gid)) -> io::Result<()> {
+    let _ = unlinkat(folder, draft, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(folder, draft, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(BYTES)?;
+    fchown(&file, Some(owner.0), Some(owner.1))?;
+    Ok(fchmod(&file, Mode::RUSR | Mode::XUSR)?)
+}

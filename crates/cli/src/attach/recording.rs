@@ -1,0 +1,207 @@
+//! One attached recording from its start to its end.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clr_diagnostics::{AttachProfiler, Error, Process, ResultCode};
+use clrscope_contract::request::{AGENT_CLSID, Request};
+use clrscope_recording::writer::{RunWriter, Standing, standing};
+
+use super::place::ForeignPlace;
+use super::progress::Progress;
+use super::refusal::{Present, refused};
+use super::target::Target;
+use crate::agent_file;
+use crate::errors::{Failure, reason, shown};
+use crate::launch::Signals;
+use crate::output::{self, RecordingPath, Start};
+use crate::session::{finish, keep_agent_logs};
+use crate::terminal::say;
+
+/// How long attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the runtime may wait for a collection in the background.
+const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
+/// How long an agent that is about to leave may be in the way.
+const FOR_THE_LAST: Duration = Duration::from_secs(5);
+/// How long the runtime may take to let go of the agent.
+const FOR_LEAVING: Duration = Duration::from_secs(20);
+/// Between two looks at the recording.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What to record of which process, and where.
+#[derive(Debug)]
+pub(crate) struct AttachPlan<'a> {
+    /// The process.
+    pub(crate) target: &'a Target,
+    /// Request, without a place.
+    pub(crate) request: Request,
+    /// The instruments as the user gave them.
+    pub(crate) instruments_given: &'a str,
+    /// Where; named after the program when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite what is there.
+    pub(crate) force: bool,
+    /// Show how it goes, on a terminal.
+    pub(crate) progress: bool,
+}
+
+/// Attaches, waits for the end of the recording, and packs it; the packed file, or the directory when packing failed.
+///
+/// # Errors
+/// When the runtime did not take the agent; nothing is left behind then.
+pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
+    let process = &plan.target.process;
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let (flag, waiting) = (Arc::clone(&is_interrupted), thread::current());
+    let signals = Signals::without_program(move || {
+        flag.store(true, Ordering::Release);
+        waiting.unpark();
+    })
+    .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
+    let session = Session::begin(&plan)?;
+    session.attach(&plan, &is_interrupted).inspect_err(|_| session.discard())?;
+    if plan.progress {
+        say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
+    }
+    session.wait(process, &is_interrupted, plan.progress);
+    let kept = session.place.clone();
+    signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
+    session.leave(process);
+    Ok(session.pack(plan.force, plan.progress))
+}
+
+/// The recording and its place.
+struct Session {
+    writer: RunWriter,
+    /// The directory that we reach, and the file that it becomes.
+    place: RecordingPath,
+    /// The directory as the process sees it.
+    seen: String,
+    agent: String,
+    foreign: Option<ForeignPlace>,
+}
+
+impl Session {
+    fn begin(plan: &AttachPlan<'_>) -> Result<Self, Failure> {
+        let command: Vec<OsString> = plan.target.process.command_line().into_iter().map(OsString::from).collect();
+        let start = Start { command: &command, instruments: plan.instruments_given };
+        let foreign = match plan.target.shares_our_files() {
+            true => None,
+            false => Some(ForeignPlace::make(&plan.target.process)?),
+        };
+        let agent = match &foreign {
+            Some(place) => place.agent.clone(),
+            None => agent_file::install(plan.request.trust_writable)?.to_string_lossy().into_owned(),
+        };
+        let (place, writer) = match &plan.output {
+            Some(path) => output::begin_at(path, plan.force, &start)?,
+            None => output::begin_named(&plan.target.name(), &start)?,
+        };
+        let seen = place.folder_text();
+        let mut session = Self { writer, place, seen, agent, foreign: None };
+        if let Some(foreign) = foreign {
+            session.move_to(foreign, &start).inspect_err(|_| session.discard())?;
+        }
+        // Where there are no locks the agent does not see our end, and is told of it.
+        let _ = session.writer.hold();
+        Ok(session)
+    }
+
+    /// The recording directory is made anew where the process sees it; the one here had the name.
+    fn move_to(&mut self, foreign: ForeignPlace, start: &Start<'_>) -> Result<(), Failure> {
+        let name = self.place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = foreign.ours.join(&name);
+        let moved = output::begin_in(&folder, start).and_then(|writer| {
+            // It stays ours to read: only root gets here for another user.
+            fs::read_dir(&folder)?.flatten().try_for_each(|entry| foreign.give(&entry.path()))?;
+            foreign.give(&folder)?;
+            fs::remove_dir_all(&self.place.folder)?;
+            Ok(writer)
+        });
+        self.writer = moved.map_err(|error| {
+            let what = "cannot make the recording where the process can write it";
+            Failure::new(what, reason(&error), "see whether its folder for temporary files is full")
+        })?;
+        self.seen = format!("{}/{name}", foreign.seen);
+        self.place.folder = folder;
+        self.foreign = Some(foreign);
+        Ok(())
+    }
+
+    /// Has the runtime load the agent.
+    fn attach(&self, plan: &AttachPlan<'_>, is_interrupted: &AtomicBool) -> Result<(), Failure> {
+        let mut request = plan.request.clone();
+        request.out = Some(self.seen.clone());
+        request.join = true;
+        let request = request.to_string();
+        let profiler = AttachProfiler {
+            class: AGENT_CLSID.parse().expect("our own class id"),
+            library: &self.agent,
+            client_data: request.as_bytes(),
+            timeout: FOR_COLLECTIONS,
+        };
+        let began = Instant::now();
+        loop {
+            let Err(error) = plan.target.port.with_limit(PATIENCE).attach_profiler(&profiler) else { return Ok(()) };
+            let process = &plan.target.process;
+            let may_pass = is_in_the_way(process, &error) && began.elapsed() < FOR_THE_LAST;
+            if !may_pass || is_interrupted.load(Ordering::Acquire) {
+                return Err(refused(process, &error, &self.place.folder));
+            }
+            thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until the recording is over, the process has ended, or somebody wants the end.
+    fn wait(&self, process: &Process, is_interrupted: &AtomicBool, progress: bool) {
+        let mut line = Progress::new(progress);
+        while !is_interrupted.load(Ordering::Acquire) && process.is_alive() && self.standing() == Standing::Recording {
+            line.update(&self.place.folder);
+            thread::park_timeout(LOOK_EVERY);
+        }
+        line.end();
+    }
+
+    fn standing(&self) -> Standing {
+        standing(&self.place.folder).unwrap_or(Standing::Recording)
+    }
+
+    /// Ends the recording, and waits until the runtime has let go of the agent.
+    fn leave(&self, process: &Process) {
+        self.writer.request_stop();
+        let began = Instant::now();
+        while process.is_alive() && self.standing() != Standing::Detached {
+            if began.elapsed() > FOR_LEAVING {
+                let what = match process.is_stopped() {
+                    true => "it is stopped; the agent leaves when it goes on",
+                    false => "its runtime has not let go of the agent yet, which does nothing any more",
+                };
+                return say(&format!("clrscope: process {}: {what}", process.pid()));
+            }
+            thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    fn pack(self, overwrite: bool, progress: bool) -> PathBuf {
+        keep_agent_logs(&self.place);
+        drop(self.writer);
+        finish(&self.place, overwrite, progress)
+    }
+
+    /// The runtime did not take the agent: there is nothing to keep.
+    fn discard(&self) {
+        // An empty recording that can't be removed reads as such.
+        let _ = fs::remove_dir_all(&self.place.folder);
+    }
+}
+
+/// Whether what keeps the runtime from taking the agent may be an agent that is about to leave.
+fn is_in_the_way(process: &Process, error: &Error) -> bool {
+    error.code() == Some(ResultCode::PROFILER_ALREADY_ACTIVE) && Present::of(process) == Present::None
+}

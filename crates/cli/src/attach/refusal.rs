@@ -1,0 +1,76 @@
+//! What it means that a runtime does not take the agent.
+
+use std::path::Path;
+
+use clr_diagnostics::{Error, Process, ResultCode};
+use clrscope_recording::model::Process as Recorded;
+
+use super::target::explained;
+use crate::agent_file::LIBRARY;
+use crate::errors::{Failure, quoted};
+
+/// The profiler that the program was started with, as its environment names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Present {
+    /// None: whatever is loaded was attached.
+    None,
+    /// Our agent.
+    Ours,
+    /// The library of another.
+    Other(String),
+}
+
+impl Present {
+    pub(super) fn of(process: &Process) -> Self {
+        let variable = |name| process.variable(name).ok().flatten().filter(|value| !value.is_empty());
+        if variable("CORECLR_ENABLE_PROFILING").as_deref() != Some("1") {
+            return Self::None;
+        }
+        match variable("CORECLR_PROFILER_PATH_64").or_else(|| variable("CORECLR_PROFILER_PATH")) {
+            Some(path) if path.ends_with(LIBRARY) => Self::Ours,
+            Some(path) => Self::Other(path),
+            None => variable("CORECLR_PROFILER").map_or(Self::None, Self::Other),
+        }
+    }
+}
+
+/// Why the runtime refused. `folder` is the recording's, in which an agent that steps aside says why.
+pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failure {
+    let cannot =
+        |why: String, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);
+    let said = clrscope_recording::open(folder)
+        .ok()
+        .and_then(|recording| recording.processes.iter().find_map(Recorded::refusal).map(str::to_owned));
+    if let Some(why) = said {
+        return cannot(why, "see 'clrscope attach --help' for what can be attached");
+    }
+    match error.code() {
+        Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::of(process) {
+            Present::Ours => cannot(
+                "it was started under clrscope, which records it from its start".to_owned(),
+                "read the recording of that 'clrscope run' instead",
+            ),
+            Present::Other(path) => cannot(
+                format!("another profiler is loaded, {}, and the runtime takes one at a time", quoted(&path)),
+                "start the program without that profiler",
+            ),
+            Present::None => cannot(
+                "another 'clrscope attach', or another tool, is attached to it, and the runtime takes one profiler at a time"
+                    .to_owned(),
+                "end that one, and attach again",
+            ),
+        },
+        Some(ResultCode::WAITING_FOR_CONCURRENT_GC) => {
+            cannot("a collection in the background did not end in time".to_owned(), "attach again")
+        }
+        Some(ResultCode::RUNTIME_UNINITIALIZED | ResultCode::NOT_YET_AVAILABLE) => {
+            cannot("its runtime is still starting".to_owned(), "attach again in a moment, or record from the start: clrscope run")
+        }
+        Some(ResultCode::NOT_SUPPORTED | ResultCode::UNKNOWN_COMMAND) => cannot(
+            "its runtime takes no profilers (NativeAOT, or switched off by DOTNET_EnableDiagnostics_Profiler=0)".to_owned(),
+            "only runtimes with profilers can be attached to",
+        ),
+        Some(code) => cannot(format!("its runtime could not load the agent: {code}"), "run 'clrscope doctor'"),
+        None => explained(process, error),
+    }
+}

@@ -1,0 +1,166 @@
+//! The process that is to be attached to, and what keeps it from being attached to.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use clr_diagnostics::{Error, Port, Process, ProcessInfo};
+
+use crate::errors::{Failure, quoted};
+
+/// How long a runtime may take to say what it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// `e_machine` of x86-64.
+const X86_64: u16 = 62;
+/// Bytes of an executable in which its interpreter is looked for: what names it stands behind the headers.
+const HEAD_BYTES: u64 = 4096;
+
+/// A process whose runtime answers.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) process: Process,
+    pub(crate) port: Port,
+    pub(crate) info: ProcessInfo,
+}
+
+impl Target {
+    /// The process with this id, once everything is known to be as an attach needs it.
+    ///
+    /// # Errors
+    /// What keeps it from being attached to.
+    pub(crate) fn find(pid: u32) -> Result<Self, Failure> {
+        let process = Process::open(pid).map_err(|error| unreachable(pid, &error))?;
+        if process.is_stopped() {
+            return Err(stopped(pid));
+        }
+        let port = process.port().map_err(|error| unreachable(pid, &error))?;
+        check_machine(&process)?;
+        let info = port.with_limit(PATIENCE).info().map_err(|error| explained(&process, &error))?;
+        if info.portable_rid.contains("musl") {
+            return Err(musl(pid));
+        }
+        Ok(Self { process, port, info })
+    }
+
+    /// Name of the program for the recording's file.
+    pub(crate) fn name(&self) -> String {
+        let words = self.process.command_line();
+        let program = words.first().map(|word| Path::new(word).file_name().unwrap_or_default().to_string_lossy());
+        let name = match self.info.entry_assembly.as_str() {
+            "" => program.unwrap_or_default().into_owned(),
+            assembly => assembly.to_owned(),
+        };
+        // Whatever the process says, it is the name of a file.
+        let is_plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+        let name: String = name.chars().filter(|&c| is_plain(c)).take(100).collect();
+        if name.trim_matches('.').is_empty() { "attached".to_owned() } else { name }
+    }
+
+    /// Whether the process sees the same files as this one, with the same rights.
+    pub(crate) fn shares_our_files(&self) -> bool {
+        let place = |path: &str| fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        let pid = self.process.pid().to_string();
+        self.process.uid() == rustix::process::geteuid().as_raw()
+            && namespace(&pid) == namespace("self")
+            && place(&format!("/proc/{pid}/root")) == place("/proc/self/root")
+    }
+}
+
+/// What an error about a process means for who wants to attach to it.
+fn unreachable(pid: u32, error: &Error) -> Failure {
+    let ps = "clrscope ps lists the .NET processes there are";
+    let (why, hint) = match error {
+        Error::NoProcess { .. } => ("there is no such process".to_owned(), ps.to_owned()),
+        Error::NotDotnet { .. } => ("it runs no .NET runtime that can be asked".to_owned(), ps.to_owned()),
+        Error::DiagnosticsOff { .. } => (
+            "its runtime has no diagnostics socket, as with DOTNET_EnableDiagnostics=0".to_owned(),
+            "start it without that variable, or record it from its start: clrscope run".to_owned(),
+        ),
+        Error::NotPermitted { uid, .. } if *uid != rustix::process::geteuid().as_raw() => {
+            (format!("it belongs to another user (id {uid})"), "attach as that user, or as root".to_owned())
+        }
+        Error::NotPermitted { .. } => (
+            "the system does not let this process look into it".to_owned(),
+            "attach as root; in a container, start that with --cap-add SYS_PTRACE".to_owned(),
+        ),
+        Error::ForeignSocket { socket } => (
+            format!("its socket {} belongs to another user", quoted(&socket.to_string_lossy())),
+            "somebody may have put it there to deceive; remove it".to_owned(),
+        ),
+        Error::NobodyListens { .. } | Error::Closed { .. } => {
+            ("it ended, or its runtime is about to".to_owned(), ps.to_owned())
+        }
+        Error::TimedOut { after, .. } => (
+            format!("its runtime did not answer within {:.0} s", after.as_secs_f64()),
+            "see whether it is stopped, or the machine overloaded, and try again".to_owned(),
+        ),
+        other => {
+            (other.to_string(), "try again; where that helps nothing, record from the start: clrscope run".to_owned())
+        }
+    };
+    Failure::new(format!("cannot attach to process {pid}"), why, hint)
+}
+
+/// As [`unreachable`], by what became of the process meanwhile.
+pub(super) fn explained(process: &Process, error: &Error) -> Failure {
+    let pid = process.pid();
+    if !process.is_alive() {
+        let why = "it ended while clrscope attached";
+        return Failure::new(
+            format!("cannot attach to process {pid}"),
+            why,
+            "clrscope ps lists the .NET processes there are",
+        );
+    }
+    if process.is_stopped() {
+        return stopped(pid);
+    }
+    unreachable(pid, error)
+}
+
+fn stopped(pid: u32) -> Failure {
+    let why = "it is stopped, by a signal or a debugger, and answers nothing";
+    Failure::new(format!("cannot attach to process {pid}"), why, format!("let it go on: kill -CONT {pid}"))
+}
+
+fn musl(pid: u32) -> Failure {
+    let why = "it runs on musl (Alpine Linux), and this agent is built for the C library of GNU (linux-x64)";
+    Failure::new(
+        format!("cannot attach to process {pid}"),
+        why,
+        "run the program in an image with glibc, such as Debian's",
+    )
+}
+
+/// Looks at the executable, before the runtime is asked anything.
+fn check_machine(process: &Process) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    let read = File::open(format!("/proc/{}/exe", process.pid()))
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    // What can't be read, or is no executable as Linux knows them, the runtime itself must answer for.
+    if read.is_err() || !head.starts_with(b"\x7fELF") {
+        return Ok(());
+    }
+    let machine = head.get(18..20).map_or(X86_64, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+    if machine != X86_64 {
+        let why = format!("it runs code for {}, and this agent is built for x64", machine_name(machine));
+        let hint = "record it on a machine, or in an image, for x64";
+        return Err(Failure::new(format!("cannot attach to process {}", process.pid()), why, hint));
+    }
+    match head.windows(8).any(|window| window == b"/ld-musl") {
+        true => Err(musl(process.pid())),
+        false => Ok(()),
+    }
+}
+
+fn machine_name(machine: u16) -> String {
+    match machine {
+        3 => "x86 (32 bits)".to_owned(),
+        40 => "arm (32 bits)".to_owned(),
+        183 => "arm64".to_owned(),
+        other => format!("another processor (ELF machine {other})"),
+    }
+}

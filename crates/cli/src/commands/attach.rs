@@ -1,0 +1,45 @@
+//! `clrscope attach`: records a program that runs already, and leaves it again.
+
+use std::path::PathBuf;
+
+use clrscope_contract::request::Request;
+
+use crate::attach::{AttachPlan, Target, record};
+use crate::errors::Failure;
+use crate::summary;
+use crate::terminal::messages_on_terminal;
+
+/// Options of `attach`.
+#[derive(Debug)]
+pub(crate) struct AttachOptions {
+    /// The process.
+    pub(crate) pid: u32,
+    /// Request, without a place.
+    pub(crate) request: Request,
+    /// The instruments as given.
+    pub(crate) instruments_given: String,
+    /// Where; named after the program when `None`.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite what is there.
+    pub(crate) force: bool,
+    /// Print nothing but errors.
+    pub(crate) quiet: bool,
+}
+
+/// Attaches, records until the end, and says what was recorded.
+///
+/// # Errors
+/// When the process can't be attached to.
+pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
+    let target = Target::find(options.pid)?;
+    let path = record(AttachPlan {
+        target: &target,
+        request: options.request,
+        instruments_given: &options.instruments_given,
+        output: options.output,
+        force: options.force,
+        progress: !options.quiet && messages_on_terminal(),
+    })?;
+    summary::of(&path, false, options.quiet);
+    Ok(())
+}
