@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the runtime may wait for a collection in the background.
 const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
 /// How long an agent that is about to leave may be in the way.
-const FOR_THE_LAST: Duration = Duration::from_secs(5);
+const FOR_THE_LAST: Duration = Duration::from_secs(3);
 /// How long the runtime may take to let go of the agent.
 const FOR_LEAVING: Duration = Duration::from_secs(20);
 /// Between two looks at the recording.
