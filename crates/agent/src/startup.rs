@@ -16,7 +16,7 @@ use crate::hooks::{HookParts, HookSet, stopped_flag};
 use crate::instruments::{self, Instruments, Requested};
 use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
-use crate::process::{child_process, trust};
+use crate::process::{child_process, fork, trust};
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::{self, Departure};
@@ -81,6 +81,7 @@ struct End {
 
 impl End {
     fn let_go(&self) {
+        fork::withdraw();
         departure::let_go(&self.helper, self.writer);
     }
 }

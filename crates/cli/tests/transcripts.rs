@@ -14,7 +14,21 @@ use insta::assert_snapshot;
 fn help_explains_every_command_with_an_example() {
     let place = TestFolder::new();
     assert_snapshot!("help", place.transcript("--help"));
-    let commands = ["run", "record", "report", "export", "pack", "demo", "doctor", "env", "new", "completions", "man"];
+    let commands = [
+        "run",
+        "attach",
+        "record",
+        "ps",
+        "report",
+        "export",
+        "pack",
+        "demo",
+        "doctor",
+        "env",
+        "new",
+        "completions",
+        "man",
+    ];
     for command in commands {
         let text = place.transcript(&format!("{command} --help"));
         assert!(text.contains("exit 0") && text.contains("Example"), "{text}");

@@ -2,8 +2,8 @@
 //!
 //! 1. The helper thread sees that the recording is [over](Departure::is_abandoned), ends what it does, [asks](Departure::ask) the
 //!    runtime, and ends.
-//! 2. The runtime waits until no callback runs any more and says so. Then [`let_go`] takes away what is left: thread keys, the
-//!    handler of forks, the mappings of the recording.
+//! 2. The runtime waits until no callback runs any more and says so. Then [`let_go`] takes away what is left: thread keys and the
+//!    mappings of the recording.
 //!
 //! The library stays mapped, since it is linked so and since threads may be in its code; the next attach finds it again.
 
@@ -81,7 +81,6 @@ impl Departure {
 /// Takes away what a recording leaves in a process that goes on. The runtime has said that no callback comes any more, or has refused the
 /// setup.
 pub(crate) fn let_go(helper: &HelperHandle, writer: &'static ProcessWriter) {
-    crate::process::fork::withdraw();
     if !helper.wait_for_end() {
         // It may be in the middle of anything: what it uses must stay.
         return;

@@ -15,14 +15,16 @@ Examples:
   clrscope attach 4711 -i exceptions --duration 30s
   clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
 
-Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then the agent leaves: no
-thread, no descriptor and no mapping stay, but the code of its library, which can't be taken out of a program that runs.";
+Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then
+the agent leaves: no thread, no descriptor and no mapping stay, but the code of its library, which
+can't be taken out of a program that runs.";
 
 /// Record a program that runs already, and leave it again
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
     mut_arg("instruments", |arg| arg.help(format!("What to record; can be repeated [default: {}]", DEFAULT_FOR_ATTACH.name))),
+    mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),
     mut_arg("no_children", |arg| arg.hide(true))
@@ -56,9 +58,9 @@ impl Attach {
         check_all(&request).and_then(|checked| check_for_attach(&checked)).map_err(|refusal| {
             Failure::usage(format!("cannot attach for {}", quoted(&instruments_given)), refusal.why, refusal.hint)
         })?;
-        if request.programs.are_limited() || !request.children {
-            let what = "attach takes no --only, --only-from and --no-children";
-            return Err(Failure::usage(what, "it records the process that is named", "leave them out"));
+        if request.programs.are_limited() || !request.children || !request.redact.is_empty() {
+            let what = "attach takes no --only, --only-from, --no-children and --redact";
+            return Err(Failure::usage(what, "it records the one process, and no values", "leave them out"));
         }
         Ok(AttachOptions {
             pid: self.pid,

@@ -67,7 +67,7 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failur
             cannot("its runtime is still starting".to_owned(), "attach again in a moment, or record from the start: clrscope run")
         }
         Some(ResultCode::NOT_SUPPORTED | ResultCode::UNKNOWN_COMMAND) => cannot(
-            "its runtime takes no profilers (NativeAOT, or switched off by DOTNET_EnableDiagnostics_Profiler=0)".to_owned(),
+            "its runtime takes no profilers, as with NativeAOT".to_owned(),
             "only runtimes with profilers can be attached to",
         ),
         Some(code) => cannot(format!("its runtime could not load the agent: {code}"), "run 'clrscope doctor'"),

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use clr_diagnostics::processes;
 use rustix::process::{Resource, getrlimit};
 
 use super::{Check, Status};
@@ -18,6 +19,19 @@ const FEW_DESCRIPTORS: u64 = 256;
 pub(super) const LITTLE_ADDRESS_SPACE: u64 = 64 << 30;
 /// A tree may take 1 GiB; a container with less than twice that should set a limit.
 const LITTLE_MEMORY: u64 = 2 << 30;
+
+/// Programs that run and can be attached to.
+pub(super) fn running() -> Check {
+    let programs = processes().iter().filter(|process| process.port().is_ok()).count();
+    Check::ok(
+        "attach",
+        match programs {
+            0 => "no .NET program runs here that could be attached to".to_owned(),
+            1 => "one .NET program that runs can be attached to (clrscope ps)".to_owned(),
+            more => format!("{more} .NET programs that run can be attached to (clrscope ps)"),
+        },
+    )
+}
 
 /// Limits on descriptors, file size, address space and memory: the good ones in one line, each bad
 /// one with its cure.

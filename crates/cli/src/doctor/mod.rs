@@ -77,6 +77,7 @@ pub(crate) fn checks() -> Vec<Check> {
     checks.extend(machine::limits());
     checks.extend(machine::clock());
     checks.push(machine::perf_events());
+    checks.push(machine::running());
     checks.extend(machine::container());
     checks
 }

@@ -166,6 +166,7 @@ pub(super) fn ran(recording: &Recording) -> String {
         }
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
         None if is_complete(recording) => "ended by itself".to_owned(),
+        None if ran_on(recording) => "the program ran on".to_owned(),
         None => "its end was not seen".to_owned(),
     };
     match run.started_unix_ns {
@@ -195,6 +196,12 @@ pub(super) fn parts(recording: &Recording) -> Option<Fact> {
         text.push_str("; --part shows one alone");
     }
     (!parts.is_empty()).then(|| Fact::new(key, text))
+}
+
+/// Whether recording was stopped while all processes ran on.
+fn ran_on(recording: &Recording) -> bool {
+    let was_stopped = |process: &Process| process.losses.iter().any(|loss| loss.reason == LossReason::Stopped);
+    !recording.processes.is_empty() && recording.processes.iter().all(was_stopped)
 }
 
 /// The runtime of a process.
