@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use clr_profiler::{HResult, ProfilerInfo};
+use clr_profiler::{Events, HResult, ProfilerInfo};
 use clrscope_recording::writer::{ProcessWriter, is_abandoned, unmap_all_in};
 
 use super::developer_log::{Level, log};
@@ -21,9 +21,9 @@ use super::{event_log, threads};
 
 /// Between two looks whether the launcher lives.
 const LOOK_NS: u64 = 500_000_000;
-/// Milliseconds that the runtime lets callbacks take at first. Where one takes longer, the runtime looks again after twice that time and
-/// then after ten minutes.
-const EVACUATION_MS: u32 = 100;
+/// Milliseconds that the runtime lets callbacks take at first. Where one takes longer, on a machine that lets its thread wait, the
+/// runtime looks again after twice that time, and then after ten minutes only.
+const EVACUATION_MS: u32 = 500;
 
 /// The way out of a program that was attached to.
 pub(crate) struct Departure {
@@ -67,6 +67,8 @@ impl Departure {
         if self.was_refused.load(Ordering::Acquire) {
             return true;
         }
+        // So that few callbacks are under way when the runtime looks. Where that is refused they are waited for all the same.
+        let _ = self.info.set_events(Events::NONE);
         match self.info.request_detach(EVACUATION_MS) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,

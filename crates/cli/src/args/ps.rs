@@ -9,7 +9,7 @@ Examples:
   clrscope ps
   clrscope ps --format json
 
-The column 'agent' says whether clrscope's library is in the process: now, or since an earlier attach.";
+The column 'agent' says whether clrscope's library is in the process, also since an earlier attach.";
 
 /// List the .NET processes of this machine
 #[derive(Debug, Args)]
