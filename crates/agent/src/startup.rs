@@ -19,10 +19,11 @@ use crate::process::program::ProgramNames;
 use crate::process::{child_process, fork, trust};
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
-use crate::services::departure::{self, Departure};
+use crate::services::departure::Departure;
 use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, Schedule};
+use crate::services::leftovers;
 use crate::services::patterns::{Redaction, WatchedFilter};
 use crate::services::sampling::{Sampler, SharedSampler};
 use crate::services::stacks::table::SharedStackTable;
@@ -82,7 +83,7 @@ struct End {
 impl End {
     fn let_go(&self) {
         fork::withdraw();
-        departure::let_go(&self.helper, self.writer);
+        leftovers::let_go(&self.helper, self.writer);
     }
 }
 
@@ -232,7 +233,7 @@ fn start_in(
     Ok(running.inspect_err(|_| {
         writer.discard();
         if beginning == Beginning::Attach {
-            departure::clean_up(writer);
+            leftovers::clean_up(writer);
         }
     })?)
 }

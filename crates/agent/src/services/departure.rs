@@ -2,7 +2,7 @@
 //!
 //! 1. The helper thread sees that the recording is [over](Departure::is_abandoned), ends what it does, [asks](Departure::ask) the
 //!    runtime, and ends.
-//! 2. The runtime waits until no callback runs any more and says so. Then [`let_go`] takes away what is left: thread keys and the
+//! 2. The runtime waits until no callback runs any more and says so. Then [`leftovers`](super::leftovers) takes away what is left: thread keys and the
 //!    mappings of the recording.
 //!
 //! The library stays mapped, since it is linked so and since threads may be in its code; the next attach finds it again.
@@ -12,12 +12,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clr_profiler::{Events, HResult, ProfilerInfo};
-use clrscope_recording::writer::{ProcessWriter, is_abandoned, unmap_all_in};
+use clrscope_recording::writer::is_abandoned;
 
 use super::developer_log::{Level, log};
-use super::helper::HelperHandle;
-use super::stacks::stack_cache;
-use super::{event_log, threads};
 
 /// Between two looks whether the launcher lives.
 const LOOK_NS: u64 = 500_000_000;
@@ -78,28 +75,4 @@ impl Departure {
             }
         }
     }
-}
-
-/// Takes away what a recording leaves in a process that goes on. The runtime has said that no callback comes any more, or has refused the
-/// setup.
-pub(crate) fn let_go(helper: &HelperHandle, writer: &'static ProcessWriter) {
-    if !helper.wait_for_end() {
-        // It may be in the middle of anything: what it uses must stay.
-        return;
-    }
-    clean_up(writer);
-}
-
-/// Takes away what an attached agent has made so far that did not come to record. There is no helper thread, and there were no
-/// callbacks.
-pub(crate) fn clean_up(writer: &'static ProcessWriter) {
-    threads::let_go();
-    event_log::let_go();
-    stack_cache::let_go();
-    writer.state().detached();
-    // SAFETY: the helper thread has ended, or there was none. No callback comes any more, and those under way have ended: the runtime
-    // says so before this is called, or has never had the setup. An attached agent has no hooks. Ends of threads were waited for by
-    // `threads::let_go`, and find no registry from now on; thread-local words that still lead to records are not followed
-    // (`threads::known`).
-    unsafe { unmap_all_in(writer.folder()) };
 }

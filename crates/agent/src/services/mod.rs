@@ -6,7 +6,7 @@
 //! - [`values`]: types, and values read from registers and memory
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
-//! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves
+//! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
 //! - [`reused`]: data per thread that the next recording of the process takes over
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
@@ -29,6 +29,7 @@ pub(crate) mod field_cache;
 pub(crate) mod functions;
 pub(crate) mod helper;
 pub(crate) mod il;
+pub(crate) mod leftovers;
 pub(crate) mod memory;
 pub(crate) mod patterns;
 pub(crate) mod reused;
