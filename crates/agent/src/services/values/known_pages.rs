@@ -4,15 +4,17 @@
 //! lies in a few hundred pages of the heap, and of those the runtime gives none back but in a collection: which never
 //! begins while a hook runs, and of one that sweeps beside the program [`collections`](super::collections) tell. So a
 //! page that the system has copied from is noted with the number of collections until then, and read directly until
-//! there is another. Images of modules that are never unloaded, and objects that are never collected, are noted for good.
+//! there is another. The server's collector has threads that give back, at any time, what a region reserves behind its
+//! objects; there only what was in use at the end of the last collection is noted. Images of modules that are never unloaded, and objects that are never collected, are noted for good.
 //! Nothing is noted of any other memory, which may go at any time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use clr_profiler::HeapRange;
 
 use crate::os::memory::{PAGE, copy_if_there};
+use crate::os::threads;
 
 /// Pages that are noted at most; two at one place of the table drive each other out.
 const PAGES: usize = 8192;
@@ -25,6 +27,8 @@ const FOR_GOOD: u64 = 1;
 /// Pieces of the heap reserve no more than this where the heap consists of regions; the rest of a larger one may be given back at
 /// any time.
 const REGION: usize = 32 << 20;
+/// Beginning of the names of the threads that collect for servers, as .NET 8 to 10 name them.
+const SERVER_THREADS: &str = ".NET Server GC";
 /// An image is not larger.
 const IMAGE: usize = 1 << 30;
 
@@ -38,9 +42,11 @@ struct Piece {
 }
 
 impl Piece {
-    /// A piece of the heap that uses some of the bytes reserved for it.
-    fn of_heap(start: usize, used: usize, reserved: usize) -> Self {
-        Self { start, end: start.saturating_add(if reserved <= REGION { reserved } else { used }) }
+    /// A piece of the heap that uses some of the bytes reserved for it. `keeps_reserved` says that the rest of a region is
+    /// given back in collections only.
+    fn of_heap(start: usize, used: usize, reserved: usize, keeps_reserved: bool) -> Self {
+        let bytes = if keeps_reserved && reserved <= REGION { reserved } else { used };
+        Self { start, end: start.saturating_add(bytes) }
     }
 }
 
@@ -79,8 +85,16 @@ pub(super) fn is_behind() -> bool {
 
 /// The heap consists of these pieces, as it was asked for at that epoch.
 pub(super) fn heap_is(ranges: &[HeapRange], epoch: u32) {
-    let piece = |range: &HeapRange| Piece::of_heap(range.start, range.bytes, range.reserved_bytes);
+    let keeps_reserved = !has_server_collector();
+    let piece = |range: &HeapRange| Piece::of_heap(range.start, range.bytes, range.reserved_bytes, keeps_reserved);
     KNOWN.heap_is(ranges.iter().map(piece).collect(), epoch);
+}
+
+/// Whether the process has the server's collector, by its threads, which are there before the heap is. Found out once.
+fn has_server_collector() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER
+        .get_or_init(|| threads::all().into_iter().any(|thread| threads::name_of(thread).starts_with(SERVER_THREADS)))
 }
 
 /// Objects lie there that are never collected.
@@ -202,8 +216,8 @@ mod tests {
 
     fn known() -> Box<KnownPages> {
         let known = Box::new(KnownPages::new());
-        let large = Piece::of_heap(HEAP + 64 * PAGE, PAGE, 2 * REGION);
-        known.heap_is(vec![large, Piece::of_heap(HEAP + 40, 100, 8 * PAGE - 40)], 7);
+        let large = Piece::of_heap(HEAP + 64 * PAGE, PAGE, 2 * REGION, true);
+        known.heap_is(vec![large, Piece::of_heap(HEAP + 40, 100, 8 * PAGE - 40, true)], 7);
         known
     }
 
@@ -227,8 +241,8 @@ mod tests {
     #[test]
     fn an_answer_from_before_a_collection_does_not_count_after_it() {
         let known = known();
-        known.heap_is(vec![Piece::of_heap(HEAP, PAGE, PAGE)], 8);
-        known.heap_is(vec![Piece::of_heap(HEAP + 16 * PAGE, PAGE, PAGE)], 7);
+        known.heap_is(vec![Piece::of_heap(HEAP, PAGE, PAGE, true)], 8);
+        known.heap_is(vec![Piece::of_heap(HEAP + 16 * PAGE, PAGE, PAGE, true)], 7);
         known.note(HEAP, 8, Some(8));
         known.note(HEAP + 16 * PAGE, 8, Some(8));
         assert!(known.hold(HEAP, 8, Some(8)) && !known.hold(HEAP + 16 * PAGE, 8, Some(8)));
@@ -246,6 +260,17 @@ mod tests {
         assert!(known.is_behind.load(Ordering::Relaxed));
         known.note(HEAP + 64 * PAGE, 8, Some(7));
         assert!(known.hold(HEAP + 64 * PAGE, 8, Some(7)));
+    }
+
+    #[test]
+    fn what_the_servers_collector_gives_back_between_collections_is_never_known() {
+        let known = KnownPages::new();
+        known.heap_is(vec![Piece::of_heap(HEAP, 2 * PAGE, 8 * PAGE, false)], 7);
+        for page in [HEAP + PAGE, HEAP + 2 * PAGE] {
+            known.note(page, 8, Some(7));
+        }
+        assert!(known.hold(HEAP + PAGE, 8, Some(7)), "in use");
+        assert!(!known.hold(HEAP + 2 * PAGE, 8, Some(7)), "reserved");
     }
 
     #[test]
