@@ -8,7 +8,7 @@ use clr_profiler_sys::info::*;
 use windows_core::{GUID, HRESULT, IUnknown, IUnknown_Vtbl, Interface};
 
 use super::answer::S_OK;
-use super::info_v1_to_v3::Info;
+use super::info_v1_to_v2::Info;
 use super::world::Shared;
 use crate::profiler::Loader;
 use crate::{Error, HResult, Result};

@@ -35,7 +35,7 @@ pub(super) struct Heap(BTreeMap<usize, Object>);
 
 impl Heap {
     pub(super) fn allocate(&mut self, class: ClassId, bytes: usize) -> FakeObject {
-        let bytes = bytes.max(super::fields::LEAST);
+        let bytes = bytes.max(super::field::LEAST);
         let memory: &'static mut [u64] = Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice());
         let address = memory.as_mut_ptr().expose_provenance();
         self.0.insert(address, Object { class, bytes, generation: Generation::Gen0, references: Vec::new() });

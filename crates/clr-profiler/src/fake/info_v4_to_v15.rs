@@ -13,7 +13,7 @@ use windows_core::{BOOL, GUID, HRESULT};
 
 use super::answer::{S_OK, put, put_array, put_text, read_text, unanswered};
 use super::code::{ReJitRequest, methods};
-use super::info_v1_to_v3::Info_Impl;
+use super::info_v1_to_v2::Info_Impl;
 use super::{event_pipe, lists, visits};
 use crate::{Events, HResult};
 

@@ -9,7 +9,7 @@ use clr_profiler_sys::types::HCORENUM;
 use windows_core::{BOOL, GUID, HRESULT, implement};
 
 use super::answer::{S_FALSE, S_OK, answer, put, put_text, read_text, unanswered};
-use super::fields::{Field, OBJECT};
+use super::field::{Field, OBJECT};
 use super::world::{Class, Function, Shared, World};
 use crate::{HResult, Token};
 

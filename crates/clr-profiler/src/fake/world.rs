@@ -9,7 +9,7 @@ use clr_profiler_sys::structs::COR_PRF_EX_CLAUSE_INFO;
 
 use super::code::Code;
 use super::event_pipe::EventPipe;
-use super::fields::Field;
+use super::field::Field;
 use super::heap::Heap;
 use super::suspension::Suspension;
 use crate::{AppDomainId, AssemblyId, ClassId, Events, FunctionId, HResult, ModuleId, ThreadId, Token};
