@@ -217,7 +217,7 @@ fn a_profiler_is_attached_only_where_it_says_how() {
 
 #[test]
 fn a_profiler_that_panics_or_refuses_does_not_start() {
-    /// What `setup_refused` was given.
+    /// The sentence that `setup_refused` was given.
     static SAID: Mutex<String> = Mutex::new(String::new());
 
     struct Refused;
@@ -244,6 +244,6 @@ fn a_profiler_that_panics_or_refuses_does_not_start() {
     assert_eq!(refused, Some(HResult::CANCEL_ACTIVATION));
     let refused = FakeRuntime::new().load::<Refused>().err().map(|error| error.to_string());
     assert_eq!(refused.as_deref(), Some("Initialize: CORPROF_E_PROFILER_CANCEL_ACTIVATION (0x80131375)"));
-    let sentence = "Setup: OBJECT_ALLOCATED tells nothing without ENABLE_OBJECT_ALLOCATED";
+    let sentence = "Setup: OBJECT_ALLOCATED reports nothing without ENABLE_OBJECT_ALLOCATED";
     assert_eq!(*SAID.lock().unwrap(), sentence);
 }
