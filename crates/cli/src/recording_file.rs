@@ -137,8 +137,14 @@ pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
 pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
     let why = problem.to_string();
     match problem {
-        QueryProblem::NotAvailable { view, .. } => {
-            Failure::usage(format!("cannot show the view '{view}' like that"), why, "leave the option out")
+        QueryProblem::NotAvailable { option, view, .. } => {
+            let hint = match *option {
+                "--since" | "--until" => {
+                    "leave the option out; the views events, exceptions and flow have it, and samples (-i cpu) have it in all views"
+                }
+                _ => "leave the option out",
+            };
+            Failure::usage(format!("cannot show the view '{view}' like that"), why, hint)
         }
         QueryProblem::FunctionNeeded { view } => {
             let hint = format!("--view {view} --function 'Namespace.Type::Method'");

@@ -146,6 +146,30 @@ fn a_running_program_is_recorded_and_left_as_it_was_three_times_in_a_row() {
     });
 }
 
+/// Samples of CPU time, then of all threads by the clock, then both, and the program is as before each time.
+#[test]
+fn a_running_program_is_sampled_three_times_in_a_row() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let server = Server::start(runtime);
+        for (number, instruments) in ["", "-i wall", "-i cpu -i wall"].into_iter().enumerate() {
+            let name = format!("sampled-{number}.clrs");
+            let line = format!("{instruments} --duration 1500ms -o {name}");
+            let output = attach(&place, server.pid, &line).output().expect("the tool starts");
+            assert!(output.status.success(), "{}", said(&output));
+            let shown = place.run(&format!("report {name} --view functions --format json"));
+            assert!(shown.status.success(), "{}", said(&shown));
+            let report: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+            let rows = report["rows"].as_array().expect("rows");
+            let serve = rows.iter().find(|row| row["name"] == "Server.Program::Serve");
+            let samples = serve.and_then(|row| row["total_samples"].as_u64());
+            assert!(samples > Some(0), "{instruments}: {report:#}");
+            assert_eq!(server.left_over(), BTreeSet::new(), "{instruments}");
+        }
+        server.end();
+    });
+}
+
 #[test]
 fn events_that_attach_allows_are_recorded_and_others_refused_with_the_way_to_start() {
     let place = TestFolder::new();
@@ -171,7 +195,8 @@ fn events_that_attach_allows_are_recorded_and_others_refused_with_the_way_to_sta
 fn ctrl_c_ends_the_recording_and_not_the_program() {
     let place = TestFolder::new();
     let server = Server::start(some_runtime());
-    let launcher = attach(&place, server.pid, "-o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
+    let launcher =
+        attach(&place, server.pid, "-i exceptions -o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
     testkit::wait_until("the agent", || !server.left_over().is_empty());
     testkit::wait_for_work(server.pid, std::time::Duration::from_millis(50));
     kill(launcher.id(), "INT");
@@ -189,14 +214,14 @@ fn killing_the_launcher_ends_the_recording_and_the_next_attach_works() {
     testkit::each_runtime(|runtime| {
         let place = TestFolder::new();
         let server = Server::start(runtime);
-        let mut launcher = attach(&place, server.pid, "-o a.clrs").spawn().expect("the tool starts");
+        let mut launcher = attach(&place, server.pid, "-i exceptions -o a.clrs").spawn().expect("the tool starts");
         testkit::wait_until("the agent", || !server.left_over().is_empty());
         testkit::wait_for_work(server.pid, std::time::Duration::from_millis(50));
         launcher.kill().expect("it lives");
         launcher.wait().expect("it ends");
         testkit::wait_until("the agent's leave", || server.left_over().is_empty());
         assert!(thrown(&rows(&place, "a.clrs.d")) > 0, "what was recorded is there");
-        assert!(thrown(&recorded(&place, server.pid, "--duration 200ms", "b.clrs")) > 0);
+        assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 200ms", "b.clrs")) > 0);
         server.end();
     });
 }
@@ -206,7 +231,10 @@ fn the_end_of_the_program_ends_the_recording() {
     for signal in ["TERM", "KILL"] {
         let place = TestFolder::new();
         let server = Server::start(some_runtime());
-        let launcher = attach(&place, server.pid, "-o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
+        let launcher = attach(&place, server.pid, "-i exceptions -o a.clrs")
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the tool starts");
         testkit::wait_until("the agent", || !server.left_over().is_empty());
         testkit::wait_for_work(server.pid, std::time::Duration::from_millis(50));
         match signal {
@@ -223,7 +251,8 @@ fn the_end_of_the_program_ends_the_recording() {
 fn a_second_attach_at_once_is_refused() {
     let place = TestFolder::new();
     let server = Server::start(some_runtime());
-    let launcher = attach(&place, server.pid, "-o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
+    let launcher =
+        attach(&place, server.pid, "-i exceptions -o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
     testkit::wait_until("the agent", || !server.left_over().is_empty());
     let other = TestFolder::new();
     let refusal = refused(&other, server.pid, "--duration 1s");
@@ -307,7 +336,7 @@ fn ps_lists_what_runs_and_whether_the_agent_is_in_it() {
         assert!(row["command"].as_array().is_some_and(|words| words.len() > 1), "{row:#}");
         let text = String::from_utf8_lossy(&place.run("ps").stdout).into_owned();
         assert!(text.lines().any(|line| line.contains(&server.pid.to_string()) && line.contains("Server")), "{text}");
-        recorded(&place, server.pid, "--duration 100ms", "a.clrs");
+        recorded(&place, server.pid, "-i exceptions --duration 100ms", "a.clrs");
         assert_eq!(listed(&place, server.pid)["agent"], true);
         server.end();
     });
@@ -340,7 +369,7 @@ fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
     let Some(server) = as_somebody(some_runtime()) else { return };
     let place = TestFolder::new();
     for name in ["first.clrs", "second.clrs"] {
-        assert!(thrown(&recorded(&place, server.pid, "--duration 300ms", name)) > 0);
+        assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 300ms", name)) > 0);
     }
     assert_eq!(server.left_over(), BTreeSet::new());
     assert_eq!(server.mapped().matches("libclrscope_agent.so").count(), 4, "one library");

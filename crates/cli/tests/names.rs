@@ -120,8 +120,14 @@ fn columns_are_named_as_tables_head_them_or_as_json_does() {
 /// A part of the time was said to be for views of calls as well, which refused it then.
 #[test]
 fn views_of_sums_are_not_named_for_parts_of_the_time() {
-    let said = String::from_utf8_lossy(&place().run("report shop.clrs --since 1s").stderr).into_owned();
-    assert!(said.ends_with("choose a view that has it: losses, flow, events or exceptions\n"), "{said}");
+    for view in ["summary", "functions", "tree", "threads"] {
+        let output = place().run(&format!("report shop.clrs --view {view} --since 1s"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let hint = said.lines().last().expect("three lines");
+        assert!(hint.contains("the views events, exceptions and flow have it"), "{said}");
+        assert!(!["summary", "functions", "tree", "threads"].iter().any(|sum| hint.contains(sum)), "{said}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::errors::{Failure, quoted};
 const EXAMPLES: &str = "\
 Examples:
   clrscope ps                                      which processes there are
+  clrscope attach 4711                             where its CPU time goes, until Ctrl-C
   clrscope attach 4711 -i exceptions --duration 30s
   clrscope attach 4711 -i 'events:gc,threads' -o slow.clrs
 

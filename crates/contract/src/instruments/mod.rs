@@ -27,11 +27,8 @@ pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::S
 /// Instrument that records where none is asked for.
 pub const DEFAULT: &Spec = calls::SPEC;
 
-/// Instrument that is attached where none is asked for: the one of [`DEFAULT`], where the runtime allows it.
-pub const DEFAULT_FOR_ATTACH: &Spec = match DEFAULT.attach {
-    spec::Attach::Never(_) => exceptions::SPEC,
-    spec::Attach::Without(_) => DEFAULT,
-};
+/// Instrument that is attached where none is asked for: where a program spends its time is what people come with.
+pub const DEFAULT_FOR_ATTACH: &Spec = cpu::SPEC;
 
 /// The least that can be set as a limit of memory: what a store takes before anything is in it.
 const LEAST_LIMIT: u64 = 64 << 10;
