@@ -239,6 +239,19 @@ fn the_summary_says_what_threads_were_about_by_the_clock() {
     assert_eq!(view.kinds, []);
 }
 
+/// A wait in native code was the first finding: `libc.so.6+0x85e50 used 75.0 % of the time itself`.
+#[test]
+fn waiting_in_native_code_is_no_finding_by_the_clock() {
+    let mut taken = HandSampled::default();
+    let idle = taken.thread("", ThreadRole::Pool);
+    let sample = taken.wall(idle, 1, "System.Pool::Run > libc.so.6!wait");
+    (sample.state, sample.count, sample.weight_ns) = (ThreadState::Waiting, 90, 90 * STEP_NS);
+    let recording = taken.recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert_eq!(said, [""; 0]);
+}
+
 #[test]
 fn samples_stand_beside_calls_of_the_same_run() {
     let mut recording = program().recording();

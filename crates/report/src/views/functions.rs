@@ -146,6 +146,8 @@ fn counted_columns<'c, K: RowKind + 'c>(
 /// Notes below a table whose counts of calls are not what they seem.
 pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>> + Clone) -> Option<String> {
     let mut notes = Vec::new();
+    // Samples count no calls.
+    let rows = rows.filter(|row| row.times.calls > 0);
     if let Some(row) = rows.clone().filter(|row| row.inlined).min_by_key(|row| row.function.module.framework) {
         let which = if row.function.module.framework { "MyApp" } else { row.function.module() };
         notes.push(format!(

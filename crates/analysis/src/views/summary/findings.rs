@@ -88,8 +88,12 @@ fn busiest_own(view: &Summary<'_>) -> Option<Finding> {
     (share >= MUCH).then_some(Finding { text, share })
 }
 
-/// The function of the framework with the most work, where own code does little.
+/// The function of the framework with the most work, where own code does little. None where all threads were sampled by
+/// the clock: most of them wait then, in native code that does not say for what.
 fn busiest(view: &Summary<'_>) -> Option<Finding> {
+    if view.conditions.metric.instrument == instrument::WALL {
+        return None;
+    }
     // Threads that wait for work spin a little before they sleep: that is no finding.
     let row = view.framework.iter().find(|row| wait_kind(&row.function).is_none())?;
     let (all, what) = all_work(view);
