@@ -1,11 +1,9 @@
 //! `clrscope attach`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use clrscope_contract::instruments::{DEFAULT_FOR_ATTACH, check_all, check_for_attach};
 
-use super::recording::RecordingArgs;
+use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::attach::AttachOptions;
 use crate::errors::{Failure, quoted};
 
@@ -34,17 +32,8 @@ pub(super) struct Attach {
     #[command(flatten)]
     recording: RecordingArgs,
 
-    /// Recording to write [default: ./PROGRAM-YYYYMMDD-HHMMSS.clrs]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Overwrite the recording if it exists
-    #[arg(long)]
-    force: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    result: ResultArgs,
 
     /// The process, as 'clrscope ps' lists it
     #[arg(value_name = "PID")]
@@ -67,9 +56,9 @@ impl Attach {
             pid: self.pid,
             request,
             instruments_given,
-            output: self.output,
-            force: self.force,
-            quiet: self.quiet,
+            output: self.result.output,
+            force: self.result.force,
+            quiet: self.result.quiet,
         })
     }
 }

@@ -69,6 +69,22 @@ pub(super) struct RecordingArgs {
     trust_writable: bool,
 }
 
+/// Options of the commands that write a recording: its file, and what the command says.
+#[derive(Debug, Args)]
+pub(super) struct ResultArgs {
+    /// Recording to write [default: ./PROGRAM-YYYYMMDD-HHMMSS.clrs]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    /// Overwrite the recording if it exists
+    #[arg(long)]
+    pub(super) force: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
 impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {

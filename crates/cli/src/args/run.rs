@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use clrscope_contract::developer_log;
 use clrscope_contract::instruments::ALL;
 
-use super::recording::RecordingArgs;
+use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::Task;
 use crate::commands::run::RunOptions;
 use crate::commands::run_profiler;
@@ -37,17 +37,8 @@ pub(super) struct Run {
     #[command(flatten)]
     recording: RecordingArgs,
 
-    /// Recording to write [default: ./PROGRAM-YYYYMMDD-HHMMSS.clrs]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Overwrite the recording if it exists
-    #[arg(long)]
-    force: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    result: ResultArgs,
 
     /// Start the program under gdb or lldb, or let it wait until any debugger attaches
     #[arg(long, value_enum, value_name = "DEBUGGER")]
@@ -110,7 +101,7 @@ impl Run {
                 library,
                 class_id: class_id(&clsid)?,
                 debugger: self.debugger.map(Debugger::from),
-                quiet: self.quiet,
+                quiet: self.result.quiet,
                 command: self.command,
             })),
             _ => {
@@ -124,9 +115,9 @@ impl Run {
         Ok(RunOptions {
             request: self.recording.into_request()?,
             instruments_given,
-            output: self.output,
-            force: self.force,
-            quiet: self.quiet,
+            output: self.result.output,
+            force: self.result.force,
+            quiet: self.result.quiet,
             debugger: self.debugger.map(Debugger::from),
             command: self.command,
         })

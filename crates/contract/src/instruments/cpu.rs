@@ -1,7 +1,7 @@
 //! The specification of `cpu`.
 
 use super::spec::{Attach, OptionSpec, Spec, Value};
-use super::{LEAST_LIMIT, LIMIT};
+use super::{LEAST_LIMIT, LIMIT, VIEWS_OF_SAMPLES};
 
 /// Samples per second of CPU time.
 pub const RATE: &str = "rate";
@@ -40,6 +40,6 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"],
+    views: VIEWS_OF_SAMPLES,
     attach: Attach::Without(&[]),
 };

@@ -34,6 +34,9 @@ pub const DEFAULT_FOR_ATTACH: &Spec = cpu::SPEC;
 const LEAST_LIMIT: u64 = 64 << 10;
 /// The limit of memory where none is set.
 const LIMIT: u64 = 1 << 30;
+/// Views of what instruments that take samples record.
+const VIEWS_OF_SAMPLES: &[&str] =
+    &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"];
 
 /// The instrument of this name.
 #[must_use]

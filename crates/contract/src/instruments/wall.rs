@@ -1,7 +1,7 @@
 //! The specification of `wall`.
 
 use super::spec::{Attach, OptionSpec, Spec, Value};
-use super::{LEAST_LIMIT, LIMIT};
+use super::{LEAST_LIMIT, LIMIT, VIEWS_OF_SAMPLES};
 
 /// Samples per second of each thread.
 pub const RATE: &str = "rate";
@@ -26,6 +26,6 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    views: &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"],
+    views: VIEWS_OF_SAMPLES,
     attach: Attach::Without(&[]),
 };
