@@ -187,14 +187,22 @@ impl Process {
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
         }
-        // Listing a folder of temporary files is for processes that do have a runtime.
-        if !self.has_runtime().unwrap_or(false) {
+        // With one clock, every other name is what an earlier process with this id left behind. Listing a folder of temporary
+        // files is for processes that do have a runtime.
+        if self.shares_our_clock() || !self.has_runtime().unwrap_or(false) {
             return None;
         }
         let is_it = |name: &[u8]| name.starts_with(prefix.as_bytes()) && name.ends_with(b"-socket");
         let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is_it(entry.file_name().as_bytes()));
         let newest = entries.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
         newest.map(|entry| entry.path())
+    }
+
+    /// Whether the process counts the time since the machine's start as this one does: both are in one namespace of times.
+    fn shares_our_clock(&self) -> bool {
+        let ours = fs::read_link("/proc/self/ns/time");
+        // Kernels before 5.6 have no such namespaces, so all processes share one clock.
+        ours.map_or(true, |ours| fs::read_link(self.place("ns/time")).is_ok_and(|theirs| theirs == ours))
     }
 
     /// Whether the runtime's library is mapped.

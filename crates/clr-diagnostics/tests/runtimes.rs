@@ -40,6 +40,21 @@ impl Drop for Running {
     }
 }
 
+/// Numbers of processes come round: a program that was killed leaves its socket, and its number goes to another.
+#[test]
+fn sockets_of_earlier_processes_with_the_same_number_are_no_ports() {
+    testkit::each_runtime(|runtime| {
+        let folder = testkit::scratch();
+        let mut command = runtime.command(&testkit::fixture("Server"));
+        command.env("TMPDIR", folder.path()).env("DOTNET_EnableDiagnostics", "0");
+        let program = Running::server(command);
+        let left = folder.path().join(format!("dotnet-diagnostic-{}-1-socket", program.0.id()));
+        drop(std::os::unix::net::UnixListener::bind(&left).expect("a socket"));
+        let port = program.process().port();
+        assert!(matches!(port, Err(Error::DiagnosticsOff { .. })), "on .NET {}: {port:?}", runtime.version);
+    });
+}
+
 #[test]
 fn a_running_program_says_what_it_is() {
     testkit::each_runtime(|runtime| {

@@ -3,14 +3,13 @@
 //! are released.
 
 mod common;
-#[path = "common/attach.rs"]
-mod diagnostic_port;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use clr_profiler::Guid;
+use clr_diagnostics::{AttachProfiler, Process};
 use clrscope_testkit as testkit;
 
 const CLASS: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}";
@@ -132,9 +131,15 @@ fn queries_after_detach_are_refused_and_the_program_runs_on() {
             line
         };
         assert_eq!(next(), "count 10\n");
-        let data = output.to_str().expect("a path").as_bytes();
-        let answer = diagnostic_port::attach(program.id(), library, Guid::parse(CLASS), data);
-        assert_eq!(answer, 0, "attached on .NET {}", runtime.version);
+        let profiler = AttachProfiler {
+            class: CLASS.parse().expect("a class"),
+            library: library.to_str().expect("a path"),
+            client_data: output.to_str().expect("a path").as_bytes(),
+            timeout: Duration::from_secs(10),
+        };
+        let port = Process::open(program.id()).expect("it runs").port().expect("its port");
+        let attached = port.attach_profiler(&profiler);
+        assert!(attached.is_ok(), "on .NET {}: {attached:?}", runtime.version);
         let is_over = || std::fs::read_to_string(&output).is_ok_and(|text| text.contains("\nend: "));
         testkit::wait_until("the last question", is_over);
         assert_eq!(next(), "count 20\n", "the program runs on .NET {}", runtime.version);

@@ -1,11 +1,12 @@
 //! A heap of known objects is shown right, with the way to the largest, at start and by attach, on every runtime at hand.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use clr_diagnostics::{AttachProfiler, ClassId, Error, Process, ResultCode};
 use clrscope_testkit as testkit;
 
 const CLASS: u128 = 0xE1C64B7A_0D52_4C39_A8F6_7B94D3E05A21;
@@ -63,40 +64,6 @@ fn a_shot_shows_known_objects_and_the_fields_that_lead_to_the_largest() {
     });
 }
 
-/// The runtime's answer to the request to attach a profiler: what `clrscope attach` and `dotnet` tools send to its socket.
-fn attach(pid: u32, folder: &Path, library: &Path, client_data: &str) -> u32 {
-    let socket = || {
-        let entries = std::fs::read_dir(folder).expect("a folder").flatten();
-        let is_it = |name: &str| name.starts_with(&format!("dotnet-diagnostic-{pid}-")) && name.ends_with("-socket");
-        entries
-            .map(|entry| entry.path())
-            .find(|path| path.file_name().is_some_and(|name| is_it(&name.to_string_lossy())))
-    };
-    testkit::wait_until("the runtime's socket", || socket().is_some());
-    let mut stream = UnixStream::connect(socket().expect("it is there")).expect("it listens");
-    let units: Vec<u16> = library.to_string_lossy().encode_utf16().chain([0]).collect();
-    let mut payload = 10_000_u32.to_le_bytes().to_vec();
-    // A GUID's first three numbers are little endian.
-    let [one, two, three] = [(CLASS >> 96) as u32, (CLASS >> 80) as u32, (CLASS >> 64) as u32];
-    payload.extend(one.to_le_bytes());
-    payload.extend((two as u16).to_le_bytes());
-    payload.extend((three as u16).to_le_bytes());
-    payload.extend((CLASS as u64).to_be_bytes());
-    payload.extend((units.len() as u32).to_le_bytes());
-    payload.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
-    payload.extend((client_data.len() as u32).to_le_bytes());
-    payload.extend(client_data.as_bytes());
-    let mut message = b"DOTNET_IPC_V1\0".to_vec();
-    message.extend((20 + payload.len() as u16).to_le_bytes());
-    // The command "attach profiler".
-    message.extend([3, 1, 0, 0]);
-    message.extend(payload);
-    stream.write_all(&message).expect("it reads");
-    let mut answer = [0; 24];
-    stream.read_exact(&mut answer).expect("it answers");
-    u32::from_le_bytes([answer[20], answer[21], answer[22], answer[23]])
-}
-
 #[test]
 fn an_attached_profiler_takes_a_shot_and_detaches_twice() {
     let library = testkit::example("heap");
@@ -108,14 +75,19 @@ fn an_attached_profiler_takes_a_shot_and_detaches_twice() {
         let program = start(command, folder.path());
         for round in 0..2 {
             let output = folder.path().join(format!("heap-{round}.txt"));
-            // Until the profiler before has been let go of, another is refused.
-            const ALREADY_ACTIVE: u32 = 0x8013_136a;
-            let mut answer = ALREADY_ACTIVE;
-            testkit::wait_until("the attach", || {
-                answer = attach(program.id(), folder.path(), &library, &output.to_string_lossy());
-                answer != ALREADY_ACTIVE
+            let profiler = AttachProfiler {
+                class: ClassId(CLASS),
+                library: library.to_str().expect("a path"),
+                client_data: output.to_str().expect("a path").as_bytes(),
+                timeout: Duration::from_secs(10),
+            };
+            let port = Process::open(program.id()).expect("it runs").port().expect("its port");
+            let attached = testkit::wait_for("the attach", || match port.attach_profiler(&profiler) {
+                // Until the profiler before has been let go of, another is refused.
+                Err(Error::Refused { code, .. }) if code == ResultCode::PROFILER_ALREADY_ACTIVE => None,
+                answer => Some(answer),
             });
-            assert_eq!(answer, 0, "round {round} on .NET {}", runtime.version);
+            assert!(attached.is_ok(), "round {round} on .NET {}: {attached:?}", runtime.version);
             testkit::wait_until("the shot", || output.exists());
             check(&std::fs::read_to_string(&output).expect("the shot"), &runtime.version);
         }
