@@ -24,6 +24,7 @@ use crate::services::developer_log::{self, Level, log, wants};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::leftovers;
+use crate::services::object_types::ObjectTypes;
 use crate::services::patterns::{Redaction, WatchedFilter};
 use crate::services::sampling::{Sampler, SharedSampler};
 use crate::services::stacks::table::SharedStackTable;
@@ -43,13 +44,14 @@ pub(crate) struct Running {
     /// The hooks, where an instrument needs some.
     pub(crate) hooks: Option<&'static HookSet>,
     types: Option<&'static Types>,
+    object_types: Arc<ObjectTypes>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
     end: End,
 }
 
 // In this order: the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { types, sampler, instruments, functions, thread_names, end } }
+clr_profiler::compose_callbacks! { Running { types, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
     /// The runtime has refused the setup of an attached agent, which leaves at once.
@@ -270,6 +272,7 @@ fn start_instruments(
     let helper = HelperHandle::new();
     let interval = Duration::from_nanos(1_000_000_000 / u64::from(request.rate_hz));
     let functions = Arc::new(Functions::new(info, writer, choice(request, &requested, writer)));
+    let object_types = Arc::new(ObjectTypes::new(info, writer, &functions));
     let context = Context {
         interval_ns: interval.as_nanos() as u64,
         start_ns,
@@ -277,6 +280,7 @@ fn start_instruments(
         info: info.clone(),
         writer,
         functions: Arc::clone(&functions),
+        object_types: Arc::clone(&object_types),
         helper: helper.clone(),
         redact: Arc::new(Redaction::new(&request.redact, writer)),
         stacks: SharedStackTable::default(),
@@ -316,6 +320,7 @@ fn start_instruments(
     Ok(Running {
         writer,
         functions,
+        object_types,
         helper: helper.clone(),
         instruments,
         hooks,

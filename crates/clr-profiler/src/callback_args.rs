@@ -11,6 +11,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::current_stack::NativeFrame;
 use crate::error::check;
 use crate::il;
 use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
@@ -444,4 +445,6 @@ pub struct EventPipeEvent<'cb> {
     /// Instruction pointers of that thread's stack, innermost first. Empty where [`thread`](Self::thread) is `None`:
     /// [`stack_here`](crate::ProfilerInfo::stack_here) walks the stack then.
     pub stack: &'cb [usize],
+    /// Frame of the runtime's that delivers the event, for profilers that walk the stack themselves.
+    pub frame: NativeFrame,
 }

@@ -99,6 +99,8 @@ pub mod instrument {
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.
     pub const WALL: &str = "wall";
+    /// [Allocations](super::allocation) of objects.
+    pub const ALLOC: &str = "alloc";
 }
 
 /// A block of five edges.
@@ -307,6 +309,39 @@ pub mod sample {
     pub const KERNEL: u32 = 1 << 17;
     /// Flag: the thread was in the profiler's own code, a hook or the agent.
     pub const PROFILER: u32 = 1 << 18;
+}
+
+/// What `alloc` records: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.
+///
+/// A record stands for objects of one type, on one path, on one heap; what it counts grows while the program runs, until the thread
+/// begins another record of that type and path for a later time. Its stack may be filled in later.
+pub mod allocation {
+    /// Bytes of a record.
+    pub const BYTES: usize = 72;
+    /// `u64`: nanoseconds since the start of the process's recording, when the record was begun.
+    pub const TIME: usize = 0;
+    /// `u64`: objects seen.
+    pub const OBJECTS: usize = 8;
+    /// `u64`: bytes of these objects.
+    pub const SIZE: usize = 16;
+    /// `u64`: bytes that the objects stand for beyond their own, where they were sampled.
+    pub const BEYOND: usize = 24;
+    /// `u64`: objects that the objects stand for beyond themselves, in 1024ths.
+    pub const OBJECTS_BEYOND: usize = 32;
+    /// `u64`: the squares of what each sampled object stands for in objects, added up.
+    pub const SQUARES: usize = 40;
+    /// `u32`: index of the type, 0 where that is not known.
+    pub const TYPE: usize = 48;
+    /// `u32`: node of the [stack](super::stack) table, 0 for none.
+    pub const STACK: usize = 52;
+    /// `u32`: the lowest eight bits say which heap: an `ObjectHeap`; the next eight what the record is: an `AllocationKind`.
+    pub const FLAGS: usize = 56;
+    /// `u32`: number of the object that is followed, from 1; 0 where none is.
+    pub const OBJECT: usize = 60;
+    /// `u64`: collections of the process that had ended when the object was allocated, or was found gone.
+    pub const COLLECTIONS: usize = 64;
+    /// The lowest of the eight bits of `FLAGS` that say what the record is.
+    pub const KIND: u32 = 8;
 }
 
 /// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of

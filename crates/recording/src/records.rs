@@ -6,8 +6,8 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, PairCost, Part, PartBoundary,
-    Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
+    AllocationSampling, CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, ObjectType,
+    PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -59,6 +59,7 @@ kinds! {
     MatchedPatterns { file 11 }
     NearName { log 20 }
     Sampler { log 22 file 12 }
+    AllocationSampling { log 27 file 17 }
     PartBoundary { log 24 }
     Part { file 15 }
     // Tables.
@@ -67,6 +68,8 @@ kinds! {
     Indexed<Function> { log 4 }
     Function { file 6 }
     NativeSymbol { file 13 }
+    Indexed<ObjectType> { log 26 }
+    ObjectType { file 16 }
     FunctionUnloaded { log 5 }
     FunctionInlined { log 21 }
     Thread { file 8 }

@@ -8,6 +8,7 @@ use clrscope_recording::writer::{Keep, ProcessWriter};
 
 use super::functions::Functions;
 use super::helper::HelperHandle;
+use super::object_types::ObjectTypes;
 use super::patterns::Redaction;
 use super::sampling::{Sampler, SamplerContext, SharedSampler};
 use super::stacks::table::SharedStackTable;
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) info: ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) functions: Arc<Functions>,
+    /// Types of objects, for instruments about memory.
+    pub(crate) object_types: Arc<ObjectTypes>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
     /// Monotonic nanoseconds when the recording of the process began.

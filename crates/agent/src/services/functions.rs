@@ -246,6 +246,14 @@ impl Functions {
         module
     }
 
+    /// The index of a module, noted in the recording; 0 where the runtime does not say which it is. Where the runtime may be asked.
+    pub(crate) fn module_index(&self, id: ModuleId) -> u32 {
+        if let Some(found) = self.tables().modules.get(&id) {
+            return found.index;
+        }
+        self.names.assembly(&self.info, id).map_or(0, |name| self.module(id, &name).index)
+    }
+
     /// An unmanaged function, by the names in the P/Invoke map of `function`.
     pub(crate) fn native(&self, function: Option<FunctionId>) -> u32 {
         let (library, entry) = function.and_then(|f| self.import_of(f)).unwrap_or_default();

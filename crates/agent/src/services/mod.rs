@@ -3,11 +3,13 @@
 //! - [`context`]: what all of them find when they start
 //! - [`threads`]: begin and end of each thread of the program, its record and its names
 //! - [`functions`]: index, names and filters of each function; [`patterns`] and [`il`] help to decide
+//! - [`object_types`]: number, name and module of each class that objects are of
 //! - [`values`]: types, and values read from registers and memory
 //! - [`dictionary`]: names of what is no function, noted once
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
 //! - [`reused`]: data per thread that the next recording of the process takes over
+//! - [`thread_own`]: values that only their thread uses
 //! - [`stacks`]: call stacks of the calling thread, as numbers in the recording's stack table
 //! - [`code`]: the map of code, from addresses to methods, libraries and stubs
 //! - [`sampling`]: samples of threads by their CPU time and by the clock
@@ -31,9 +33,11 @@ pub(crate) mod helper;
 pub(crate) mod il;
 pub(crate) mod leftovers;
 pub(crate) mod memory;
+pub(crate) mod object_types;
 pub(crate) mod patterns;
 pub(crate) mod reused;
 pub(crate) mod sampling;
 pub(crate) mod stacks;
+pub(crate) mod thread_own;
 pub(crate) mod threads;
 pub(crate) mod values;

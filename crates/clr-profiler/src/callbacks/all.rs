@@ -182,6 +182,11 @@ pub trait Callbacks: Send + Sync {
     /// classes of arrays are met first: no class load reports them. Ask about the object itself before, since it may be moved
     /// while a name is looked up.
     fn object_allocated(&self, object: ObjectId<'_>, class: ClassId) {}
+    /// An object was allocated, for profilers that walk the stack themselves: `frame` is where the runtime's frames begin. This
+    /// form is what the runtime calls; its default calls [`object_allocated`](Self::object_allocated).
+    fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+        self.object_allocated(object, class);
+    }
     /// How many objects of each class were allocated since the last collection.
     fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {}
     /// The references that one object holds, without their places: [`references_of`](crate::ProfilerInfo::references_of),

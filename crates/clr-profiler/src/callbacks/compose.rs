@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::callback_args::Inlining;
 use crate::current_stack::NativeFrame;
-use crate::{Callbacks, ObjectId, Result};
+use crate::{Callbacks, ClassId, ObjectId, Result};
 
 /// An answer to the runtime, and how those of several parts become one.
 pub trait Answer: Sized {
@@ -106,6 +106,16 @@ macro_rules! __notify_parts {
         fn exception_thrown_in(&self, exception: $crate::ObjectId<'_>, frame: $crate::internals::NativeFrame) {
             $crate::__answers_of!(self $parts exception_thrown_in (exception, frame))
         }
+
+        #[inline]
+        fn object_allocated_in(
+            &self,
+            object: $crate::ObjectId<'_>,
+            class: $crate::ClassId,
+            frame: $crate::internals::NativeFrame,
+        ) {
+            $crate::__answers_of!(self $parts object_allocated_in (object, class, frame))
+        }
     };
 }
 
@@ -141,6 +151,11 @@ macro_rules! lead_on {
         fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
             (**self).exception_thrown_in(exception, frame);
         }
+
+        #[inline]
+        fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+            (**self).object_allocated_in(object, class, frame);
+        }
     };
 }
 
@@ -171,6 +186,11 @@ macro_rules! notify_each {
         fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
             self.iter().for_each(|part| part.exception_thrown_in(exception, frame));
         }
+
+        #[inline]
+        fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+            self.iter().for_each(|part| part.object_allocated_in(object, class, frame));
+        }
     };
 }
 
@@ -187,6 +207,11 @@ macro_rules! notify_set {
         #[inline]
         fn exception_thrown_in(&self, exception: ObjectId<'_>, frame: NativeFrame) {
             self.get().exception_thrown_in(exception, frame);
+        }
+
+        #[inline]
+        fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+            self.get().object_allocated_in(object, class, frame);
         }
     };
 }

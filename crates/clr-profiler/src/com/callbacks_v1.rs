@@ -132,7 +132,11 @@ impl ICorProfilerCallback_Impl for CallbackObject_Impl {
     }
 
     unsafe fn ObjectAllocated(&self, object_id: usize, class_id: usize) -> HRESULT {
-        self.notify_with_objects(|p| p.object_allocated(ObjectId::new(object_id), ClassId::received(class_id)))
+        // First of all, as long as the register is the caller's.
+        let frame = NativeFrame::of_caller();
+        self.notify_with_objects(|p| {
+            p.object_allocated_in(ObjectId::new(object_id), ClassId::received(class_id), frame);
+        })
     }
 
     unsafe fn ObjectsAllocatedByClass(

@@ -16,6 +16,7 @@ use crate::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, MovedRanges, Roots, SurvivingRanges,
     WeakTableElements,
 };
+use crate::current_stack::NativeFrame;
 use crate::{Error, EventPipeProviderId, FunctionId, GcHandleId, Guid, HResult, ModuleId, ObjectId, ThreadId, Token};
 
 impl ICorProfilerCallback2_Impl for CallbackObject_Impl {
@@ -217,6 +218,8 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
         num_stack_frames: u32,
         stack_frames: *const usize,
     ) -> HRESULT {
+        // First of all, as long as the register is the caller's.
+        let frame = NativeFrame::of_caller();
         // SAFETY: the runtime passes arrays of these lengths and, for the activities, null or a GUID.
         let event = unsafe {
             EventPipeEvent {
@@ -229,6 +232,7 @@ impl ICorProfilerCallback10_Impl for CallbackObject_Impl {
                 related_activity: Guid::from_ptr(related_activity_id),
                 thread: ThreadId(event_thread).non_null(),
                 stack: slice(stack_frames, num_stack_frames),
+                frame,
             }
         };
         self.notify(|p| p.event_pipe_event_delivered(&event))

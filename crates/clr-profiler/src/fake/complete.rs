@@ -6,7 +6,7 @@ use super::Event::*;
 use super::{Event, FakeRuntime, Running, on};
 use crate::callback_args::Inlining;
 use crate::current_stack::NativeFrame;
-use crate::{Callbacks, Error, Events, HResult, ObjectId, Result, Setup};
+use crate::{Callbacks, ClassId, Error, Events, HResult, ObjectId, Result, Setup};
 
 /// The callbacks that came, by the runtime's names, and what this one answers.
 #[derive(Clone, Default)]
@@ -173,12 +173,17 @@ fn a_part_that_walks_the_stack_itself_gets_the_frame() {
         fn exception_thrown_in(&self, _exception: ObjectId<'_>, _frame: NativeFrame) {
             *self.0.lock().unwrap() += 1;
         }
+
+        fn object_allocated_in(&self, _object: ObjectId<'_>, _class: ClassId, _frame: NativeFrame) {
+            *self.0.lock().unwrap() += 10;
+        }
     }
     let (walks, notes) = (Walks::default(), Notes::default());
     let (mut program, events) = load((notes.clone(), Some(&*Box::leak(Box::new(walks.clone())))));
-    let thrown = events.into_iter().find(|event| matches!(event, ExceptionThrown(_))).unwrap();
-    program.play(&[on(1, thrown)]);
-    assert_eq!((*walks.0.lock().unwrap(), notes.take()), (1, vec!["ExceptionThrown"]));
+    let wanted = |event: &Event| matches!(event, ExceptionThrown(_) | ObjectAllocated(..));
+    let steps: Vec<_> = events.into_iter().filter(wanted).map(|event| on(1, event)).collect();
+    program.play(&steps);
+    assert_eq!((*walks.0.lock().unwrap(), notes.take().len()), (11, 2));
 }
 
 #[test]

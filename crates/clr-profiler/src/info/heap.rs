@@ -108,6 +108,22 @@ impl ObjectHandle {
         check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
         Ok(look((object != 0).then(|| ObjectId::new(object))))
     }
+
+    /// Whether the object has not been collected as far as the runtime knows: what nobody refers to any more is there until its
+    /// generation is collected. Not in hooks; anywhere else, threads of the profiler's own included.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn is_alive(&self) -> Result<bool> {
+        let method = "GetObjectIDFromHandle";
+        outside_hooks(method)?;
+        let mut object = 0;
+        let runtime = self.info.at_level::<ICorProfilerInfo13>(method)?;
+        // SAFETY: a handle that is not freed, and a valid out-parameter. Of the address, which may be wrong a moment later, nothing but
+        // whether there is one is used.
+        check(unsafe { runtime.GetObjectIDFromHandle(self.handle, &mut object) }, method)?;
+        Ok(object != 0)
+    }
 }
 
 impl Drop for ObjectHandle {
@@ -303,6 +319,20 @@ impl ProfilerInfo {
     /// # Errors
     /// The runtime's error.
     pub fn create_handle(&self, object: ObjectId<'_>, kind: HandleKind) -> Result<ObjectHandle> {
+        // SAFETY: the object's lifetime says that it is alive.
+        unsafe { self.create_handle_at(object.address(), kind) }
+    }
+
+    /// A handle for the object at an address that an event of the runtime's own gives
+    /// ([`event_pipe_event_delivered`](crate::Callbacks::event_pipe_event_delivered)), in the callback that delivers the event. The object
+    /// may not be ready yet; a handle is good from when it is. From .NET 7 on.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    ///
+    /// # Safety
+    /// The address must be that of an object that is alive, or is being allocated by the thread that this callback runs on.
+    pub unsafe fn create_handle_at(&self, address: usize, kind: HandleKind) -> Result<ObjectHandle> {
         let method = "CreateHandle";
         outside_collections(method)?;
         let runtime = self.at_level::<ICorProfilerInfo13>(method)?;
@@ -312,8 +342,8 @@ impl ProfilerInfo {
             HandleKind::Pinned => COR_PRF_HANDLE_TYPE(3),
         };
         let mut handle = std::ptr::null_mut();
-        // SAFETY: a valid out-parameter; the object's lifetime says that it is alive.
-        check(unsafe { runtime.CreateHandle(object.address(), kind, &mut handle) }, method)?;
+        // SAFETY: a valid out-parameter; the caller vouches for the object.
+        check(unsafe { runtime.CreateHandle(address, kind, &mut handle) }, method)?;
         if handle.is_null() {
             return Err(Error::new(HResult::POINTER, method));
         }

@@ -3,8 +3,13 @@
 //! Everything here is data without behaviour that could fail. Whatever was wrong with the bytes on
 //! disk has already become an entry in [`Recording::problems`] or a [`Loss`] of its process.
 
+#[macro_use]
+mod by_number;
+
+mod allocations;
 mod event_bytes;
 mod exit;
+mod object_types;
 mod parts;
 mod process;
 mod remarks;
@@ -13,9 +18,11 @@ mod sampling;
 mod stacks;
 mod tree;
 
+pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSampling, ObjectHeap};
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;
+pub use object_types::ObjectType;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
 pub use process::{
     CallsInfo, Clock, EventArena, EventChunk, Function, FunctionFlags, FunctionKind, GC_NAME, HookCost, JIT_NAME,

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{EventBytes, Exit, Loss, NativeSymbol, Part, Remark, RemarkKind, Sampler, Stacks, TreeSource};
+use super::{
+    AllocationSampling, EventBytes, Exit, Loss, NativeSymbol, ObjectType, Part, Remark, RemarkKind, Sampler, Stacks,
+    TreeSource,
+};
 use crate::codec::{Field, numbered, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -39,6 +42,8 @@ record! {
         pub functions: Vec<Function>,
         /// Indexed by [`Function::module`]; entry 0 stands for "no module".
         pub modules: Vec<Module>,
+        /// Types of objects, by the numbers that instruments about memory give; entry 0 stands for a type that is not known.
+        pub types: Vec<ObjectType>,
         /// In the order in which they were first seen.
         pub threads: Vec<Thread>,
         /// Losses, by reason.
@@ -56,6 +61,8 @@ record! {
         pub near_names: Vec<NearName>,
         /// How each sampling instrument that ran took its samples.
         pub samplers: Vec<Sampler>,
+        /// How `alloc` took what it recorded, if it ran.
+        pub allocation_sampling: Option<AllocationSampling>,
         /// Names of places in native code, by module and offset in ascending order.
         pub native_symbols: Vec<NativeSymbol>,
         /// The call stacks that records of instruments refer to by number.

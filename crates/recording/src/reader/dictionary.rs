@@ -7,8 +7,8 @@ use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
-    CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName, PairCost, PartBoundary,
-    Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
+    AllocationSampling, CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName,
+    ObjectType, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -75,6 +75,10 @@ impl Dictionary {
                 let Indexed { index, entry } = decode(payload)?;
                 *slot(&mut self.process.functions, index, self.most)? = entry;
             }
+            Indexed::<ObjectType>::LOG => {
+                let Indexed { index, entry } = decode(payload)?;
+                *slot(&mut self.process.types, index, self.most)? = entry;
+            }
             FunctionUnloaded::LOG => {
                 let FunctionUnloaded { index } = decode(payload)?;
                 self.process.functions.get_mut(index as usize)?.flags.unloaded = true;
@@ -94,6 +98,7 @@ impl Dictionary {
             SampleSteps::LOG => self.process.calls.get_or_insert_default().sample_steps = decode(payload)?,
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
             Sampler::LOG => keep_last_word(&mut self.process.samplers, decode(payload)?),
+            AllocationSampling::LOG => self.process.allocation_sampling = Some(decode(payload)?),
             PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
             ThreadName::LOG => {
                 let ThreadName { serial, name, role } = decode(payload)?;

@@ -5,6 +5,7 @@
 //! the disk has no room for is a SIGBUS in somebody else's program. Nothing here keeps a descriptor
 //! open: programs close descriptors that are not theirs.
 
+mod allocations;
 mod arena;
 mod bounds;
 mod control;
@@ -21,6 +22,7 @@ mod state;
 mod threads;
 mod times;
 
+pub use allocations::AllocationCell;
 pub use arena::{Arena, Piece};
 pub use bounds::Bound;
 pub use control::{Answer, Command, ControlError, command};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    CallsInfo, Function, HookCost, LossReason, Module, NearName, PairCost, PartBoundary, Process, Remark, RemarkKind,
-    SampleSteps, Sampler, ThreadRole,
+    AllocationSampling, CallsInfo, Function, HookCost, LossReason, Module, NearName, ObjectType, PairCost,
+    PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -163,6 +163,11 @@ impl ProcessWriter {
         self.append(&Indexed { index, entry: function });
     }
 
+    /// Notes a type of objects under `index` (from 1); the last word counts.
+    pub fn object_type(&self, index: u32, entry: ObjectType) {
+        self.append(&Indexed { index, entry });
+    }
+
     /// Notes that a function's code is gone.
     pub fn function_unloaded(&self, index: u32) {
         self.append(&FunctionUnloaded { index });
@@ -234,6 +239,11 @@ impl ProcessWriter {
     /// Notes how a sampling instrument takes its samples; the last word about an instrument counts.
     pub fn sampler(&self, sampler: &Sampler) {
         self.append(sampler);
+    }
+
+    /// Notes how `alloc` takes what it records; the last word counts.
+    pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
+        self.append(sampling);
     }
 
     /// Notes what a hook pair was measured to cost where one function calls another; the last word

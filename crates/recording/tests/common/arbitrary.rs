@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use clrscope_recording::model::{
-    Advice, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk, Exit, Function, FunctionFlags,
-    FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol, NearName, Node, NodeFlags, NodeValues,
-    PairCost, Part, PartTrees, Problem, Process, ROOT, Recording, Remark, RemarkKind, Run, SampleSteps, Sampler,
-    SamplingEngine, SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
+    Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk,
+    Exit, Function, FunctionFlags, FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol,
+    NearName, Node, NodeFlags, NodeValues, ObjectType, PairCost, Part, PartTrees, Problem, Process, ROOT, Recording,
+    Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SourceKind, StackFrame, Stacks, StacksBuilder,
+    Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -52,13 +53,16 @@ prop_compose! {
         losses in vec(loss(), 0..4), remarks in vec(remark(), 0..4), events in vec(arena(), 0..3),
         ticks in (any::<u64>(), cost()), stacks in stacks(), matched_patterns in vec(text(), 0..3),
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
-        parts in vec(part(), 0..3),
+        parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
+        allocation_sampling in option::of(allocation_sampling()),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
             pid: ids.0, parent_pid: ids.1, command, runtime, started_ns: times.0, duration_ns: times.1, cpu_ns, exit,
             complete, calls, functions, modules, threads, losses, remarks, events, matched_patterns, parts,
             near_names: near.into_iter().map(|(pattern, name)| NearName { pattern, name }).collect(),
+            types: types.into_iter().map(|(name, module)| ObjectType { name, module }).collect(),
+            allocation_sampling,
             samplers,
             shown: None,
             native_symbols: in_order(symbols),
@@ -94,6 +98,18 @@ prop_compose! {
     ) -> Sampler {
         let [instrument, why_engine, why_no_kernel] = texts;
         Sampler { instrument, engine, interval_ns: times.0, reached_ns: times.1, kernel, why_engine, why_no_kernel }
+    }
+}
+
+prop_compose! {
+    fn allocation_sampling()(
+        numbers: [u64; 2], switches: [bool; 3], why_engine in text(),
+        engine in select(vec![
+            AllocationEngine::Unknown, AllocationEngine::Exact, AllocationEngine::Randomized, AllocationEngine::Ticks,
+        ]),
+    ) -> AllocationSampling {
+        let ([mean_bytes, own_bytes], [large_exact, pinned_exact, follows]) = (numbers, switches);
+        AllocationSampling { engine, mean_bytes, large_exact, pinned_exact, follows, own_bytes, why_engine }
     }
 }
 

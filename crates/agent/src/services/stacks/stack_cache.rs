@@ -3,32 +3,23 @@
 //! A walk reads words of the stack and nothing else, so where it read the same ones before it leads to the
 //! same stack, without looking anything up.
 
-use std::cell::RefCell;
-
-use clr_profiler::PerThread;
 use clr_profiler::internals::{CurrentStack, NativeFrame, StackWords};
 
 use super::unwind_rules::NotedWords;
-use crate::services::reused::Reused;
+use crate::services::thread_own::{ThreadOwn, ThreadOwned};
 
 /// Stacks that are remembered per thread. A power of two.
 const STACKS: usize = 8;
 
 /// The threads' last stacks.
-pub(super) struct StackCache(&'static PerThread<Own>);
+pub(super) struct StackCache(ThreadOwn<[Last; STACKS]>);
 
-static OWN: Reused<Own> = Reused::nothing();
+static OWN: ThreadOwned<[Last; STACKS]> = ThreadOwned::nothing();
 
 /// The recording is over, and its stacks are used no more.
 pub(crate) fn let_go() {
     OWN.give_back_all();
 }
-
-#[derive(Default)]
-struct Own(RefCell<[Last; STACKS]>);
-
-// SAFETY: `StackCache` uses a thread's own only on that thread, and nothing visits those of all threads.
-unsafe impl Sync for Own {}
 
 #[derive(Default)]
 struct Last {
@@ -58,8 +49,7 @@ impl StackCache {
         unloads: u64,
         walk: impl FnOnce(NotedWords<'_>) -> Option<u32>,
     ) -> Option<u32> {
-        self.0.with(|own| {
-            let mut stacks = own.0.try_borrow_mut().ok()?;
+        let found = self.0.with(|stacks| {
             let last = &mut stacks[place(frame)];
             if last.unloads == unloads && last.words.are_in(stack) {
                 return Some(last.number);
@@ -71,7 +61,8 @@ impl StackCache {
                 None => last.words.clear(),
             }
             found
-        })
+        });
+        found.flatten()
     }
 }
 

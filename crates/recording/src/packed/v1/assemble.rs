@@ -10,9 +10,9 @@ use crate::codec::{Field, decode};
 use crate::layout::{u32_at, u64_at};
 use crate::log_records::LogRecords;
 use crate::model::{
-    ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind, Loss, LossReason,
-    Module, NativeSymbol, Part, PartTrees, Problem, Process, Recording, Remark, RemarkKind, Run, Sampler, Thread,
-    TreeSource,
+    AllocationSampling, ByteSource, CallTree, CallsInfo, EventArena, EventBytes, EventChunk, Function, FunctionKind,
+    Loss, LossReason, Module, NativeSymbol, ObjectType, Part, PartTrees, Problem, Process, Recording, Remark,
+    RemarkKind, Run, Sampler, Thread, TreeSource,
 };
 use crate::packed::Source;
 use crate::payload::PayloadReader;
@@ -49,8 +49,8 @@ struct Assembly {
 #[derive(Default)]
 struct Parts {
     process: Process,
-    /// Ends of the last sections of functions, modules and threads: they bound what may be missing.
-    ends: [u64; 3],
+    /// Ends of the last sections of functions, modules, threads and types: they bound what may be missing.
+    ends: [u64; 4],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
     /// By part and thread.
@@ -140,7 +140,13 @@ impl Assembly {
             kind::PROBLEMS => {
                 self.recording.problems.extend(all::<Problem>(&mut log));
             }
-            kind::PROCESS | kind::FUNCTIONS | kind::MODULES | kind::THREADS | kind::REMARKS | kind::NATIVE_SYMBOLS => {
+            kind::PROCESS
+            | kind::FUNCTIONS
+            | kind::MODULES
+            | kind::THREADS
+            | kind::OBJECT_TYPES
+            | kind::REMARKS
+            | kind::NATIVE_SYMBOLS => {
                 self.parts(section).take_records(section, &mut log)?;
             }
             kind::STACKS => return self.take_stacks(section, content),
@@ -193,6 +199,10 @@ impl Parts {
                 make_room(&mut self.process.threads, section, &mut self.ends[2], lost_thread)?;
                 self.process.threads.extend(all::<Thread>(log));
             }
+            kind::OBJECT_TYPES => {
+                make_room(&mut self.process.types, section, &mut self.ends[3], |_| Default::default())?;
+                self.process.types.extend(all::<ObjectType>(log));
+            }
             kind::NATIVE_SYMBOLS => {
                 self.process.native_symbols.extend(all::<NativeSymbol>(log));
                 // As the writer had them, unless somebody else wrote the file.
@@ -216,6 +226,7 @@ impl Parts {
             CallsInfo::FILE => process.calls = Some(one_cost_per_caller(decode(payload)?)),
             Loss::FILE => process.losses.push(decode(payload)?),
             Sampler::FILE => process.samplers.push(decode(payload)?),
+            AllocationSampling::FILE => process.allocation_sampling = Some(decode(payload)?),
             Part::FILE => process.parts.push(decode(payload)?),
             MatchedPatterns::FILE => {
                 let MatchedPatterns { patterns, near } = decode(payload)?;
@@ -413,6 +424,7 @@ fn place(section: &Section) -> String {
         kind::FUNCTIONS => format!("process {process}, functions from {item}"),
         kind::MODULES => format!("process {process}, modules from {item}"),
         kind::THREADS => format!("process {process}, threads from {item}"),
+        kind::OBJECT_TYPES => format!("process {process}, types from {item}"),
         kind::REMARKS => format!("process {process}, remarks from {item}"),
         kind::NATIVE_SYMBOLS => format!("process {process}, native symbols from {item}"),
         kind::STACKS => format!("process {process}, stacks from {item}"),

@@ -25,6 +25,7 @@ pub(super) fn put_process(bytes: &mut Vec<u8>, process: &Process) {
     process.calls.iter().for_each(|calls| put(bytes, calls));
     process.losses.iter().for_each(|loss| put(bytes, loss));
     process.samplers.iter().for_each(|sampler| put(bytes, sampler));
+    process.allocation_sampling.iter().for_each(|sampling| put(bytes, sampling));
     for arena in &process.events {
         put(bytes, &Arena { instrument: arena.instrument.clone() });
     }

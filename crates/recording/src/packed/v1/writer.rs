@@ -137,6 +137,7 @@ impl Writer<'_> {
         self.section(Head { kind: kind::PROCESS, count: 1, ..head }, &content)?;
         self.table(Head { kind: kind::MODULES, ..head }, &process.modules, records::put)?;
         self.table(Head { kind: kind::FUNCTIONS, ..head }, &process.functions, records::put)?;
+        self.table(Head { kind: kind::OBJECT_TYPES, ..head }, &process.types, records::put)?;
         self.table(Head { kind: kind::THREADS, ..head }, &process.threads, records::put)?;
         self.table(Head { kind: kind::REMARKS, ..head }, &process.remarks, records::put)?;
         self.table(Head { kind: kind::NATIVE_SYMBOLS, ..head }, &process.native_symbols, records::put)?;

@@ -1,0 +1,172 @@
+//! The dictionary of types of objects, shared by the instruments about memory: which number a class has, and its name and module
+//! in the recording.
+//!
+//! The runtime uses identifiers of classes again after an unload, so each class has a number of our own, given when it is first met
+//! and never again. Where the runtime may not be asked (in a collection, for example) the number comes first, and the name in the
+//! next callback in which it may. No lock is held while the runtime is asked.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use clr_profiler::callback_args::DynamicIl;
+use clr_profiler::{Callbacks, ClassId, FunctionId, ModuleId, ProfilerInfo, Result};
+use clrscope_recording::model::{LossReason, ObjectType};
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use super::functions::Functions;
+
+const CORE: &str = "System.Private.CoreLib";
+/// Arrays of arrays deeper than this have no module.
+const DEEPEST: usize = 32;
+/// Classes whose names are waited for at most.
+const MOST_WAITING: usize = 1 << 20;
+
+/// The dictionary.
+pub(crate) struct ObjectTypes {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    functions: Arc<Functions>,
+    /// The library that holds the types the runtime itself knows.
+    core: OnceLock<ModuleId>,
+    tables: Mutex<Tables>,
+    any_waiting: AtomicBool,
+}
+
+#[derive(Default)]
+struct Tables {
+    by_class: HashMap<ClassId, u32>,
+    last: u32,
+    /// Classes with numbers and without names.
+    waiting: Vec<(ClassId, u32)>,
+}
+
+impl ObjectTypes {
+    pub(crate) fn new(info: &ProfilerInfo, writer: &'static ProcessWriter, functions: &Arc<Functions>) -> Self {
+        Self {
+            info: info.clone(),
+            writer,
+            functions: Arc::clone(functions),
+            core: OnceLock::new(),
+            tables: Mutex::default(),
+            any_waiting: AtomicBool::new(false),
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a class, whose name is in the recording when this returns. Only where the runtime may be asked for names; a
+    /// look-up may let a collection run, so ask about the object before.
+    pub(crate) fn noted(&self, class: ClassId) -> u32 {
+        let number = self.numbered(class, false);
+        self.settle();
+        if let (number, true) = number {
+            self.note(class, number);
+        }
+        number.0
+    }
+
+    /// The number of a class, also where the runtime may not be asked; its name follows ([`settle`](Self::settle)).
+    pub(crate) fn reserved(&self, class: ClassId) -> u32 {
+        self.numbered(class, true).0
+    }
+
+    /// The number, and whether the class is new.
+    fn numbered(&self, class: ClassId, waits: bool) -> (u32, bool) {
+        if class.is_null() {
+            return (0, false);
+        }
+        let mut tables = self.tables();
+        if let Some(&number) = tables.by_class.get(&class) {
+            return (number, false);
+        }
+        tables.last += 1;
+        let number = tables.last;
+        tables.by_class.insert(class, number);
+        if waits && tables.waiting.len() < MOST_WAITING {
+            tables.waiting.push((class, number));
+            self.any_waiting.store(true, Ordering::Release);
+        }
+        (number, true)
+    }
+
+    /// Asks for the names that are waited for. Call it where the runtime may be asked.
+    pub(crate) fn settle(&self) {
+        if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
+            let waiting = std::mem::take(&mut self.tables().waiting);
+            waiting.into_iter().for_each(|(class, number)| self.note(class, number));
+        }
+    }
+
+    fn note(&self, class: ClassId, number: u32) {
+        let name = self.functions.names().class(&self.info, class).to_string();
+        if name == "?" {
+            self.writer.state().lose(LossReason::NameUnknown, 1, monotonic_ns());
+        }
+        let module = self.module_of(class).map_or(0, |module| self.functions.module_index(module));
+        self.writer.object_type(number, ObjectType { name, module });
+    }
+
+    /// The module that declares a class, or the elements of an array.
+    fn module_of(&self, class: ClassId) -> Option<ModuleId> {
+        let mut class = class;
+        for _ in 0..DEEPEST {
+            let Some(array) = self.info.array_class(class).ok()? else {
+                return self.info.class_info(class).ok().map(|about| about.module);
+            };
+            match array.element {
+                Some(element) => class = element,
+                // Numbers, of which the runtime gives no class.
+                None => return self.core(),
+            }
+        }
+        None
+    }
+
+    fn core(&self) -> Option<ModuleId> {
+        if let Some(core) = self.core.get() {
+            return Some(*core);
+        }
+        let names = self.functions.names();
+        let is_core = |module: &ModuleId| names.assembly(&self.info, *module).is_ok_and(|name| &*name == CORE);
+        let core = self.info.modules().ok()?.into_iter().find(is_core)?;
+        Some(*self.core.get_or_init(|| core))
+    }
+
+    /// Of which module a class was only the runtime could tell: all of them get new numbers, and the reader adds up what has one name.
+    fn forget_all(&self) {
+        let lost = {
+            let mut tables = self.tables();
+            tables.by_class.clear();
+            std::mem::take(&mut tables.waiting).len()
+        };
+        if lost > 0 {
+            self.writer.state().lose(LossReason::NameUnknown, lost as u64, monotonic_ns());
+        }
+    }
+}
+
+impl Callbacks for ObjectTypes {
+    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.forget_all();
+    }
+
+    fn jit_compilation_started(&self, _function: FunctionId, _is_safe_to_block: bool) {
+        self.settle();
+    }
+
+    fn dynamic_method_jit_compilation_started(
+        &self,
+        _function: FunctionId,
+        _is_safe_to_block: bool,
+        _il: DynamicIl<'_>,
+    ) {
+        self.settle();
+    }
+
+    fn shutdown(&self) {
+        self.settle();
+    }
+}

@@ -1,0 +1,201 @@
+//! Allocations of objects: what `alloc` records, and what is known of how it was taken.
+
+use crate::codec::{numbered, record};
+use crate::layout::{allocation, u32_at, u64_at};
+
+/// One object, in the unit of [`Allocation::objects_weight`].
+const ONE: u64 = 1024;
+
+/// One record of `alloc`; see [`layout::allocation`](crate::layout::allocation) for its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allocation {
+    /// Nanoseconds since the start of the process's recording, when the record was begun.
+    pub time_ns: u64,
+    /// Objects seen.
+    pub objects: u64,
+    /// Bytes of these objects.
+    pub bytes: u64,
+    /// Bytes that the objects stand for: their own where each was seen, more where they were sampled.
+    pub weight: u64,
+    /// Objects that the objects stand for, in 1024ths: each for itself where each was seen, for more where they were sampled.
+    pub objects_weight: u64,
+    /// Squares of what each sampled object stands for in objects, added up; 0 where each was seen.
+    pub squares: u64,
+    /// Index into [`Process::types`](super::Process::types), 0 where that is not known.
+    pub object_type: u32,
+    /// Number of the [stack](super::Stacks), 0 for none.
+    pub stack: u32,
+    /// Heap that the objects lie on.
+    pub heap: ObjectHeap,
+    /// Meaning of the record.
+    pub kind: AllocationKind,
+    /// Number of the object that is followed, from 1; 0 where none is.
+    pub object: u32,
+    /// Collections of the process that had ended when the object was allocated, or was found gone.
+    pub collections: u64,
+}
+
+impl Allocation {
+    /// Objects that the objects stand for.
+    #[must_use]
+    pub fn estimated_objects(&self) -> f64 {
+        self.objects_weight as f64 / ONE as f64
+    }
+
+    /// The bytes as they are stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; allocation::BYTES] {
+        let mut bytes = [0; allocation::BYTES];
+        let numbers = [
+            (allocation::TIME, self.time_ns),
+            (allocation::OBJECTS, self.objects),
+            (allocation::SIZE, self.bytes),
+            (allocation::BEYOND, self.weight.saturating_sub(self.bytes)),
+            (allocation::OBJECTS_BEYOND, self.objects_weight.saturating_sub(self.objects.saturating_mul(ONE))),
+            (allocation::SQUARES, self.squares),
+            (allocation::COLLECTIONS, self.collections),
+        ];
+        for (at, value) in numbers {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let words = [
+            (allocation::TYPE, self.object_type),
+            (allocation::STACK, self.stack),
+            (allocation::FLAGS, self.heap as u32 | (self.kind as u32) << allocation::KIND),
+            (allocation::OBJECT, self.object),
+        ];
+        for (at, value) in words {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The records in a chunk's bytes. One that is cut off is none.
+    pub fn all(chunk: &[u8]) -> impl Iterator<Item = Self> {
+        chunk.chunks_exact(allocation::BYTES).map(|bytes| {
+            let flags = u32_at(bytes, allocation::FLAGS);
+            let (objects, size) = (u64_at(bytes, allocation::OBJECTS), u64_at(bytes, allocation::SIZE));
+            let objects_beyond = u64_at(bytes, allocation::OBJECTS_BEYOND);
+            Self {
+                time_ns: u64_at(bytes, allocation::TIME),
+                objects,
+                bytes: size,
+                weight: size.saturating_add(u64_at(bytes, allocation::BEYOND)),
+                objects_weight: objects.saturating_mul(ONE).saturating_add(objects_beyond),
+                squares: u64_at(bytes, allocation::SQUARES),
+                object_type: u32_at(bytes, allocation::TYPE),
+                stack: u32_at(bytes, allocation::STACK),
+                heap: ObjectHeap::from_number(flags & 0xFF),
+                kind: AllocationKind::from_number(flags >> allocation::KIND & 0xFF),
+                object: u32_at(bytes, allocation::OBJECT),
+                collections: u64_at(bytes, allocation::COLLECTIONS),
+            }
+        })
+    }
+}
+
+by_number! {
+    /// Heap that an object lies on.
+    ObjectHeap {
+        /// The heap of small objects: generations 0 to 2.
+        #[default]
+        Small = 0 "small",
+        /// The large object heap.
+        Large = 1 "large",
+        /// The pinned object heap.
+        Pinned = 2 "pinned",
+    }
+}
+
+by_number! {
+    /// Meaning of a record of `alloc`.
+    AllocationKind {
+        /// Objects that were allocated.
+        #[default]
+        Allocated = 0 "allocated",
+        /// A followed object is gone: its number, and when that was found out.
+        Gone = 1 "gone",
+        /// The number of collections at a time.
+        Collections = 2 "collections",
+        /// An object that is followed from now on. It is among those that were allocated, which other records count.
+        Followed = 3 "followed",
+    }
+}
+
+/// Engine that says what is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u32)]
+pub enum AllocationEngine {
+    /// Nobody knows.
+    #[default]
+    Unknown = 0,
+    /// Each object, by the runtime's callback.
+    Exact = 1,
+    /// Each byte has the same chance: the runtime's randomized events (.NET 10).
+    Randomized = 2,
+    /// The object with which another 100 KiB are full: the runtime's ticks.
+    Ticks = 3,
+}
+
+numbered!(AllocationEngine: Unknown, Exact, Randomized, Ticks);
+
+impl AllocationEngine {
+    /// The name in JSON and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Exact => "exact",
+            Self::Randomized => "randomized",
+            Self::Ticks => "ticks",
+        }
+    }
+}
+
+record! {
+    /// How `alloc` took what it recorded in one process.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct AllocationSampling {
+        /// Engine of objects on the heap of small ones.
+        pub engine: AllocationEngine,
+        /// Bytes between two samples in the mean; 0 where each object is seen.
+        pub mean_bytes: u64,
+        /// Each large object is seen.
+        pub large_exact: bool,
+        /// Each object of the pinned heap is seen.
+        pub pinned_exact: bool,
+        /// Objects are followed until they are gone.
+        pub follows: bool,
+        /// Bytes of memory that the instrument had taken for its own tables when this was written, without what is recorded.
+        pub own_bytes: u64,
+        /// Why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        pub why_engine: String,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_a_cut_one_is_none() {
+        let record = |number: u32| Allocation {
+            time_ns: u64::MAX - u64::from(number),
+            objects: 7 << 40,
+            bytes: 8 << 50,
+            weight: u64::MAX,
+            objects_weight: (7 << 50) + 9,
+            squares: 1 << 61,
+            object_type: number,
+            stack: u32::MAX,
+            heap: ObjectHeap::ALL[number as usize % ObjectHeap::ALL.len()],
+            kind: AllocationKind::ALL[number as usize % AllocationKind::ALL.len()],
+            object: 9,
+            collections: 1 << 60,
+        };
+        let all: Vec<_> = (0..9).map(record).collect();
+        let mut bytes: Vec<u8> = all.iter().flat_map(Allocation::to_bytes).collect();
+        bytes.pop();
+        assert_eq!(Allocation::all(&bytes).collect::<Vec<_>>(), all[..8]);
+    }
+}

@@ -1,0 +1,33 @@
+//! Enums whose numbers are part of the format.
+
+/// Declares an enum whose numbers are part of the format: only ever append.
+macro_rules! by_number {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[repr(u32)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $variant = $number,)*
+        }
+
+        impl $name {
+            /// All there are, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The one with this number; the default for a number from the future.
+            #[must_use]
+            pub fn from_number(number: u32) -> Self {
+                Self::ALL.iter().copied().find(|one| *one as u32 == number).unwrap_or_default()
+            }
+
+            /// The name in JSON and in tables.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
