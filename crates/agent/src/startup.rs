@@ -21,6 +21,7 @@ use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::Departure;
 use crate::services::developer_log::{self, Level, log, wants};
+use crate::services::event_pipe::{EventPipe, SharedEventPipe};
 use crate::services::functions::{Choice, Functions};
 use crate::services::helper::{HelperHandle, Schedule};
 use crate::services::leftovers;
@@ -286,6 +287,7 @@ fn start_instruments(
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
         sampler: SharedSampler::default(),
+        event_pipe: SharedEventPipe::default(),
     };
     let instruments: &'static Instruments = Box::leak(Box::new(Instruments::start(&requested, &context)?));
     if instruments.slow_hooks().is_some() && parts != HookParts::NONE {
@@ -306,6 +308,7 @@ fn start_instruments(
         tasks.push(sampler.task());
         tasks.push(sampler.stacks_task());
     }
+    tasks.extend(context.event_pipe.in_use().map(EventPipe::task));
     #[cfg(feature = "panic-on-demand")]
     tasks.push(Box::new(crate::panic_on_demand::PanickingTask));
     if beginning == Beginning::Attach {

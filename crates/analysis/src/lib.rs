@@ -49,6 +49,7 @@
 
 mod catalog;
 mod closures;
+mod collections;
 mod columns;
 mod cost;
 mod edges;
@@ -80,6 +81,10 @@ mod views;
 mod waits;
 
 pub use closures::{FindLine, tell_closures_apart};
+pub use collections::{
+    Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, collection_facts,
+    collections,
+};
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, Inner,
@@ -110,7 +115,8 @@ pub use views::modules::{ModuleRow, Modules, modules};
 pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, NeighboursView, call_graph, callees, callers};
 pub use views::rows::{FunctionRow, ThreadRow};
 pub use views::summary::{
-    Elsewhere, ElsewhereKind, ExceptionsSeen, Finding, KindRow, OwnRow, StateRow, Summary, ThreadsSeen, summary,
+    Elsewhere, ElsewhereKind, ExceptionsSeen, Finding, KindRow, OwnRow, StateRow, Summary, ThreadsSeen,
+    findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
 pub use waits::WaitKind;

@@ -167,7 +167,7 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
 
 #[test]
 fn refusals_name_what_is_known() {
-    assert!(refusal("nothing").hint.starts_with("known instruments: calls, flow, events, exceptions, cpu, wall"));
+    assert!(refusal("nothing").hint.starts_with("known instruments: calls, flow, events, exceptions, cpu, wall, gc"));
     assert!(refusal("calls:speed=9").hint.contains("clock, noinline, native, helpers, trivial, max"));
     assert_eq!(refusal("calls:clock=sun").hint, "write clock=sampled|tsc");
     assert_eq!(refusal("calls:clock").why, "option 'clock' of 'calls' needs a value");
@@ -238,7 +238,7 @@ fn every_group_can_be_named_alone() {
 fn what_is_misspelt_is_guessed() {
     assert_eq!(
         refusal("call").hint,
-        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall"
+        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc"
     );
     assert!(refusal("calls:clocks=tsc").hint.starts_with("did you mean 'clock'? its options: clock, noinline"));
     assert!(refusal("events:exceptoins").hint.starts_with("did you mean 'exceptions'?"));

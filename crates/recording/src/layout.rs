@@ -95,6 +95,8 @@ pub mod instrument {
     pub const EVENTS: &str = "events";
     /// Callbacks about exceptions, with stacks, as [records](crate::events).
     pub const EXCEPTIONS: &str = "exceptions";
+    /// Collections: callbacks and events of the runtime, as [records](crate::events).
+    pub const GC: &str = "gc";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
     /// [Samples](super::sample) of threads by the clock.

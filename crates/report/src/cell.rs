@@ -20,6 +20,8 @@ pub enum Kind {
     Number,
     /// Nanoseconds.
     Time,
+    /// Bytes.
+    Bytes,
     /// A part of a whole, 0 to 1.
     Share,
     /// Yes or no.
@@ -70,6 +72,8 @@ pub enum Cell<'a> {
     Number(u64),
     /// Nanoseconds.
     Time(u64),
+    /// Bytes.
+    Bytes(u64),
     /// A part of a whole, 0 to 1.
     Share(f64),
     /// Words.
@@ -136,7 +140,7 @@ impl<'a> Cell<'a> {
             Self::Absent => return None,
             Self::Null => Value::Null,
             Self::Flag(flag) => json!(flag),
-            Self::Count(number) | Self::Number(number) | Self::Time(number) => json!(number),
+            Self::Count(number) | Self::Number(number) | Self::Time(number) | Self::Bytes(number) => json!(number),
             Self::Share(share) => json!(share),
             Self::Text(text) => json!(text),
             Self::Function(function) => json!(function.name),

@@ -89,6 +89,23 @@ fn lines_of() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../dotnet/fixtures/bin/Exceptions.dll").to_owned()
 }
 
+/// A collection that `Main` causes on the first thread, and one that `Pay` does on the second. `nodes` are their stacks.
+fn collections(nodes: [u32; 2]) -> EventArena {
+    let collection = |thread: u32, number: u64| {
+        let [number_of, generation] = [(Tag::NUMBER, number.into()), (Tag::GENERATION, (number - 1).into())];
+        HandmadeChunk::new(thread, number, number * 3_000_000)
+            .put(
+                Kind::RUNTIME_SUSPEND_STARTED,
+                &[(Tag::REASON_CODE, 1_u64.into()), (Tag::STACK_NODE, nodes[thread as usize].into())],
+            )
+            .put(Kind::GC_STARTED, &[number_of, generation, (Tag::REASON_CODE, 1_u64.into())])
+            .put(Kind::GC_ENDED, &[number_of, generation])
+            .put(Kind::RUNTIME_RESUME_FINISHED, &[])
+            .finish()
+    };
+    EventArena { instrument: "gc".into(), chunks: vec![collection(0, 1), collection(1, 2)] }
+}
+
 /// A method of the module that has several lines.
 fn method_with_lines(module: &str) -> u32 {
     let mut lines = clrscope_symbols::Lines::default();
@@ -128,7 +145,7 @@ fn everything() -> Recording {
     first.modules.iter_mut().for_each(|module| module.path = lines_of());
     let mut stacks = StacksBuilder::default();
     let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, None)], false));
-    first.events = vec![events(), exceptions(nodes), calls(), samples(&mut stacks)];
+    first.events = vec![events(), exceptions(nodes), calls(), samples(&mut stacks), collections(nodes)];
     first.stacks = Arc::new(stacks.finish());
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
@@ -157,7 +174,7 @@ fn json(view: &'static View, recording: &Recording, request: &Request) -> Result
 fn middle(view: &'static View, recording: &Recording) -> u64 {
     let document: serde_json::Value =
         serde_json::from_str(&json(view, recording, &plain(view)).expect("rows")).expect("JSON");
-    let times = |row: &serde_json::Value| ["time_ns", "first_ns"].iter().find_map(|key| row[*key].as_u64());
+    let times = |row: &serde_json::Value| ["time_ns", "first_ns", "start_ns"].iter().find_map(|key| row[*key].as_u64());
     let all: BTreeSet<u64> = document["rows"].as_array().into_iter().flatten().filter_map(times).collect();
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return 1 };
     first.midpoint(*last)

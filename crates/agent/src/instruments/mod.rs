@@ -98,6 +98,7 @@ instruments! {
     exceptions: Exceptions,
     cpu: Cpu,
     wall: Wall,
+    gc: Gc,
 }
 
 impl Instruments {

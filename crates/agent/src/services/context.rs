@@ -6,6 +6,7 @@ use clr_profiler::ProfilerInfo;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{Keep, ProcessWriter};
 
+use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
 use super::helper::HelperHandle;
 use super::object_types::ObjectTypes;
@@ -47,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) stacks: SharedStackTable,
     /// What takes samples, for instruments that record such.
     pub(crate) sampler: SharedSampler,
+    /// The session that delivers the runtime's own events.
+    pub(crate) event_pipe: SharedEventPipe,
 }
 
 /// The types of the program, once an instrument has asked for them.
@@ -61,6 +64,11 @@ impl SharedTypes {
 }
 
 impl Context {
+    /// The session that delivers the runtime's own events, made when the first instrument asks.
+    pub(crate) fn event_pipe(&self) -> &'static EventPipe {
+        self.event_pipe.open(&self.info, self.writer)
+    }
+
     /// What takes samples, made when the first instrument asks.
     ///
     /// # Errors

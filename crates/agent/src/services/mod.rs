@@ -6,6 +6,7 @@
 //! - [`object_types`]: number, name and module of each class that objects are of
 //! - [`values`]: types, and values read from registers and memory
 //! - [`dictionary`]: names of what is no function, noted once
+//! - [`event_pipe`]: the runtime's own events, from a session that all instruments share
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps the written form of functions and classes
 //! - [`helper`]: the agent's own thread; [`departure`]: how an attached agent leaves, [`leftovers`]: what it then takes away
 //! - [`reused`]: data per thread that the next recording of the process takes over
@@ -26,6 +27,7 @@ pub(crate) mod departure;
 pub(crate) mod developer_log;
 pub(crate) mod dictionary;
 pub(crate) mod event_log;
+pub(crate) mod event_pipe;
 pub(crate) mod faults;
 pub(crate) mod field_cache;
 pub(crate) mod functions;

@@ -15,8 +15,12 @@ pub struct FakeSession {
     pub is_open: bool,
 }
 
-/// Providers count from here, sessions from 1.
+/// Providers of the profiler's own count from here, sessions from 1.
 const PROVIDERS: usize = 0x6000_0000;
+/// The provider of the runtime's own events.
+pub(super) const RUNTIMES: usize = 1;
+/// Name of the provider of the runtime's own events.
+const NAME_OF_RUNTIMES: &str = "Microsoft-Windows-DotNETRuntime";
 
 #[derive(Default)]
 pub(super) struct EventPipe {
@@ -41,6 +45,9 @@ impl EventPipe {
     }
 
     pub(super) fn provider(&self, id: usize) -> Result<&str, HResult> {
+        if id == RUNTIMES {
+            return Ok(NAME_OF_RUNTIMES);
+        }
         let index = id.checked_sub(PROVIDERS + 1).ok_or(HResult::INVALID_ARGUMENT)?;
         self.providers.get(index).map(String::as_str).ok_or(HResult::INVALID_ARGUMENT)
     }

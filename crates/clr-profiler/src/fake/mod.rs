@@ -79,7 +79,10 @@ mod world;
 
 use crate::callback_args::Generation;
 use crate::profiler::Loader;
-use crate::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleId, Profiler, ProfilerInfo, Result, Setup, ThreadId};
+use crate::{
+    AssemblyId, Callbacks, ClassId, EventPipeProviderId, FunctionId, ModuleId, Profiler, ProfilerInfo, Result, Setup,
+    ThreadId,
+};
 use world::World;
 
 pub use code::{ReJitParameters, ReJitRequest};
@@ -225,6 +228,12 @@ impl FakeRuntime {
     fn module_index(&self, name: &str) -> usize {
         let found = self.world.modules.iter().position(|module| module.name == name);
         found.unwrap_or_else(|| panic!("there is no module {name}"))
+    }
+
+    /// Identifier of the provider of the runtime's own events, `Microsoft-Windows-DotNETRuntime`.
+    #[must_use]
+    pub fn runtime_provider(&self) -> EventPipeProviderId {
+        EventPipeProviderId(event_pipe::RUNTIMES)
     }
 
     /// The identifier that the thread with this number (see [`on`]) has in callbacks.

@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod events;
 pub mod exceptions;
 pub mod flow;
+pub mod gc;
 mod help;
 pub mod spec;
 pub mod wall;
@@ -22,7 +23,7 @@ pub use spec::Spec;
 use crate::request::InstrumentRequest;
 
 /// Every instrument, in the order of help.
-pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC];
+pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC, gc::SPEC];
 
 /// Instrument that records where none is asked for.
 pub const DEFAULT: &Spec = calls::SPEC;

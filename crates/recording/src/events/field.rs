@@ -44,6 +44,40 @@ impl Tag {
     pub const STACK_NODE: Self = Self(18);
     /// 1 where the catch block that has run is of a clause with a filter, else 0.
     pub const HAS_FILTER: Self = Self(19);
+    /// Number of a collection, as the runtime counts them.
+    pub const NUMBER: Self = Self(32);
+    /// A generation: 0, 1, 2, 3 for large objects, 4 for pinned ones.
+    pub const GENERATION: Self = Self(33);
+    /// Reason by the runtime's number.
+    pub const REASON_CODE: Self = Self(34);
+    /// Type of a collection: 0 blocking, 1 background, 2 blocking while one runs in the background.
+    pub const GC_TYPE: Self = Self(35);
+    /// A heap; the server's collector has several.
+    pub const HEAP: Self = Self(36);
+    /// Bytes of the generation before a collection.
+    pub const BEFORE: Self = Self(37);
+    /// Bytes of the generation after it.
+    pub const AFTER: Self = Self(38);
+    /// Bytes of the former that no object took.
+    pub const FREE_BEFORE: Self = Self(39);
+    /// Bytes of the latter that no object takes.
+    pub const FREE_AFTER: Self = Self(40);
+    /// Bytes that survived in the generation named before.
+    pub const PROMOTED: Self = Self(41);
+    /// Pinned objects.
+    pub const PINNED: Self = Self(42);
+    /// Handles.
+    pub const HANDLES: Self = Self(43);
+    /// Bits of the ways in which a collection worked: 1 beside the program, 2 compacting, 4 promoting, 8 demoting.
+    pub const MECHANISMS: Self = Self(44);
+    /// Part of the machine's memory that was in use, in percent.
+    pub const MEMORY_LOAD: Self = Self(45);
+    /// Step of a suspension, by the number of the runtime's event.
+    pub const STEP: Self = Self(46);
+    /// Objects that were moved.
+    pub const MOVED: Self = Self(47);
+    /// Objects that died.
+    pub const DIED: Self = Self(48);
     /// Reason as a text.
     pub const REASON: Self = Self(64);
     /// A name.

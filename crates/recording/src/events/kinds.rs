@@ -162,6 +162,26 @@ impl Kind {
     /// The arguments of a call on the stack of the next throw on the thread: its place in the stack, its function,
     /// and the values, which the dictionary of types explains.
     pub const EXCEPTION_ARGUMENTS: Self = Self(202);
+    /// A thread asks for a collection: why, and its stack, where that does not stand in the record of the suspension before.
+    /// This and the kinds below, and callbacks about suspensions and collections, are what `gc` records.
+    pub const GC_TRIGGERED: Self = Self(210);
+    /// A collection begins, as the runtime's own events say: number, generation, reason, type.
+    pub const GC_STARTED: Self = Self(211);
+    /// A collection ends: number, generation.
+    pub const GC_ENDED: Self = Self(212);
+    /// Sizes of one heap before and after a collection: its number, then for each generation its number and sizes.
+    pub const GC_HEAP: Self = Self(213);
+    /// Ways in which a collection worked.
+    pub const GC_MECHANISMS: Self = Self(214);
+    /// State of all heaps after a collection: promoted bytes of each generation, pinned objects, handles.
+    pub const GC_STATISTICS: Self = Self(215);
+    /// A step of a suspension, as the runtime's own events say: which, and why.
+    pub const GC_SUSPENSION: Self = Self(216);
+    /// Finalizers have run: how many.
+    pub const GC_FINALIZERS: Self = Self(217);
+    /// Objects of a class that were in a generation before a collection: how many survived it, with their bytes, how many of
+    /// these it moved, and how many died.
+    pub const GC_SURVIVORS: Self = Self(218);
 
     /// The kind of the callback with this name of the runtime's.
     #[must_use]

@@ -14,11 +14,14 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
     let every = event_records(Kind::all());
     let samples: Vec<u8> = (0..20).flat_map(sample).collect();
     let thrown = event_records([Kind::NAME, Kind::EXCEPTION_THROWN, Kind::EXCEPTION_STACK, Kind(250)].into_iter());
+    let of_gc = (210..=218).map(Kind).chain([Kind::NAME, Kind::RUNTIME_SUSPEND_STARTED, Kind::RUNTIME_RESUME_FINISHED]);
+    let collections = event_records(of_gc);
     let all = [
         (instrument::FLOW, calls),
         (instrument::FLOW_TYPES, vec![types()]),
         (instrument::EVENTS, vec![every]),
         (instrument::EXCEPTIONS, vec![thrown]),
+        (instrument::GC, vec![collections]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::WALL, vec![samples]),
     ];

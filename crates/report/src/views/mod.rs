@@ -5,6 +5,7 @@ mod events;
 mod exceptions;
 mod flow;
 mod functions;
+mod gc;
 mod lines;
 mod losses;
 mod modules;
@@ -38,6 +39,7 @@ pub static VIEWS: &[&View] = &[
     &flow::VIEW,
     &events::VIEW,
     &exceptions::VIEW,
+    &gc::VIEW,
 ];
 
 /// The view with this name.

@@ -43,6 +43,17 @@ impl RowKind for Findings {
 
 impl Row for Finding {}
 
+/// Hands sentences to a renderer: what a reader should know first.
+pub(super) fn show_findings(all: &[Finding], renderer: &mut dyn Renderer) -> io::Result<()> {
+    let sheet = findings();
+    let title = Title::Bold("What stands out".to_owned());
+    let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
+    renderer.section(&section, &mut |visit| {
+        all.iter().try_for_each(|finding| visit(&sheet.entry(finding)))?;
+        Ok(Tail::default())
+    })
+}
+
 fn findings<'c>() -> Sheet<'c, Findings> {
     Sheet::new([
         Column::new("text", "", Kind::Text, |finding: &Finding| Cell::text(&finding.text)),
@@ -236,16 +247,6 @@ impl Opened<'_> {
         }
     }
 
-    fn findings(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let sheet = findings();
-        let title = Title::Bold("What stands out".to_owned());
-        let section = Section { title, ..sheet.section("findings", Style::Notes, &[("text", 0)]) };
-        renderer.section(&section, &mut |visit| {
-            self.view.findings.iter().try_for_each(|finding| visit(&sheet.entry(finding)))?;
-            Ok(Tail::default())
-        })
-    }
-
     /// The first functions: what text shows where one table was asked for, and what CSV has.
     fn top(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let (top, conditions) = (&self.view.top, &self.view.conditions);
@@ -352,7 +353,7 @@ impl Answer for Opened<'_> {
     }
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        self.findings(renderer)?;
+        show_findings(&self.view.findings, renderer)?;
         self.top(renderer)?;
         sampled::kinds(&self.view, self.is_one_table(), renderer)?;
         self.own(renderer)?;

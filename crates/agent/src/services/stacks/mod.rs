@@ -201,6 +201,17 @@ impl CallStacks {
         walked.map_or_else(|| self.asked(stack, frame), Ok)
     }
 
+    /// The number of the calling thread's stack, walked by the runtime: for callbacks that come rarely. 0 for none.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub(crate) fn snapshot_here(&self) -> Result<u32> {
+        if self.options.frames == 0 {
+            return Ok(0);
+        }
+        self.asked(None, NativeFrame::new(0))
+    }
+
     /// By what is known of the frames.
     fn walked(&self, stack: CurrentStack, frame: NativeFrame) -> Option<u32> {
         let unloads = self.unloads.load(Ordering::Acquire);

@@ -44,12 +44,12 @@ pub(super) fn findings(
     found
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// A number with its thousands apart.
-fn number(number: u64) -> String {
+pub(super) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -1,5 +1,6 @@
 //! The view `summary`: what stands out, own code and framework by work, and where the other time went.
 
+mod collections;
 mod elsewhere;
 mod findings;
 mod sampled;
@@ -22,6 +23,7 @@ use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::waits::WaitKind;
 
+pub use collections::findings_about_collections;
 pub use elsewhere::{Elsewhere, ElsewhereKind, ExceptionsSeen};
 pub use findings::Finding;
 pub use sampled::{KindRow, StateRow, ThreadsSeen};
@@ -147,6 +149,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
         ..Summary::default()
     };
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
+    view.findings.extend(collections::found(recording, query));
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }

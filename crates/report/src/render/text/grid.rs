@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::one_line;
 use super::table::{Column, Table};
-use super::units::{count, share, time_cell};
+use super::units::{bytes_cell, count, share, time_cell};
 use crate::cell::{Cell, Kind};
 use crate::render::{Entry, Section};
 
@@ -146,6 +146,7 @@ pub(super) fn words(cell: &Cell<'_>) -> String {
         Cell::Count(number) => count(*number),
         Cell::Number(number) => number.to_string(),
         Cell::Time(ns) => time_cell(*ns),
+        Cell::Bytes(number) => bytes_cell(*number),
         Cell::Share(part) => share(*part),
         Cell::Text(text) => one_line(text.as_ref()),
         Cell::Function(named) => format!("{}{}{}", named.before, one_line(named.name), named.after),

@@ -32,6 +32,35 @@ fn time_parts(ns: u64) -> (String, &'static str) {
     (text, "s")
 }
 
+/// The units of sizes, each with the bytes in it.
+const SIZES: [(&str, f64); 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+
+/// A size: `12.3 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let (number, unit) = bytes_parts(bytes);
+    format!("{number} {unit}")
+}
+
+/// A size for a column: the units stand under each other.
+pub(crate) fn bytes_cell(bytes: u64) -> String {
+    let (number, unit) = bytes_parts(bytes);
+    format!("{number} {unit:<2}")
+}
+
+fn bytes_parts(bytes: u64) -> (String, &'static str) {
+    if bytes < 1000 {
+        return (bytes.to_string(), "B");
+    }
+    let last = SIZES.len() - 1;
+    for (unit, scale) in &SIZES[1..last] {
+        let text = three_digits(bytes as f64 / scale);
+        if !text.starts_with("1000") && bytes as f64 / scale < 1000.0 {
+            return (text, unit);
+        }
+    }
+    (three_digits(bytes as f64 / SIZES[last].1), SIZES[last].0)
+}
+
 fn three_digits(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -61,6 +90,22 @@ pub(crate) fn count(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_three_digits_and_the_unit_that_fits() {
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.00 kB"),
+            (999_600, "1.00 MB"),
+            (12_345_678, "12.3 MB"),
+            (4_000_000_000, "4.00 GB"),
+            (61_000_000_000_000, "61.0 TB"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(bytes(number), text);
+        }
+    }
 
     #[test]
     fn times_have_three_digits_and_the_unit_that_fits() {

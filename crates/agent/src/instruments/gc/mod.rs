@@ -1,0 +1,207 @@
+//! `gc`: garbage collections.
+//!
+//! Two sources say what happens, and both are recorded as it comes: callbacks (suspensions, begin and end of collections) and the
+//! runtime's own events from the [session](crate::services::event_pipe) that instruments share (number, reason and type of each
+//! collection, sizes of the generations). What belongs together is found out when the recording is read. Collections beside the
+//! program stay on: only begin and end are asked for, not what survives.
+//!
+//! The stack of the thread that caused a collection is walked before the program stands still: where the collector runs on the
+//! program's threads, at the begin of the suspension; where it has threads of its own, at the event that asks for a collection.
+
+mod options;
+mod runtime_events;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, SuspendReason};
+use clr_profiler::{Callbacks, Events, FunctionId, ModuleId, ProfilerInfo, Result};
+use clrscope_recording::events::{Encoder, Kind, Tag};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use crate::instrument::Instrument;
+use crate::os::threads::thread_id;
+use crate::services::context::{Beginning, Context};
+use crate::services::event_log::EventLog;
+use crate::services::event_pipe::{EventPipe, RUNTIME, level};
+use crate::services::helper::Task;
+use crate::services::stacks::{CallStacks, StackOptions, Walk};
+
+use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
+
+pub(crate) use options::GcOptions;
+
+/// Frames kept of the stack that caused a collection.
+const FRAMES: usize = 64;
+
+/// The running instrument.
+pub(crate) struct Gc {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    log: &'static EventLog,
+    pipe: &'static EventPipe,
+    stacks: CallStacks,
+    /// Thread that has begun to stop the others, 0 for none.
+    suspender: AtomicU32,
+    reported_no_stack: AtomicBool,
+}
+
+impl Gc {
+    /// The number of the calling thread's stack; 0 on a thread of the collector's own.
+    fn stack(&self) -> u32 {
+        if self.info.current_thread().is_err() {
+            return 0;
+        }
+        self.stacks.snapshot_here().unwrap_or_else(|error| {
+            if !self.reported_no_stack.swap(true, Ordering::Relaxed) {
+                let remark = format!("gc: the runtime could not walk the stack of a thread that caused a collection: {error}");
+                self.writer.note(monotonic_ns(), &remark);
+            }
+            0
+        })
+    }
+
+    fn put(&self, kind: Kind) {
+        self.log.write(kind, &[]);
+    }
+
+    fn write_event(&self, event: &GcEvent) {
+        let now = monotonic_ns();
+        let write = |kind, fill: &dyn Fn(&mut Encoder<'_>)| _ = self.log.write_with(Some(now), kind, fill);
+        match *event {
+            GcEvent::Triggered { reason } => {
+                let stack = if self.suspender.load(Ordering::Relaxed) == thread_id() { 0 } else { self.stack() };
+                write(Kind::GC_TRIGGERED, &|e| _ = e.number(Tag::REASON_CODE, reason.into()).number(Tag::STACK_NODE, stack.into()));
+            }
+            GcEvent::Started { number, generation, reason, kind } => write(Kind::GC_STARTED, &|e| {
+                e.number(Tag::NUMBER, number.into()).number(Tag::GENERATION, generation.into());
+                e.number(Tag::REASON_CODE, reason.into()).number(Tag::GC_TYPE, kind.into());
+            }),
+            GcEvent::Ended { number, generation } => write(Kind::GC_ENDED, &|e| {
+                e.number(Tag::NUMBER, number.into()).number(Tag::GENERATION, generation.into());
+            }),
+            GcEvent::Statistics { promoted, pinned, handles } => write(Kind::GC_STATISTICS, &|e| {
+                for (generation, promoted) in (0..).zip(promoted) {
+                    e.number(Tag::GENERATION, generation).number(Tag::PROMOTED, promoted);
+                }
+                e.number(Tag::PINNED, pinned.into()).number(Tag::HANDLES, handles.into());
+            }),
+            GcEvent::Heap { heap, ref generations } => write(Kind::GC_HEAP, &|e| put_heap(e, heap, generations)),
+            GcEvent::Mechanisms { generation, mechanisms, memory_load } => write(Kind::GC_MECHANISMS, &|e| {
+                e.number(Tag::GENERATION, generation.into()).number(Tag::MECHANISMS, mechanisms.into());
+                if let Some(load) = memory_load {
+                    e.number(Tag::MEMORY_LOAD, load.into());
+                }
+            }),
+            GcEvent::Suspension { step, reason } => write(Kind::GC_SUSPENSION, &|e| {
+                e.number(Tag::STEP, step.into());
+                if let Some(reason) = reason {
+                    e.number(Tag::REASON_CODE, reason.into());
+                }
+            }),
+            GcEvent::Finalizers { count } => write(Kind::GC_FINALIZERS, &|e| _ = e.number(Tag::COUNT, count.into())),
+        }
+    }
+}
+
+fn put_heap(encoder: &mut Encoder<'_>, heap: u32, generations: &[Option<GenerationSizes>; GENERATIONS]) {
+    encoder.number(Tag::HEAP, heap.into());
+    for (generation, sizes) in (0..).zip(generations) {
+        let Some(sizes) = sizes else { continue };
+        encoder.number(Tag::GENERATION, generation);
+        encoder.number(Tag::BEFORE, sizes.before).number(Tag::FREE_BEFORE, sizes.free_before);
+        encoder.number(Tag::AFTER, sizes.after).number(Tag::FREE_AFTER, sizes.free_after);
+    }
+}
+
+impl Instrument for Gc {
+    type Options = GcOptions;
+
+    fn start(options: &GcOptions, context: &Context) -> std::result::Result<Self, String> {
+        let log = EventLog::create(context, instrument::GC, options.max_bytes)?;
+        let recorded = context.stacks.open(context.writer, &context.helper)?;
+        let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false };
+        let pipe = context.event_pipe();
+        pipe.want(RUNTIME, GC_KEYWORD, level::INFORMATIONAL);
+        Ok(Self {
+            info: context.info.clone(),
+            writer: context.writer,
+            log,
+            pipe,
+            stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
+            suspender: AtomicU32::new(0),
+            reported_no_stack: AtomicBool::new(false),
+        })
+    }
+
+    fn events(&self) -> Events {
+        let code = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::ENABLE_STACK_SNAPSHOT;
+        Events::BASIC_GC | Events::SUSPENSIONS | code | self.pipe.events()
+    }
+
+    fn begins(&self, _beginning: Beginning) {
+        self.pipe.begin();
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![self.log.task(), self.stacks.task()]
+    }
+
+    fn detach_in_child(&self) {
+        self.log.detach_in_child();
+        self.stacks.detach_in_child();
+    }
+}
+
+impl Callbacks for Gc {
+    fn runtime_suspend_started(&self, reason: SuspendReason) {
+        let now = monotonic_ns();
+        self.suspender.store(thread_id(), Ordering::Relaxed);
+        let stack = if reason == SuspendReason::Gc { self.stack() } else { 0 };
+        self.log.write_with(Some(now), Kind::RUNTIME_SUSPEND_STARTED, |encoder| {
+            encoder.number(Tag::REASON_CODE, reason.as_raw().into()).number(Tag::STACK_NODE, stack.into());
+        });
+    }
+
+    fn runtime_suspend_finished(&self) {
+        self.put(Kind::RUNTIME_SUSPEND_FINISHED);
+    }
+
+    fn runtime_suspend_aborted(&self) {
+        self.put(Kind::RUNTIME_SUSPEND_ABORTED);
+        self.suspender.store(0, Ordering::Relaxed);
+    }
+
+    fn runtime_resume_started(&self) {
+        self.put(Kind::RUNTIME_RESUME_STARTED);
+    }
+
+    fn runtime_resume_finished(&self) {
+        self.put(Kind::RUNTIME_RESUME_FINISHED);
+        self.suspender.store(0, Ordering::Relaxed);
+    }
+
+    fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
+        let bits = generations.iter().fold(0_u64, |bits, generation| bits | 1 << generation.min(63));
+        let fields = [(Tag::GENERATIONS, bits.into()), (Tag::ANSWER, (reason == GcReason::Induced).into())];
+        self.log.write(Kind::GARBAGE_COLLECTION_STARTED, &fields);
+    }
+
+    fn garbage_collection_finished(&self) {
+        self.put(Kind::GARBAGE_COLLECTION_FINISHED);
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        if let Some(event) = self.pipe.of_runtime(event).and_then(GcEvent::read) {
+            self.write_event(&event);
+        }
+    }
+
+    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.stacks.code_unloaded();
+    }
+
+    fn dynamic_method_unloaded(&self, _function: FunctionId) {
+        self.stacks.code_unloaded();
+    }
+}

@@ -1,0 +1,31 @@
+//! Options of `gc`.
+
+use clrscope_contract::instruments::gc::{self, MAX};
+use clrscope_contract::instruments::{Checked, Spec};
+
+/// The options as this instrument uses them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GcOptions {
+    pub(crate) max_bytes: u64,
+}
+
+impl crate::instrument::InstrumentOptions for GcOptions {
+    const SPEC: &Spec = gc::SPEC;
+
+    fn of(request: &Checked) -> Self {
+        Self { max_bytes: request.number(MAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::InstrumentOptions as _;
+    use crate::instrument::tests::checked;
+
+    #[test]
+    fn every_option_arrives() {
+        assert_eq!(GcOptions::of(&checked("gc")), GcOptions { max_bytes: 1 << 30 });
+        assert_eq!(GcOptions::of(&checked("gc:max=64MiB")), GcOptions { max_bytes: 64 << 20 });
+    }
+}

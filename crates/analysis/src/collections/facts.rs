@@ -1,0 +1,132 @@
+//! Facts about all collections together: what they took, what was allocated, whether the heap grows.
+
+use clrscope_recording::model::Recording;
+
+use super::{Collection, CollectionKind};
+use crate::parts::shown_ns;
+use crate::query::Query;
+
+/// Collections of everything that are compared at most, spread over the run.
+const MOST_COMPARED: usize = 200;
+/// Collections of everything from which on a growth is believed.
+const LEAST_COMPARED: usize = 3;
+/// Growth in bytes that is worth telling, and as a part of what there was.
+const LEAST_GROWTH: (u64, f64) = (1_000_000, 0.1);
+/// Part of the pairs of collections of which the later one left more, from which on the heap grows.
+const MOSTLY: f64 = 0.75;
+
+/// Growth of what is left after collections of everything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// Bytes per minute: the median of all pairs of collections.
+    pub bytes_per_minute: f64,
+    /// Bytes of objects after the first.
+    pub first_bytes: u64,
+    /// Bytes of objects after the last.
+    pub last_bytes: u64,
+    /// Number of collections.
+    pub collections: usize,
+}
+
+/// What all collections say together.
+#[derive(Debug, Clone)]
+pub struct CollectionFacts<'a> {
+    /// Number of collections.
+    pub count: u64,
+    /// Number of collections by the highest generation collected: 0, 1, 2.
+    pub generations: [u64; 3],
+    /// Number of those in the background.
+    pub background: u64,
+    /// Number of those that the program asked for.
+    pub induced: u64,
+    /// Time that the program stood still.
+    pub pause_ns: u64,
+    /// Time that was watched.
+    pub span_ns: u64,
+    /// The collections with the longest pauses, the longest first; three at most.
+    pub longest: Vec<Collection<'a>>,
+    /// Bytes allocated per second between the first collection and the last; `None` where sizes are not known.
+    pub allocated_per_second: Option<f64>,
+    /// Growth after collections of everything, where there is one.
+    pub growth: Option<Growth>,
+}
+
+impl CollectionFacts<'_> {
+    /// Part of the time that the program stood still.
+    #[must_use]
+    pub fn paused_share(&self) -> f64 {
+        if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }
+    }
+}
+
+/// Sums up the collections that a query selects; `None` where there are none.
+#[must_use]
+pub fn collection_facts<'a>(recording: &'a Recording, query: &Query) -> Option<CollectionFacts<'a>> {
+    let query = Query { sort: None, limit: None, metric: None, ..query.clone() };
+    let rows = super::collections(recording, &query).ok()?;
+    if rows.is_empty() {
+        return None;
+    }
+    let mut generations = [0; 3];
+    rows.iter().for_each(|row| generations[row.generation.min(2) as usize] += 1);
+    let count = |is: fn(&Collection<'_>) -> bool| rows.iter().filter(|row| is(row)).count() as u64;
+    let mut longest: Vec<Collection<'a>> = rows.iter().filter(|row| row.pause_ns > 0).cloned().collect();
+    longest.sort_by_key(|row| std::cmp::Reverse(row.pause_ns));
+    longest.truncate(3);
+    Some(CollectionFacts {
+        count: rows.len() as u64,
+        generations,
+        background: count(|row| row.kind == CollectionKind::Background),
+        induced: count(|row| row.reason.is_induced()),
+        pause_ns: rows.iter().map(|row| row.pause_ns).sum(),
+        span_ns: watched_ns(recording, &query),
+        longest,
+        allocated_per_second: allocated_per_second(&rows),
+        growth: growth(&rows),
+    })
+}
+
+/// Time that the query shows of the recording, from the first process that is watched.
+fn watched_ns(recording: &Recording, query: &Query) -> u64 {
+    let shown = shown_ns(recording);
+    if query.since_ns.is_none() && query.until_ns.is_none() {
+        return shown;
+    }
+    let until = query.until_ns.unwrap_or(u64::MAX).min(recording.run.duration_ns);
+    until.saturating_sub(query.since_ns.unwrap_or(0)).min(shown)
+}
+
+fn allocated_per_second(rows: &[Collection<'_>]) -> Option<f64> {
+    let mut known = rows.iter().filter(|row| row.allocated_bytes.is_some());
+    let first_known = rows.iter().find(|row| !row.generations.is_empty())?.start_ns;
+    let bytes: u64 = known.clone().filter_map(|row| row.allocated_bytes).fold(0, u64::saturating_add);
+    let seconds = known.next_back()?.start_ns.saturating_sub(first_known) as f64 / 1e9;
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
+}
+
+fn growth(rows: &[Collection<'_>]) -> Option<Growth> {
+    let full = rows.iter().filter(|row| row.generation == 2);
+    let of_process = rows.first()?.process.pid;
+    // Several processes have a heap each: that of the first is followed.
+    let full = full.filter(|row| row.process.pid == of_process);
+    let left: Vec<(u64, u64)> = full.filter_map(|row| Some((row.end_ns?, row.live_bytes()?))).collect();
+    let step = left.len().div_ceil(MOST_COMPARED).max(1);
+    let compared: Vec<_> = left.iter().step_by(step).copied().collect();
+    let (first, last) = (left.first()?.1, left.last()?.1);
+    let pairs = || compared.iter().enumerate().flat_map(|(at, a)| compared[at + 1..].iter().map(move |b| (a, b)));
+    let later = |(a, b): &(&(u64, u64), &(u64, u64))| b.0 > a.0;
+    let mut slopes: Vec<f64> =
+        pairs().filter(later).map(|(a, b)| (b.1 as f64 - a.1 as f64) / (b.0 - a.0) as f64).collect();
+    slopes.sort_by(f64::total_cmp);
+    let grew = slopes.iter().filter(|slope| **slope > 0.0).count() as f64;
+    let grown = last.saturating_sub(first);
+    let is_much = grown >= LEAST_GROWTH.0 && grown as f64 >= LEAST_GROWTH.1 * first as f64;
+    let grows = left.len() >= LEAST_COMPARED && is_much && grew >= MOSTLY * slopes.len() as f64;
+    let median = slopes.get(slopes.len() / 2)?;
+    grows.then_some(Growth {
+        bytes_per_minute: median * 60e9,
+        first_bytes: first,
+        last_bytes: last,
+        collections: left.len(),
+    })
+}

@@ -1,0 +1,201 @@
+//! The view `gc`: garbage collections, and what they say about the program.
+//!
+//! Two sources are put together: the callbacks about suspensions and collections, and the runtime's own events. A pause goes from
+//! the moment when the runtime begins to stop the threads until they run again. It belongs to the collection that began in it;
+//! where a collection in the background and a blocking one did, to the blocking one; where none did, to the collection that goes
+//! on in the background. So the pauses of all collections are those of the program, each once.
+//!
+//! Bytes allocated between two collections are what the first of them left and the second met: allocations of less than a
+//! collection show up with the next one.
+
+mod facts;
+mod pauses;
+mod reasons;
+mod reconstruct;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Thread};
+
+use crate::events::in_turns;
+use crate::function::{FunctionRef, is_own};
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select::{self, Selected};
+
+pub use facts::{CollectionFacts, Growth, collection_facts};
+pub use reasons::Reason;
+
+/// Names of the generations, in the order of the runtime's numbers.
+pub const GENERATION_NAMES: [&str; 5] = ["gen0", "gen1", "gen2", "loh", "poh"];
+
+/// Way of a collection beside the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CollectionKind {
+    /// The program stands still until the end.
+    #[default]
+    Blocking,
+    /// The program runs beside it for the most part.
+    Background,
+    /// As blocking, while another goes on in the background.
+    Foreground,
+}
+
+impl CollectionKind {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blocking => "blocking",
+            Self::Background => "background",
+            Self::Foreground => "foreground",
+        }
+    }
+}
+
+/// Sizes of a generation over all heaps, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GenerationSizes {
+    /// Before the collection.
+    pub before: u64,
+    /// After it.
+    pub after: u64,
+    /// Bytes before that no object took.
+    pub free_before: u64,
+    /// Bytes after that no object takes.
+    pub free_after: u64,
+}
+
+/// One collection.
+#[derive(Debug, Clone)]
+pub struct Collection<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Number of the collection as the runtime counts them from the program's start; `None` where only callbacks told of it.
+    pub number: Option<u32>,
+    /// The highest generation that was collected: 0, 1 or 2.
+    pub generation: u32,
+    /// Reason of the collection.
+    pub reason: Reason,
+    /// Whether the program stood still.
+    pub kind: CollectionKind,
+    /// Whether it moved objects together; `None` where that is not known.
+    pub compacting: Option<bool>,
+    /// Begin, nanoseconds since the start of the run: where its first pause begins, or the collection itself.
+    pub start_ns: u64,
+    /// End; `None` where it was not seen.
+    pub end_ns: Option<u64>,
+    /// Part of the pauses until all threads stood still.
+    pub suspend_ns: u64,
+    /// Time that the program stood still.
+    pub pause_ns: u64,
+    /// The same by the runtime's own events, where they were recorded.
+    pub runtime_pause_ns: Option<u64>,
+    /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
+    pub generations: Vec<GenerationSizes>,
+    /// Bytes that survived in the generations that were collected.
+    pub promoted_bytes: Option<u64>,
+    /// Bytes allocated since the collection before.
+    pub allocated_bytes: Option<u64>,
+    /// Objects that may not be moved.
+    pub pinned_objects: Option<u64>,
+    /// Handles.
+    pub handles: Option<u64>,
+    /// Finalizers that ran between this collection and the next.
+    pub finalizers: u64,
+    /// Part of the machine's memory that was in use, in percent.
+    pub memory_load: Option<u64>,
+    /// The thread that caused the collection.
+    pub thread: Option<&'a Thread>,
+    /// Number of its stack in the table of stacks.
+    stack: u32,
+}
+
+impl<'a> Collection<'a> {
+    /// Bytes of all generations before the collection.
+    #[must_use]
+    pub fn before_bytes(&self) -> Option<u64> {
+        self.sum(|sizes| sizes.before)
+    }
+
+    /// Bytes of all generations after it.
+    #[must_use]
+    pub fn after_bytes(&self) -> Option<u64> {
+        self.sum(|sizes| sizes.after)
+    }
+
+    /// Bytes after it that objects take.
+    #[must_use]
+    pub fn live_bytes(&self) -> Option<u64> {
+        self.sum(|sizes| sizes.after.saturating_sub(sizes.free_after))
+    }
+
+    fn sum(&self, of: impl Fn(&GenerationSizes) -> u64) -> Option<u64> {
+        let sum = || self.generations.iter().fold(0_u64, |sum, sizes| sum.saturating_add(of(sizes)));
+        (!self.generations.is_empty()).then(sum)
+    }
+
+    /// Functions on the stack of the thread that caused the collection, innermost first, each with the offset in its IL.
+    pub fn stack(&self) -> impl Iterator<Item = (FunctionRef<'a>, Option<u32>)> + use<'a> {
+        let process = self.process;
+        process.stacks.frames(self.stack).map(move |frame| {
+            let (function, il_offset) = match frame {
+                StackFrame::Method { function, il_offset, .. } => (function, il_offset),
+                _ => (0, None),
+            };
+            let known = process.functions.get(function as usize).filter(|_| function != 0);
+            (FunctionRef::of(process, known), il_offset)
+        })
+    }
+
+    /// The code that caused the collection: the innermost own function on the stack, or the innermost at all.
+    #[must_use]
+    pub fn cause(&self) -> Option<FunctionRef<'a>> {
+        let functions = || self.stack().map(|(function, _)| function);
+        functions().find(is_own).or_else(|| functions().next())
+    }
+}
+
+/// Collections of the processes that a query selects.
+///
+/// # Errors
+/// When no process or thread is meant, or `gc` was not recorded.
+pub fn collections<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Collection<'a>>, QueryProblem> {
+    query.without_metric("gc")?;
+    let (mut rows, mut is_recorded) = (Vec::new(), false);
+    for Selected { process, .. } in select::threads(recording, query)? {
+        for arena in process.arenas(instrument::GC) {
+            is_recorded = true;
+            rows.extend(of_arena(process, arena).into_iter().filter(|row| wants(query, row)));
+        }
+    }
+    if !is_recorded {
+        return Err(QueryProblem::NotRecorded { view: "gc", instrument: instrument::GC });
+    }
+    match query.sort {
+        Some(Sort::Suspended) => rows.sort_by_key(|row| std::cmp::Reverse(row.suspend_ns)),
+        Some(Sort::Exclusive | Sort::Inclusive) => rows.sort_by_key(|row| std::cmp::Reverse(row.pause_ns)),
+        _ => rows.sort_by_key(|row| row.start_ns),
+    }
+    Ok(rows)
+}
+
+fn of_arena<'a>(process: &'a Process, arena: &EventArena) -> Vec<Collection<'a>> {
+    let mut streams: Vec<_> = arena
+        .by_thread()
+        .into_iter()
+        .map(|(thread, chunks)| reconstruct::OnThread::new(process, thread, chunks))
+        .collect();
+    let mut course = reconstruct::Course::new(process);
+    in_turns(&mut streams, |stream| {
+        stream.step(&mut course);
+        true
+    });
+    course.finish()
+}
+
+fn wants(query: &Query, row: &Collection<'_>) -> bool {
+    let last_ns = row.end_ns.unwrap_or(row.start_ns).max(row.start_ns.saturating_add(row.pause_ns));
+    let in_time = query.wanted_ns(row.process, row.start_ns, last_ns).is_some();
+    let is_named = |function: FunctionRef<'_>| query.wants_function(function.module(), function.function);
+    let of_function = !query.filters_functions() || row.stack().any(|(function, _)| is_named(function));
+    in_time && query.wants_thread_if_known(row.thread) && of_function
+}
