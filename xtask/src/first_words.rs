@@ -8,8 +8,8 @@ use clrscope_testkit::workspace_root;
 /// Folders with sources of our own.
 const FOLDERS: [&str; 4] = ["crates", "examples", "fuzz", "xtask"];
 
-/// Words that point at the thing documented, or at another item, and don't name it.
-const RIDDLES: [&str; 27] = [
+/// Words that point at the thing documented, or at another item, or ask for it, and don't name it.
+const RIDDLES: [&str; 34] = [
     "He",
     "It",
     "Its",
@@ -22,10 +22,17 @@ const RIDDLES: [&str; 27] = [
     "These",
     "This",
     "Those",
+    "How",
+    "What",
+    "When",
+    "Where",
+    "Which",
+    "Whichever",
     "Who",
     "Whoever",
     "Whom",
     "Whose",
+    "Why",
     "Whatever",
     "Something",
     "Somebody",
@@ -84,7 +91,7 @@ fn doc_comments_name_what_they_document() {
 
 #[test]
 fn riddles_are_found_at_the_beginning_of_a_comment_only() {
-    let source = "//! It is.\n\n/// A thing.\n/// Those of it.\nfn a() {}\n    /// Its end.\n/// Italics, Thisbe.\n// It goes on\n/// The same, again.\n";
+    let source = "//! It is.\n\n/// A thing.\n/// Those of it.\nfn a() {}\n    /// Its end.\n/// Italics, Thisbe.\n// It goes on\n/// The same, again.\nfn b() {}\n/// Where it lies.\nfn c() {}\n/// Whereabouts.\n";
     let found: Vec<usize> = riddles(source).into_iter().map(|(line, _)| line).collect();
-    assert_eq!(found, [1, 6, 9]);
+    assert_eq!(found, [1, 6, 9, 11]);
 }

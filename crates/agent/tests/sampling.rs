@@ -42,7 +42,7 @@ fn weights<'a>(process: &Process, samples: &[Sample], names: &[&'a str]) -> BTre
     weights
 }
 
-/// What the program measured itself, nanoseconds of CPU time by name.
+/// Measurements of the program itself, nanoseconds of CPU time by name.
 fn measured(run: &Run) -> BTreeMap<String, u64> {
     let text = run.finished.stdout_text();
     let lines = text.lines().filter_map(|line| line.strip_prefix("MEASURED cpu-ns "));
@@ -118,7 +118,7 @@ fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
     });
 }
 
-/// Where the kernel may not be sampled, its time is that of the clock beyond the samples.
+/// Kernels that may not be sampled have a time that is that of the clock beyond the samples.
 #[test]
 fn time_in_the_kernel_is_there_where_the_kernel_may_not_be_sampled() {
     each_engine(|runtime, engine| {

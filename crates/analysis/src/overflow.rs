@@ -10,7 +10,7 @@ use crate::printable::one_line;
 const SIGABRT: i32 = 6;
 /// The signal of a program that overflowed its stack where the runtime could not say so.
 const SIGSEGV: i32 = 11;
-/// What a shell makes of an end by signal.
+/// Status that a shell makes of an end by signal.
 const BY_SIGNAL: i32 = 128;
 
 /// A thread that had used up its stack in a process that did not end in order.
@@ -37,7 +37,7 @@ pub fn stack_overflows(recording: &Recording) -> Vec<StackOverflow<'_>> {
 }
 
 impl fmt::Display for StackOverflow<'_> {
-    /// What happened and what helps, in one sentence.
+    /// Event and remedy, in one sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Thread { id, name, out_of_stack_at, .. } = self.thread;
         match name.as_str() {

@@ -44,7 +44,7 @@ fn keep_parts_of(process: &mut Process, names: &[String]) {
     process.shown = Some(kept.iter().map(|part| (part.since_ns, part.until_ns)).collect());
 }
 
-/// How long that goes on what is shown of a recording.
+/// Time that goes on what is shown of a recording.
 pub(crate) fn shown_ns(recording: &Recording) -> u64 {
     let of_process = |process: &Process| {
         let parts = process.shown.as_ref()?.iter();

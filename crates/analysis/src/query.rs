@@ -312,7 +312,7 @@ impl Query {
         process.shows(time_ns) && self.wants_span(time_ns, time_ns)
     }
 
-    /// How long something that lasted in `process` from `first_ns` to `last_ns` lay in the time that is wanted; `None` where it
+    /// Time that something that lasted in `process` from `first_ns` to `last_ns` lay in the time that is wanted; `None` where it
     /// does not touch it.
     pub(crate) fn wanted_ns(&self, process: &Process, first_ns: u64, last_ns: u64) -> Option<u64> {
         if !self.wants_span(first_ns, last_ns) {

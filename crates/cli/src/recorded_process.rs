@@ -59,7 +59,7 @@ enum Mapped {
 }
 
 impl Mapped {
-    /// What the lines of a `maps` file show.
+    /// Recording that the lines of a `maps` file show.
     fn find(maps: &[u8]) -> Self {
         let text = String::from_utf8_lossy(maps);
         // Five fields stand before the path.

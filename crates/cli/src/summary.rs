@@ -88,7 +88,7 @@ fn say_bounds(recording: &Recording) {
     }
 }
 
-/// How the program ended, where that was by stack overflow: hooks have a part in it.
+/// Stack overflow as the program's end: hooks have a part in it.
 fn say_overflows(recording: &Recording) {
     stack_overflows(recording).iter().for_each(|found| say(&one_line(format!("clrscope: {found}"))));
 }

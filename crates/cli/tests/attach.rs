@@ -45,7 +45,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/maps", self.pid)).expect("it lives")
     }
 
-    /// What the program has open or mapped of recordings, and threads of the agent.
+    /// Leftovers in the program: what it has open or mapped of recordings, and threads of the agent.
     fn left_over(&self) -> BTreeSet<String> {
         let maps =
             self.mapped().lines().filter(|line| line.contains(".clrs.d/")).map(str::to_owned).collect::<Vec<_>>();

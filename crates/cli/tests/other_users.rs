@@ -50,7 +50,7 @@ fn variables(place: &TestFolder, words: &[&str]) -> Vec<(String, String)> {
     values.map(|(name, value)| (name.clone(), value.as_str().expect("a text").to_owned())).collect()
 }
 
-/// What `doctor --user` says of an agent, where the environment names it.
+/// Judgement of `doctor --user` on an agent, where the environment names it.
 fn doctor_of_service(place: &TestFolder, variables: Vec<(String, String)>) -> Option<(Option<i32>, Vec<Value>)> {
     let mut command = place.clrscope(["doctor", "--json", "--user", &SERVICE.to_string()]);
     command.envs(variables);

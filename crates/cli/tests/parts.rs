@@ -62,7 +62,7 @@ impl<'p> Counter<'p> {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What the tool says to a command that makes no sense, as its reason.
+    /// Reason that the tool gives for refusing a command that makes no sense.
     fn refusal(&self, command: &str) -> String {
         let output = self.record(command);
         assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -2,7 +2,7 @@
 
 use crate::nettrace::{Event, Value};
 
-/// How the values of a counter follow one another.
+/// Relation of the values of a counter to one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterKind {
     /// Each value is the mean of what was measured in the interval.
@@ -25,7 +25,7 @@ pub struct Counter {
     pub display_name: String,
     /// Unit for people, such as `%`; empty where the counter has none.
     pub unit: String,
-    /// How the values follow one another.
+    /// Relation of the values to one another.
     pub kind: CounterKind,
     /// Mean or sum, by kind.
     pub value: f64,

@@ -1,4 +1,4 @@
-//! What can go wrong between two processes, each by name.
+//! Failures between two processes, each by name.
 
 use std::fmt;
 use std::io;
@@ -44,36 +44,36 @@ pub enum Error {
     },
     /// The answer did not come in time.
     TimedOut {
-        /// What was asked.
+        /// Command that was asked.
         command: &'static str,
-        /// How long it was waited for.
+        /// Time for which the answer was waited for.
         after: Duration,
     },
     /// The process ended the conversation in the middle.
     Closed {
-        /// What was asked.
+        /// Command that was asked.
         command: &'static str,
     },
     /// The answer is none that a runtime gives.
     Nonsense {
-        /// What is wrong with it.
+        /// Fault of the answer.
         what: &'static str,
     },
     /// The question is longer than the protocol allows (65,535 bytes).
     TooLong {
-        /// What was to be asked.
+        /// Command that was to be asked.
         command: &'static str,
     },
     /// The runtime refused.
     Refused {
-        /// What was asked.
+        /// Command that was asked.
         command: &'static str,
         /// The runtime's reason.
         code: ResultCode,
     },
     /// The system refused something else.
     System {
-        /// What it was.
+        /// Part that did not fit.
         what: &'static str,
         /// The system's error.
         error: io::Error,

@@ -1,4 +1,4 @@
-//! What a runtime says of its process.
+//! Information that a runtime gives about its process.
 
 use crate::Error;
 use crate::wire::Reader;

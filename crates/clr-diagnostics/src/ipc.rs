@@ -16,7 +16,7 @@ use crate::{Error, ResultCode};
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 const HEADER: usize = 20;
-/// What answers say that they are.
+/// Command set by which answers say that they are such.
 const ANSWER_SET: u8 = 0xff;
 const ANSWER_OK: u8 = 0x00;
 const ANSWER_ERROR: u8 = 0xff;

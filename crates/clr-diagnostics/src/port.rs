@@ -10,7 +10,7 @@ use crate::nettrace;
 use crate::wire::{Reader, Writer};
 use crate::{ClassId, Error, ProcessInfo, ResultCode};
 
-/// How long a conversation may take where nothing else is said.
+/// Time that a conversation may take where nothing else is said.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Larger environments are not believed.
 const LARGEST_ENVIRONMENT: u32 = 64 << 20;
@@ -45,7 +45,7 @@ pub struct AttachProfiler<'a> {
     pub library: &'a str,
     /// Bytes for the profiler's `InitializeForAttach`.
     pub client_data: &'a [u8],
-    /// How long the runtime may wait for a collection in the background to end.
+    /// Time that the runtime may wait for a collection in the background to end.
     pub timeout: Duration,
 }
 
@@ -85,7 +85,7 @@ impl Port {
         Connection::open(&self.socket, self.limit)
     }
 
-    /// What the process is. Asks for the newest form of the answer that the runtime knows.
+    /// Description of the process. Asks for the newest form of the answer that the runtime knows.
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].

@@ -81,13 +81,13 @@ impl Process {
         self.gid
     }
 
-    /// When the process started, in clock ticks since the machine did: with the id a unique name of the process.
+    /// Start of the process, in clock ticks since the machine did: with the id a unique name of the process.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.started
     }
 
-    /// How long the process has been running.
+    /// Time for which the process has been running.
     #[must_use]
     pub fn age(&self) -> Duration {
         let up = fs::read_to_string("/proc/uptime").unwrap_or_default();

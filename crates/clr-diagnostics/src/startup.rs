@@ -96,7 +96,7 @@ impl Held {
         Ok(Self { connection, pid, cookie })
     }
 
-    /// What the process is.
+    /// Description of the process.
     ///
     /// # Errors
     /// Those of a conversation, see [`Error`].

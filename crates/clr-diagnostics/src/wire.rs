@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is no UTF-16 becomes replacement characters: names are for people.
+/// Text of UTF-16; what is none becomes replacement characters: names are for people.
 fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
     String::from_utf16_lossy(&units)

@@ -65,7 +65,7 @@ fn full(description: u32, payload: &[u8]) -> Vec<u8> {
     [number(parts.len() as u32), parts, fill].concat()
 }
 
-/// What a stream says of events that tell of counters.
+/// Description of events that tell of counters, as a stream has it.
 fn description() -> Vec<u8> {
     let field = |kind: u32, name: &str| [number(kind), text(name)].concat();
     let inner = [number(3), field(18, "Name"), field(14, "Mean"), field(13, "IntervalSec")].concat();

@@ -21,7 +21,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Why the runtime suspends all managed threads.
+    /// Reason why the runtime suspends all managed threads.
     COR_PRF_SUSPEND_REASON {
         /// A reason without a value of its own.
         COR_PRF_SUSPEND_OTHER = 0;
@@ -45,7 +45,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Why a garbage collection happens.
+    /// Reason why a garbage collection happens.
     COR_PRF_GC_REASON {
         /// Any other reason.
         COR_PRF_GC_OTHER = 0;
@@ -179,7 +179,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// How `RequestReJITWithInliners` treats inlining, combined.
+    /// Treatment of inlining by `RequestReJITWithInliners`, combined.
     COR_PRF_REJIT_FLAGS {
         /// The methods are not inlined any more.
         COR_PRF_REJIT_BLOCK_INLINING = 0x1;
@@ -189,7 +189,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// How recompiled code is made, combined.
+    /// Ways in which recompiled code is made, combined.
     COR_PRF_CODEGEN_FLAGS {
         /// Nothing is inlined into it.
         COR_PRF_CODEGEN_DISABLE_INLINING = 0x1;

@@ -18,7 +18,7 @@ pub struct COR_PRF_FUNCTION_ARGUMENT_RANGE {
     pub length: u32,
 }
 
-/// Where the arguments of a call are: a header and `num_ranges` ranges, of which the declaration shows the first.
+/// Places of the arguments of a call: a header and `num_ranges` ranges, of which the declaration shows the first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COR_PRF_FUNCTION_ARGUMENT_INFO {

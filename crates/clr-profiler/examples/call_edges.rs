@@ -47,7 +47,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// What an enter or leave with this stack pointer ends.
+    /// Drops the calls that an enter or leave with this stack pointer ends.
     fn end(&mut self, sp: usize) {
         forget(&mut self.live, self.stack.dead(sp));
     }

@@ -84,7 +84,7 @@ impl State {
         self.line(format_args!("session: {stopped:?}"));
     }
 
-    /// Which events can be added to those that are in force.
+    /// Flags of events that can be added to those that are in force.
     fn flags(&self) {
         let Ok(now) = self.info.events() else { return };
         for (name, flag) in Events::ALL {

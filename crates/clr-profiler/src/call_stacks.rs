@@ -20,7 +20,7 @@ use crate::{CallHooks, CallerSp, ClientId, Error, PerThread, ProfilerInfo, Resul
 pub struct Call {
     /// The function, as the mapper numbered it.
     pub function: ClientId,
-    /// How many calls stand below it: 0 for the outermost.
+    /// Number of calls that stand below it: 0 for the outermost.
     pub depth: usize,
 }
 
@@ -205,7 +205,7 @@ impl<O: CallObserver> CallStacks<O> {
         self.look(|stack| calls(stack.frames())).unwrap_or_default()
     }
 
-    /// How many calls the calling thread is in.
+    /// Number of calls that the calling thread is in.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.look(ShadowStack::depth).unwrap_or(0)

@@ -68,7 +68,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why the runtime suspends its threads.
+    /// Reason why the runtime suspends its threads.
     SuspendReason {
         /// None of the others.
         Other = 0 => "other",
@@ -92,7 +92,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a transition between managed and native code happens.
+    /// Reason why a transition between managed and native code happens.
     TransitionReason {
         /// A call begins.
         Call = 0 => "call",
@@ -102,7 +102,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a collection began.
+    /// Reason why a collection began.
     GcReason {
         /// The runtime thought it time.
         Other = 0 => "other",
@@ -136,7 +136,7 @@ reasons! {
 }
 
 reasons! {
-    /// Where an object lives.
+    /// Place where an object lives.
     Generation {
         /// The youngest.
         Gen0 = 0 => "generation 0",
@@ -153,7 +153,7 @@ reasons! {
     }
 }
 
-/// How a root holds its object.
+/// Manner in which a root holds its object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RootFlags(pub(crate) u32);
 
@@ -192,7 +192,7 @@ impl RootFlags {
     }
 }
 
-/// Which generations are collected: 0, 1, 2, 3 for large and 4 for pinned objects.
+/// Generations that are collected: 0, 1, 2, 3 for large and 4 for pinned objects.
 #[derive(Clone, Copy)]
 pub struct Generations<'cb>(pub(crate) &'cb [windows_core::BOOL]);
 
@@ -227,9 +227,9 @@ pub struct MovedRanges<'cb> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MovedRange {
-    /// Where it began before.
+    /// Beginning of the range before the collection.
     pub old_start: usize,
-    /// Where it begins now.
+    /// Beginning of the range now.
     pub new_start: usize,
     /// Length in bytes.
     pub bytes: usize,
@@ -296,7 +296,7 @@ pub struct Root<'cb> {
     pub object: ObjectId<'cb>,
     /// Kind of root.
     pub kind: RootKind,
-    /// How it holds the object.
+    /// Manner in which the root holds the object.
     pub flags: RootFlags,
     /// The function for a stack root (0 where the runtime's own), the handle for a handle, else something opaque.
     pub id: usize,
@@ -351,7 +351,7 @@ impl<'cb> DynamicIl<'cb> {
     }
 }
 
-/// How a method is compiled again: any of these together.
+/// Ways in which a method is compiled again: any of these together.
 ///
 /// ```
 /// use clr_profiler::callback_args::CodegenFlags;
@@ -396,7 +396,7 @@ pub struct FunctionControl<'cb> {
 }
 
 impl FunctionControl<'_> {
-    /// How the method is to be compiled.
+    /// Sets how the method is to be compiled.
     ///
     /// # Errors
     /// The runtime's error.

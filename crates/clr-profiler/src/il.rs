@@ -2,7 +2,7 @@
 
 use crate::{Error, HResult, Result};
 
-/// What was found, or a sentence that says what is wrong with a body.
+/// Finding, or a sentence that says what is wrong with a body.
 type Outcome<T> = std::result::Result<T, &'static str>;
 
 /// The two lowest bits of a header say which kind it is.

@@ -19,7 +19,7 @@ pub struct Setup {
     events: Events,
     hooks: Option<Hooks>,
     stacks: Option<Arc<dyn FollowExceptions>>,
-    /// How often hooks were given: they can be had once.
+    /// Number of times that hooks were given: they can be had once.
     hooks_given: u32,
 }
 

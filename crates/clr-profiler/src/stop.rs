@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// What one thread and those who stop it share.
+/// Words that one thread and those who stop it share.
 #[derive(Default)]
 pub(crate) struct Stop {
     state: Mutex<State>,
@@ -78,7 +78,7 @@ pub(crate) struct Stops(Mutex<Threads>);
 #[derive(Default)]
 struct Threads {
     running: Vec<Arc<Stop>>,
-    /// What the profiler asked for at its start is in force.
+    /// Open: what the profiler asked for at its start is in force.
     is_open: bool,
     /// All were stopped: none starts any more.
     is_closed: bool,

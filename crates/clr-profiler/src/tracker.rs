@@ -98,7 +98,7 @@ impl<T> ObjectTracker<T> {
         self.lock().live.iter().for_each(|(address, value)| visit(*address, value));
     }
 
-    /// How many objects are followed; during a collection including those that may turn out to be dead.
+    /// Number of objects that are followed; during a collection including those that may turn out to be dead.
     #[must_use]
     pub fn len(&self) -> usize {
         let table = self.lock();

@@ -1,4 +1,4 @@
-//! Which modules are gone: of those that can be unloaded, whether the runtime has begun to.
+//! Modules that are gone: of those that can be unloaded, whether the runtime has begun to.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

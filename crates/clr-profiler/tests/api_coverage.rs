@@ -33,7 +33,7 @@ fn the_runtime_answers_all_that_is_wrapped_and_objects_are_followed_through_coll
     });
 }
 
-/// What the profiler `slow_hooks` writes about the fixture.
+/// Output of the profiler `slow_hooks` about the fixture.
 fn slow_hooks(runtime: &testkit::Runtime, fixture: &str) -> String {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");

@@ -14,7 +14,7 @@ use clrscope_testkit as testkit;
 
 const CLASS: &str = "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C11}";
 
-/// What the profiler wrote, as `(what, answer)`.
+/// Lines that the profiler wrote, as `(what, answer)`.
 fn lines(output: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(output).expect("the profiler writes");
     let split = |line: &str| line.split_once(": ").map(|(what, said)| (what.to_owned(), said.to_owned()));
@@ -161,7 +161,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// What the tests of this crate show of debug builds, those of the fake runtime too, holds for release builds: the profile
+/// Refusals that the tests of this crate show of debug builds, those of the fake runtime too, hold for release builds: the profile
 /// decides about queries in hooks and nothing else.
 #[test]
 fn refusals_do_not_depend_on_the_profile_except_in_hooks() {

@@ -8,7 +8,7 @@ use clrscope_testkit as testkit;
 use common::{profiled, profiler};
 use testkit::{Expectations, Runtime};
 
-/// What the profiler saw, by the kind of line.
+/// Lines of the profiler, by their kind.
 #[derive(Default)]
 struct Seen {
     lines: BTreeMap<String, u64>,
@@ -151,7 +151,7 @@ fn arguments_and_results_survive_the_hooks() {
     check("Registers");
 }
 
-/// What the fixture `Names` is made to show; lines are as C# writes them, worked out from its source.
+/// Names that the fixture `Names` is made to show; lines are as C# writes them, worked out from its source.
 const NAMES: &str = include_str!("names.txt");
 
 /// Instantiations over reference types share code. .NET 10 tells that class, .NET 8 and 9 do not.

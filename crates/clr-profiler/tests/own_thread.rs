@@ -7,7 +7,7 @@ use std::process::Stdio;
 use clr_profiler::Events;
 use clrscope_testkit as testkit;
 
-/// What the thread saw when it began, and what was added at the program's end.
+/// Lines of what the thread saw when it began, and of what was added at the program's end.
 fn lines(runtime: &testkit::Runtime, with_stacks: bool) -> (Vec<String>, Vec<String>) {
     let folder = testkit::scratch();
     let output = folder.path().join("lines");

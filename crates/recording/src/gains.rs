@@ -1,4 +1,4 @@
-//! What the edges of the trees gained from one boundary between parts to the next: the records of `parts.log`.
+//! Gains of the edges of the trees from one boundary between parts to the next: the records of `parts.log`.
 //!
 //! A record is a row of varints: the number of the boundary that it belongs to (from 1), then entries of its kind. An entry
 //! begins with the edge, as the distance from the edge before it in the record (zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3).

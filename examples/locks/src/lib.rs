@@ -1,4 +1,4 @@
-//! How long threads waited for locks, by the method that waited: events that the runtime writes of itself (EventPipe).
+//! Waits for locks, by the method that waited and how long: events that the runtime writes of itself (EventPipe).
 //!
 //! The file's name comes from `LOCKS_PROFILER_OUTPUT`: a profiler must not write to the program's own output. An empty file
 //! is there as soon as waits are counted.
@@ -35,7 +35,7 @@ struct Locks {
 
 #[derive(Default)]
 struct Waits {
-    /// Where each thread that waits began to: the functions on its stack, the innermost first.
+    /// Stacks on which threads that wait began to: the functions, the innermost first.
     begun: HashMap<ThreadId, Vec<FunctionId>>,
     /// By place, while its functions are there.
     live: HashMap<Vec<FunctionId>, Sum>,

@@ -41,7 +41,7 @@ struct Thread {
 struct Suspension {
     reason: SuspendReason,
     asked: Duration,
-    /// When the last thread stood still, and when the first could go on.
+    /// Moment at which the last thread stood still, until the first could go on.
     stopped: Option<Duration>,
     resumed: Option<Duration>,
 }

@@ -12,7 +12,7 @@ pub(super) struct Source {
     pub(super) imports: Vec<(Word, Vec<Word>)>,
     /// Names of the items that are defined here.
     pub(super) defines: Vec<Word>,
-    /// What `pub use` and `pub mod` export: the inline module, the name, and the path; no path for a module of its own.
+    /// Exports by `pub use` and `pub mod`: the inline module, the name, and the path; no path for a module of its own.
     pub(super) exports: Vec<(Vec<Word>, Word, Vec<Word>)>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Context {
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
     pub(crate) stacks: SharedStackTable,
-    /// What takes samples, for instruments that record such.
+    /// Sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
     /// The session that delivers the runtime's own events.
     pub(crate) event_pipe: SharedEventPipe,
@@ -69,7 +69,7 @@ impl Context {
         self.event_pipe.open(&self.info, self.writer)
     }
 
-    /// What takes samples, made when the first instrument asks.
+    /// Sampler, made when the first instrument asks.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.

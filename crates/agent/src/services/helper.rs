@@ -71,7 +71,7 @@ struct Link {
     thread: OnceLock<Thread>,
     /// The thread's end.
     end: Mutex<Option<JoinHandle<()>>>,
-    /// How an attached agent leaves.
+    /// Way in which an attached agent leaves.
     departure: OnceLock<Departure>,
     gone: AtomicBool,
     rounds: AtomicU64,
@@ -185,7 +185,7 @@ impl HelperHandle {
         let _ = self.0.departure.set(departure);
     }
 
-    /// How the agent leaves, where it was attached.
+    /// Way in which the agent leaves, where it was attached.
     pub(crate) fn departure(&self) -> Option<&Departure> {
         self.0.departure.get()
     }
@@ -207,7 +207,7 @@ impl HelperHandle {
     }
 }
 
-/// When recording begins and ends by itself.
+/// Times at which recording begins and ends by itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Schedule {
     /// Pause between the agent's start and the recording's.
@@ -220,11 +220,11 @@ struct Helper {
     writer: &'static ProcessWriter,
     tasks: Vec<Box<dyn Task>>,
     link: Arc<Link>,
-    /// When recording begins, where it has not yet.
+    /// Time at which recording begins, where it has not yet.
     delay_ends: Option<u64>,
-    /// How long recording goes on, until it has begun.
+    /// Time that recording goes on, until it has begun.
     duration: Option<Duration>,
-    /// When it ends, once it has begun.
+    /// Time at which recording ends, once it has begun.
     ends: Option<u64>,
     /// Name of the part that the next start begins.
     next_part: String,

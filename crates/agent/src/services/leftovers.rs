@@ -1,4 +1,4 @@
-//! What an attached recording leaves in a process that goes on, and its end.
+//! Leftovers of an attached recording in a process that goes on, and their end.
 
 use clrscope_recording::writer::{ProcessWriter, unmap_all_in};
 

@@ -10,7 +10,7 @@ use clrscope_recording::writer::{Answer, Command, command};
 
 use super::{Session, calls};
 
-/// What the agent in the session's process answers.
+/// Answer of the agent in the session's process to a command.
 fn give(session: &Session, wanted: Command) -> Answer {
     let entries = std::fs::read_dir(session.out()).expect("a recording").flatten();
     let folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();

@@ -8,7 +8,7 @@ use clrscope_recording::model::{Process, Recording};
 use crate::function::{FunctionRef, is_own};
 use crate::query::Query;
 
-/// Which functions of a process are folded into their callers.
+/// Functions of a process that are folded into their callers.
 pub(crate) struct Folded {
     /// By function index.
     is_folded: Vec<bool>,

@@ -83,7 +83,7 @@ pub(super) fn thread_index(sample: &Sample) -> u32 {
     sample.thread.checked_sub(1).unwrap_or(u32::MAX)
 }
 
-/// How long what a record stands for lasted: several samples of an unchanged thread are a time, a single one is a moment.
+/// Duration of what a record stands for: several samples of an unchanged thread are a time, a single one is a moment.
 pub(crate) fn lasted_ns(sample: &Sample) -> u64 {
     if sample.count > 1 { sample.weight_ns } else { 0 }
 }

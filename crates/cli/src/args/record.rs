@@ -23,7 +23,7 @@ pub(super) struct Record {
     #[arg(value_name = "PID", value_parser = whole::<u32>)]
     pid: u32,
 
-    /// What to do with its recording
+    /// Command for its recording
     #[arg(value_enum, value_name = "COMMAND")]
     command: CommandName,
 

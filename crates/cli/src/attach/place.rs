@@ -1,4 +1,4 @@
-//! Where agent and recording lie for a process that sees other files than we do, or has other rights.
+//! Place of agent and recording for a process that sees other files than we do, or has other rights.
 //!
 //! Both are put into a folder of temporary files of the process, in a folder of ours that belongs to the user of the process, since the
 //! agent trusts what is its user's own. The process is not trusted: what it could put in our way (links, pipes) is not followed, and all

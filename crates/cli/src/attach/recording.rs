@@ -23,18 +23,18 @@ use crate::output::{self, RecordingPath, Start};
 use crate::session::{finish, keep_agent_logs};
 use crate::terminal::say;
 
-/// How long attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
+/// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the runtime may wait for a collection in the background.
+/// Time that the runtime may wait for a collection in the background.
 const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
-/// How long an agent that is about to leave may be in the way.
+/// Time that an agent that is about to leave may be in the way.
 const FOR_THE_LAST: Duration = Duration::from_secs(3);
-/// How long the runtime may take to let go of the agent.
+/// Time that the runtime may take to let go of the agent.
 const FOR_LEAVING: Duration = Duration::from_secs(20);
 /// Between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What to record of which process, and where.
+/// Plan of a recording: what to record of which process, and where.
 #[derive(Debug)]
 pub(crate) struct AttachPlan<'a> {
     /// The process.
@@ -43,7 +43,7 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) request: Request,
     /// The instruments as the user gave them.
     pub(crate) instruments_given: &'a str,
-    /// Where; named after the program when `None`.
+    /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

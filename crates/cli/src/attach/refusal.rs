@@ -1,4 +1,4 @@
-//! What it means that a runtime does not take the agent.
+//! Refusals: what it means that a runtime does not take the agent.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Present {
     }
 }
 
-/// Why the runtime refused. `folder` is the recording's, in which an agent that steps aside says why.
+/// Refusal of the runtime, explained. `folder` is the recording's, in which an agent that steps aside says why.
 pub(super) fn refused(process: &Process, error: &Error, folder: &Path) -> Failure {
     let cannot =
         |why: String, hint: &str| Failure::new(format!("cannot attach to process {}", process.pid()), why, hint);

@@ -10,7 +10,7 @@ use clr_diagnostics::{Error, Port, Process, ProcessInfo};
 
 use crate::errors::{Failure, quoted};
 
-/// How long a runtime may take to say what it is.
+/// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// `e_machine` of x86-64.
 const X86_64: u16 = 62;
@@ -69,7 +69,7 @@ impl Target {
     }
 }
 
-/// What an error about a process means for who wants to attach to it.
+/// Failure that an error about a process means for who wants to attach to it.
 fn unreachable(pid: u32, error: &Error) -> Failure {
     let ps = "clrscope ps lists the .NET processes there are";
     let (why, hint) = match error {

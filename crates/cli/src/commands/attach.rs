@@ -18,7 +18,7 @@ pub(crate) struct AttachOptions {
     pub(crate) request: Request,
     /// The instruments as given.
     pub(crate) instruments_given: String,
-    /// Where; named after the program when `None`.
+    /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

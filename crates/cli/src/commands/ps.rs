@@ -10,7 +10,7 @@ use crate::agent_file::LIBRARY;
 use crate::errors::{Failure, one_line};
 use crate::terminal::width;
 
-/// How long a runtime may take to say what it is.
+/// Time that a runtime may take to say what it is.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Options of `ps`.
@@ -56,7 +56,7 @@ impl Row {
         self.asked.as_ref().ok().map(|info| info.entry_assembly.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Why the process can't be attached to as things are; `None` where nothing is known against it.
+    /// Reason why the process can't be attached to as things are; `None` where nothing is known against it.
     fn obstacle(&self) -> Option<String> {
         if self.process.is_stopped() {
             return Some("stopped".to_owned());

@@ -9,7 +9,7 @@ use crate::errors::{Failure, quoted, reason};
 use crate::recorded_process::process_folder;
 use crate::terminal::say;
 
-/// How long a busy machine, and a tree of a gigabyte, may keep the agent from answering.
+/// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Options of `record`.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct RecordOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// What to do.
+    /// Command to the agent.
     pub(crate) command: Command,
 }
 

@@ -6,7 +6,7 @@ use crate::wire::Reader;
 /// Objects within objects that are described; deeper ones are nonsense.
 const DEEPEST: u32 = 8;
 
-/// What a stream says of one kind of event.
+/// Description of one kind of event, by the stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct EventDescription {
@@ -35,7 +35,7 @@ pub struct Field {
     pub kind: FieldType,
 }
 
-/// How a field is written.
+/// Form in which a field is written.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FieldType {

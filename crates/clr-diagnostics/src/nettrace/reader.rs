@@ -11,7 +11,7 @@ use crate::Error;
 use crate::ipc::system;
 use crate::wire;
 
-/// How a stream begins.
+/// Beginning of a stream.
 const MAGIC: &[u8] = b"Nettrace";
 const SERIALIZATION: &[u8] = b"!FastSerialization.1";
 /// Tags between objects.
@@ -24,7 +24,7 @@ const LARGEST_BLOCK: u32 = 64 << 20;
 const LONGEST_NAME: u32 = 256;
 /// More kinds of events than this are not believed.
 const MOST_DESCRIPTIONS: usize = 1 << 16;
-/// What we can read.
+/// Version of the format that can be read.
 const VERSION: u32 = 4;
 
 /// Clock of a stream.
@@ -54,7 +54,7 @@ impl Clock {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// What the stream says of events of this kind.
+    /// Description of events of this kind, by the stream.
     pub description: Arc<EventDescription>,
     /// The system's number of the thread.
     pub thread_id: u64,

@@ -118,7 +118,7 @@ pub unsafe trait ICorProfilerCallback: IUnknown {
     ) -> HRESULT;
     /// An object was allocated. Its fields are not set yet.
     pub fn ObjectAllocated(&self, object_id: ObjectID, class_id: ClassID) -> HRESULT;
-    /// How many objects of each class were allocated since the last GC.
+    /// Number of objects of each class that were allocated since the last GC.
     pub fn ObjectsAllocatedByClass(
         &self,
         c_class_count: u32,

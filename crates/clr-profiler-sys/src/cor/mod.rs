@@ -143,7 +143,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// How the size of a save is worked out.
+    /// Method by which the size of a save is worked out.
     CorSaveSize {
         /// Exactly.
         cssAccurate = 0x0;

@@ -149,7 +149,7 @@ pub unsafe trait ICorProfilerInfo2: ICorProfilerInfo {
         context_id: ContextID,
         address: *mut *mut c_void,
     ) -> HRESULT;
-    /// Which kinds of static a field is.
+    /// Kinds of static that a field is.
     pub fn GetStaticFieldInfo(
         &self,
         class_id: ClassID,

@@ -1,4 +1,4 @@
-//! What was asked and what came of it, as lines.
+//! Questions and what came of them, as lines.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, OnceLock, PoisonError};

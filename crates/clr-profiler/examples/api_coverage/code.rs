@@ -68,7 +68,7 @@ pub(crate) fn ask(state: &State, function: FunctionId) -> Result<()> {
     Ok(())
 }
 
-/// What the documentation of `ProfilerInfo` says the runtime does not have any more.
+/// Requests of which the documentation of `ProfilerInfo` says that the runtime does not have them any more.
 fn gone(state: &State, function: FunctionId) {
     let raw = state.info.as_raw();
     // SAFETY: borrowed from the framework, which keeps it; the levels inherit.

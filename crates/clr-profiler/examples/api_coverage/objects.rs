@@ -5,7 +5,7 @@ use clr_profiler::{ClassId, HandleKind, ModuleId, ObjectId, Result, StaticAddres
 
 use crate::State;
 
-/// What the fixture's own list will be compared with.
+/// Objects followed, to be compared with the fixture's own list.
 pub(crate) fn write_tracked(state: &State) {
     state.objects.for_each(|address, ()| state.checks.line(&format!("tracked {address:x}")));
 }
@@ -52,7 +52,7 @@ pub(crate) fn ask(state: &State, look: ObjectId<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What could let a collection run is refused while the object is lent.
+/// Requests that could let a collection run are refused while the object is lent.
 fn nothing_moves(state: &State, look: ClassId) -> Result<()> {
     let info = &state.info;
     let module = info.class_info(look)?.module;
@@ -89,7 +89,7 @@ fn members(state: &State, class: ClassId) -> Result<()> {
     Ok(())
 }
 
-/// What a field of the object refers to.
+/// Object to which a field of the object refers.
 fn field<'cb>(state: &State, object: ObjectId<'cb>, class: ClassId, name: &str) -> Result<ObjectId<'cb>> {
     let metadata = state.info.module_metadata(state.info.class_info(class)?.module)?;
     let fields = state.info.class_layout(class)?.fields;

@@ -1,5 +1,5 @@
-//! What safe code could do to its program, had the framework left a hole: asks for each of it and writes a line with the answer to the
-//! file named by `HOLES_OUTPUT`. Without a hole every answer is an error with a sentence, and the program runs on.
+//! Holes: what safe code could do to its program, had the framework left one. The profiler asks for each and writes a line with
+//! the answer to the file named by `HOLES_OUTPUT`. Without a hole every answer is an error with a sentence, and the program runs on.
 //!
 //! Started with the program, it looks at modules that are unloaded and at objects in exceptions; attached (client data: the
 //! file), it goes on asking after its own detach.
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// What a thread of the profiler's own does with its last breath and beyond.
+    /// Requests of a thread of the profiler's own with its last breath and beyond.
     fn detach(&self) {
         let _ = self.info.initialize_current_thread();
         self.line("detach", self.info.request_detach(100).is_ok());

@@ -100,7 +100,7 @@ fn others(asking: &Asking<'_>) {
     asking.said("event_pipe_write_event", info.event_pipe_write_event(EventPipeEventId::NULL, &[]));
 }
 
-/// What is asked with a token, of a module and a class that are there.
+/// Questions with a token, of a module and a class that are there.
 fn tokens(asking: &Asking<'_>, module: ModuleId, class: ClassId, token: Token) {
     let info = &asking.0.info;
     let said = |query: &str, is_answered: bool| {

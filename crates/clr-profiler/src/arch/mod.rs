@@ -1,4 +1,4 @@
-//! What knows the processor: a module for each, of which the target's is re-exported.
+//! Processors: a module for each, of which the target's is re-exported.
 //!
 //! Hooks, and the calls of hooks in the fake runtime, keep their assembly in folders `arch` of their own.
 

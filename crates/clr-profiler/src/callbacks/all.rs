@@ -187,7 +187,7 @@ pub trait Callbacks: Send + Sync {
     fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         self.object_allocated(object, class);
     }
-    /// How many objects of each class were allocated since the last collection.
+    /// Numbers of objects of each class that were allocated since the last collection.
     fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {}
     /// The references that one object holds, without their places: [`references_of`](crate::ProfilerInfo::references_of),
     /// asked here, gives those as well.

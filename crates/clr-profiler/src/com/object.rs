@@ -22,7 +22,7 @@ pub(super) const S_OK: HRESULT = HRESULT(0);
 pub(super) struct CallbackObject {
     /// The profiler, from its `initialize` on.
     pub(super) callbacks: OnceLock<&'static dyn Callbacks>,
-    /// What makes the profiler; taken by `Initialize`, which the runtime calls once, before anything else.
+    /// Maker of the profiler; taken by `Initialize`, which the runtime calls once, before anything else.
     pub(super) loader: Cell<Option<Loader>>,
     /// The profiler is content with notifications; whether the runtime has asked, and takes it for one of those, is next.
     pub(super) is_content_with_notifications: bool,

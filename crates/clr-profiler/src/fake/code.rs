@@ -12,7 +12,7 @@ use crate::{HResult, ModuleId, Token};
 /// A method that does nothing: a header of one byte, which says that one byte of IL follows; `ret`.
 const NOTHING: &[u8] = &[1 << 2 | 2, 0x2a];
 
-/// What the profiler has set for a method that is compiled again, in `get_rejit_parameters`.
+/// Parameters that the profiler has set for a method that is compiled again, in `get_rejit_parameters`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReJitParameters {

@@ -29,7 +29,7 @@ const LEVELS: [(u8, GUID); 12] = [
     (15, ICorProfilerInfo15::IID),
 ];
 
-/// What `Initialize` is given: it hands out the information interface, but no level above the runtime's. Made by hand,
+/// Argument of `Initialize`: it hands out the information interface, but no level above the runtime's. Made by hand,
 /// because the real object answers to all levels that its table has. Lives as long as the process, as the runtime's does.
 #[repr(C)]
 pub(super) struct Door {

@@ -28,7 +28,7 @@ impl World {
         fields.iter().find(|field| field.token.0 == token).ok_or(HResult::INVALID_ARGUMENT)
     }
 
-    /// How a field is kept, as the runtime encodes it: 0 in objects, 1 once for the program.
+    /// Kind of a static field, as the runtime encodes it: 0 in objects, 1 once for the program.
     pub(super) fn static_kind(&self, class: usize, token: u32) -> Result<u32, HResult> {
         Ok(self.field_of_class(class, token)?.place.is_some().into())
     }

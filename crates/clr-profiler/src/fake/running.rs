@@ -267,7 +267,7 @@ impl Shared {
 /// The outermost call's stack pointer; each callee's is this much lower.
 const STACK: usize = 0x7fff_0000_0000;
 const FRAME: usize = 0x40;
-/// How far below the thrower the runtime's own frames reach, on which filters, finally and catch blocks stand.
+/// Distance below the thrower that the runtime's own frames reach, on which filters, finally and catch blocks stand.
 const THROWING: usize = 0x4000;
 
 impl super::world::World {

@@ -1,4 +1,4 @@
-//! What the fake runtime visits by a callback of the profiler's: frames of a stack, references of an object, objects.
+//! Visits by callbacks of the profiler's: frames of a stack, references of an object, objects.
 
 use std::ffi::c_void;
 

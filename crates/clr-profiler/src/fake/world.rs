@@ -31,7 +31,7 @@ pub(super) struct Module {
     /// Indices of its classes and functions; tokens count from here.
     pub(super) classes: Vec<usize>,
     pub(super) functions: Vec<usize>,
-    /// How many fields its classes have: tokens of fields count so.
+    /// Number of fields that its classes have: tokens of fields count so.
     pub(super) fields: u32,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Entries {
     pub(super) tailcall: usize,
 }
 
-/// When the profiler calls, and what it may therefore do.
+/// Moment at which the profiler calls, and what it may therefore do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
     #[default]
@@ -111,7 +111,7 @@ pub(super) struct World {
     pub(super) code: Code,
     pub(super) suspension: Suspension,
     pub(super) event_pipe: EventPipe,
-    /// What happens when the profiler asks for a collection.
+    /// Answer to the profiler's request for a collection.
     pub(super) collect: Option<Collect>,
     pub(super) threads: BTreeMap<usize, Thread>,
     pub(super) phase: Phase,

@@ -22,7 +22,7 @@ pub struct ClassInfo {
     pub type_arguments: Vec<ClassId>,
 }
 
-/// Where a class keeps its fields.
+/// Layout of a class: where its fields lie.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassLayout {
@@ -150,7 +150,7 @@ impl ProfilerInfo {
         }
     }
 
-    /// Where the fields of a class lie, without those of its base classes. Not in hooks.
+    /// Layout of the fields of a class, without those of its base classes. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error; for arrays and strings `E_INVALIDARG`.

@@ -70,7 +70,7 @@ impl ProfilerInfo {
         .map(ranges)
     }
 
-    /// Where each version (tier) of a function begins. Not in hooks.
+    /// Beginnings of the versions (tiers) of a function. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.
@@ -98,7 +98,7 @@ impl ProfilerInfo {
             .map(ranges)
     }
 
-    /// Which IL the code of the version that begins at `start` was made of. Not in hooks.
+    /// Map from IL to the code of the version that begins at `start`. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error; dynamic functions have no map.

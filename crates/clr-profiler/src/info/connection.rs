@@ -19,7 +19,7 @@ pub(super) struct Connection {
     pub(super) level: u8,
     gate: Gate<16>,
     pub(super) modules: CollectibleModules,
-    /// How many suspensions there are, or [`DETACHING`].
+    /// Number of suspensions, or [`DETACHING`].
     suspensions: AtomicUsize,
     /// Threads of the profiler's own, which end before the runtime takes the interface away.
     pub(super) own_threads: Stops,

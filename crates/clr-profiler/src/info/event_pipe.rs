@@ -18,9 +18,9 @@ use crate::{EventPipeEventId, EventPipeProviderId, EventPipeSessionId, Result};
 pub struct ProviderConfig {
     /// Name, for instance `Microsoft-Windows-DotNETRuntime`.
     pub name: String,
-    /// Which of its events, by the provider's own bits.
+    /// Kinds of its events, by the provider's own bits.
     pub keywords: u64,
-    /// How much: 1 critical, 2 errors, 3 warnings, 4 informational, 5 all.
+    /// Level of detail: 1 critical, 2 errors, 3 warnings, 4 informational, 5 all.
     pub level: u32,
     /// `key=value` pairs for the provider.
     pub filter: Option<String>,
@@ -38,7 +38,7 @@ pub struct EventDefinition {
     pub keywords: u64,
     /// Version.
     pub version: u32,
-    /// How important it is: 1 critical to 5 verbose.
+    /// Level of importance: 1 critical to 5 verbose.
     pub level: u32,
     /// Operation code: 0 nothing, 1 a start, 2 a stop.
     pub opcode: u8,

@@ -12,7 +12,7 @@ use crate::error::check;
 pub struct ExceptionClause {
     /// Kind of block.
     pub kind: ClauseKind,
-    /// Where its code begins.
+    /// Address at which its code begins.
     pub code: usize,
     /// The frame pointer of the activation the block belongs to: between the caller's stack pointers of that activation
     /// (above) and of its callees (at or below).

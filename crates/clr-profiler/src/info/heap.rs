@@ -52,7 +52,7 @@ pub struct Reference<'cb> {
     pub offset: usize,
 }
 
-/// Where an array keeps its elements.
+/// Array, with the place of its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ArrayObject {
@@ -172,7 +172,7 @@ impl ProfilerInfo {
         Ok(ArrayObject { dimensions: sizes.into_iter().zip(lowest).collect(), data: data as usize })
     }
 
-    /// Where a boxed value of a value type begins, in bytes from the object's beginning. Not in hooks.
+    /// Beginning of a boxed value of a value type, in bytes from the object's beginning. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error: `E_INVALIDARG` for classes that are no value types.
@@ -279,7 +279,7 @@ impl ProfilerInfo {
         collect::<ICorProfilerObjectEnum>(method, |out| unsafe { runtime.EnumerateNonGCObjects(out) })
     }
 
-    /// Where the objects that are never collected lie. From .NET 8 on. Not in hooks.
+    /// Ranges in which the objects lie that are never collected. From .NET 8 on. Not in hooks.
     ///
     /// # Errors
     /// The runtime's error.

@@ -13,7 +13,7 @@ use crate::{AppDomainId, Error, HResult, ModuleId, Result, ThreadId};
 /// Longest pause between two attempts to suspend the program.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// How long threads of the profiler's own are waited for where the profiler goes.
+/// Time for which threads of the profiler's own are waited for where the profiler goes.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// All managed threads stand still for as long as this lives. Only for the thread that made it.

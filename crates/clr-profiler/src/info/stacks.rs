@@ -19,7 +19,7 @@ use crate::{Error, FunctionId, HResult, ThreadId};
 pub struct StackFrame {
     /// The function.
     pub function: FunctionId,
-    /// Where it goes on: the return address, or for a fault the instruction itself.
+    /// Address at which the frame goes on: the return address, or for a fault the instruction itself.
     pub address: usize,
     /// Frame pointer, where that was asked for: see [`ProfilerInfo::stack_here_with_frame_pointers`].
     pub frame_pointer: Option<usize>,
@@ -35,7 +35,7 @@ struct Walk<'a> {
     stopped: bool,
 }
 
-/// How a walk of a stack ended.
+/// End of a walk of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StackWalk {
@@ -48,7 +48,7 @@ pub enum StackWalk {
     NoManagedFrames,
 }
 
-/// Why a stack can't be walked.
+/// Reason why a stack can't be walked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoStack {

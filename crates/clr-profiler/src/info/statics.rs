@@ -1,4 +1,4 @@
-//! Where static fields lie.
+//! Static fields: where they lie.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use crate::call_context::outside_collections;
 use crate::error::check;
 use crate::{AppDomainId, ClassId, Result, ThreadId, Token};
 
-/// How a static field is kept.
+/// Kinds of static fields, by how they are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum StaticKind {
@@ -41,7 +41,7 @@ impl StaticAddress {
 }
 
 impl ProfilerInfo {
-    /// How a field is kept. Neither in hooks nor during a collection.
+    /// Kind of a static field: how it is kept. Neither in hooks nor during a collection.
     ///
     /// # Errors
     /// The runtime's error.

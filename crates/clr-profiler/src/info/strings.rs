@@ -6,7 +6,7 @@ use super::ProfilerInfo;
 use crate::Result;
 use crate::error::check;
 
-/// Where a string keeps its length and its characters.
+/// Layout of a string: where its length and its characters are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct StringLayout {
@@ -17,7 +17,7 @@ pub struct StringLayout {
 }
 
 impl ProfilerInfo {
-    /// Where strings keep length and characters. Callable everywhere.
+    /// Layout of strings: where length and characters are kept. Callable everywhere.
     ///
     /// # Errors
     /// The runtime's error.

@@ -9,7 +9,7 @@ use crate::error::check;
 use crate::text::read_text;
 use crate::{Result, ThreadId};
 
-/// Which runtime this is.
+/// Version of a runtime.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RuntimeVersion {
@@ -77,7 +77,7 @@ impl ProfilerInfo {
         check(unsafe { runtime.InitializeCurrentThread() }, method)
     }
 
-    /// Which runtime this is. Callable everywhere.
+    /// Version of this runtime. Callable everywhere.
     ///
     /// # Errors
     /// The runtime's error.

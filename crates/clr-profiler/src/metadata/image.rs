@@ -160,7 +160,7 @@ impl Image {
         Some((sections, directories))
     }
 
-    /// Where something lies that is loaded at `address`.
+    /// Place in the file of something that is loaded at `address`.
     fn place(&self, sections: &Sections, address: u32) -> Option<usize> {
         if address == 0 {
             return None;

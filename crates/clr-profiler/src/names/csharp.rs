@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::types::{ModuleNames, write_arguments};
 use crate::metadata::signature::{MethodSignature, Type, type_spec};
 
-/// Where the tokens of a signature belong, and what its generic parameters stand for.
+/// Context of a signature: where its tokens belong, and what its generic parameters stand for.
 pub(super) struct Context<'n> {
     pub(super) module: &'n ModuleNames,
     pub(super) type_arguments: &'n [Arc<str>],
@@ -141,7 +141,7 @@ fn write_parameter(out: &mut String, arguments: &[Arc<str>], n: u32, letter: &st
     }
 }
 
-/// How C# writes a method's name, and whether its parameters stand in brackets before an accessor's name.
+/// Name of a method as C# writes it, and whether its parameters stand in brackets before an accessor's name.
 pub(super) fn method_name(name: &str, is_special: bool, type_name: &str, parameters: usize) -> String {
     match name {
         ".ctor" => return type_name.to_owned(),

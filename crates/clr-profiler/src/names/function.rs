@@ -25,7 +25,7 @@ struct Found<'n> {
 
 /// The method a programmer wrote.
 struct Source {
-    /// How many types of the class's chain are the programmer's.
+    /// Number of types of the class's chain that are the programmer's.
     depth: usize,
     method: String,
     kind: SourceKind,

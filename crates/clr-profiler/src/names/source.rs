@@ -1,4 +1,4 @@
-//! Which source method the compiler's helper types and methods came from.
+//! Source methods that the compiler's helper types and methods came from.
 
 use std::fmt;
 

@@ -34,13 +34,13 @@ pub(super) struct TypeName {
 struct Segment {
     /// Without the arity mark.
     name: String,
-    /// How many generic parameters it adds to those of the types around it.
+    /// Number of generic parameters that it adds to those of the types around it.
     arity: usize,
 }
 
 /// A type the compiler made to hold closures or a state machine.
 pub(super) struct Helper {
-    /// How many types of the chain are the programmer's.
+    /// Number of types of the chain that are the programmer's.
     pub(super) depth: usize,
     /// For a state machine, the source method, closure in it, and kind.
     pub(super) machine: Option<(String, Closure, StateMachine)>,
@@ -134,7 +134,7 @@ impl TypeName {
         text
     }
 
-    /// How many types the chain has.
+    /// Number of types that the chain has.
     pub(super) fn depth(&self) -> usize {
         self.segments.len()
     }

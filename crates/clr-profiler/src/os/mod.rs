@@ -1,4 +1,4 @@
-//! What knows the system: a module for each, of which the target's is re-exported.
+//! Systems: a module for each, of which the target's is re-exported.
 //!
 //! What POSIX has (keys of threads, the dynamic loader) stays where it is used.
 

@@ -1,4 +1,4 @@
-//! What the fake runtime answers about suspension, stacks, collections, code, EventPipe and detach.
+//! Answers of the fake runtime about suspension, stacks, collections, code, EventPipe and detach.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

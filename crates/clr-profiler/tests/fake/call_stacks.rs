@@ -92,7 +92,7 @@ impl Shop {
         Self { program, main, pay, clean, exception }
     }
 
-    /// What has happened since this was last asked, after these events on the only thread.
+    /// Calls that happened since this was last asked, after these events on the only thread.
     fn calls(&mut self, events: &[Event]) -> Vec<String> {
         let steps: Vec<_> = events.iter().map(|event| on(1, event.clone())).collect();
         self.program.play(&steps);

@@ -5,7 +5,7 @@ use super::{LEAST_LIMIT, LIMIT, VIEWS_OF_SAMPLES};
 
 /// Samples per second of CPU time.
 pub const RATE: &str = "rate";
-/// How samples are taken: `auto`, `perf` or `timer`.
+/// Engine by which samples are taken: `auto`, `perf` or `timer`.
 pub const ENGINE: &str = "engine";
 /// Frames of the kernel.
 pub const KERNEL: &str = "kernel";

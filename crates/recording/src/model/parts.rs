@@ -13,13 +13,13 @@ record! {
     pub struct Part {
         /// The name it was given, or its number among the parts of its process, from 1.
         pub name: String,
-        /// Where it begins, nanoseconds since the start of the run.
+        /// Beginning of the part, nanoseconds since the start of the run.
         pub since_ns: u64,
-        /// Where it ends, nanoseconds since the start of the run.
+        /// End of the part, nanoseconds since the start of the run.
         pub until_ns: u64,
     }
     beside {
-        /// What the trees of the threads gained in the part.
+        /// Gains of the threads' trees in the part.
         pub trees: PartTrees,
     }
 }
@@ -30,7 +30,7 @@ record! {
     pub struct PartBoundary {
         /// Monotonic nanoseconds.
         pub mono_ns: u64,
-        /// What ends and begins here.
+        /// Kind of the boundary: what ends and begins here.
         pub kind: BoundaryKind,
         /// The name of the part that begins; empty for none.
         pub name: String,
@@ -68,7 +68,7 @@ impl PartTrees {
         self.at_hand.get(&index).cloned().or_else(|| self.lazy.as_ref()?(index))
     }
 
-    /// What of the trees could not be read when they were decoded.
+    /// Problems with trees that could not be read when they were decoded.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.at_hand.values().filter_map(TreeSource::problem)
     }

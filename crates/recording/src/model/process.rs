@@ -59,7 +59,7 @@ record! {
         pub matched_patterns: Vec<String>,
         /// Functions whose names are like patterns that had matched nothing when they were met.
         pub near_names: Vec<NearName>,
-        /// How each sampling instrument that ran took its samples.
+        /// Sampling instruments that ran, each with how it took its samples.
         pub samplers: Vec<Sampler>,
         /// How `alloc` took what it recorded, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,

@@ -91,7 +91,7 @@ pub enum LossReason {
     StackUnread = 26,
     /// A thread could not be sampled: no timer could be had for it.
     ThreadUnsampled = 27,
-    /// What was gained in parts of the recording found no room: those parts have no trees.
+    /// Gains in parts of the recording found no room: those parts have no trees.
     PartLost = 28,
 }
 

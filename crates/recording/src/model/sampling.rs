@@ -16,9 +16,9 @@ pub struct Sample {
     pub stack: u32,
     /// Samples that the record stands for.
     pub count: u32,
-    /// What the thread was about.
+    /// State of the thread.
     pub state: ThreadState,
-    /// What the runtime was about, on this thread.
+    /// Activity of the runtime on this thread.
     pub activity: Activity,
     /// The stack is whole, from the innermost frame to the start of the thread.
     pub complete: bool,
@@ -75,7 +75,7 @@ impl Sample {
 }
 
 by_number! {
-    /// What a thread was about when it was sampled.
+    /// State of a thread when it was sampled.
     ThreadState {
         /// Nobody knows.
         #[default]
@@ -100,7 +100,7 @@ by_number! {
 }
 
 by_number! {
-    /// What the runtime was about on a thread when that was sampled.
+    /// Activity of the runtime on a thread when that was sampled.
     Activity {
         /// The program's own business.
         #[default]
@@ -119,7 +119,7 @@ by_number! {
 }
 
 by_number! {
-    /// Which of its compilations a method's frame is of.
+    /// Tier: which of its compilations a method's frame is of.
     Tier {
         /// Nobody knows.
         #[default]
@@ -172,7 +172,7 @@ impl SamplingEngine {
 }
 
 record! {
-    /// How a sampling instrument took its samples in one process.
+    /// Sampling instrument, as it took its samples in one process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct Sampler {
         /// The instrument: `cpu` or `wall`.
@@ -185,9 +185,9 @@ record! {
         pub reached_ns: u64,
         /// Stacks go on into the kernel.
         pub kernel: bool,
-        /// Why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        /// Reason why a better engine was not used and what would allow it, in one sentence; empty where there is none.
         pub why_engine: String,
-        /// Why stacks don't go on into the kernel and what would allow it, in one sentence; empty where they do, or nobody
+        /// Reason why stacks don't go on into the kernel and what would allow it, in one sentence; empty where they do, or nobody
         /// asked for it.
         pub why_no_kernel: String,
     }
@@ -209,7 +209,7 @@ record! {
 }
 
 impl NativeSymbol {
-    /// What symbols are ordered by: module and offset.
+    /// Place by which symbols are ordered: module and offset.
     #[must_use]
     pub fn place(&self) -> (u32, u32) {
         (self.module, self.offset)

@@ -16,7 +16,7 @@ pub enum StackFrame {
         function: u32,
         /// Offset in the function's IL, if the runtime could say.
         il_offset: Option<u32>,
-        /// Which of its compilations it is.
+        /// Tier: which of the method's compilations the frame is of.
         tier: Tier,
     },
     /// A place in native code.

@@ -15,7 +15,7 @@ pub(super) struct Boundary {
     pub(super) carries: usize,
 }
 
-/// What the trees of a process gained in one part.
+/// Gains of the trees of a process in one part.
 #[derive(Debug)]
 pub(crate) struct PartGains {
     log: Arc<SegmentBytes>,
@@ -38,7 +38,7 @@ struct Gains {
 }
 
 impl PartGains {
-    /// What an edge gained; `calls` and `values` are all it has. `ns_per_tick` where hooks read the clock.
+    /// Gains of an edge; `calls` and `values` are all it has. `ns_per_tick` where hooks read the clock.
     pub(super) fn of(&self, edge: u32, calls: u64, values: NodeValues, ns_per_tick: Option<f64>) -> (u64, NodeValues) {
         let gains = self.read.get_or_init(|| self.read());
         let mut found = (0_i64, NodeValues::default());

@@ -76,7 +76,7 @@ impl Answer {
     }
 }
 
-/// Why a command got no answer.
+/// Reason why a command got no answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ControlError {

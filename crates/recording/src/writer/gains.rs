@@ -1,4 +1,4 @@
-//! What the trees of a process gained up to each boundary between parts: `parts.log`.
+//! Gains of the trees of a process up to each boundary between parts: `parts.log`.
 
 use std::path::PathBuf;
 

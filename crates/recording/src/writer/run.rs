@@ -102,7 +102,7 @@ pub fn is_abandoned(folder: &Path) -> bool {
     }
 }
 
-/// How far the end of the recording of a process is.
+/// Progress of the end of the recording of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The process records.
@@ -113,7 +113,7 @@ pub enum Standing {
     Detached,
 }
 
-/// How far the end of the recording in `folder` is, in the process that is behind most; `None` where no process records into it.
+/// Progress of the end of the recording in `folder`, of the process that is behind most; `None` where no process records into it.
 #[must_use]
 pub fn standing(folder: &Path) -> Option<Standing> {
     states(folder).filter_map(|path| standing_of(&path).ok()).min()

@@ -87,7 +87,7 @@ impl KindEntry {
     }
 }
 
-/// Where the CPU time went, by whose code.
+/// Kinds of work to which the CPU time went.
 pub(super) fn kinds(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     if view.kinds.is_empty() {
         return Ok(());
@@ -133,7 +133,7 @@ struct StateEntry<'a> {
 
 impl Row for StateEntry<'_> {}
 
-/// What threads were about, by the clock.
+/// States of the threads, by the clock.
 pub(super) fn states(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn Renderer) -> io::Result<()> {
     if view.states.is_empty() {
         return Ok(());

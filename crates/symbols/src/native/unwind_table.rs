@@ -1,6 +1,6 @@
 //! The search table of `.eh_frame_hdr`: where each function begins, also in libraries whose symbols were stripped.
 
-/// How addresses are stored in the only form that linkers make: four bytes, signed, from the start of the section.
+/// Encoding of addresses in the only form that linkers make: four bytes, signed, from the start of the section.
 const FROM_SECTION_SIGNED_32: u8 = 0x3b;
 /// Number of entries as four bytes.
 const UNSIGNED_32: u8 = 0x03;

@@ -1,4 +1,4 @@
-//! What the trees gained since the last boundary between parts of the recording.
+//! Gains of the trees since the last boundary between parts of the recording.
 //!
 //! Hooks know nothing of parts: at a boundary the helper thread compares each count with what it was at the one before,
 //! which it keeps in private memory from the first boundary on, and notes the differences. A tree is compared in steps, so that

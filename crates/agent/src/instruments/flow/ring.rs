@@ -105,7 +105,7 @@ impl Ring {
         (self.stalls.load(Ordering::Relaxed), self.stalled_ns.load(Ordering::Relaxed))
     }
 
-    /// How often hooks slept while the runtime waited for them to return.
+    /// Number of times that hooks slept while the runtime waited for them to return.
     pub(crate) fn naps_in_suspensions(&self) -> u64 {
         self.naps_in_suspensions.load(Ordering::Relaxed)
     }

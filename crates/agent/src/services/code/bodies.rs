@@ -14,7 +14,7 @@ use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
 use crate::services::stacks::code_start;
 
-/// How long code that is gone is remembered: samples of it may still come.
+/// Time for which code that is gone is remembered: samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
 /// Bytes of code after an instruction that may say that its method is about to return.
 const REST: usize = 32;
@@ -26,7 +26,7 @@ const MOST_STUBS: usize = 1 << 14;
 /// One piece of one body of a method.
 pub(crate) struct Body {
     pub(crate) addresses: Range<usize>,
-    /// Where the body begins, which for a cold piece is elsewhere.
+    /// Beginning of the body, which for a cold piece is elsewhere.
     start: usize,
     function: u32,
     id: FunctionId,

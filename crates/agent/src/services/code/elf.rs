@@ -1,4 +1,4 @@
-//! What an ELF file says about where its code lies and how its frames are undone.
+//! ELF files: where their code lies and how its frames are undone.
 
 use std::fs::File;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) struct Section {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What is needed of a file.
+/// Parts of a file that are needed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Elf {
     /// From the lowest to the highest address of what is loaded, as the file gives them.

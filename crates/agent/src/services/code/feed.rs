@@ -1,4 +1,4 @@
-//! What callbacks tell of compiled code: which bodies are new, and which are gone.
+//! News of compiled code, by callbacks: which bodies are new, and which are gone.
 //!
 //! Callbacks run on the program's threads and do as little as they can; the thread that looks addresses up takes what they
 //! left. Functions whose identifiers may be used again get their index at once, all others when an address asks for it.
@@ -13,7 +13,7 @@ use clrscope_recording::writer::monotonic_ns;
 use crate::os::threads;
 use crate::services::functions::Functions;
 
-/// How a body came to be.
+/// Origin of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// On a thread that was about to run the method: the first body, or one for a loop that runs.
@@ -61,7 +61,7 @@ pub(super) struct News {
 #[derive(Default)]
 struct Told {
     news: News,
-    /// How bodies came to be, by where they begin.
+    /// Origins of bodies, by the addresses where they begin.
     origins: HashMap<usize, Origin>,
     /// Functions that were compiled in the background before.
     warm: HashSet<FunctionId>,
@@ -88,7 +88,7 @@ impl CodeFeed {
         std::mem::take(&mut self.told().news)
     }
 
-    /// How the body that begins at `start` came to be, where that was told.
+    /// Origin of the body that begins at `start`, where that was told.
     pub(super) fn origin(&self, start: usize) -> Option<Origin> {
         self.told().origins.get(&start).copied()
     }

@@ -39,7 +39,7 @@ const STALE_NS: u64 = 2_000_000_000;
 /// Shortest time between two readings of it.
 const HASTE_NS: u64 = 200_000_000;
 
-/// What runs at an address.
+/// Code at an address.
 #[derive(Clone)]
 pub(crate) enum Place {
     /// A compiled method.
@@ -62,7 +62,7 @@ pub(crate) struct CodeMap {
     modules: HashMap<usize, (u32, Arc<Library>)>,
     special: HashMap<&'static str, u32>,
     read_ns: u64,
-    /// What was found at addresses, until code goes or comes to lie where none was.
+    /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
     frames: HashMap<(usize, bool), StackFrame, BuildHasherDefault<Mix>>,
 }
@@ -109,7 +109,7 @@ impl CodeMap {
         self.read_ns = monotonic_ns();
     }
 
-    /// What ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
+    /// Code that ran at an address at a time. An address behind a call belongs to the next instruction: give the one before.
     pub(crate) fn place(&mut self, address: usize, time_ns: u64) -> Place {
         if let Some(place) = self.places.get(&address) {
             return place.clone();

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::elf::Elf;
 use crate::os::memory;
 
-/// What lies in a range of addresses that can be run.
+/// Contents of a range of addresses that can be run.
 #[derive(Debug, Clone)]
 pub(crate) enum Contents {
     /// A native library, the main executable, or the system's page of functions.
     Library(Arc<Library>),
-    /// What the runtime alone can tell: compiled methods and stubs, in images of assemblies methods compiled at build time.
+    /// Code that the runtime alone knows: compiled methods and stubs, in images of assemblies methods compiled at build time.
     Runtime { is_image: bool },
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Contents {
 pub(crate) struct Library {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// Where its lowest segment is loaded.
+    /// Address at which the file's lowest segment is loaded.
     pub(crate) base: usize,
     pub(crate) elf: Elf,
     /// The program's own file.
@@ -75,7 +75,7 @@ impl NativeMap {
         self.mapped = mapped;
     }
 
-    /// What lies at an address, as far as the list says that something there can be run.
+    /// Contents at an address, as far as the list says that something there can be run.
     pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
         let after = self.mapped.partition_point(|mapped| mapped.addresses.start <= address);
         let found = self.mapped.get(after.checked_sub(1)?)?;

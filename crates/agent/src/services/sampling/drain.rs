@@ -38,7 +38,7 @@ pub(super) struct Drain {
     raw: RawSample,
     cpu: Option<Output>,
     wall: Option<(Output, Poll)>,
-    /// Where perf events don't sample the kernel.
+    /// Time in the kernel, where perf events don't sample that.
     kernel_time: Option<KernelTime>,
     next_threads_ns: u64,
     next_check_ns: u64,

@@ -12,10 +12,10 @@ use super::raw::{RawSample, Registers};
 /// Words of the ring of signal handlers: hundreds of stacks.
 const RING_WORDS: usize = 1 << 17;
 
-/// Which engine a request asks for.
+/// Engine that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum EngineWanted {
-    /// What works best.
+    /// Best engine that the system allows.
     #[default]
     Auto,
     /// Perf events or nothing better: timers where they are not to be had.
@@ -24,7 +24,7 @@ pub(crate) enum EngineWanted {
     Timer,
 }
 
-/// What takes samples.
+/// Engine that takes the samples.
 pub(super) enum Engine {
     /// Perf events.
     Perf(PerfEvents),
@@ -34,7 +34,7 @@ pub(super) enum Engine {
     None,
 }
 
-/// What was chosen, and why.
+/// Choice of an engine, with its reason.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choice {
     pub(super) engine: SamplingEngine,

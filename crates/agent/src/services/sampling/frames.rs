@@ -51,7 +51,7 @@ impl Frames {
         FoundStack { number, is_complete: ending == Ending::Complete, touched }
     }
 
-    /// What a thread waits for in a call of the kernel that locks, events and sleeps are all made of, by the methods that
+    /// State of a thread that waits in a call of the kernel that locks, events and sleeps are all made of, by the methods that
     /// [`of`](Self::of) met last.
     pub(super) fn state_of_last(&self, stack: FoundStack) -> ThreadState {
         let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();

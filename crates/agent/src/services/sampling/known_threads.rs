@@ -9,7 +9,7 @@ use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 use super::targets::is_own;
 use crate::services::threads;
 
-/// What is known of a thread of the system.
+/// Knowledge of a thread of the system.
 #[derive(Clone, Copy)]
 pub(super) struct KnownThread {
     /// The record; `None` for threads of the profiler's own, and where the table is full.

@@ -52,7 +52,7 @@ use crate::services::threads;
 
 pub(crate) use engine::EngineWanted;
 
-/// What `cpu` wants.
+/// Wishes of `cpu`.
 pub(crate) struct CpuWanted {
     pub(crate) store: EventStore,
     pub(crate) interval_ns: u64,
@@ -60,13 +60,13 @@ pub(crate) struct CpuWanted {
     pub(crate) kernel: bool,
 }
 
-/// What `wall` wants.
+/// Wishes of `wall`.
 pub(crate) struct WallWanted {
     pub(crate) store: EventStore,
     pub(crate) interval_ns: u64,
 }
 
-/// What the sampler needs of the context in which instruments start.
+/// Part of the context in which instruments start that the sampler needs.
 pub(crate) struct SamplerContext<'a> {
     pub(crate) info: &'a ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
@@ -129,7 +129,7 @@ enum State {
     Ended,
 }
 
-/// What takes and records samples.
+/// Sampler of threads: takes samples and records them.
 pub(crate) struct Sampler {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

@@ -6,7 +6,7 @@ use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, monotonic_ns}
 /// Bytes of a chunk of samples.
 const CHUNK: usize = 64 << 10;
 
-/// Where the samples of an instrument go.
+/// Destination of the samples of an instrument.
 pub(super) struct Output {
     writer: &'static ProcessWriter,
     store: &'static EventStore,

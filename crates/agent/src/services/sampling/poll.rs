@@ -1,4 +1,4 @@
-//! What threads are about that don't run, by what the system says of them.
+//! States of threads that don't run, by what the system says of them.
 //!
 //! Nobody is interrupted: a signal would let calls of the kernel end early that otherwise go on (`poll`, `epoll_wait`, `nanosleep`,
 //! `futex` answer EINTR whatever the handler's flags). A thread that waits stands still, so its stack is read from
@@ -43,7 +43,7 @@ struct Watched {
     stack: FoundStack,
     /// The stack when it was last seen to run.
     ran_in: FoundStack,
-    /// Where the stack ends, once that was looked up.
+    /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
     /// Time in this state that no record stands for yet.
     open_ns: u64,

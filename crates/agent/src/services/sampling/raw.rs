@@ -79,7 +79,7 @@ impl RawSample {
         self.frames.get(at).map(|(frame, _)| frame & !MARKS)
     }
 
-    /// Where the frame lies that the one at `frame` took over: its frame pointer holds the same as the one that took over, further up.
+    /// Place of the frame that the one at `frame` took over: its frame pointer holds the same as the one that took over, further up.
     pub(crate) fn taken_over_by(
         &self,
         frame: usize,

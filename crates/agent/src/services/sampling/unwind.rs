@@ -20,7 +20,7 @@ use crate::services::code::{Body, CodeMap, Library, Place};
 /// Bytes of a stack at most: a frame pointer further up is none.
 const MOST_STACK: usize = 64 << 20;
 
-/// How a walk ended.
+/// End of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// At the start of the thread.
@@ -31,7 +31,7 @@ pub(crate) enum Ending {
     Lost,
 }
 
-/// What the frames of a stack touched.
+/// Marks that the frames of a stack left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
     /// The just-in-time compiler.
@@ -56,13 +56,13 @@ pub(crate) struct StackUnwinder {
     leaves: HashMap<usize, LeafStep>,
     /// Whether an address follows a call.
     calls: HashMap<usize, bool>,
-    /// Where the agent itself is loaded.
+    /// Address at which the agent itself is loaded.
     own: Option<usize>,
     /// The framework's methods that the last walk met before any other method, innermost first.
     pub(crate) innermost: Vec<Arc<Body>>,
 }
 
-/// Where a walk stands.
+/// Position of a walk.
 struct Step {
     registers: Registers,
     /// The instruction is where a call returns to.

@@ -19,7 +19,7 @@ pub(crate) fn finished() {
     let _ = UNDER_WAY.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 
-/// How many collections have begun; `None` where one is under way. While a hook runs none begins, and between two equal
+/// Number of collections that have begun; `None` where one is under way. While a hook runs none begins, and between two equal
 /// answers none was: nothing in the heap has moved, and no memory of it was given back.
 pub(crate) fn epoch() -> Option<u32> {
     let begun = BEGUN.load(Ordering::Acquire);

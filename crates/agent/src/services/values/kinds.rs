@@ -123,9 +123,9 @@ pub(crate) enum Form {
     },
     /// A delegate.
     Delegate {
-        /// Where the address lies that it calls.
+        /// Offset of the address that the delegate calls.
         pointer: u32,
-        /// Where the method's lies, for delegates that take no object along; 0 there for all others.
+        /// Offset of the method's address, for delegates that take no object along; 0 there for all others.
         method: u32,
     },
     /// `Nullable<T>`: two fields, has a value and the value.

@@ -38,7 +38,7 @@ pub struct OwnRow<'a> {
     pub work_ns: u64,
     /// Time that its threads waited below it for locks, times, files, sockets, tasks and events.
     pub waited_ns: u64,
-    /// What the function calls most, with the metric of those calls; for the first functions by samples.
+    /// Callees that the function calls most, with the metric of those calls; for the first functions by samples.
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 

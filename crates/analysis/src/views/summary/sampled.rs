@@ -1,4 +1,4 @@
-//! What samples say: kinds of work, states of threads, and the threads that matter.
+//! Summary of samples: kinds of work, states of threads, and the threads that matter.
 
 use std::cmp::Reverse;
 

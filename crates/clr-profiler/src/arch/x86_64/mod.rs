@@ -4,7 +4,7 @@ mod prolog;
 
 pub(crate) use prolog::frame_of_prolog;
 
-/// Where the frame pointer stands in the registers that the runtime hands out of a frame.
+/// Offset of the frame pointer in the registers that the runtime hands out of a frame.
 pub(crate) const FRAME_POINTER_IN_CONTEXT: usize = 0xA0;
 
 /// The frame pointer of the function that this is written in, if the compiler has kept one; else any number.

@@ -1,4 +1,4 @@
-//! What the first instructions of a compiled method say about its frame.
+//! Prologs: what the first instructions of a compiled method say about its frame.
 
 /// From a method's first bytes of code: how many bytes its frame has, the return address included, and whether the
 /// caller's frame pointer is the word below that; `None` for a prolog that is not understood.

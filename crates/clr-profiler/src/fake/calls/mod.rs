@@ -4,7 +4,7 @@ mod arch;
 
 pub(super) use arch::call;
 
-/// Which hook.
+/// Hook, by its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hook {
     Enter,

@@ -1,4 +1,4 @@
-//! How samples were taken, in words.
+//! Ways in which samples were taken, in words.
 
 use clrscope_analysis::SamplingConditions;
 use clrscope_recording::layout::instrument;

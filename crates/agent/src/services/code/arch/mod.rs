@@ -1,4 +1,4 @@
-//! What knows the processor's code.
+//! Processors' code, a module for each of them.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -6,7 +6,7 @@
 /// Bytes of a method's beginning that [`leaf_step`] looks at.
 pub(crate) const FIRST_BYTES: usize = 64;
 
-/// How the caller of an interrupted instruction is found.
+/// Step from an interrupted instruction to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeafStep {
     /// By the frame pointer: `[rbp]` is the caller's, `[rbp + 8]` the return address.
@@ -16,7 +16,7 @@ pub(crate) enum LeafStep {
     StackPointer(u32, Option<u32>),
 }
 
-/// What one instruction of a prolog does.
+/// Effect of one instruction of a prolog.
 enum Prolog {
     /// Pushes a register; whether that is the frame pointer.
     Push(bool),

@@ -1,4 +1,4 @@
-//! What knows the processor's registers, as the system shows them.
+//! Processors' registers, as the system shows them.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

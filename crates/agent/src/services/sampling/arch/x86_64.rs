@@ -2,7 +2,7 @@
 
 use crate::services::sampling::raw::Registers;
 
-/// Which registers the kernel is asked for: `rbp`, `rsp` and `rip` (asm/perf_regs.h).
+/// Registers that the kernel is asked for: `rbp`, `rsp` and `rip` (asm/perf_regs.h).
 pub(crate) const PERF_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 /// The registers of what a signal interrupted.

@@ -1,4 +1,4 @@
-//! What knows how the system interrupts threads, by signals and by perf events.
+//! Systems' ways to interrupt threads, by signals and by perf events.
 
 #[cfg(target_os = "linux")]
 mod linux;

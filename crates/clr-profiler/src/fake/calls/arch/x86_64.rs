@@ -55,7 +55,7 @@ pub(in crate::fake) fn call(hook: Hook, entry: usize, id: usize, sp: usize) -> R
     if changed.is_empty() { Ok(()) } else { Err(format!("the {hook:?} hook changed {}", changed.join(", "))) }
 }
 
-/// Which of the registers that the hook must keep differ.
+/// Registers that the hook must keep and that differ.
 fn changes(hook: Hook, before: &Registers, after: &Registers) -> Vec<String> {
     let (general, vectors): (&[&str], usize) = match hook {
         Hook::Enter => (&["rdi", "rsi", "rdx", "rcx", "r8", "r9"], 8),

@@ -75,7 +75,7 @@ const RING_PAGES: [usize; 4] = [512, 256, 128, 32];
 /// Pages of all rings together at most.
 const MOST_PAGES: usize = 4096;
 
-/// What the events are to do.
+/// Settings of the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) interval_ns: u64,
@@ -319,7 +319,7 @@ pub(crate) fn kernel_start() -> Option<usize> {
     usize::from_str_radix(line.split(' ').next()?, 16).ok().filter(|&start| start != 0)
 }
 
-/// How much the system keeps from users (`kernel.perf_event_paranoid`).
+/// Degree to which the system keeps events from users (`kernel.perf_event_paranoid`).
 pub(crate) fn paranoid() -> Option<i32> {
     fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What the system says about single threads of this process, by their files.
+//! Single threads of this process, by the files that the system has for them.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::services::sampling::raw::RawSample;
 /// Bytes of a stack that are copied at most.
 const MOST_COPIED: usize = 64 << 10;
 
-/// How long a thread ran and how long it waited for a processor, since it began.
+/// Times for which a thread ran and waited for a processor, since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Schedule {
     pub(crate) ran_ns: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Schedule {
     pub(crate) slices: u64,
 }
 
-/// What a thread that does not run is stopped in.
+/// Call of the system in which a thread that does not run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SystemCall {
     number: i64,
@@ -43,7 +43,7 @@ impl Task {
         Some(Self { os_id, schedule: File::open(format!("/proc/self/task/{os_id}/schedstat")).ok()? })
     }
 
-    /// How long it ran; `None` once the thread is gone.
+    /// Times of the thread; `None` once it is gone.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         let mut text = [0; 96];
         let bytes = self.schedule.read_at(&mut text, 0).ok().filter(|&bytes| bytes > 0)?;
@@ -68,7 +68,7 @@ impl SystemCall {
         Some(Self { number: number.parse().ok()?, sp: address(sp)?, ip: address(ip)? })
     }
 
-    /// What a thread in the call waits for.
+    /// State of a thread that waits in the call.
     pub(crate) fn state(self) -> ThreadState {
         match self.number {
             libc::SYS_futex => ThreadState::Lock,
@@ -124,7 +124,7 @@ pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     }
 }
 
-/// Where the stack begins and ends that an address lies in, by a list of mappings.
+/// Bounds of the stack that an address lies in, by a list of mappings.
 pub(crate) fn stack_around(mappings: &str, address: usize) -> Option<Range<usize>> {
     mappings.lines().find_map(|line| {
         let (start, end) = line.split(' ').next()?.split_once('-')?;

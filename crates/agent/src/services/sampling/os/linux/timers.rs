@@ -2,7 +2,7 @@
 //!
 //! The C library's `timer_create` is not used: for timers of other threads' clocks it starts a thread.
 
-/// What the kernel is told of a timer (`sigevent`, sixty-four bytes).
+/// Notification that the kernel is to give for a timer (`sigevent`, sixty-four bytes).
 #[repr(C)]
 struct Event {
     value: usize,
