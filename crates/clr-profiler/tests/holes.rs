@@ -41,20 +41,21 @@ fn answers<'l>(lines: &'l [(String, String)], what: &str) -> Vec<&'l str> {
     lines.iter().filter(|line| line.0 == what).map(|line| line.1.as_str()).collect()
 }
 
+/// Fails unless all answers to these queries, and at least one to each, say that the module is gone.
+fn expect_gone(lines: &[(String, String)], queries: &[&str], runtime: &testkit::Runtime) {
+    for query in queries {
+        let said = answers(lines, query);
+        let is_gone = |said: &&str| *said == "CORPROF_E_DATAINCOMPLETE the module was unloaded";
+        assert!(!said.is_empty() && said.iter().all(is_gone), "{query} on {}: {said:?}", runtime.version);
+    }
+}
+
 #[test]
 fn metadata_modules_and_il_after_unload_are_refused() {
     each_build(|library, runtime| {
         let lines = run(library, runtime, "Loading", &["contexts"]);
         assert!(answers(&lines, "alive").contains(&"true"), "on .NET {}: {lines:?}", runtime.version);
-        for what in ["module", "metadata", "name", "metadata again", "IL", "type", "compile again"] {
-            let said = answers(&lines, what);
-            let gone = "CORPROF_E_DATAINCOMPLETE the module was unloaded";
-            assert!(
-                !said.is_empty() && said.iter().all(|said| *said == gone),
-                "{what} on {}: {said:?}",
-                runtime.version
-            );
-        }
+        expect_gone(&lines, &["module", "metadata", "name", "metadata again", "IL", "type", "compile again"], runtime);
         assert!(answers(&lines, "contains").iter().all(|said| *said == "false"), "{lines:?}");
         assert_eq!(answers(&lines, "dropped").len(), answers(&lines, "alive").len(), "{lines:?}");
     });
@@ -64,15 +65,7 @@ fn metadata_modules_and_il_after_unload_are_refused() {
 fn classes_and_functions_after_unload_are_refused() {
     each_build(|library, runtime| {
         let lines = run(library, runtime, "Loading", &["contexts"]);
-        for what in ["function", "code", "class", "layout"] {
-            let said = answers(&lines, what);
-            let gone = "CORPROF_E_DATAINCOMPLETE the module was unloaded";
-            assert!(
-                !said.is_empty() && said.iter().all(|said| *said == gone),
-                "{what} on {}: {said:?}",
-                runtime.version
-            );
-        }
+        expect_gone(&lines, &["function", "code", "class", "layout"], runtime);
     });
 }
 
