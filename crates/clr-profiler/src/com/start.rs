@@ -8,7 +8,7 @@ use windows_core::HRESULT;
 
 use super::object::CallbackObject;
 use crate::boundary::guard;
-use crate::{Error, HResult, ProfilerInfo, Result, Setup};
+use crate::{Error, Events, HResult, ProfilerInfo, Result, Setup};
 
 /// Runs `initialize`, or with `client_data` `initialize_for_attach`. Any failure cancels the activation: the program then
 /// runs as if there were no profiler.
@@ -26,11 +26,15 @@ pub(super) unsafe fn initialize(callbacks: &CallbackObject, info: *mut c_void, c
         let made = (loader.make)(&info, client_data)?;
         let _ = callbacks.callbacks.set(made.callbacks);
         let setup = made.setup;
+        let is_for_good = setup.hooks().is_some() || setup.events().intersects(Events::IMMUTABLE);
         let applied = check(callbacks, &setup, client_data.is_some()).and_then(|()| apply(callbacks, &info, setup));
         if let Err(error) = &applied {
             (made.refused)(error);
         }
         if applied.is_ok() {
+            if is_for_good {
+                info.stay_for_good();
+            }
             info.own_threads().open();
         }
         applied

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use clr_profiler_sys::info::ICorProfilerInfo3;
 use windows_core::Interface;
@@ -18,6 +18,8 @@ pub(super) struct Connection {
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
+    /// The runtime can't let go of this profiler, so calls need not pass the gate.
+    is_for_good: AtomicBool,
     pub(super) modules: CollectibleModules,
     /// Number of suspensions, or [`DETACHING`].
     suspensions: AtomicUsize,
@@ -36,7 +38,8 @@ unsafe impl Sync for Connection {}
 /// A call of the runtime that is under way: the interface `I`, which stays for as long as this lives.
 pub(crate) struct Call<'c, I> {
     runtime: &'c I,
-    _inside: Inside<'c>,
+    /// `None` where the interface stays for good.
+    _inside: Option<Inside<'c>>,
 }
 
 impl<I> Deref for Call<'_, I> {
@@ -54,6 +57,7 @@ impl Connection {
             interface: ManuallyDrop::new(interface),
             level,
             gate: Gate::default(),
+            is_for_good: AtomicBool::new(false),
             suspensions: AtomicUsize::new(0),
             own_threads: Stops::default(),
             modules: CollectibleModules::default(),
@@ -71,7 +75,10 @@ impl Connection {
         if self.level < level {
             return Err(too_old(level, self.level, method));
         }
-        let inside = self.gate.enter().ok_or_else(|| detached(method))?;
+        let inside = match self.is_for_good.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(self.gate.enter().ok_or_else(|| detached(method))?),
+        };
         let borrowed: *const ICorProfilerInfo3 = &raw const *self.interface;
         // SAFETY: both types are one pointer to an object, and levels inherit, so the object has the table of each level up to
         // its own.
@@ -111,8 +118,15 @@ impl Connection {
         }
     }
 
+    /// The runtime has taken a profiler with hooks or immutable events: it refuses to detach such a one, and nobody else
+    /// takes the interface away.
+    pub(super) fn stay_for_good(&self) {
+        self.is_for_good.store(true, Ordering::Relaxed);
+    }
+
     /// Calls from now on are refused.
     pub(super) fn close(&self) {
+        self.is_for_good.store(false, Ordering::Relaxed);
         self.gate.close();
     }
 

@@ -207,6 +207,11 @@ impl ProfilerInfo {
         unsafe { self.connection.call(I::LEVEL, method) }
     }
 
+    /// The profiler can't be detached any more: calls need not be counted for a detach to wait for.
+    pub(crate) fn stay_for_good(&self) {
+        self.connection.stay_for_good();
+    }
+
     /// The detach is complete: refuses all calls from now on.
     pub(crate) fn close(&self) {
         self.connection.close();

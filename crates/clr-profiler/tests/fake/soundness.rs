@@ -30,6 +30,17 @@ fn after_a_detach_every_query_is_refused_by_name_and_nothing_reaches_the_runtime
 }
 
 #[test]
+fn a_profiler_with_immutable_events_is_never_detached_and_asks_on() {
+    let mut program = shop().load_with(Wants::events(Events::EXCEPTIONS | Events::DISABLE_INLINING)).unwrap();
+    let info = program.profiler().info();
+    assert_eq!(info.request_detach(0).unwrap_err().name(), Some("CORPROF_E_IMMUTABLE_FLAGS_SET"));
+    assert!(info.events().is_ok() && info.runtime_version().is_ok());
+    // No runtime says so; if one did, nothing would be asked any more.
+    program.play(&[on(0, ProfilerDetachSucceeded())]);
+    assert!(is_detached(&info.events().unwrap_err()));
+}
+
+#[test]
 fn a_refused_profiler_s_threads_find_no_runtime() {
     static INFO: OnceLock<ProfilerInfo> = OnceLock::new();
 
