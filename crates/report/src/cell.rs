@@ -99,6 +99,8 @@ pub struct Named<'a> {
     pub signature: &'a str,
     /// Words behind the name in text.
     pub after: String,
+    /// Whether another table of the report is about a function of this name with another signature: text shows the signature.
+    pub has_namesakes: bool,
 }
 
 impl<'a> Cell<'a> {
@@ -115,6 +117,7 @@ impl<'a> Cell<'a> {
             name: function.name(),
             signature: function.plain_signature(),
             after,
+            has_namesakes: false,
         })
     }
 

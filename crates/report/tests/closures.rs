@@ -1,6 +1,7 @@
-//! Markers of closures: said in every view and export, and once.
+//! Functions of one name: closures have markers, said in every view and export, and once; overloads have their parameters.
 
-use clrscope_analysis::tell_closures_apart;
+use clrscope_analysis::{Query, tell_closures_apart};
+use clrscope_contract::request::Pattern;
 use clrscope_export::ExportOptions;
 use clrscope_recording::model::{Recording, SourceKind};
 use clrscope_recording::testing::ascii_trees::recording;
@@ -36,6 +37,22 @@ fn a_suffix_is_said_once_where_overloads_are_told_apart_by_their_signatures() {
     for name in ["(string[])", "(string[]) (lambda 1)", "(string[]) (lambda 3)", "(int) (async)"] {
         let wanted = format!("App.Program.Main{name}");
         assert_eq!(text.lines().filter(|line| line.ends_with(&wanted)).count(), 1, "{wanted} in {text}");
+    }
+}
+
+#[test]
+fn callers_and_callees_of_overloads_are_told_apart_by_their_parameters() {
+    let recording = closures();
+    for name in ["callers", "callees"] {
+        let query = Query { functions: vec![Pattern::parse("Main").expect("a pattern")], ..Query::default() };
+        let report = view(name).expect("a view").open(&recording, &Request { query, ..Request::default() });
+        let mut out = Vec::new();
+        report.expect("rows").write(Format::Text, 200, &mut out).expect("memory takes all");
+        let text = anstream::adapter::strip_str(&String::from_utf8(out).expect("UTF-8")).to_string();
+        for signature in ["(string[])", "(int) (async)"] {
+            let wanted = format!("App.Program.Main{signature}");
+            assert!(text.lines().any(|line| line.ends_with(&wanted)), "{wanted} in {name}: {text}");
+        }
     }
 }
 

@@ -52,6 +52,15 @@ impl RowKind for FunctionRows {
 pub(super) struct FunctionEntry<'a> {
     pub(super) row: &'a FunctionRow<'a>,
     pub(super) conditions: &'a Conditions<'a>,
+    /// Whether other tables are about functions of this name with other signatures.
+    pub(super) has_namesakes: bool,
+}
+
+impl<'a> FunctionEntry<'a> {
+    /// Entry of a table that stands alone.
+    pub(super) fn new(row: &'a FunctionRow<'a>, conditions: &'a Conditions<'a>) -> Self {
+        Self { row, conditions, has_namesakes: false }
+    }
 }
 
 impl Row for FunctionEntry<'_> {}
@@ -79,6 +88,14 @@ impl Timed for FunctionEntry<'_> {
 
     fn samples_in_all(&self) -> u64 {
         self.conditions.samples
+    }
+
+    fn name(&self) -> Cell<'_> {
+        let mut name = Cell::function(&self.row.function);
+        if let Cell::Function(named) = &mut name {
+            named.has_namesakes = self.has_namesakes;
+        }
+        name
     }
 }
 
@@ -234,7 +251,7 @@ impl Answer for Opened<'_> {
             ..sheet.main(&self.request, "rows", Style::Table, &text(rows.iter(), conditions))
         };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry::new(row, conditions))))?;
             Ok(Tail {
                 left_out: *left_out as u64,
                 note: joined([

@@ -6,6 +6,7 @@ use clrscope_analysis::{
     Amount, Conditions, EdgeRow, FunctionRef, Neighbours, NeighboursView, Sort, Times, callees, callers,
 };
 use clrscope_recording::model::Recording;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{self, FunctionEntry};
 use super::timed::{Present, Timed, metric_columns, name_columns};
@@ -124,11 +125,24 @@ struct Opened<'a> {
     side: &'static str,
     request: Request,
     processes: bool,
+    /// Names that several of the functions have, with different signatures.
+    overloaded: FxHashSet<&'a str>,
+}
+
+fn overloaded<'a>(view: &NeighboursView<'a>) -> FxHashSet<&'a str> {
+    let mut signatures = FxHashMap::default();
+    let functions = view.items.iter().map(|of| of.function.function);
+    let of_several = functions.filter(|function| {
+        let signature = function.plain_signature();
+        *signatures.entry(function.name()).or_insert(signature) != signature
+    });
+    of_several.map(|function| function.name()).collect()
 }
 
 impl<'a> Opened<'a> {
     fn new(view: NeighboursView<'a>, side: &'static str, request: &Request, recording: &Recording) -> Self {
-        Self { view, side, request: request.clone(), processes: recording.processes.len() > 1 }
+        let (overloaded, processes) = (overloaded(&view), recording.processes.len() > 1);
+        Self { view, side, request: request.clone(), processes, overloaded }
     }
 
     fn block(&self, block: usize, of: &Neighbours<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
@@ -141,7 +155,8 @@ impl<'a> Opened<'a> {
         let shown = functions::text(std::iter::once(&of.function), conditions);
         let section = Section { block, ..function.section("function", Style::Single, &shown) };
         renderer.section(&section, &mut |visit| {
-            visit(&function.entry(&FunctionEntry { row: &of.function, conditions }))?;
+            let has_namesakes = self.overloaded.contains(of.function.function.name());
+            visit(&function.entry(&FunctionEntry { row: &of.function, conditions, has_namesakes }))?;
             Ok(Tail::default())
         })?;
         let (rows, of_calls) = (sheet(present), metric.is_of_calls());

@@ -262,7 +262,7 @@ impl Opened<'_> {
             ..sheet.main(&self.request, "top", Style::Table, if is_shown { &text } else { &[] })
         };
         renderer.section(&section, &mut |visit| {
-            top.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            top.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry::new(row, conditions))))?;
             Ok(Tail { left_out: 0, note: functions::notes_on_calls(top.iter()) })
         })
     }
@@ -319,7 +319,7 @@ impl Opened<'_> {
         let title = format!("{what} by {} ({first} of {of} functions)", self.work().0);
         let section = Section { title: Title::Bold(title), ..sheet.section("framework", Style::Table, &text) };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry { row, conditions })))?;
+            rows.iter().try_for_each(|row| visit(&sheet.entry(&FunctionEntry::new(row, conditions))))?;
             Ok(Tail::default())
         })
     }

@@ -77,7 +77,7 @@ impl Grid {
                 Cell::Function(named) => Text::Function {
                     indentation,
                     before: named.before,
-                    name: named.name.to_owned(),
+                    name: if named.has_namesakes { named.signature } else { named.name }.to_owned(),
                     signature: named.signature.to_owned(),
                     after: named.after,
                 },
