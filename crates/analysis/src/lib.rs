@@ -104,7 +104,7 @@ pub use printable::{is_printable, one_line};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions};
-pub use sampling::share_bounds;
+pub use sampling::{HOOK_MARGIN, share_bounds};
 pub use select::{process_matches, resolve_names};
 pub use times::{Times, Totals};
 pub use views::conditions::{Conditions, ProcessConditions, Resolution, conditions};

@@ -9,8 +9,9 @@ const FEW: f64 = 3.0;
 /// Part of the interval that a step has where it is not known: intervals lie between half and one and a half.
 const USUAL: f64 = 13.0 / 12.0;
 /// Part by which hooks may cost less or more than they were measured to: they are measured at some moments of the run, and on
-/// a busy machine a processor is faster and slower from one moment to the next.
-const UNSTEADY: f64 = 0.25;
+/// a busy machine a processor is faster and slower from one moment to the next. `cargo xtask accuracy` prints the part that
+/// single runs needed.
+pub const HOOK_MARGIN: f64 = 0.25;
 
 /// Steps of the sampling clocks in one process, nanoseconds; 0 where a time is not sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,7 +32,7 @@ impl Steps {
 /// Bounds of a time that was measured in steps, and of which hooks took between `least` and `most`.
 pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) -> (u64, u64) {
     let chance = DEVIATIONS * (measured_ns as f64 * step_ns).sqrt();
-    let (least, most) = (least as f64 * (1.0 - UNSTEADY), most as f64 * (1.0 + UNSTEADY));
+    let (least, most) = (least as f64 * (1.0 - HOOK_MARGIN), most as f64 * (1.0 + HOOK_MARGIN));
     // A float that is below zero or too large converts to a bound of u64.
     let low = measured_ns as f64 - most - chance;
     let high = measured_ns as f64 - least + chance + FEW * step_ns;

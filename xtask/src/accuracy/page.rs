@@ -18,6 +18,12 @@ impl Page {
         let _ = writeln!(self.0, "{text}");
     }
 
+    /// Says on the terminal alone what is under way: a run takes seconds, or minutes on a busy machine.
+    #[expect(clippy::print_stderr, reason = "a command line tool")]
+    pub(super) fn progress(text: Arguments<'_>) {
+        eprintln!("{text}");
+    }
+
     /// Writes the file.
     pub(super) fn write(&self) -> Result<(), String> {
         let path = workspace_root().join("docs/accuracy.md");
@@ -31,7 +37,9 @@ Written by `cargo xtask accuracy`; do not edit.
 *Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown* the same less what the hooks
 cost, in brackets the difference between the least and the greatest of the runs. P12 is met where *shown* is within 5 points of *bare*
 (10 with `clock=tsc`) plus the spread of the bare runs, the truth lies within the bounds, and every count is equal. *A pair* is what a
-pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it cost, where it could measure that.
+pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it cost, where it could measure that. Bounds of
+times take hooks for that much cheaper and dearer than the recording found them as the last line of each table says that they have;
+the part that single runs needed stands before.
 
 ```text
 {}```

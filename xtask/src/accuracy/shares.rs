@@ -1,7 +1,7 @@
 //! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy
 //! machine the wall time of a program says more about the others than about itself.
 
-use clrscope_analysis::{Query, functions};
+use clrscope_analysis::{HOOK_MARGIN, Query, functions};
 use clrscope_recording::model::{HookCost, Process};
 use clrscope_testkit::Runtime;
 
@@ -66,6 +66,8 @@ struct Reported {
     /// CPU nanoseconds without the profiler, at least and at most.
     least: PerGroup,
     most: PerGroup,
+    /// CPU nanoseconds that hooks took by the recording, at least and at most.
+    hooks: Vec<(f64, f64)>,
     /// Of a pair of hooks, where nothing better is known.
     cost: HookCost,
     /// Cost of a pair as the run itself found it, where it could.
@@ -79,7 +81,8 @@ pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usiz
 
 fn run_program(runtime: &Runtime, program: &Program, plan: Plan, page: &mut Page) -> Result<usize, String> {
     let (mut bare, mut reported) = (Vec::new(), [Vec::new(), Vec::new()]);
-    for _ in 0..plan.runs {
+    for run in 1..=plan.runs {
+        Page::progress(format_args!("{}: run {run} of {}", program.name, plan.runs));
         bare.push(run_bare(runtime, program, plan.rounds)?);
         for (clock, list) in CLOCKS.iter().zip(&mut reported) {
             list.push(run_under(runtime, program, plan.rounds, clock.0)?);
@@ -159,18 +162,37 @@ fn print_clock(
 
 /// Whether the times of single runs hold the truth: the middle half of the bare runs' times, which differ among themselves.
 fn print_bounds(program: &Program, bare: &[Truth], list: &[Reported], page: &mut Page) -> usize {
-    let (mut inside, mut all) = (0, 0);
+    let (mut inside, mut margins) = (0, Vec::new());
     for g in 0..program.groups.len() {
         let mut times: Vec<f64> = bare.iter().map(|b| b.times[g]).collect();
         times.sort_by(f64::total_cmp);
-        let (low, high) = (times[times.len() / 4], times[(times.len() * 3 / 4).min(times.len() - 1)]);
-        inside += list.iter().filter(|r| r.least[g] <= high && low <= r.most[g]).count();
-        all += list.len();
+        let truth = (times[times.len() / 4], times[(times.len() * 3 / 4).min(times.len() - 1)]);
+        inside += list.iter().filter(|r| r.least[g] <= truth.1 && truth.0 <= r.most[g]).count();
+        margins.extend(list.iter().map(|r| margin(r.measured[g], (r.least[g], r.most[g]), r.hooks[g], truth)));
     }
+    let all = margins.len();
     let is_met = inside * 100 >= all * 95;
     let verdict = if is_met { "met" } else { "MISSED" };
     page.line(format_args!("  CPU times of single runs within their bounds: {inside} of {all} rows   {verdict}"));
+    margins.sort_by(f64::total_cmp);
+    let needed = margins[(all * 95).div_ceil(100).saturating_sub(1)];
+    page.line(format_args!(
+        "  margin of the hooks' cost that 95 of 100 of these rows need: {:.0} %; bounds have {:.0} %",
+        100.0 * needed,
+        100.0 * HOOK_MARGIN
+    ));
     usize::from(!is_met)
+}
+
+/// Part by which hooks must be taken for cheaper or dearer than the recording says, so that the bounds of a time just reach the
+/// truth; 0 where they do anyway.
+fn margin(measured: f64, (least, most): (f64, f64), hooks: (f64, f64), truth: (f64, f64)) -> f64 {
+    let below = measured - hooks.1 * (1.0 + HOOK_MARGIN) - least;
+    let above = most - (measured - hooks.0 * (1.0 - HOOK_MARGIN));
+    let dearer = (measured - below - truth.1) / hooks.1 - 1.0;
+    let cheaper = 1.0 - (measured + above - truth.0) / hooks.0;
+    // Where hooks took nothing no margin helps.
+    [dearer, cheaper].into_iter().filter(|part| part.is_finite()).fold(0.0, f64::max)
 }
 
 fn run_bare(runtime: &Runtime, program: &Program, rounds: usize) -> Result<Truth, String> {
@@ -195,8 +217,8 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
     let query = Query { raw: true, ..Query::default() };
     let rows = functions(&recording, &query).map_err(|problem| format!("{problem:?}"))?.rows;
     let none = || vec![0.0; program.groups.len()];
-    let (mut calls, mut measured, mut shown, mut least, mut most) =
-        (vec![0; program.groups.len()], none(), none(), none(), none());
+    let (mut calls, mut hooks) = (vec![0; program.groups.len()], vec![(0.0, 0.0); program.groups.len()]);
+    let (mut measured, mut shown, mut least, mut most) = (none(), none(), none(), none());
     for (g, group) in program.groups.iter().enumerate() {
         // The group's own function, and below it those whose names begin with its.
         let caller = format!("{}::{group}", program.name);
@@ -211,6 +233,8 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
             shown[g] += (all - times.profiler_ns as f64).max(0.0);
             least[g] += bounds.0 as f64;
             most[g] += bounds.1 as f64;
+            hooks[g].0 += times.profiler_low_ns as f64;
+            hooks[g].1 += times.profiler_high_ns as f64;
         }
     }
     let process = &recording.processes[0];
@@ -223,6 +247,7 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         high: bounds(&most, &least),
         least,
         most,
+        hooks,
         cost: process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default(),
         pairs: program.groups.iter().map(|group| pair_in(process, &format!("{}::{group}", program.name))).collect(),
     })
@@ -254,6 +279,17 @@ fn bounds(own: &[f64], others: &[f64]) -> PerGroup {
 
 #[cfg(test)]
 mod tests {
+    use super::HOOK_MARGIN;
+
+    #[test]
+    fn the_margin_that_is_needed_is_the_one_that_bounds_have_where_they_just_reach_the_truth() {
+        // Of 100, 40 to 60 are hooks', and chance does 5.
+        let (least, most) = (100.0 - 60.0 * (1.0 + HOOK_MARGIN) - 5.0, 100.0 - 40.0 * (1.0 - HOOK_MARGIN) + 5.0);
+        let needed = |truth: f64| super::margin(100.0, (least, most), (40.0, 60.0), (truth, truth));
+        assert!((needed(least) - HOOK_MARGIN).abs() < 1e-9 && (needed(most) - HOOK_MARGIN).abs() < 1e-9);
+        assert!(needed(least - 6.0) > HOOK_MARGIN + 0.09 && needed(50.0) == 0.0);
+    }
+
     #[test]
     fn bounds_take_the_most_for_oneself_and_the_least_for_others() {
         let (least, most) = ([10.0, 0.0, 30.0, 40.0], [20.0, 10.0, 40.0, 50.0]);
