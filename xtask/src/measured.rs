@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// One finished run.
 pub(crate) struct Measured {
-    /// CPU time in user mode, of the program and the children it waited for.
+    /// CPU time in user mode, of the program and the children it waited for; where the program says what its work took
+    /// (a last line `work 17 ns`), that, and its output is without the line.
     pub(crate) user: Duration,
     /// CPU time in the kernel.
     pub(crate) system: Duration,
@@ -26,8 +27,19 @@ pub(crate) fn run(command: &mut Command) -> Result<Measured, String> {
     let wall = began.elapsed();
     let after = children()?;
     check(output.status, &output.stdout, &output.stderr)?;
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(Measured { user: after.0 - before.0, system: after.1 - before.1, wall, stdout })
+    let (stdout, work) = split_work(String::from_utf8_lossy(&output.stdout).into_owned());
+    Ok(Measured { user: work.unwrap_or(after.0 - before.0), system: after.1 - before.1, wall, stdout })
+}
+
+/// Output of a program without the line about its work, and what that says.
+fn split_work(mut stdout: String) -> (String, Option<Duration>) {
+    let number = |line: &str| line.strip_prefix("work ")?.strip_suffix(" ns")?.parse().ok().map(Duration::from_nanos);
+    let before = stdout.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    let work = number(stdout[before..].trim_end());
+    if work.is_some() {
+        stdout.truncate(before);
+    }
+    (stdout, work)
 }
 
 fn check(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<(), String> {
@@ -86,6 +98,14 @@ mod tests {
         assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });
         assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
         assert_eq!(Spread::of(&[]).width(), 0.0);
+    }
+
+    #[test]
+    fn a_program_may_say_what_its_work_took() {
+        let split = |text: &str| split_work(text.to_owned());
+        assert_eq!(split("7\nwork 12 ns\n"), ("7\n".to_owned(), Some(Duration::from_nanos(12))));
+        assert_eq!(split("work 12 ns\n7\n"), ("work 12 ns\n7\n".to_owned(), None));
+        assert_eq!(split(""), (String::new(), None));
     }
 
     #[test]

@@ -94,7 +94,8 @@ fn fixture_jobs(sdk: &Sdk, dotnet: &Path, bin: &Path, il: &[PathBuf]) -> Vec<Job
     jobs
 }
 
-/// Each folder in `dotnet/bench` is a program of its own; a `groups` file in it asks for `Group.cs` and the clock.
+/// Each folder in `dotnet/bench` is a program of its own; a `clock` file in it asks for `ThreadClock.cs`, a `groups` file for that
+/// and `Group.cs`.
 fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     make_folder(bin);
     let bench = dotnet.join("bench");
@@ -102,9 +103,9 @@ fn bench_jobs(dotnet: &Path, bin: &Path) -> Vec<Job> {
     let job = |folder: PathBuf| {
         let name = folder.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
         let mut sources = sources_in(&folder);
-        if folder.join("groups").exists() {
-            sources.extend([bench.join("Group.cs"), dotnet.join(CLOCK)]);
-        }
+        let has = |file: &str| folder.join(file).exists();
+        sources.extend(has("groups").then(|| bench.join("Group.cs")));
+        sources.extend((has("groups") || has("clock")).then(|| dotnet.join(CLOCK)));
         let output = bin.join(format!("{name}.dll"));
         Job { name, sources, references: Vec::new(), library: false, output }
     };

@@ -1,25 +1,46 @@
-// One caller with so many callees, each called in turn until so many calls are made: what an interpreter or generated code does.
+// One caller with so many callees, each called in turn until so many calls are made: what an interpreter or generated code does. The
+// output tells the CPU time that the calls took, since with many callees compiling them takes longer.
 using System;
 using System.Reflection;
 using System.Reflection.Emit;
 using System.Runtime.CompilerServices;
+using static ThreadClock;
 
 internal static unsafe class Callees
 {
+    /// <summary>The runtime refuses types with more than 65,535 methods.</summary>
+    private const int MostOfAType = 10_000;
+
     private static void Main(string[] arguments)
     {
         int count = int.Parse(arguments[0]), rounds = int.Parse(arguments[1]) / count;
         nint[] callees = Make(count);
-        long sum = 0;
+        long sum = Call(callees);
+        long begun = Now();
         for (int i = 0; i < rounds; i++) sum += Call(callees);
+        long work = Now() - begun;
         Console.WriteLine(sum);
+        Console.WriteLine($"work {work} ns");
     }
 
     private static nint[] Make(int count)
     {
         AssemblyBuilder assembly = AssemblyBuilder.DefineDynamicAssembly(new AssemblyName("Made"), AssemblyBuilderAccess.Run);
-        TypeBuilder type = assembly.DefineDynamicModule("Made").DefineType("Made", TypeAttributes.Public);
-        for (int i = 0; i < count; i++)
+        ModuleBuilder module = assembly.DefineDynamicModule("Made");
+        nint[] pointers = new nint[count];
+        for (int first = 0; first < count; first += MostOfAType)
+        {
+            Type made = MakeType(module, first, Math.Min(first + MostOfAType, count));
+            foreach (MethodInfo method in made.GetMethods(BindingFlags.Public | BindingFlags.Static))
+                pointers[int.Parse(method.Name.Substring(1))] = method.MethodHandle.GetFunctionPointer();
+        }
+        return pointers;
+    }
+
+    private static Type MakeType(ModuleBuilder module, int first, int end)
+    {
+        TypeBuilder type = module.DefineType($"Made{first}", TypeAttributes.Public);
+        for (int i = first; i < end; i++)
         {
             MethodBuilder method = type.DefineMethod(
                 $"M{i}", MethodAttributes.Public | MethodAttributes.Static, typeof(int), new[] { typeof(int) });
@@ -30,10 +51,7 @@ internal static unsafe class Callees
             il.Emit(OpCodes.Add);
             il.Emit(OpCodes.Ret);
         }
-        Type made = type.CreateType()!;
-        nint[] pointers = new nint[count];
-        for (int i = 0; i < count; i++) pointers[i] = made.GetMethod($"M{i}")!.MethodHandle.GetFunctionPointer();
-        return pointers;
+        return type.CreateType()!;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining | MethodImplOptions.AggressiveOptimization)]
