@@ -63,6 +63,11 @@ pub(crate) fn read<const N: usize>(record: &[u8], mut take: impl FnMut(u32, u32,
     }
 }
 
+/// The boundary that a record belongs to.
+pub(crate) fn boundary(record: &[u8]) -> Option<u32> {
+    Varints::new(record).next_u32()
+}
+
 /// A number with a sign as one without, small where it is near zero.
 pub(crate) fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64

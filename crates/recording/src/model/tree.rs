@@ -256,6 +256,45 @@ impl CallTree {
         builder.finish()
     }
 
+    /// The paths to nodes that have something of their own, with that: numbers, calls and values, in the order of the numbers.
+    /// The tree must be in preorder. Of nothing not even the root is left.
+    pub(crate) fn with_own(&self, own: &[(u32, u64, NodeValues)]) -> Self {
+        let mut builder = CallTreeBuilder::default();
+        // Nodes from the root to the one before, by their number here and in the new tree.
+        let mut path: Vec<(u32, u32)> = Vec::new();
+        let mut missing = Vec::new();
+        for &(number, calls, values) in own {
+            // A path is left once and for all: preorder.
+            let mut above = number;
+            missing.clear();
+            while path.last().is_none_or(|last| last.0 != above) {
+                if path.last().is_some_and(|last| last.0 > above) {
+                    path.pop();
+                    continue;
+                }
+                missing.push(above);
+                if above == ROOT {
+                    break;
+                }
+                above = self.parents[above as usize];
+            }
+            while let Some(added) = missing.pop() {
+                let of = added as usize;
+                let is_last = added == number;
+                let parent = path.last().map_or(ROOT, |last| last.1);
+                let node = Node {
+                    parent,
+                    function: self.functions[of],
+                    calls: if is_last { calls } else { 0 },
+                    values: if is_last { values } else { NodeValues::default() },
+                    flags: self.flags(added),
+                };
+                path.push((added, builder.push(node)));
+            }
+        }
+        builder.finish()
+    }
+
     /// The sum of several trees: nodes of one path are one.
     #[must_use]
     pub fn sum(trees: &[Self]) -> Self {
@@ -420,6 +459,31 @@ mod tests {
         let sum = sum.in_preorder();
         assert_eq!(sum.functions(), [0, 10, 11, 20, 10]);
         assert!(sum.calls_in_order().eq([0, 5, 7, 0, 3]));
+    }
+
+    #[test]
+    fn paths_to_what_has_something_are_the_pruned_tree() {
+        let mut seed = 7_u32;
+        let mut random = |most: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 16) % most
+        };
+        for share in [1, 2, 5, 40, 1_000_000] {
+            let mut builder = CallTreeBuilder::new(NodeValues::default());
+            let (mut path, mut own) = (vec![ROOT], Vec::new());
+            for function in 1..500 {
+                path.truncate(1 + random(path.len() as u32) as usize);
+                let (calls, metric) =
+                    if random(share) == 0 { (u64::from(1 + random(9)), u64::from(random(2))) } else { (0, 0) };
+                let values = NodeValues { metric, cpu_ns: 0 };
+                let flags = NodeFlags { by_tail_call: random(9) == 0 };
+                let number = builder.push(Node { parent: path[path.len() - 1], function, calls, values, flags });
+                own.extend((calls > 0).then_some((number, calls, values)));
+                path.push(number);
+            }
+            let tree = builder.finish();
+            assert_eq!(tree.with_own(&own), tree.pruned(), "one in {share}");
+        }
     }
 
     #[test]

@@ -17,6 +17,13 @@ pub(crate) struct TreeSources {
     pub(crate) ns_per_tick: f64,
 }
 
+impl TreeSources {
+    /// Nanoseconds per tick, where blocks hold ticks.
+    pub(super) fn ticks(&self) -> Option<f64> {
+        (self.stride == block::STRIDE_TSC).then_some(self.ns_per_tick)
+    }
+}
+
 /// Sampled times, sorted by edge and found by their block.
 #[derive(Debug, Default)]
 pub(crate) struct EdgeTimes {
@@ -96,10 +103,21 @@ struct Chain {
 /// Decodes one tree. Work is bounded by the number of blocks the thread claims, and those claims are
 /// bounded by the arena when the recording is opened. With `gains` the tree has only what it gained in one part.
 pub(crate) fn decode(sources: &TreeSources, root: TreeRoot, gains: Option<&PartGains>) -> CallTree {
+    decode_and_note(sources, root, gains, None)
+}
+
+/// [`decode`], with the edge of each node.
+fn decode_and_note(
+    sources: &TreeSources,
+    root: TreeRoot,
+    gains: Option<&PartGains>,
+    edges: Option<&mut Vec<u32>>,
+) -> CallTree {
     let mut walk = Walk {
         arena: &sources.arena,
         sources,
         gains,
+        edges,
         left: root.blocks,
         doses: DOSES,
         builder: CallTreeBuilder::default(),
@@ -110,9 +128,48 @@ pub(crate) fn decode(sources: &TreeSources, root: TreeRoot, gains: Option<&PartG
     walk.builder.finish()
 }
 
+/// A whole tree whose nodes are found by their edges, so that parts of it are made without walking all of it for each.
+#[derive(Debug)]
+pub(super) struct EdgedTree {
+    tree: CallTree,
+    /// Edges and their nodes, in the order of the edges.
+    nodes: Vec<(u32, u32)>,
+}
+
+impl EdgedTree {
+    pub(super) fn decode(sources: &TreeSources, root: TreeRoot) -> Self {
+        let mut edges = Vec::new();
+        let tree = decode_and_note(sources, root, None, Some(&mut edges));
+        let mut nodes: Vec<(u32, u32)> = edges.into_iter().zip(0..).collect();
+        nodes.sort_unstable();
+        Self { tree, nodes }
+    }
+
+    /// The tree of what was gained in a part, without nodes below which there is nothing: what [`decode`] gives, pruned.
+    pub(super) fn of_part(&self, gains: &PartGains, ns_per_tick: Option<f64>) -> CallTree {
+        let mut own: Vec<(u32, u64, NodeValues)> = Vec::new();
+        let mut take = |edge: u32, node: u32| {
+            let (calls, values) = gains.of(edge, 0, NodeValues::default(), ns_per_tick);
+            own.extend((calls > 0 || values != NodeValues::default()).then_some((node, calls, values)));
+        };
+        // Other threads may have gained much more than this tree has nodes.
+        if gains.edges().count() < self.nodes.len() {
+            let found = |edge: u32| Some((edge, self.nodes[self.nodes.binary_search_by_key(&edge, |of| of.0).ok()?].1));
+            gains.edges().filter_map(found).for_each(|(edge, node)| take(edge, node));
+        } else {
+            self.nodes.iter().for_each(|&(edge, node)| take(edge, node));
+        }
+        own.sort_unstable_by_key(|of| of.0);
+        own.dedup_by_key(|of| of.0);
+        self.tree.with_own(&own)
+    }
+}
+
 struct Walk<'a> {
     sources: &'a TreeSources,
     gains: Option<&'a PartGains>,
+    /// Edges of the nodes, where they are asked for.
+    edges: Option<&'a mut Vec<u32>>,
     arena: &'a [u8],
     left: u32,
     doses: u32,
@@ -201,8 +258,11 @@ impl<'a> Walk<'a> {
         }
         let mut calls = u64::from(high) << 32 | u64::from(low);
         if let Some(gains) = self.gains {
-            let ns_per_tick = (self.sources.stride == block::STRIDE_TSC).then_some(self.sources.ns_per_tick);
+            let ns_per_tick = self.sources.ticks();
             (calls, time) = gains.of(edge, calls, time, ns_per_tick);
+        }
+        if let Some(edges) = &mut self.edges {
+            edges.push(edge);
         }
         let marks = u32_at(block, block::NEXT) & block::MARKS;
         self.builder.push(Node {

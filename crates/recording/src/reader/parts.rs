@@ -1,6 +1,6 @@
 //! Parts of the recording: between which boundaries each lies, and what the trees gained there.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, OnceLock};
 
 use super::segment::SegmentBytes;
@@ -15,10 +15,42 @@ pub(super) struct Boundary {
     pub(super) carries: usize,
 }
 
+/// The log of gains, in which the records of a boundary are found without reading those of all others.
+#[derive(Debug)]
+struct GainsLog {
+    bytes: SegmentBytes,
+    /// Boundaries, each with a kind and the place of a record; in the order of the log within a boundary. Made when the first
+    /// part is read.
+    records: OnceLock<Vec<(u32, u16, Range<usize>)>>,
+}
+
+impl GainsLog {
+    /// Kinds and contents of the records of these boundaries.
+    fn records(&self, boundaries: &RangeInclusive<u32>) -> impl Iterator<Item = (u16, &[u8])> {
+        let all = self.records.get_or_init(|| self.index());
+        let first = all.partition_point(|record| record.0 < *boundaries.start());
+        let meant = all[first..].iter().take_while(|record| boundaries.contains(&record.0));
+        meant.map(|(_, kind, place)| (*kind, &self.bytes[place.clone()]))
+    }
+
+    fn index(&self) -> Vec<(u32, u16, Range<usize>)> {
+        let start = self.bytes.as_ptr().addr();
+        let place = |record: &[u8]| {
+            let first = record.as_ptr().addr() - start;
+            first..first + record.len()
+        };
+        let records = LogRecords::new(&self.bytes).map(|(kind, payload)| (kind, payload.rest()));
+        let mut all: Vec<_> =
+            records.filter_map(|(kind, record)| Some((gains::boundary(record)?, kind, place(record)))).collect();
+        all.sort_by_key(|record| record.0);
+        all
+    }
+}
+
 /// Gains of the trees of a process in one part.
 #[derive(Debug)]
 pub(crate) struct PartGains {
-    log: Arc<SegmentBytes>,
+    log: Arc<GainsLog>,
     /// Numbers of the boundaries whose records are summed.
     numbers: RangeInclusive<u32>,
     /// Edges whose count passed 2^32 there, with how often.
@@ -60,23 +92,30 @@ impl PartGains {
         (calls.saturating_sub(gained), NodeValues { metric, cpu_ns: values.cpu_ns.saturating_sub(found.1.cpu_ns) })
     }
 
+    /// Whether the part is what trees have more than what all others gained: nearly all edges may have some.
+    pub(super) fn is_rest(&self) -> bool {
+        self.is_rest
+    }
+
+    /// Edges that gained something, some of them twice.
+    pub(super) fn edges(&self) -> impl Iterator<Item = u32> {
+        let gains = self.read.get_or_init(|| self.read());
+        gains.calls.iter().map(|entry| entry.0).chain(gains.times.iter().map(|entry| entry.0))
+    }
+
     fn read(&self) -> Gains {
         let mut gains = Gains::default();
         gains.calls.extend(self.carries.iter().map(|&(edge, times)| (edge, i64::from(times) << 32)));
-        let is_meant = |boundary: u32| self.numbers.contains(&boundary);
-        for (kind, payload) in LogRecords::new(&self.log) {
-            let record = payload.rest();
+        for (kind, record) in self.log.records(&self.numbers) {
             let times = &mut gains.times;
             // A record that makes no sense any more ends there.
             let _ = match kind {
-                kind::CALLS => gains::read(record, |boundary, edge, [gained]| {
-                    gains.calls.extend(is_meant(boundary).then_some((edge, unzigzag(gained))));
+                kind::CALLS => gains::read(record, |_, edge, [gained]| gains.calls.push((edge, unzigzag(gained)))),
+                kind::TICKS => gains::read(record, |_, edge, [metric]| {
+                    times.push((edge, NodeValues { metric, cpu_ns: 0 }));
                 }),
-                kind::TICKS => gains::read(record, |boundary, edge, [metric]| {
-                    times.extend(is_meant(boundary).then_some((edge, NodeValues { metric, cpu_ns: 0 })));
-                }),
-                kind::TIMES => gains::read(record, |boundary, edge, [metric, cpu_ns]| {
-                    times.extend(is_meant(boundary).then_some((edge, NodeValues { metric, cpu_ns })));
+                kind::TIMES => gains::read(record, |_, edge, [metric, cpu_ns]| {
+                    times.push((edge, NodeValues { metric, cpu_ns }));
                 }),
                 _ => None,
             };
@@ -111,7 +150,7 @@ pub(super) fn read(
 ) -> Vec<(Part, Option<Arc<PartGains>>)> {
     let records: Vec<PartBoundary> = boundaries.iter().map(|boundary| boundary.record.clone()).collect();
     let parts = Part::between(&records, start_ns, end_ns);
-    let log = Arc::new(log);
+    let log = Arc::new(GainsLog { bytes: log, records: OnceLock::new() });
     let mut ends = Vec::new();
     let mut is_open = true;
     for (at, Boundary { record, .. }) in boundaries.iter().enumerate() {

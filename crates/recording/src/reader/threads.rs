@@ -1,9 +1,9 @@
 //! The table of threads.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::blocks::{TreeRoot, TreeSources, decode};
+use super::blocks::{EdgedTree, TreeRoot, TreeSources, decode};
 use super::dictionary::ThreadWords;
 use super::parts::PartGains;
 use crate::layout::{thread, u32_at, u64_at};
@@ -42,17 +42,42 @@ pub(super) fn read(
         }
         threads.push(found);
     }
-    let roots = Arc::new(roots);
+    let (roots, last) = (Arc::new(roots), Arc::new(LastTree::default()));
     for (part, gains) in parts {
         let Some(gains) = gains.clone() else { continue };
-        let (trees, roots) = (Arc::clone(&trees), Arc::clone(&roots));
+        let (trees, roots, last) = (Arc::clone(&trees), Arc::clone(&roots), Arc::clone(&last));
         part.trees = PartTrees::lazy(move |thread| {
             let root = roots.get(thread as usize).copied().filter(|root| root.offset != 0)?;
-            let (trees, gains) = (Arc::clone(&trees), Arc::clone(&gains));
-            Some(TreeSource::lazy(move || decode(&trees, root, Some(&gains)).pruned()))
+            let (trees, gains, last) = (Arc::clone(&trees), Arc::clone(&gains), Arc::clone(&last));
+            Some(TreeSource::lazy(move || {
+                let tree = (!gains.is_rest()).then(|| last.of(thread, || EdgedTree::decode(&trees, root))).flatten();
+                if let Some(tree) = tree {
+                    return tree.of_part(&gains, trees.ticks());
+                }
+                decode(&trees, root, Some(&gains)).pruned()
+            }))
         });
     }
     threads
+}
+
+/// Tree of the thread whose parts were made last. Whoever wants all parts of a thread asks for one after another: from the
+/// second on they are made of one walk, not of one for each.
+#[derive(Debug, Default)]
+struct LastTree(Mutex<Option<(u32, Option<Arc<EdgedTree>>)>>);
+
+impl LastTree {
+    /// The tree of the thread, where it was asked for before and no other since.
+    fn of(&self, thread: u32, make: impl FnOnce() -> EdgedTree) -> Option<Arc<EdgedTree>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *last {
+            Some((of, tree)) if *of == thread => Some(Arc::clone(tree.get_or_insert_with(|| Arc::new(make())))),
+            _ => {
+                *last = Some((thread, None));
+                None
+            }
+        }
+    }
 }
 
 fn read_thread(bytes: &[u8], id: u32, mono_start: u64) -> Thread {

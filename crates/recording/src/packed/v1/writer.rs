@@ -49,8 +49,11 @@ pub(crate) fn write(
         }
     }
     for (number, process) in (0..).zip(&recording.processes) {
-        for (item, part) in (0..).zip(&process.parts) {
-            writer.part_trees(number, item, (part, process.threads.len()))?;
+        // Thread by thread: a tree is the same in all parts but for what it gained.
+        for thread in 0..process.threads.len() as u32 {
+            for (item, part) in (0..).zip(&process.parts) {
+                writer.part_tree(number, (item, thread), part)?;
+            }
         }
     }
     for (number, process) in (0..).zip(&recording.processes) {
@@ -154,21 +157,17 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The trees of a part of the recording; none for threads that gained nothing there.
-    fn part_trees(&mut self, process: u32, item: u32, of: (&Part, usize)) -> io::Result<()> {
-        let (of, threads) = of;
-        for thread in 0..threads as u32 {
-            let tree = of.trees.of_thread(thread).map(|tree| tree.load()).filter(|tree| !tree.is_empty());
-            let Some(tree) = tree else { continue };
-            let mut part = 0;
-            tree::encode(&tree, |content, count, last| {
-                let mark = if last { LAST_PART } else { 0 };
-                let head = Head { kind: kind::PART_TREE, process, item, part: part | mark, count, ..Head::default() };
-                part += 1;
-                self.section_with(head, &thread.to_le_bytes(), content)
-            })?;
-        }
-        Ok(())
+    /// The tree of a thread in a part of the recording; nothing where it gained nothing there.
+    fn part_tree(&mut self, process: u32, (item, thread): (u32, u32), of: &Part) -> io::Result<()> {
+        let tree = of.trees.of_thread(thread).map(|tree| tree.load()).filter(|tree| !tree.is_empty());
+        let Some(tree) = tree else { return Ok(()) };
+        let mut part = 0;
+        tree::encode(&tree, |content, count, last| {
+            let mark = if last { LAST_PART } else { 0 };
+            let head = Head { kind: kind::PART_TREE, process, item, part: part | mark, count, ..Head::default() };
+            part += 1;
+            self.section_with(head, &thread.to_le_bytes(), content)
+        })
     }
 
     fn tree(&mut self, process: u32, item: u32, tree: &CallTree) -> io::Result<()> {
