@@ -313,7 +313,7 @@ pub mod sample {
     pub const PROFILER: u32 = 1 << 18;
 }
 
-/// What `alloc` records: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.
+/// Records of `alloc`: rows of [`allocation::BYTES`] bytes, in chunks of the thread that allocated.
 ///
 /// A record stands for objects of one type, on one path, on one heap; what it counts grows while the program runs, until the thread
 /// begins another record of that type and path for a later time. Its stack may be filled in later.

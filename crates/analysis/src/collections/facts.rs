@@ -28,7 +28,7 @@ pub struct Growth {
     pub collections: usize,
 }
 
-/// What all collections say together.
+/// Facts that all collections say together.
 #[derive(Debug, Clone)]
 pub struct CollectionFacts<'a> {
     /// Number of collections.

@@ -7,7 +7,7 @@ const OF_COLLECTIONS: [u64; 2] = [1, 7];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Suspension {
     pub(super) start_ns: u64,
-    /// When all threads stood still.
+    /// Time at which all threads stood still.
     pub(super) stopped_ns: Option<u64>,
     reason: u64,
     /// The thread that stops the others: its index in the process.

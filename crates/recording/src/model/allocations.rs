@@ -153,7 +153,7 @@ impl AllocationEngine {
 }
 
 record! {
-    /// How `alloc` took what it recorded in one process.
+    /// Sampling of allocations: how `alloc` took what it recorded in one process.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct AllocationSampling {
         /// Engine of objects on the heap of small ones.
@@ -168,7 +168,7 @@ record! {
         pub follows: bool,
         /// Bytes of memory that the instrument had taken for its own tables when this was written, without what is recorded.
         pub own_bytes: u64,
-        /// Why a better engine was not used and what would allow it, in one sentence; empty where there is none.
+        /// Reason why a better engine was not used and what would allow it, in one sentence; empty where there is none.
         pub why_engine: String,
     }
 }

@@ -61,7 +61,7 @@ record! {
         pub near_names: Vec<NearName>,
         /// Sampling instruments that ran, each with how it took its samples.
         pub samplers: Vec<Sampler>,
-        /// How `alloc` took what it recorded, if it ran.
+        /// Sampling of allocations by `alloc`, if it ran.
         pub allocation_sampling: Option<AllocationSampling>,
         /// Names of places in native code, by module and offset in ascending order.
         pub native_symbols: Vec<NativeSymbol>,
