@@ -11,7 +11,9 @@ use std::process::Command;
 use clrscope_contract::request::AGENT_VARIABLE;
 use clrscope_recording::model::{LossReason, Process, Recording};
 use clrscope_testkit::confine::{is_root, with_file_size_limit, with_small_disk, without_powers};
-use clrscope_testkit::{Expectations, Finished, Runtime, agent, each_runtime, fixture, not_run, run, scratch};
+use clrscope_testkit::{
+    Expectations, Finished, Runtime, agent, each_runtime, fixture, not_run, run, runtimes, scratch,
+};
 use support::{Sums, assert_unchanged, under_agent};
 
 /// More distinct paths than a small disk holds: 8 MiB of tree.
@@ -136,6 +138,43 @@ fn a_file_size_limit_folds_what_finds_no_room() {
         assert!(lost(process, LossReason::DiskFull) > 0, "{place}: {:?}", process.losses);
         assert_all_calls_counted(process, &with, &place);
     });
+}
+
+/// Bytes of the files in a folder and in those within.
+fn size_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let size = |entry: fs::DirEntry| match entry.file_type().expect("a type").is_dir() {
+        true => size_of(&entry.path()),
+        false => entry.metadata().expect("its size").len(),
+    };
+    entries.map(size).sum()
+}
+
+/// Two processes at once and one when they have ended: each alone writes twice the size.
+#[test]
+fn several_processes_share_the_greatest_size_of_their_recording() {
+    const SIZE: u64 = 32 << 20;
+    let (runtime, folder) = (runtimes().last().expect("a runtime"), scratch());
+    let shell = |one: Command| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "\"$@\" & \"$@\"; wait; \"$@\"", "sh"]).arg(one.get_program()).args(one.get_args());
+        one.get_envs().for_each(|(name, value)| drop(value.map(|value| command.env(name, value))));
+        command
+    };
+    let bare = run(shell(program(runtime, "Paths", &["19"]))).expect_success();
+    let out = folder.path().join("run.clrs.d");
+    let mut command = program(runtime, "Paths", &["19"]);
+    under_agent(&mut command, &format!("flow:all;max-size={SIZE}"), &out);
+    assert_eq!(run(shell(command)).expect_success().stdout_text(), bare.stdout_text());
+    let mut sizes: Vec<u64> =
+        fs::read_dir(&out).expect("the recording").flatten().map(|p| size_of(&p.path())).collect();
+    sizes.sort_unstable();
+    println!("{sizes:?}");
+    let recording = clrscope_recording::open(&out).expect("a recording");
+    for process in &recording.processes {
+        println!("{:?} {:?} {:?}", process.pid, process.losses, process.refusal());
+    }
+    assert_eq!(recording.processes.len(), 3);
 }
 
 /// Root's program that becomes nobody may no longer open its own recording, so that nothing can grow from then on.

@@ -3,9 +3,10 @@
 mod common;
 
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -152,6 +153,22 @@ fn built(lines: &str, context: &Path, image: &Path) -> Vec<(String, String)> {
     variables
 }
 
+/// A fixture as the service runs it, with these variables; `None` where this machine can't.
+fn service(place: &TestFolder, name: &str, arguments: &[&str], variables: Vec<(String, String)>) -> Option<Command> {
+    for file in [format!("{name}.dll"), format!("{name}.runtimeconfig.json")] {
+        fs::copy(fixture(name).with_file_name(&file), place.file(&file)).expect("a copy");
+    }
+    let runtime = newest();
+    let mut program = Command::new(place.file("dotnet/dotnet"));
+    program
+        .args(["--fx-version", &runtime.version.to_string()])
+        .arg(place.file(&format!("{name}.dll")))
+        .args(arguments);
+    runtime.prepare(&mut program);
+    program.envs(variables).current_dir(place.file("data"));
+    with_dotnet(place, runtime, &mut as_user(SERVICE, &program))
+}
+
 #[test]
 fn an_image_with_the_copied_agent_records_as_another_user() {
     let place = machine();
@@ -163,17 +180,45 @@ fn an_image_with_the_copied_agent_records_as_another_user() {
     for (_, path) in variables.iter_mut().filter(|(name, _)| name.contains("_PROFILER_PATH")) {
         *path = image.join(path.trim_start_matches('/')).to_string_lossy().into_owned();
     }
-    for file in ["Hello.dll", "Hello.runtimeconfig.json"] {
-        fs::copy(fixture("Hello").with_file_name(file), place.file(file)).expect("a copy");
-    }
-    let runtime = newest();
-    let mut program = Command::new(place.file("dotnet/dotnet"));
-    program.args(["--fx-version", &runtime.version.to_string()]).arg(place.file("Hello.dll"));
-    runtime.prepare(&mut program);
-    program.envs(variables).current_dir(place.file("data"));
-    let Some(program) = with_dotnet(&place, runtime, &mut as_user(SERVICE, &program)) else { return };
+    let Some(program) = service(&place, "Hello", &[], variables) else { return };
     testkit::run(program).expect_success();
     let recording = clrscope_recording::open(&place.file("data/web.clrs.d")).expect("a recording");
     let process = recording.processes.first().expect("a process");
     assert!(process.refusal().is_none() && !process.functions.is_empty(), "{:?}", process.refusal());
+}
+
+#[test]
+fn root_switches_the_recording_of_a_service_and_another_user_may_not() {
+    let place = machine();
+    let named = variables(&place, &["--install", "lib"]);
+    let Some(mut program) = service(&place, "Counter", &["-", "10"], named) else { return };
+    let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut input = program.stdin.take().expect("its input");
+    let mut counts = BufReader::new(program.stdout.take().expect("its output")).lines();
+    let mut count = || {
+        writeln!(input, "go").expect("it reads");
+        counts.next().expect("it answers").expect("a line")
+    };
+    assert_eq!(count(), "count 10");
+    let pid = program.id().to_string();
+    let tool = place.file("clrscope");
+    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    let mut mark = Command::new(&tool);
+    mark.args(["record", &pid, "mark", "warm"]).current_dir(place.path());
+    let refused = as_user(SERVICE - 1, &mark).output().expect("the tool starts");
+    assert_eq!(
+        text(&refused.stderr),
+        format!(
+            "error: cannot mark the recording of process {pid}\nwhy: it belongs to another user\n\
+             hint: give the command as that user, or as root\n"
+        )
+    );
+    let marked = mark.output().expect("the tool starts");
+    assert!(marked.status.success(), "{}", text(&marked.stderr));
+    assert_eq!(count(), "count 20");
+    drop(input);
+    assert!(program.wait().expect("it ends").success());
+    let recording = clrscope_recording::open(&place.file("data/web.clrs.d")).expect("a recording");
+    let parts: Vec<_> = recording.processes[0].parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(parts, ["1", "warm"]);
 }

@@ -110,6 +110,17 @@ fn ctrl_c_at_a_terminal_reaches_the_program_once_and_the_launcher_goes_on() {
 }
 
 #[test]
+fn the_line_at_the_start_of_run_stands_at_a_terminal_only() {
+    let place = TestFolder::new();
+    let words = ["bash", "-c", COUNTER].map(OsString::from);
+    let (_, seen) = interrupted_at_a_terminal(&place, None, &words, "count ");
+    let line = "clrscope: recording to x.clrs; Ctrl-C goes to the program, whose end ends the recording";
+    assert_eq!(seen.lines().next().map(str::trim_end), Some(line), "{seen}");
+    let piped = place.run("run -o y.clrs -- true");
+    assert!(!String::from_utf8_lossy(&piped.stderr).contains("recording to"), "{piped:?}");
+}
+
+#[test]
 fn ctrl_c_at_a_terminal_ends_a_dotnet_server_and_its_recording_in_order() {
     each_runtime(|runtime| {
         let place = TestFolder::new();
