@@ -42,6 +42,11 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     }
 }
 
+/// Whether the agent in process `pid` records something. Where that can't be seen it does not.
+pub(crate) fn is_recorded(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| matches!(Mapped::find(&maps), Mapped::State(_)))
+}
+
 const STARTED: &str = "start the program with 'clrscope run', or with the variables of 'clrscope env'";
 const STEPPED_ASIDE: &str =
     "'clrscope report' of its recording says why; file systems that promise no space are one reason";

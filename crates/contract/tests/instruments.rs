@@ -29,6 +29,9 @@ fn ways(option: &OptionSpec) -> Vec<Option<String>> {
         Value::OneOf { words: all, .. } => words(all),
         Value::Size { least, .. } => vec![format!("{name}={least}"), format!("{name}=3GiB"), format!("{name}=9GiB")],
         Value::Count { least, most, .. } => vec![format!("{name}={least}"), format!("{name}={most}")],
+        Value::Moments { .. } => {
+            ["end", "command", "10s", "500ms+2s+end"].map(|value| format!("{name}={value}")).to_vec()
+        }
         Value::Set { members, .. } => {
             let each = members.iter().map(|member| member.name.to_owned());
             let few = format!("{name}={}+{}", members[3].name, members[1].name);
@@ -302,6 +305,7 @@ fn specifications_are_sound() {
                     let is_member = |name: &&str| members.iter().any(|member| member.name == *name);
                     assert!(default.iter().all(is_member) && !is_member(&ALL_MEMBERS), "{place}");
                 }
+                Value::Moments { default } => assert!(!default.is_empty(), "{place}"),
                 Value::Switch { .. } | Value::Extra { .. } => {}
             }
         }

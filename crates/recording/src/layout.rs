@@ -103,6 +103,8 @@ pub mod instrument {
     pub const WALL: &str = "wall";
     /// [Allocations](super::allocation) of objects.
     pub const ALLOC: &str = "alloc";
+    /// [Snapshots](super::heap) of the heap.
+    pub const HEAP: &str = "heap";
 }
 
 /// A block of five edges.
@@ -346,6 +348,39 @@ pub mod allocation {
     pub const KIND: u32 = 8;
 }
 
+/// The chunks of snapshots of the heap, of no thread. Those of one snapshot stand one behind the other; its record
+/// ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are, and only what that calls complete is whole.
+///
+/// A chunk is `u32` number of the snapshot, `u32` kind, then what the kind says. Varints have seven bits to a byte, lowest first,
+/// the top bit set when more follow; differences are zigzag (0, -1, 1, -2, ... are 0, 1, 2, 3).
+pub mod heap {
+    /// Bytes before what the kind says.
+    pub const HEAD: usize = 8;
+    /// Objects that lie one behind the other: `u64` address of the first, `u64` slots of it that stood in the chunk before
+    /// (of an object that continues there), `u32` generation (a `HeapGeneration`), `u32` zero. Then for each object, in varints:
+    /// the number of its type, or 0 for a gap, followed by its length in words of eight bytes; for types with elements how many;
+    /// for types with content eight bytes of it; then for each slot 0 for a null reference, or 1 plus the difference of the
+    /// address it refers to from the object's own, in words of eight bytes, zigzag. Slots that are not there when
+    /// the chunk ends stand in the next, which repeats the object.
+    pub const OBJECTS: u32 = 1;
+    /// Bytes before the first object.
+    pub const OBJECTS_HEAD: usize = 24;
+    /// Roots, five varints each: kind (a `RootKind`), flags, difference of the object's address from that of the root before,
+    /// zigzag, serial number of the thread (0 for none), index of the function (0 for none).
+    pub const ROOTS: u32 = 2;
+    /// Pairs of objects of which the second lives as long as the first does: two varints each, the differences of both addresses
+    /// from those of the pair before, zigzag.
+    pub const DEPENDENTS: u32 = 3;
+    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload.
+    pub const TYPES: u32 = 4;
+    /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
+    pub const PLACES: u32 = 5;
+    /// Flag of a root: the object may not be moved.
+    pub const PINNING: u32 = 1;
+    /// Flag of a root: the root points into the object.
+    pub const INTERIOR: u32 = 2;
+}
+
 /// The stack table: nodes of [`stack::BYTES`] bytes, each a frame and who called it. A stack is named by the number of
 /// its innermost frame's node, and stacks that begin alike share nodes.
 ///
@@ -485,7 +520,7 @@ pub mod state {
     pub const ANSWER: usize = 2056;
     /// `u32`: number of the last command from outside, one more than [`ANSWERED`]; written last.
     pub const COMMAND: usize = 2064;
-    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark.
+    /// `u32`: what is to be done: 1 start, 2 stop, 3 mark, 4 take a snapshot of the heap.
     pub const COMMAND_KIND: usize = 2068;
     /// `u32`: bytes of the name of the part that begins, 0 for none.
     pub const COMMAND_NAME_BYTES: usize = 2072;

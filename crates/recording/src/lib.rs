@@ -5,6 +5,7 @@
 //! - [`reader`] turns what was written into the [`model`], whatever state it is in.
 //! - [`packed`] is one file instead of a directory, with its specification; [`pack`] makes it.
 //! - [`events`] is the encoding of the instruments `events` and `exceptions`.
+//! - [`heap`] reads the snapshots of the instrument `heap`.
 //! - [`upgrade`] reads what earlier versions recorded otherwise.
 //! - `gains` is what trees gained from one boundary between parts to the next.
 //! - `records` declares the records of both forms, once; `codec` turns their fields into bytes.
@@ -25,6 +26,7 @@
 mod codec;
 pub mod events;
 mod gains;
+pub mod heap;
 pub mod layout;
 #[cfg(feature = "reading")]
 mod log_records;

@@ -6,8 +6,8 @@
 
 use crate::codec::{Field, record};
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, HookCost, Loss, LossReason, Module, NativeSymbol, NearName, ObjectType,
-    PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
+    AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, Loss, LossReason, Module, NativeSymbol, NearName,
+    ObjectType, PairCost, Part, PartBoundary, Problem, Process, Remark, Run, SampleSteps, Sampler, Thread,
 };
 use crate::payload::{PayloadReader, PayloadWriter};
 use crate::upgrade::OldSettings;
@@ -60,6 +60,7 @@ kinds! {
     NearName { log 20 }
     Sampler { log 22 file 12 }
     AllocationSampling { log 27 file 17 }
+    HeapSnapshot { log 40 file 40 }
     PartBoundary { log 24 }
     Part { file 15 }
     // Tables.

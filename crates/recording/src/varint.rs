@@ -101,6 +101,18 @@ impl<'a> Varints<'a> {
     }
 }
 
+/// A number with a sign as one without, small where it is near zero.
+#[inline]
+pub(crate) const fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+/// The number with a sign.
+#[inline]
+pub(crate) const fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +133,14 @@ mod tests {
             put(&mut bytes, number);
             assert_eq!(Varints::new(&bytes).next(), Some(number));
         }
+    }
+
+    #[test]
+    fn numbers_with_a_sign_come_back() {
+        for number in [0, 1, -1, i64::MAX, i64::MIN] {
+            assert_eq!(unzigzag(zigzag(number)), number);
+        }
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
     }
 
     #[test]

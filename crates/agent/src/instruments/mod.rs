@@ -99,6 +99,7 @@ instruments! {
     cpu: Cpu,
     wall: Wall,
     gc: Gc,
+    heap: Heap,
 }
 
 impl Instruments {

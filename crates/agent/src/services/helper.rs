@@ -44,6 +44,20 @@ pub(crate) trait Task: Send {
     fn stop(&mut self) -> bool {
         true
     }
+    /// A snapshot of the heap is asked for under this name, which may be empty; whether the task takes one. What becomes of it says
+    /// [`snapshot_progress`](Self::snapshot_progress).
+    fn snapshot(&mut self, name: &str) -> bool {
+        false
+    }
+    /// What became of the snapshot that was asked for last.
+    fn snapshot_progress(&self) -> SnapshotProgress {
+        SnapshotProgress::Failed
+    }
+    /// The recording is about to end while the process goes on; called until it answers true, and then tasks
+    /// [stop](Self::stop).
+    fn finish(&mut self) -> bool {
+        true
+    }
     /// A boundary between parts of the recording: notes what was gained since the last one, a step at each call, of less than a
     /// millisecond.
     fn gains(&mut self) -> Gains {
@@ -51,6 +65,17 @@ pub(crate) trait Task: Send {
     }
     /// Recording is about to start again after [`stop`](Self::stop): what was known of threads is out of date.
     fn start_again(&mut self, now_ns: u64) {}
+}
+
+/// What becomes of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SnapshotProgress {
+    /// The snapshot is being taken.
+    UnderWay,
+    /// All of it is in the recording.
+    Complete,
+    /// It could not be taken.
+    Failed,
 }
 
 /// A step of noting what was gained up to a boundary between parts.
@@ -163,6 +188,7 @@ impl HelperHandle {
             ends: None,
             next_part: String::new(),
             unanswered: None,
+            takes_snapshot: None,
             next_slow: 0,
             next_write_out: 0,
             faults: FaultReport::default(),
@@ -230,6 +256,8 @@ struct Helper {
     next_part: String,
     /// Number of the command that is being carried out.
     unanswered: Option<u32>,
+    /// Place among the tasks of the one that takes the snapshot which a command asked for.
+    takes_snapshot: Option<usize>,
     next_slow: u64,
     next_write_out: u64,
     faults: FaultReport,
@@ -346,6 +374,7 @@ impl Helper {
 
     /// Begins what a command from outside asks for, if there is one.
     fn obey(&mut self) {
+        self.answer_snapshot();
         let Some((number, command)) = self.writer.state().command() else { return };
         if self.unanswered == Some(number) {
             return;
@@ -367,12 +396,27 @@ impl Helper {
                 self.boundary(BoundaryKind::Mark);
                 Some(Answer::Done)
             }
+            (Some(Command::Snapshot(name)), false) => {
+                self.takes_snapshot = self.tasks.iter_mut().position(|task| task.snapshot(&name));
+                self.takes_snapshot.is_none().then_some(Answer::NoHeap)
+            }
             (Some(Command::Start(_)), false) => Some(Answer::Recording),
-            (Some(Command::Stop | Command::Mark(_)), true) => Some(Answer::Stopped),
+            (Some(Command::Stop | Command::Mark(_) | Command::Snapshot(_)), true) => Some(Answer::Stopped),
             (None, _) => Some(Answer::Unknown),
         };
         self.unanswered = Some(number);
         refusal.into_iter().for_each(|answer| self.answer(answer));
+    }
+
+    /// Answers the command for a snapshot, once that is taken.
+    fn answer_snapshot(&mut self) {
+        let answer = match self.takes_snapshot.map(|at| self.tasks[at].snapshot_progress()) {
+            None | Some(SnapshotProgress::UnderWay) => return,
+            Some(SnapshotProgress::Complete) => Answer::Done,
+            Some(SnapshotProgress::Failed) => Answer::Failed,
+        };
+        self.takes_snapshot = None;
+        self.answer(answer);
     }
 
     /// Answers the command that was being carried out, if there was one.
@@ -489,6 +533,16 @@ impl Helper {
         done
     }
 
+    /// Whether no task has anything to record any more at the end.
+    fn finish_tasks(&mut self) -> bool {
+        let mut done = true;
+        for task in &mut self.tasks {
+            done &= task.finish();
+        }
+        self.answer_snapshot();
+        done
+    }
+
     /// Ends the recording while the process goes on: until every thread's hooks are off, and sees to it that they stay
     /// so.
     fn stop(&mut self) {
@@ -496,6 +550,10 @@ impl Helper {
         if !self.is_stopped() {
             self.round();
             self.slow_round(monotonic_ns());
+        }
+        while !self.finish_tasks() {
+            self.show_life();
+            std::thread::park_timeout(STOP_PAUSE);
         }
         let mut pause = STOP_PAUSE;
         loop {

@@ -7,6 +7,7 @@ mod doctor;
 mod env;
 mod export;
 mod filters;
+mod heap;
 mod man;
 mod new;
 mod pack;
@@ -46,6 +47,7 @@ enum Command {
     Run(run::Run),
     Record(record::Record),
     Attach(Box<attach::Attach>),
+    Heap(heap::Heap),
     Ps(ps::Ps),
     Report(Box<report::Report>),
     Export(Box<export::Export>),
@@ -100,6 +102,7 @@ impl Command {
             Self::Run(args) => args.into_task()?,
             Self::Record(args) => Task::Record(args.into_options()?),
             Self::Attach(args) => Task::Attach(Box::new(args.into_options()?)),
+            Self::Heap(args) => Task::Heap(args.into_options()),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),

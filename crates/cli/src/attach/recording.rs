@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clr_diagnostics::{AttachProfiler, Error, Process, ResultCode};
 use clrscope_contract::request::{AGENT_CLSID, Request};
-use clrscope_recording::writer::{RunWriter, Standing, standing};
+use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
 use super::place::ForeignPlace;
 use super::progress::Progress;
@@ -31,6 +31,8 @@ const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
 const FOR_THE_LAST: Duration = Duration::from_secs(3);
 /// Time that the runtime may take to let go of the agent.
 const FOR_LEAVING: Duration = Duration::from_secs(20);
+/// How long a snapshot of a large heap may take.
+const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -49,6 +51,17 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) force: bool,
     /// Show how it goes, on a terminal.
     pub(crate) progress: bool,
+    /// When it is to end.
+    pub(crate) until: Until,
+}
+
+/// When an attached recording ends, unless it is interrupted or the program ends before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// When somebody wants its end, or its duration is over.
+    End,
+    /// When a snapshot of the heap was taken.
+    Snapshot,
 }
 
 /// Attaches, waits for the end of the recording, and packs it; the packed file, or the directory when packing failed.
@@ -69,7 +82,10 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
     }
-    session.wait(process, &is_interrupted, plan.progress);
+    match plan.until {
+        Until::End => session.wait(process, &is_interrupted, plan.progress),
+        Until::Snapshot => session.snapshot(process, &is_interrupted),
+    }
     let kept = session.place.clone();
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
@@ -166,6 +182,41 @@ impl Session {
             thread::park_timeout(LOOK_EVERY);
         }
         line.end();
+    }
+
+    /// Has the agent take a snapshot of the heap, and waits for it. What keeps it from being taken is said; what was recorded stays.
+    fn snapshot(&self, process: &Process, is_interrupted: &AtomicBool) {
+        let wanted = Command::Snapshot(String::new());
+        let is_awaited = || process.is_alive() && !is_interrupted.load(Ordering::Acquire);
+        let began = Instant::now();
+        let answer = loop {
+            let folder = self.process_folder();
+            let answer = folder.map(|folder| command(&folder, &wanted, FOR_SNAPSHOTS, is_awaited));
+            match answer {
+                // The agent has not begun to record.
+                None | Some(Err(ControlError::Deaf | ControlError::Io(_)))
+                    if is_awaited() && began.elapsed() < PATIENCE =>
+                {
+                    thread::park_timeout(LOOK_EVERY);
+                }
+                Some(Ok(answer)) => break Some(answer),
+                None | Some(Err(_)) => break None,
+            }
+        };
+        let why = match answer {
+            Some(Answer::Done) => return,
+            Some(Answer::Failed) => "it could not be taken; the recording says why",
+            _ if !process.is_alive() => "the program ended before it was taken",
+            _ if is_interrupted.load(Ordering::Acquire) => "it was interrupted",
+            _ => "the agent did not answer",
+        };
+        say(&format!("clrscope: no whole snapshot of process {}: {why}", process.pid()));
+    }
+
+    /// The folder of the one process in the recording, once there is one.
+    fn process_folder(&self) -> Option<PathBuf> {
+        let entries = fs::read_dir(&self.place.folder).ok()?.flatten();
+        entries.map(|entry| entry.path()).find(|path| path.join("state.seg").is_file())
     }
 
     fn standing(&self) -> Standing {

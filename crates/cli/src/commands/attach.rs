@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clrscope_contract::request::Request;
 
-use crate::attach::{AttachPlan, Target, record};
+use crate::attach::{AttachPlan, Target, Until, record};
 use crate::errors::Failure;
 use crate::summary;
 use crate::terminal::messages_on_terminal;
@@ -39,6 +39,7 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         output: options.output,
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
+        until: Until::End,
     })?;
     summary::of(&path, false, options.quiet);
     Ok(())

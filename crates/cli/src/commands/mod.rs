@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod export;
 mod follow;
+pub(crate) mod heap;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pack;
@@ -26,6 +27,8 @@ pub(crate) enum Task {
     Run(Box<run::RunOptions>),
     /// `clrscope attach`
     Attach(Box<attach::AttachOptions>),
+    /// `clrscope heap`
+    Heap(heap::HeapOptions),
     /// `clrscope ps`
     Ps(ps::PsOptions),
     /// `clrscope run --profiler`
@@ -62,6 +65,7 @@ impl Task {
         match self {
             Self::Run(options) => run::perform(*options).map_err(Failure::under_run),
             Self::Attach(options) => attach::perform(*options).map(done),
+            Self::Heap(options) => heap::perform(options).map(done),
             Self::Ps(options) => ps::perform(&options).map(done),
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Record(options) => record::perform(&options).map(done),

@@ -11,6 +11,8 @@ use crate::terminal::say;
 
 /// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a snapshot of a large heap may take.
+const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 
 /// Options of `record`.
 #[derive(Debug)]
@@ -31,10 +33,12 @@ pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
         Command::Start(_) => "cannot start the recording",
         Command::Stop => "cannot stop the recording",
         Command::Mark(_) => "cannot mark the recording",
+        Command::Snapshot(_) => "cannot take a snapshot",
     };
     let folder = process_folder(*pid, what)?;
     let failed = |why: &str, hint: &str| Failure::new(format!("{what} of process {pid}"), why, hint);
-    match give(*pid, &folder, wanted) {
+    let patience = if matches!(wanted, Command::Snapshot(_)) { FOR_SNAPSHOTS } else { PATIENCE };
+    match give(*pid, &folder, wanted, patience) {
         Ok(Answer::Done) => {
             say(&format!("clrscope: process {pid}: {}", done(wanted)));
             Ok(())
@@ -43,6 +47,13 @@ pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
             Err(failed("it is being recorded already", "begin a part with 'clrscope record PID mark NAME'"))
         }
         Ok(Answer::Stopped) => Err(failed("nothing is recorded right now", "first 'clrscope record PID start'")),
+        Ok(Answer::NoHeap) => Err(failed(
+            "it is recorded without heap",
+            "end that recording, or start the program with 'clrscope run -i heap' beside its other instruments",
+        )),
+        Ok(Answer::Failed) => {
+            Err(failed("the snapshot could not be taken", "'clrscope report' of its recording says why"))
+        }
         Ok(Answer::Unknown) => {
             Err(failed("the agent in it does not know that command", "use the clrscope that made its recording"))
         }
@@ -56,15 +67,15 @@ pub(crate) fn perform(options: &RecordOptions) -> Result<(), Failure> {
             Err(failed(&reason(&error), "give the command as the user who runs the program"))
         }
         Err(_) => Err(failed(
-            &format!("the agent in it has not answered for {} s", PATIENCE.as_secs()),
+            &format!("the agent in it has not answered for {} s", patience.as_secs()),
             "the program may be stopped, or the machine busy; 'clrscope report' of its recording may tell more",
         )),
     }
 }
 
 /// Gives the command; a process that ended meanwhile gives no answer.
-fn give(pid: u32, folder: &Path, wanted: &Command) -> Result<Answer, ControlError> {
-    command(folder, wanted, PATIENCE, || Path::new(&format!("/proc/{pid}")).exists())
+fn give(pid: u32, folder: &Path, wanted: &Command, patience: Duration) -> Result<Answer, ControlError> {
+    command(folder, wanted, patience, || Path::new(&format!("/proc/{pid}")).exists())
 }
 
 fn done(command: &Command) -> String {
@@ -73,5 +84,6 @@ fn done(command: &Command) -> String {
         Command::Start(name) => format!("it is recorded again, as part {}", quoted(name)),
         Command::Stop => "nothing is recorded until 'start'".to_owned(),
         Command::Mark(name) => format!("part {} begins", quoted(name)),
+        Command::Snapshot(_) => "the snapshot is in its recording".to_owned(),
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::checked::{Checked, Setting};
-use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value, With};
+use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value, With};
 use super::{ALL, find};
-use crate::request::{InstrumentRequest, Request, parse_size};
+use crate::request::{InstrumentRequest, Request, parse_duration, parse_size};
 use crate::words::nearest;
 
 /// Reason why a request can't be recorded.
@@ -137,6 +137,7 @@ impl OptionSpec {
             Value::Extra { words } => words.iter().copied().chain(["on", "off"]).collect(),
             Value::OneOf { words, .. } => words.to_vec(),
             Value::Set { .. } => self.bare_words().collect(),
+            Value::Moments { .. } => vec![AT_END, BY_COMMAND],
             Value::Size { .. } | Value::Count { .. } => Vec::new(),
         };
         words.into_iter()
@@ -161,6 +162,7 @@ impl OptionSpec {
                 let number = value.parse::<u32>().ok().filter(|number| (least..=most).contains(&number))?;
                 Some(Setting::Number(u64::from(number)))
             }
+            (Value::Moments { .. }, Some(value)) => read_moments(value).map(Setting::Moments),
             _ => None,
         }
     }
@@ -222,6 +224,24 @@ impl Rule {
             }
         }
     }
+}
+
+/// The moments that a value names, in ascending order; `None` where it names something else.
+fn read_moments(value: &str) -> Option<Vec<Moment>> {
+    if value == BY_COMMAND {
+        return Some(Vec::new());
+    }
+    let moment = |word| match word {
+        AT_END => Some(Moment::End),
+        _ => parse_duration(word).ok().map(Moment::After),
+    };
+    let mut moments: Vec<Moment> = value.split('+').map(moment).collect::<Option<_>>()?;
+    moments.sort_by_key(|moment| match moment {
+        Moment::After(ms) => *ms,
+        Moment::End => u64::MAX,
+    });
+    moments.dedup();
+    Some(moments)
 }
 
 /// The hint, with the nearest word before it where one is near.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::help::on_off;
-use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value};
+use super::spec::{ALL_MEMBERS, BY_COMMAND, Moment, OptionSpec, Rule, Spec, Value};
 
 /// An instrument with all its options: those that were given, and for the others what holds without them.
 ///
@@ -34,6 +34,8 @@ pub(super) enum Setting {
     Number(u64),
     /// Members of a set in their order, each once.
     Members(Vec<&'static str>),
+    /// Moments in their order, each once; none where a command is waited for.
+    Moments(Vec<Moment>),
 }
 
 impl Setting {
@@ -46,6 +48,7 @@ impl Setting {
             Value::Size { default, .. } => Self::Number(default),
             Value::Count { default, .. } => Self::Number(u64::from(default)),
             Value::Set { default, .. } => Self::Members(default.to_vec()),
+            Value::Moments { default } => Self::Moments(default.to_vec()),
         }
     }
 
@@ -54,7 +57,7 @@ impl Setting {
         match self {
             Self::Switch(on) => on_off(*on) == word,
             Self::Word(own) => *own == word,
-            Self::Number(_) => false,
+            Self::Number(_) | Self::Moments(_) => false,
             Self::Members(members) => members.contains(&word),
         }
     }
@@ -122,6 +125,18 @@ impl Checked {
         }
     }
 
+    /// The moments of an option, times in ascending order and the end last; none for an option of another kind.
+    ///
+    /// # Panics
+    /// When the specification has no such option.
+    #[must_use]
+    pub fn moments(&self, option: &str) -> &[Moment] {
+        match self.setting(option) {
+            Setting::Moments(moments) => moments,
+            _ => &[],
+        }
+    }
+
     /// Whether an option is, or has among its members, `word`.
     pub(super) fn has(&self, option: &str, word: &str) -> bool {
         self.setting(option).has(word)
@@ -179,6 +194,11 @@ fn write_setting(f: &mut fmt::Formatter<'_>, option: &OptionSpec, setting: &Sett
         (Setting::Number(number), _) => write!(f, "{name}={number}"),
         (Setting::Members(all), Value::Set { members, .. }) if all.len() == members.len() => {
             write!(f, "{name}={ALL_MEMBERS}")
+        }
+        (Setting::Moments(moments), _) if moments.is_empty() => write!(f, "{name}={BY_COMMAND}"),
+        (Setting::Moments(moments), _) => {
+            let words: Vec<_> = moments.iter().map(ToString::to_string).collect();
+            write!(f, "{name}={}", words.join("+"))
         }
         (Setting::Members(some), _) => write!(f, "{name}={}", some.join("+")),
     }

@@ -1,6 +1,6 @@
 //! Help about options.
 
-use super::spec::{ALL_MEMBERS, OptionSpec, Rule, Spec, Value};
+use super::spec::{ALL_MEMBERS, AT_END, BY_COMMAND, OptionSpec, Rule, Spec, Value};
 
 impl Spec {
     /// For help: each option as it is written, and what it does, with default and bounds.
@@ -36,6 +36,7 @@ impl OptionSpec {
             Value::OneOf { words, .. } => format!("{name}={}", words.join("|")),
             Value::Size { .. } => format!("{name}=SIZE"),
             Value::Count { .. } => format!("{name}=N"),
+            Value::Moments { .. } => format!("{name}={AT_END}|TIME+TIME|{BY_COMMAND}"),
             Value::Set { .. } => format!("{name}={0}+{0}", name.trim_end_matches('s').to_uppercase()),
         }
     }
@@ -48,6 +49,7 @@ impl OptionSpec {
                 format!("write {spelled} with at least {}, for instance 512MiB", size_text(least))
             }
             Value::Count { least, most, .. } => format!("write {spelled} with a number from {least} to {most}"),
+            Value::Moments { .. } => format!("write {spelled}, for instance {}=10s+{AT_END}", self.name),
             Value::Set { .. } => {
                 let members: Vec<_> = self.bare_words().collect();
                 format!("write {spelled} with {} out of: {}", self.name, members.join(", "))
@@ -70,6 +72,10 @@ impl OptionSpec {
             }
             Value::Count { most, default: number, .. } => vec![default(&number.to_string()), format!("at most {most}")],
             Value::Set { default: members, .. } => vec![default(&members.join("+"))],
+            Value::Moments { default: moments } => {
+                let words: Vec<_> = moments.iter().map(ToString::to_string).collect();
+                vec![default(&words.join("+"))]
+            }
         }
     }
 

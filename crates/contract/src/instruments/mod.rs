@@ -11,6 +11,7 @@ pub mod events;
 pub mod exceptions;
 pub mod flow;
 pub mod gc;
+pub mod heap;
 mod help;
 pub mod spec;
 pub mod wall;
@@ -23,7 +24,8 @@ pub use spec::Spec;
 use crate::request::InstrumentRequest;
 
 /// Every instrument, in the order of help.
-pub const ALL: &[&Spec] = &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC, gc::SPEC];
+pub const ALL: &[&Spec] =
+    &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC, gc::SPEC, heap::SPEC];
 
 /// Instrument that records where none is asked for.
 pub const DEFAULT: &Spec = calls::SPEC;

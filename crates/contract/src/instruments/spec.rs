@@ -71,6 +71,11 @@ pub enum Value {
         /// Default: what holds where none is given.
         default: u32,
     },
+    /// Moments, joined by `+`: times after the start of the recording such as `10s`, [`AT_END`], or [`BY_COMMAND`].
+    Moments {
+        /// Moments that hold where none is given.
+        default: &'static [Moment],
+    },
     /// Some of these, joined by `+`, or [`ALL_MEMBERS`]. Each may also stand bare, as an option of its own.
     Set {
         /// All there are, in their order.
@@ -78,6 +83,30 @@ pub enum Value {
         /// Members that hold where none is given.
         default: &'static [&'static str],
     },
+}
+
+/// The word for the end of the recording among [moments](Value::Moments).
+pub const AT_END: &str = "end";
+/// The word for no [moment](Value::Moments) but those that a command names while the program runs.
+pub const BY_COMMAND: &str = "command";
+
+/// One of the [moments](Value::Moments) of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// So many milliseconds after the start of the recording.
+    After(u64),
+    /// The end of the recording.
+    End,
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::After(ms) if ms.is_multiple_of(1_000) => write!(f, "{}s", ms / 1_000),
+            Self::After(ms) => write!(f, "{ms}ms"),
+            Self::End => f.write_str(AT_END),
+        }
+    }
 }
 
 /// The word for all members of a [set](Value::Set).

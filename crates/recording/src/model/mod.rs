@@ -9,6 +9,7 @@ mod by_number;
 mod allocations;
 mod event_bytes;
 mod exit;
+mod heap;
 mod object_types;
 mod parts;
 mod process;
@@ -22,6 +23,7 @@ pub use allocations::{Allocation, AllocationEngine, AllocationKind, AllocationSa
 pub(crate) use event_bytes::ByteSource;
 pub use event_bytes::EventBytes;
 pub use exit::Exit;
+pub use heap::{HeapGeneration, HeapPlace, HeapSnapshot, HeapType, RootKind, SnapshotReason, SnapshotState};
 pub use object_types::ObjectType;
 pub use parts::{BoundaryKind, Part, PartBoundary, PartTrees};
 pub use process::{

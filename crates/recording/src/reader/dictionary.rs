@@ -7,8 +7,8 @@ use crate::codec::decode;
 use crate::layout::function;
 use crate::log_records::LogRecords;
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, FunctionKind, HookCost, JIT_NAME, LossReason, Module, NearName,
-    ObjectType, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
+    AllocationSampling, CallsInfo, Function, FunctionKind, HeapSnapshot, HookCost, JIT_NAME, LossReason, Module,
+    NearName, ObjectType, PairCost, PartBoundary, Process, Remark, SampleSteps, Sampler, TRUNCATED_NAME, ThreadRole,
 };
 use crate::payload::PayloadReader;
 use crate::records::{
@@ -99,6 +99,7 @@ impl Dictionary {
             HookCost::LOG => self.process.calls.get_or_insert_default().hook_cost = decode(payload)?,
             Sampler::LOG => keep_last_word(&mut self.process.samplers, decode(payload)?),
             AllocationSampling::LOG => self.process.allocation_sampling = Some(decode(payload)?),
+            HeapSnapshot::LOG => keep_last_state(&mut self.process.snapshots, decode(payload)?),
             PairCost::LOG => self.process.calls.get_or_insert_default().pair_costs.push(decode(payload)?),
             ThreadName::LOG => {
                 let ThreadName { serial, name, role } = decode(payload)?;
@@ -143,6 +144,14 @@ fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
     match samplers.iter_mut().find(|known| known.instrument == said.instrument) {
         Some(known) => *known = said,
         None => samplers.push(said),
+    }
+}
+
+/// Of several records about one snapshot the last, which follows the first: snapshots are taken one at a time.
+fn keep_last_state(snapshots: &mut Vec<HeapSnapshot>, said: HeapSnapshot) {
+    match snapshots.last_mut().filter(|known| known.number == said.number) {
+        Some(known) => *known = said,
+        None => snapshots.push(said),
     }
 }
 

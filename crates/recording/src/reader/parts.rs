@@ -4,9 +4,10 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, OnceLock};
 
 use super::segment::SegmentBytes;
-use crate::gains::{self, kind, unzigzag};
+use crate::gains::{self, kind};
 use crate::log_records::LogRecords;
 use crate::model::{BoundaryKind, NodeValues, Part, PartBoundary};
+use crate::varint::unzigzag;
 
 /// A boundary, and how many carries the log has before it.
 #[derive(Debug, Clone)]

@@ -24,6 +24,8 @@ pub enum Command {
     Stop,
     /// Go on recording: a part ends, and one of this name begins.
     Mark(String),
+    /// Take a snapshot of the heap, of this name or without one.
+    Snapshot(String),
 }
 
 impl Command {
@@ -35,12 +37,13 @@ impl Command {
             Self::Start(_) => 1,
             Self::Stop => 2,
             Self::Mark(_) => 3,
+            Self::Snapshot(_) => 4,
         }
     }
 
     fn name(&self) -> &str {
         match self {
-            Self::Start(name) | Self::Mark(name) => name,
+            Self::Start(name) | Self::Mark(name) | Self::Snapshot(name) => name,
             Self::Stop => "",
         }
     }
@@ -51,6 +54,7 @@ impl Command {
             1 => Some(Self::Start(name)),
             2 => Some(Self::Stop),
             3 => Some(Self::Mark(name)),
+            4 => Some(Self::Snapshot(name)),
             _ => None,
         }
     }
@@ -68,11 +72,16 @@ pub enum Answer {
     Stopped = 3,
     /// The agent does not know such a command.
     Unknown = 4,
+    /// The instrument `heap` does not record there.
+    NoHeap = 5,
+    /// The command could not be carried out.
+    Failed = 6,
 }
 
 impl Answer {
     fn from_number(number: u32) -> Self {
-        [Self::Done, Self::Recording, Self::Stopped].into_iter().find(|a| *a as u32 == number).unwrap_or(Self::Unknown)
+        let known = [Self::Done, Self::Recording, Self::Stopped, Self::NoHeap, Self::Failed];
+        known.into_iter().find(|a| *a as u32 == number).unwrap_or(Self::Unknown)
     }
 }
 

@@ -139,6 +139,14 @@ impl EventStore {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
+    /// Backs so many bytes more than are handed out, and no more than that. Blocks.
+    ///
+    /// # Errors
+    /// As [`keep_ahead`](Self::keep_ahead).
+    pub fn back(&self, bytes: usize) -> Result<(), CommitError> {
+        self.space.back(bytes.next_multiple_of(chunk::GRAIN))
+    }
+
     /// Backs memory ahead, but never less than `least` bytes: for who fills chunks faster than the helper thread
     /// may come round.
     ///

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::LogWriter;
-use crate::gains::{GainRecord, RECORD_BYTES, kind, zigzag};
+use crate::gains::{GainRecord, RECORD_BYTES, kind};
+use crate::varint::zigzag;
 
 /// Address space for the log: marks may be many, and trees large.
 const CAPACITY: usize = 16 << 30;

@@ -98,4 +98,14 @@ impl Growing {
         self.disk_refused.store(outcome == Err(CommitError::Refused), Ordering::Relaxed);
         outcome
     }
+
+    /// Backs so many bytes more than are handed out. Blocks.
+    ///
+    /// # Errors
+    /// When the disk refused; the next call tries again.
+    pub(super) fn back(&self, bytes: usize) -> Result<(), CommitError> {
+        let outcome = self.segment.commit(self.used().saturating_add(bytes).min(self.limit));
+        self.disk_refused.store(outcome == Err(CommitError::Refused), Ordering::Relaxed);
+        outcome
+    }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{Arena, LogWriter, StateWriter, ThreadTable};
 use crate::codec;
 use crate::model::{
-    AllocationSampling, CallsInfo, Function, HookCost, LossReason, Module, NearName, ObjectType, PairCost,
-    PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
+    AllocationSampling, CallsInfo, Function, HeapSnapshot, HookCost, LossReason, Module, NearName, ObjectType,
+    PairCost, PartBoundary, Process, Remark, RemarkKind, SampleSteps, Sampler, ThreadRole,
 };
 use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
@@ -244,6 +244,11 @@ impl ProcessWriter {
     /// Notes how `alloc` takes what it records; the last word counts.
     pub fn allocation_sampling(&self, sampling: &AllocationSampling) {
         self.append(sampling);
+    }
+
+    /// Notes a snapshot of the heap; the last word about a number counts.
+    pub fn snapshot(&self, snapshot: &HeapSnapshot) {
+        self.append(snapshot);
     }
 
     /// Notes what a hook pair was measured to cost where one function calls another; the last word

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{
     Advice, AllocationEngine, AllocationSampling, CallTree, CallTreeBuilder, CallsInfo, Clock, EventArena, EventChunk,
-    Exit, Function, FunctionFlags, FunctionKind, HookCost, Loss, LossReason, Module, ModuleKind, NativeSymbol,
-    NearName, Node, NodeFlags, NodeValues, ObjectType, PairCost, Part, PartTrees, Problem, Process, ROOT, Recording,
-    Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SourceKind, StackFrame, Stacks, StacksBuilder,
-    Thread, ThreadRole, TickClock, Tier, TreeSource,
+    Exit, Function, FunctionFlags, FunctionKind, HeapSnapshot, HookCost, Loss, LossReason, Module, ModuleKind,
+    NativeSymbol, NearName, Node, NodeFlags, NodeValues, ObjectType, PairCost, Part, PartTrees, Problem, Process, ROOT,
+    Recording, Remark, RemarkKind, Run, SampleSteps, Sampler, SamplingEngine, SnapshotReason, SnapshotState,
+    SourceKind, StackFrame, Stacks, StacksBuilder, Thread, ThreadRole, TickClock, Tier, TreeSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -55,6 +55,7 @@ prop_compose! {
         near in vec((text(), text()), 0..3), samplers in vec(sampler(), 0..3), symbols in vec(symbol(), 0..9),
         parts in vec(part(), 0..3), types in vec((text(), any::<u32>()), 0..9),
         allocation_sampling in option::of(allocation_sampling()),
+        parts in vec(part(), 0..3), snapshots in vec(snapshot(), 0..3),
     ) -> Process {
         let (functions, modules, threads) = tables;
         Process {
@@ -64,6 +65,7 @@ prop_compose! {
             types: types.into_iter().map(|(name, module)| ObjectType { name, module }).collect(),
             allocation_sampling,
             samplers,
+            snapshots,
             shown: None,
             native_symbols: in_order(symbols),
             stacks: Arc::new(stacks),
@@ -75,6 +77,22 @@ prop_compose! {
 prop_compose! {
     fn part()(name in text(), since_ns: u64, until_ns: u64) -> Part {
         Part { name, since_ns, until_ns, trees: PartTrees::default() }
+    }
+}
+
+prop_compose! {
+    fn snapshot()(
+        numbers in [any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()], texts in [text(), text()], collected: bool,
+        reason in select(SnapshotReason::ALL), state in select(SnapshotState::ALL), chunks: (u64, u64, u64), number: u32,
+        pauses: (u64, u64),
+    ) -> HeapSnapshot {
+        let ([objects, bytes, references, roots], [name, why]) = (numbers, texts);
+        let (first_chunk, last_chunk, tail_chunk) = chunks;
+        let (pause_ns, walk_ns) = pauses;
+        HeapSnapshot {
+            number, time_ns: objects, reason, name, collected, state, why, pause_ns, walk_ns, objects, bytes, references,
+            roots, first_chunk, last_chunk, tail_chunk,
+        }
     }
 }
 

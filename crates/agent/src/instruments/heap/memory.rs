@@ -1,0 +1,31 @@
+//! Memory of the managed heap while the program stands still.
+
+use std::sync::atomic::AtomicU64;
+
+use clr_profiler::HeapRange;
+
+/// Proof that the program stands still, and that the pieces of the heap are where the runtime says.
+pub(super) struct Stopped(());
+
+impl Stopped {
+    /// In a callback in which the runtime says where objects are.
+    ///
+    /// # Safety
+    /// The caller is in [`garbage_collection_finished`](clr_profiler::Callbacks::garbage_collection_finished), and drops the proof
+    /// before it returns.
+    pub(super) unsafe fn in_collection() -> Self {
+        Self(())
+    }
+
+    /// The words of a piece of the heap, as the runtime gave it in this callback.
+    pub(super) fn words<'s>(&'s self, range: &HeapRange) -> &'s [AtomicU64] {
+        if range.start == 0 || !range.start.is_multiple_of(8) {
+            return &[];
+        }
+        let start = std::ptr::with_exposed_provenance::<AtomicU64>(range.start);
+        // SAFETY: the runtime has just said that so many bytes of the heap are in use there, and gives none of its memory back before the
+        // callback returns, which the proof does not outlive. Native code that has pinned an object may write to it
+        // meanwhile, so the words are atomic; no byte is anything but a number.
+        unsafe { std::slice::from_raw_parts(start, range.bytes / 8) }
+    }
+}

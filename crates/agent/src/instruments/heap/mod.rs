@@ -1,0 +1,145 @@
+//! `heap`: snapshots of the managed heap.
+//!
+//! A snapshot is taken in a full collection that the agent asks for, while the program stands still for it anyway: the
+//! runtime reports the roots ([`shot`]), and at the collection's end the heap is read from memory, object by object
+//! ([`walk`], by the [`shape`]s of classes), which takes a fraction of the time that callbacks about each object would. What
+//! is found goes straight into chunks of the recording. Names are asked for when the program goes on ([`taker`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`taker`] | a snapshot from its beginning to its end, on a thread of the agent's own |
+//! | [`shot`] | what callbacks of the collection add to it |
+//! | [`walk`] | the objects; [`memory`] the words they lie in, [`shape`] and [`types`] what these mean |
+//! | [`stacks`] | on which thread's stack an object is held |
+//! | [`statics`] | the places of static fields |
+//! | [`unloads`] | questions about what may be unloaded |
+//! | [`task`] | when snapshots are taken |
+
+mod memory;
+mod options;
+mod shape;
+mod shot;
+mod stacks;
+mod statics;
+mod task;
+mod taker;
+mod types;
+mod unloads;
+mod walk;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clr_profiler::callback_args::{GcReason, Generations, Roots, WeakTableElements};
+use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::SnapshotReason;
+use clrscope_recording::writer::Keep;
+
+use crate::instrument::Instrument;
+use crate::os::signals;
+use crate::services::context::Context;
+use crate::services::helper::Task;
+
+use memory::Stopped;
+use taker::Taker;
+use task::HeapTask;
+
+pub(crate) use options::HeapOptions;
+
+/// Address space for the chunks of all snapshots: a mapping can't grow.
+const ADDRESS_SPACE: u64 = 256 << 30;
+
+/// The running instrument.
+pub(crate) struct Heap {
+    taker: &'static Taker,
+    options: HeapOptions,
+    /// Whether the snapshot at the end was taken, or is being taken.
+    has_ended: Arc<AtomicBool>,
+}
+
+impl Callbacks for Heap {
+    fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+        self.taker.exposure.collection_started(generations.contains(2));
+    }
+
+    fn root_references2(&self, roots: Roots<'_>) {
+        self.taker.exposure.roots(roots);
+    }
+
+    fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {
+        self.taker.exposure.dependents(elements);
+    }
+
+    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection, at the first object.
+    fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
+        Err(Error::refused("ObjectReferences", "the heap is read from memory"))
+    }
+
+    fn garbage_collection_finished(&self) {
+        // SAFETY: this is the callback, and the proof is dropped with the statement.
+        let stopped = unsafe { Stopped::in_collection() };
+        self.taker.exposure.collection_finished(&self.taker.info, &stopped);
+    }
+
+    fn module_unload_started(&self, _module: ModuleId) {
+        self.taker.unloads.unloads();
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, _status: Result<()>) {
+        self.taker.module_unloaded(module);
+    }
+
+    fn dynamic_method_unloaded(&self, _function: FunctionId) {
+        self.taker.unloads.unloads();
+    }
+
+    /// The program ends when the snapshot is taken.
+    fn shutdown(&self) {
+        if !self.options.at_end || self.has_ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let taker = self.taker;
+        // Threads of the framework have been told to end, and callbacks may not ask for a collection.
+        let take = move || {
+            crate::boundary::guard(|| {
+                // Where it is refused the collection is, too.
+                let _ = taker.info.initialize_current_thread();
+                taker.take(SnapshotReason::End, "");
+            });
+        };
+        let thread = signals::with_all_blocked(|| std::thread::Builder::new().name("clrscope-heap".into()).spawn(take));
+        if let Ok(thread) = thread {
+            // A panic was caught, and counted.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Instrument for Heap {
+    type Options = HeapOptions;
+
+    fn start(options: &HeapOptions, context: &Context) -> std::result::Result<Self, String> {
+        let store = context
+            .writer
+            .create_events(instrument::HEAP, ADDRESS_SPACE, Keep::First)
+            .map_err(|error| format!("no memory for snapshots: {error}"))?;
+        // Callbacks come even after the end, so both are never freed.
+        let store = Box::leak(Box::new(store));
+        let Context { info, writer, functions, start_ns, .. } = context;
+        let taker = Box::leak(Box::new(Taker::new(info, writer, store, functions, *start_ns)));
+        Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
+    }
+
+    fn events(&self) -> Events {
+        Events::GC | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![Box::new(HeapTask::new(self.taker, &self.options, &self.has_ended))]
+    }
+
+    fn detach_in_child(&self) {
+        self.taker.store.segment().detach_in_child();
+    }
+}

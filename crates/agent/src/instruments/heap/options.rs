@@ -1,0 +1,46 @@
+//! Options of `heap`.
+
+use std::time::Duration;
+
+use clrscope_contract::instruments::heap::{AT, SPEC};
+use clrscope_contract::instruments::spec::Moment;
+use clrscope_contract::instruments::{Checked, Spec};
+
+use crate::instrument::InstrumentOptions;
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeapOptions {
+    /// Times of snapshots after the start of the recording, ascending.
+    pub(super) after: Vec<Duration>,
+    /// Whether there is to be one at the end.
+    pub(super) at_end: bool,
+}
+
+impl InstrumentOptions for HeapOptions {
+    const SPEC: &'static Spec = SPEC;
+
+    fn of(request: &Checked) -> Self {
+        let moments = request.moments(AT);
+        let time = |moment: &Moment| match moment {
+            Moment::After(ms) => Some(Duration::from_millis(*ms)),
+            Moment::End => None,
+        };
+        Self { after: moments.iter().filter_map(time).collect(), at_end: moments.contains(&Moment::End) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::tests::checked;
+
+    #[test]
+    fn every_option_arrives() {
+        let of = |text| HeapOptions::of(&checked(text));
+        assert_eq!(of("heap"), HeapOptions { after: Vec::new(), at_end: true });
+        assert_eq!(of("heap:at=command"), HeapOptions { after: Vec::new(), at_end: false });
+        let after = [500, 10_000].map(Duration::from_millis).to_vec();
+        assert_eq!(of("heap:at=10s+end+500ms"), HeapOptions { after, at_end: true });
+    }
+}

@@ -1,0 +1,138 @@
+//! Whose stack holds an object: the words of the stacks of threads that stand still.
+//!
+//! The runtime says which objects are held by variables of which method, not on which thread. A thread that stands still has the
+//! words of its variables on its stack, saved registers among them.
+
+use std::collections::HashMap;
+
+use crate::os::memory::copy_if_there;
+use crate::os::threads;
+
+/// Bytes of one stack that are looked at, from its innermost frame on.
+const MOST: usize = 1 << 20;
+/// Bytes that are copied at a time.
+const PIECE: usize = 64 << 10;
+
+/// Objects on stacks, and the threads (by the system's number) whose they are.
+#[derive(Debug, Default)]
+pub(super) struct Holders(HashMap<u64, Vec<u32>>);
+
+impl Holders {
+    /// Looks for objects, given by their addresses, on the stacks of all threads but the calling one.
+    pub(super) fn find(objects: impl Iterator<Item = u64>) -> Self {
+        let mut holders = Self(objects.map(|object| (object, Vec::new())).collect());
+        if holders.0.is_empty() {
+            return holders;
+        }
+        let stacks = Stacks::read();
+        let mut words = vec![0; PIECE];
+        for os_id in threads::all() {
+            if os_id == threads::thread_id() {
+                continue;
+            }
+            let Some(from) = stack_pointer(os_id) else { continue };
+            let Some(end) = stacks.end_of(from) else { continue };
+            holders.look_through(os_id, from & !7, end.min(from.saturating_add(MOST)), &mut words);
+        }
+        holders
+    }
+
+    fn look_through(&mut self, os_id: u32, from: usize, end: usize, words: &mut [u8]) {
+        let mut at = from;
+        while at < end {
+            let bytes = (end - at).min(words.len()) & !7;
+            let piece = &mut words[..bytes];
+            if bytes == 0 || !copy_if_there(at, piece) {
+                return;
+            }
+            for word in piece.chunks_exact(8) {
+                let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
+                if let Some(threads) = self.0.get_mut(&word).filter(|threads| threads.last() != Some(&os_id)) {
+                    threads.push(os_id);
+                }
+            }
+            at += bytes;
+        }
+    }
+
+    /// The thread whose variable holds the object; of several one after the other, as the runtime names variables of each.
+    pub(super) fn next_of(&mut self, object: u64) -> Option<u32> {
+        let threads = self.0.get_mut(&object)?;
+        let first = *threads.first()?;
+        threads.rotate_left(1);
+        Some(first)
+    }
+}
+
+/// Stack pointer of a thread that waits in the kernel, as a thread does that the runtime has stopped.
+fn stack_pointer(os_id: u32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/syscall")).ok()?;
+    parse_stack_pointer(&text)
+}
+
+/// `number six-arguments stack-pointer instruction`, or `running`.
+fn parse_stack_pointer(text: &str) -> Option<usize> {
+    let word = text.split_ascii_whitespace().rev().nth(1)?;
+    usize::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+/// Mappings that may be stacks, in ascending order: start and end.
+struct Stacks(Vec<(usize, usize)>);
+
+impl Stacks {
+    fn read() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
+    }
+
+    fn parse(maps: &str) -> Self {
+        let mapping = |line: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            let (range, rights) = (fields.next()?, fields.next()?);
+            let (start, end) = range.split_once('-')?;
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            rights.starts_with("rw").then_some((address(start)?, address(end)?))
+        };
+        Self(maps.lines().filter_map(mapping).collect())
+    }
+
+    fn end_of(&self, address: usize) -> Option<usize> {
+        let at = self.0.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        Some(self.0[at].1).filter(|end| address < *end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stack_pointers_and_stacks_are_read_from_the_system_s_words() {
+        assert_eq!(parse_stack_pointer("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffd10 0x7f00aa\n"), Some(0x7ffd10));
+        assert_eq!(parse_stack_pointer("running\n"), None);
+        let stacks = Stacks::parse("1000-2000 r--p 0 00:00 0 /lib\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n");
+        assert_eq!([0x1000, 0x3000, 0x4fff, 0x5000].map(|at| stacks.end_of(at)), [None, Some(0x5000), Some(0x5000), None]);
+    }
+
+    #[test]
+    fn an_object_on_the_stack_of_a_waiting_thread_is_found_there() {
+        let (held, other) = (0x7123_4567_89a0_u64, 0x7123_4567_89b0);
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let variable = std::hint::black_box([held; 2]);
+            tell.send(threads::thread_id()).expect("somebody listens");
+            let _ = ended.recv();
+            std::hint::black_box(variable);
+        });
+        let os_id = told.recv().expect("the thread");
+        // It is about to wait.
+        let found = (0..10_000).find_map(|_| {
+            std::thread::yield_now();
+            Holders::find([held, other].into_iter()).next_of(held)
+        });
+        assert_eq!(found, Some(os_id));
+        assert_eq!(Holders::find([other].into_iter()).next_of(other), None);
+        drop(end);
+        thread.join().expect("no panic");
+    }
+}

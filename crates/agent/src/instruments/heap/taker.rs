@@ -1,0 +1,265 @@
+//! Taking snapshots: on a thread of the agent's own, before, during and after the collection that each is taken in.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::{ClassId, ModuleId, ProfilerInfo};
+use clrscope_recording::model::{HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
+use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
+
+use super::shape::Content;
+use super::shot::{Exposure, Shot};
+use super::statics::{Fields, StaticFields};
+use super::types::HeapClass;
+use super::unloads::Unloads;
+use crate::services::developer_log::{Level, log};
+use crate::services::functions::Functions;
+use crate::services::threads;
+
+/// Bytes of the heap for each byte that is backed before the program is stopped.
+const HEAP_PER_BYTE: usize = 10;
+/// Bytes that are backed at most before the program is stopped.
+const MOST_BACKED: usize = 512 << 20;
+
+/// What takes snapshots.
+pub(super) struct Taker {
+    pub(super) info: ProfilerInfo,
+    pub(super) writer: &'static ProcessWriter,
+    pub(super) store: &'static EventStore,
+    pub(super) functions: Arc<Functions>,
+    pub(super) start_ns: u64,
+    pub(super) exposure: Exposure,
+    pub(super) unloads: Unloads,
+    /// Held by the thread that takes a snapshot; no callback takes it.
+    turn: Mutex<()>,
+    statics: Mutex<StaticFields>,
+    last: AtomicU32,
+}
+
+impl Taker {
+    pub(super) fn new(
+        info: &ProfilerInfo,
+        writer: &'static ProcessWriter,
+        store: &'static EventStore,
+        functions: &Arc<Functions>,
+        start_ns: u64,
+    ) -> Self {
+        Self {
+            info: info.clone(),
+            writer,
+            store,
+            functions: Arc::clone(functions),
+            start_ns,
+            exposure: Exposure::default(),
+            unloads: Unloads::default(),
+            turn: Mutex::default(),
+            statics: Mutex::default(),
+            last: AtomicU32::new(0),
+        }
+    }
+
+    fn statics(&self) -> MutexGuard<'_, StaticFields> {
+        self.statics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A module is gone, and its identifier may be used again.
+    pub(super) fn module_unloaded(&self, module: ModuleId) {
+        self.statics().module_unloaded(module);
+    }
+
+    /// Takes a snapshot; whether it is complete. Only on a thread of the agent's own that runs no managed code, one at a time.
+    pub(super) fn take(&self, reason: SnapshotReason, name: &str) -> bool {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let time_ns = monotonic_ns().saturating_sub(self.start_ns);
+        let begun =
+            HeapSnapshot { number, time_ns, reason, name: name.to_owned(), collected: true, ..HeapSnapshot::default() };
+        self.writer.snapshot(&begun);
+        let snapshot = self.expose(begun);
+        log(Level::Info, || format!("snapshot: {snapshot:?}"));
+        self.writer.snapshot(&snapshot);
+        snapshot.is_complete()
+    }
+
+    fn expose(&self, begun: HeapSnapshot) -> HeapSnapshot {
+        let fields = self.static_fields();
+        let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
+        // What finds no room shows when it is written.
+        let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
+        let unloads = self.unloads.count();
+        self.exposure.arm(self.store, begun.number);
+        let forced = self.info.force_gc();
+        let refused = |why: String| HeapSnapshot { state: SnapshotState::Refused, why, ..begun.clone() };
+        match (self.exposure.take(), forced) {
+            (Some(shot), _) => self.finish(&begun, *shot, &fields, unloads),
+            (None, Err(error)) => refused(error.to_string()),
+            (None, Ok(())) => refused("the runtime reported no full collection".to_owned()),
+        }
+    }
+
+    /// The static fields of the program, those of generic classes as far as code of these was compiled.
+    fn static_fields(&self) -> Fields {
+        let compiled = self.info.compiled_functions().unwrap_or_default();
+        let class = |function| self.info.function_place(function).ok()?.0;
+        let classes: HashSet<ClassId> = compiled.iter().filter_map(|(function, _)| class(*function)).collect();
+        self.statics().of_program(&self.info, self.functions.names(), &classes)
+    }
+
+    /// Asks for the names of what was found, when the program goes on.
+    fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: &Fields, unloads: u64) -> HeapSnapshot {
+        // First, as these may move with the next collection.
+        let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
+        let places = fields.places(&self.info, self.functions.names(), serial);
+        shot.writer.places(&places);
+        let types: Vec<HeapType> = self.types(shot.classes.all(), unloads);
+        shot.writer.types(&types);
+        self.stack_roots(&mut shot, unloads);
+        shot.writer.flush_all();
+        self.remark(&shot, &types);
+        let (first_chunk, last_chunk) = shot.writer.chunks();
+        let (state, why) = match shot.refused.take() {
+            Some(why) => (SnapshotState::Refused, why),
+            None if !shot.writer.has_room() => {
+                let why = clrscope_recording::writer::first_refusal();
+                (SnapshotState::NoRoom, why.map_or_else(|| "the recording could not grow".to_owned(), |why| why.to_string()))
+            }
+            None => (SnapshotState::Complete, String::new()),
+        };
+        HeapSnapshot {
+            state,
+            why,
+            pause_ns: shot.pause_ns,
+            walk_ns: shot.walk_ns,
+            objects: shot.sums.objects,
+            bytes: shot.sums.bytes,
+            references: shot.sums.references,
+            roots: shot.roots,
+            first_chunk,
+            last_chunk,
+            tail_chunk: shot.tail_chunk,
+            ..begun.clone()
+        }
+    }
+
+    fn types(&self, classes: &[HeapClass], unloads: u64) -> Vec<HeapType> {
+        let mut types: Vec<(usize, HeapType)> = Vec::with_capacity(classes.len());
+        // Those first that may be unloaded.
+        let mut order: Vec<usize> = (0..classes.len()).collect();
+        order.sort_by_key(|&at| classes[at].loader == 0);
+        for at in order {
+            let class = &classes[at];
+            let number = at as u32 + 1;
+            let described = match class.loader {
+                0 => Some(self.describe(number, class)),
+                _ => self.unloads.ask(unloads, || self.describe(number, class)),
+            };
+            types.push((at, described.unwrap_or_else(|| without_names(number, class))));
+        }
+        types.sort_by_key(|(at, _)| *at);
+        types.into_iter().map(|(_, described)| described).collect()
+    }
+
+    fn describe(&self, number: u32, class: &HeapClass) -> HeapType {
+        // SAFETY: the first word of a live object is its class, which stays while its module does: forever, or until the runtime says
+        // that it unloads, and `Unloads` lets that wait.
+        let id = unsafe { ClassId::from_raw(class.id) };
+        let (info, names) = (&self.info, self.functions.names());
+        let member = |word: u32| names.member(info, id, word as usize * 8).unwrap_or_default();
+        let shape = &class.shape;
+        let element = |&word: &u32| {
+            let name = member(shape.element_first + word);
+            name.strip_prefix("[0]").unwrap_or_default().trim_start_matches('.').to_owned()
+        };
+        HeapType {
+            name: names.class(info, id).to_string(),
+            module: self.module_of(id),
+            fields: shape.fixed.iter().map(|&word| member(word)).collect(),
+            element_fields: shape.element.iter().map(element).collect(),
+            ..without_names(number, class)
+        }
+    }
+
+    /// Index of the module that declares a class, or the elements of an array.
+    fn module_of(&self, class: ClassId) -> u32 {
+        let mut class = class;
+        for _ in 0..32 {
+            match self.info.array_class(class) {
+                Ok(Some(array)) => match array.element {
+                    Some(element) => class = element,
+                    None => return 0,
+                },
+                _ => break,
+            }
+        }
+        self.info.class_info(class).map_or(0, |about| self.functions.module_index(about.module))
+    }
+
+    /// Writes what stacks hold, with thread and method.
+    fn stack_roots(&self, shot: &mut Shot, unloads: u64) {
+        for root in std::mem::take(&mut shot.stack_roots) {
+            let index = |function| {
+                let known = self.functions.known(function).map(|known| known.index);
+                let ask = || self.functions.noted(function).index;
+                // Noted again where it was only known: reports need its name.
+                self.unloads.ask(unloads, ask).or(known)
+            };
+            shot.writer.root(HeapRootRecord {
+                kind: RootKind::Stack,
+                flags: root.flags,
+                object: root.object,
+                thread: shot.holders.next_of(root.object).map_or(0, serial_of),
+                function: root.function.and_then(index).unwrap_or(0),
+            });
+        }
+    }
+
+    /// Says what was left out.
+    fn remark(&self, shot: &Shot, types: &[HeapType]) {
+        let unlike: Vec<&str> = shot
+            .classes
+            .all()
+            .iter()
+            .zip(types)
+            .filter(|(class, _)| class.is_unlike)
+            .map(|(_, described)| described.name.as_str())
+            .collect();
+        if let Some(first) = unlike.first() {
+            let text = format!(
+                "a snapshot of the heap lacks the references of {} types, which this runtime lays out otherwise: {first}",
+                unlike.len()
+            );
+            self.writer.remark(monotonic_ns(), RemarkKind::Note, &text);
+        }
+        if shot.sums.unread_bytes > 0 && shot.writer.has_room() {
+            let text = format!("a snapshot of the heap lacks {} bytes that could not be understood", shot.sums.unread_bytes);
+            self.writer.remark(monotonic_ns(), RemarkKind::Note, &text);
+        }
+    }
+}
+
+/// Serial number in the recording of a thread by the system's number, 0 where there is no room for one.
+fn serial_of(os_id: u32) -> u32 {
+    threads::seen(os_id).map_or(0, |record| record.serial())
+}
+
+/// A type as it is stored, with as many slots as it has and names for none.
+fn without_names(number: u32, class: &HeapClass) -> HeapType {
+    let shape = &class.shape;
+    let slots = |count: usize| vec![String::new(); if class.is_unlike { 0 } else { count }];
+    HeapType {
+        number,
+        name: "(unloaded type)".to_owned(),
+        module: 0,
+        base_bytes: shape.base,
+        element_bytes: shape.component,
+        fields: slots(shape.fixed.len()),
+        element_fields: slots(shape.element.len()),
+        content: match shape.content {
+            Content::None => HeapType::NO_CONTENT,
+            Content::Characters => HeapType::STRING,
+            Content::Box => HeapType::BOX,
+        },
+        loader: class.loader as u64,
+    }
+}

@@ -1,0 +1,21 @@
+//! The specification of `heap`.
+
+use super::spec::{Attach, Moment, OptionSpec, Spec, Value};
+
+/// Moments of snapshots.
+pub const AT: &str = "at";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "heap",
+    about: "snapshots of the heap after a full collection: objects by type, what they refer to, and what holds them",
+    options: &[OptionSpec {
+        name: AT,
+        value: Value::Moments { default: &[Moment::End] },
+        about: "when: at the end, times after the start, or by 'clrscope heap PID' alone",
+    }],
+    rules: &[],
+    conflicts: &[],
+    views: &["summary"],
+    attach: Attach::Without(&[]),
+};

@@ -1,0 +1,288 @@
+//! Snapshots of the managed heap: from the chunks that the instrument `heap` wrote to objects, references and roots.
+//!
+//! [`layout::heap`](crate::layout::heap) is the specification of the chunks, and
+//! [`HeapWriter`](crate::writer::HeapWriter) writes them. A process's [`snapshots`](crate::model::Process::snapshots) say which there are;
+//! [`Process::heap`] opens one. Chunks are read one at a time, so that a heap of any size can be walked in little
+//! memory, and several can be read at once by several threads.
+//!
+//! Addresses name objects within a snapshot, and each object has one. References are to the beginning of objects. What an address
+//! leads to may lie outside of all rows, where a recording is damaged.
+
+use crate::codec::{Field, decode};
+use crate::layout::{heap, u32_at, u64_at};
+use crate::model::{EventChunk, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, Process, RootKind};
+use crate::payload::PayloadReader;
+use crate::varint::{Varints, unzigzag};
+
+/// Numbers of types from here on are not believed: each has a record of many bytes.
+const MOST_TYPES: u32 = 1 << 24;
+
+impl Process {
+    /// The snapshot of the heap with this number, if it is complete and its chunks are there.
+    #[must_use]
+    pub fn heap(&self, number: u32) -> Option<HeapData<'_>> {
+        let snapshot =
+            self.snapshots.iter().find(|found| found.number == number).filter(|found| found.is_complete())?;
+        let range = snapshot.first_chunk..=snapshot.last_chunk;
+        let chunks = self.arenas(crate::layout::instrument::HEAP).flat_map(|arena| &arena.chunks);
+        let chunks: Vec<_> = chunks.filter(|chunk| range.contains(&chunk.sequence)).collect();
+        Some(HeapData { snapshot, chunks })
+    }
+}
+
+/// The chunks of one snapshot.
+#[derive(Debug, Clone)]
+pub struct HeapData<'r> {
+    snapshot: &'r HeapSnapshot,
+    chunks: Vec<&'r EventChunk>,
+}
+
+/// What one chunk holds.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum HeapChunk<'b> {
+    /// Objects that lie one behind the other.
+    Objects(ObjectRow<'b>),
+    /// Roots.
+    Roots(RootRows<'b>),
+    /// Pairs of objects, of which the second lives as long as the first does.
+    Dependents(DependentRows<'b>),
+    /// Something else.
+    Other,
+}
+
+impl<'r> HeapData<'r> {
+    /// What is known of the snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> &'r HeapSnapshot {
+        self.snapshot
+    }
+
+    /// Whether chunks of the snapshot are missing: their objects and roots are not there.
+    #[must_use]
+    pub fn missing_chunks(&self) -> u64 {
+        let all = self.snapshot.last_chunk.saturating_sub(self.snapshot.first_chunk).saturating_add(1);
+        all.saturating_sub(self.chunks.len() as u64)
+    }
+
+    /// The chunks, for [`chunk`](Self::chunk) to read what is in their bytes: in the order in which they were written, that of addresses
+    /// within each generation's rows.
+    #[must_use]
+    pub fn chunks(&self) -> &[&'r EventChunk] {
+        &self.chunks
+    }
+
+    /// What is in the bytes of a chunk of this snapshot.
+    #[must_use]
+    pub fn chunk<'b>(&self, bytes: &'b [u8]) -> HeapChunk<'b> {
+        if u32_at(bytes, 0) != self.snapshot.number {
+            return HeapChunk::Other;
+        }
+        let content = bytes.get(heap::HEAD..).unwrap_or(&[]);
+        match u32_at(bytes, 4) {
+            heap::OBJECTS => HeapChunk::Objects(ObjectRow { content }),
+            heap::ROOTS => HeapChunk::Roots(RootRows { numbers: Varints::new(content), last: 0 }),
+            heap::DEPENDENTS => HeapChunk::Dependents(DependentRows { numbers: Varints::new(content), last: (0, 0) }),
+            _ => HeapChunk::Other,
+        }
+    }
+
+    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Reads the last chunks only.
+    #[must_use]
+    pub fn types(&self) -> Vec<HeapType> {
+        let mut types: Vec<HeapType> = Vec::new();
+        self.records(heap::TYPES, |found: HeapType| {
+            let at = found.number as usize;
+            // Damage must not make room for types that can't be.
+            if found.number < MOST_TYPES && at <= types.len() + (1 << 16) {
+                if types.len() <= at {
+                    types.resize_with(at + 1, HeapType::default);
+                }
+                types[at] = found;
+            }
+        });
+        types
+    }
+
+    /// The places of static fields: each names a reference of an object of the runtime's own. Reads the last chunks only.
+    #[must_use]
+    pub fn places(&self) -> Vec<HeapPlace> {
+        let mut places = Vec::new();
+        self.records(heap::PLACES, |found| places.push(found));
+        places
+    }
+
+    fn records<R: Field>(&self, kind: u32, mut take: impl FnMut(R)) {
+        for chunk in self.chunks.iter().filter(|chunk| chunk.sequence >= self.snapshot.tail_chunk) {
+            let bytes = chunk.bytes.load();
+            if (u32_at(&bytes, 0), u32_at(&bytes, 4)) != (self.snapshot.number, kind) {
+                continue;
+            }
+            let mut rest = bytes.get(heap::HEAD..).unwrap_or(&[]);
+            while let Some(length) = rest.first_chunk::<4>().map(|length| u32::from_le_bytes(*length) as usize) {
+                let Some(record) = rest[4..].get(..length) else { break };
+                decode(PayloadReader::new(record)).into_iter().for_each(&mut take);
+                rest = &rest[4 + length..];
+            }
+        }
+    }
+}
+
+/// An object as it stands in a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapObject<'v> {
+    /// Its address, which names it.
+    pub address: u64,
+    /// Number of its type.
+    pub type_number: u32,
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// Where on the heap it lies.
+    pub generation: HeapGeneration,
+    /// Number of elements of an array, of characters of a string.
+    pub length: Option<u64>,
+    /// What stands for the content of a string or a box: equal for equal ones of one type. The same within a snapshot only.
+    pub content: Option<u64>,
+    /// Whether the object stood in the chunk before already, with the references in front of these: it is not to be counted again.
+    pub goes_on: bool,
+    /// The references that it holds, or the next of them, null ones left out.
+    pub references: &'v [HeapReference],
+    /// Slots that were read, null ones among them.
+    pub slots: u64,
+}
+
+/// A reference of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeapReference {
+    /// Which slot of the object holds it; [`HeapType::slot`] names it.
+    pub slot: u64,
+    /// Address of the object that it refers to.
+    pub target: u64,
+}
+
+/// The objects of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectRow<'b> {
+    content: &'b [u8],
+}
+
+impl ObjectRow<'_> {
+    /// Address of the first object, in the order of which a heap can be searched.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        u64_at(self.content, 0)
+    }
+
+    /// Visits the objects in the order of their addresses; `None` where what is there makes no sense, and then those before were
+    /// visited. `types` are those of the snapshot.
+    pub fn visit(&self, types: &[HeapType], mut visit: impl FnMut(&HeapObject<'_>)) -> Option<()> {
+        let mut at = self.address();
+        let mut first_slot = u64_at(self.content, 8);
+        let generation = HeapGeneration::from_number(u32_at(self.content, 16));
+        let mut numbers = Varints::new(self.content.get(heap::OBJECTS_HEAD..)?);
+        let mut references = Vec::new();
+        while numbers.len() > 0 {
+            let type_number = numbers.next_u32()?;
+            if type_number == 0 {
+                at = at.checked_add(numbers.next()?.checked_mul(8)?)?;
+                continue;
+            }
+            let kind = types.get(type_number as usize).filter(|kind| kind.number == type_number)?;
+            let length = if kind.element_bytes > 0 { Some(numbers.next()?) } else { None };
+            let content = match kind.content {
+                HeapType::NO_CONTENT => None,
+                _ => Some(u64_at(numbers.split_off(8)?.bytes(), 0)),
+            };
+            let slots = kind.slots_of(length.unwrap_or(0));
+            references.clear();
+            let mut slot = first_slot;
+            while slot < slots && numbers.len() > 0 {
+                if let Some(distance) = numbers.next()?.checked_sub(1) {
+                    let target = at.wrapping_add((unzigzag(distance) as u64) << 3);
+                    references.push(HeapReference { slot, target });
+                }
+                slot += 1;
+            }
+            let bytes = kind.bytes_of(length.unwrap_or(0));
+            visit(&HeapObject {
+                address: at,
+                type_number,
+                bytes,
+                generation,
+                length,
+                content,
+                goes_on: first_slot > 0,
+                references: &references,
+                slots: slot - first_slot.min(slot),
+            });
+            first_slot = 0;
+            at = at.checked_add(bytes)?;
+        }
+        Some(())
+    }
+}
+
+/// A root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HeapRoot {
+    /// What holds the object.
+    pub kind: RootKind,
+    /// The object may not be moved.
+    pub is_pinning: bool,
+    /// The root points into the object.
+    pub is_interior: bool,
+    /// Address of the object.
+    pub object: u64,
+    /// Serial number of the thread ([`Thread::id`](crate::model::Thread::id)) whose stack or field it is, 0 where that is not known.
+    pub thread: u32,
+    /// Index of the function ([`Process::functions`]) whose variable it is, 0 where that is not known.
+    pub function: u32,
+}
+
+/// The roots of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub struct RootRows<'b> {
+    numbers: Varints<'b>,
+    last: u64,
+}
+
+impl Iterator for RootRows<'_> {
+    type Item = HeapRoot;
+
+    fn next(&mut self) -> Option<HeapRoot> {
+        let kind = RootKind::from_number(self.numbers.next_u32()?);
+        let flags = self.numbers.next_u32()?;
+        self.last = self.last.wrapping_add(unzigzag(self.numbers.next()?) as u64);
+        Some(HeapRoot {
+            kind,
+            is_pinning: flags & heap::PINNING != 0,
+            is_interior: flags & heap::INTERIOR != 0,
+            object: self.last,
+            thread: self.numbers.next_u32()?,
+            function: self.numbers.next_u32()?,
+        })
+    }
+}
+
+/// Pairs of objects of a chunk: key, and value that lives as long as the key does.
+#[derive(Debug, Clone, Copy)]
+pub struct DependentRows<'b> {
+    numbers: Varints<'b>,
+    last: (u64, u64),
+}
+
+impl Iterator for DependentRows<'_> {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let mut step = |last: u64| Some(last.wrapping_add(unzigzag(self.numbers.next()?) as u64));
+        let (key, value) = self.last;
+        self.last = (step(key)?, step(value)?);
+        Some(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Snapshots of the managed heap: what is known of each, and the records in its chunks that are no rows of numbers.
+
+use crate::codec::{Field, record};
+use crate::payload::{PayloadReader, PayloadWriter};
+
+by_number! {
+    /// Why a snapshot was taken.
+    SnapshotReason {
+        /// Somebody asked for it while the program ran.
+        #[default]
+        Command = 0 "command",
+        /// The program, or its recording, came to its end.
+        End = 1 "end",
+        /// The time had come that the request names.
+        Time = 2 "time",
+    }
+}
+
+by_number! {
+    /// What became of a snapshot.
+    SnapshotState {
+        /// The snapshot was begun, and nobody said that it was completed: the program ended meanwhile.
+        #[default]
+        Begun = 0 "begun",
+        /// All of the heap is there.
+        Complete = 1 "complete",
+        /// The snapshot found no room on the disk, or the recording has its greatest size.
+        NoRoom = 2 "no-room",
+        /// The runtime did not give what was asked of it.
+        Refused = 3 "refused",
+    }
+}
+
+by_number! {
+    /// What holds an object.
+    RootKind {
+        /// None of the others.
+        #[default]
+        Other = 0 "other",
+        /// A variable of a method that runs.
+        Stack = 1 "stack",
+        /// A handle that holds its object.
+        Handle = 2 "handle",
+        /// A handle that holds its object and keeps it from moving.
+        PinnedHandle = 3 "pinned handle",
+        /// A handle that does not hold its object.
+        WeakHandle = 4 "weak handle",
+        /// A handle that holds its object as long as a count is not zero.
+        RefCountedHandle = 5 "ref-counted handle",
+        /// The queue of objects whose finalizers are to run.
+        Finalizer = 6 "finalizer queue",
+        /// A static field.
+        Static = 7 "static",
+        /// A static field that each thread has of its own.
+        ThreadStatic = 8 "thread static",
+        /// The object is one that is never collected: a string literal, for instance.
+        Frozen = 9 "frozen",
+    }
+}
+
+impl RootKind {
+    /// Whether such a root keeps its object alive.
+    #[must_use]
+    pub const fn holds(self) -> bool {
+        !matches!(self, Self::WeakHandle)
+    }
+}
+
+by_number! {
+    /// Where on the heap an object lies.
+    HeapGeneration {
+        /// The youngest.
+        #[default]
+        Gen0 = 0 "0",
+        /// Survived one collection.
+        Gen1 = 1 "1",
+        /// Survived more.
+        Gen2 = 2 "2",
+        /// The heap for large objects.
+        Large = 3 "large",
+        /// The heap for objects that were allocated as pinned.
+        Pinned = 4 "pinned",
+        /// Never collected.
+        Frozen = 5 "frozen",
+    }
+}
+
+macro_rules! as_number {
+    ($($name:ident),*) => {$(
+        impl Field for $name {
+            fn put(&self, payload: &mut PayloadWriter) {
+                payload.u32(*self as u32);
+            }
+
+            fn take(payload: &mut PayloadReader<'_>) -> Option<Self> {
+                Some(Self::from_number(payload.u32()))
+            }
+        }
+    )*};
+}
+
+as_number!(SnapshotReason, SnapshotState, RootKind);
+
+record! {
+    /// One snapshot of the heap of a process. Of several records with one number the last counts: one is written when the
+    /// snapshot begins, one when it is complete or can't go on.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct HeapSnapshot {
+        /// Number of the snapshot within its process, from 1.
+        pub number: u32,
+        /// Nanoseconds from the start of the process's recording to the snapshot.
+        pub time_ns: u64,
+        /// Why it was taken.
+        pub reason: SnapshotReason,
+        /// Name that was given with the command, empty for none.
+        pub name: String,
+        /// Whether only what a full collection left is in it; otherwise the heap as it was.
+        pub collected: bool,
+        /// What became of it.
+        pub state: SnapshotState,
+        /// What kept it from being complete, in words; empty where nothing did.
+        pub why: String,
+        /// Time that the program stood still for the collection and for the snapshot together, in nanoseconds.
+        pub pause_ns: u64,
+        /// The part of that time in which the heap was read and written.
+        pub walk_ns: u64,
+        /// Number of objects.
+        pub objects: u64,
+        /// Bytes of the objects.
+        pub bytes: u64,
+        /// References that objects hold, without null ones.
+        pub references: u64,
+        /// Number of roots, weak ones included.
+        pub roots: u64,
+        /// Sequence numbers of the first and the last of its chunks in the arena `heap`; 0 where there is none.
+        pub first_chunk: u64,
+        /// See [`first_chunk`](Self::first_chunk).
+        pub last_chunk: u64,
+        /// Sequence number of the first of its chunks that was written when the program went on: those before have objects
+        /// and roots, those from here on types, places and roots.
+        pub tail_chunk: u64,
+    }
+}
+
+impl HeapSnapshot {
+    /// Whether all of the heap is there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.state == SnapshotState::Complete
+    }
+}
+
+record! {
+    /// A type of objects in one snapshot: how large its objects are, and which places in them hold references.
+    ///
+    /// A place is a slot: first the fixed ones in ascending order of their offsets, then, in arrays, those of each element.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct HeapType {
+        /// Number by which objects of this snapshot name the type, from 1.
+        pub number: u32,
+        /// Name as C# writes it.
+        pub name: String,
+        /// Index into [`Process::modules`](super::Process::modules), 0 where the runtime does not say.
+        pub module: u32,
+        /// Bytes of an object without its elements.
+        pub base_bytes: u32,
+        /// Bytes of each element of an array or character of a string; 0 for all other types.
+        pub element_bytes: u32,
+        /// Names of the fields at the fixed slots; empty where the runtime does not say.
+        pub fields: Vec<String>,
+        /// Names of the fields at the slots of each element, one empty name for an array of references.
+        pub element_fields: Vec<String>,
+        /// What stands with each object as its content.
+        pub content: u32,
+        /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for types that stay anyway.
+        pub loader: u64,
+    }
+}
+
+impl HeapType {
+    /// Value of [`content`](Self::content): nothing.
+    pub const NO_CONTENT: u32 = 0;
+    /// Value of [`content`](Self::content): a hash of the characters of a string.
+    pub const STRING: u32 = 1;
+    /// Value of [`content`](Self::content): a hash of the value in a box.
+    pub const BOX: u32 = 2;
+
+    /// Bytes of an object with so many elements.
+    #[must_use]
+    pub fn bytes_of(&self, length: u64) -> u64 {
+        let elements = u64::from(self.element_bytes).saturating_mul(length);
+        elements.saturating_add(u64::from(self.base_bytes)).checked_next_multiple_of(8).unwrap_or(u64::MAX)
+    }
+
+    /// Slots of an object with so many elements.
+    #[must_use]
+    pub fn slots_of(&self, length: u64) -> u64 {
+        length.saturating_mul(self.element_fields.len() as u64).saturating_add(self.fields.len() as u64)
+    }
+
+    /// Element, if it is one of an array, and field at a slot; the field's name is empty for an element that is a reference,
+    /// and where nobody knows it.
+    #[must_use]
+    pub fn slot(&self, slot: u64) -> (Option<u64>, &str) {
+        match slot.checked_sub(self.fields.len() as u64) {
+            None => (None, self.fields[slot as usize].as_str()),
+            Some(behind) => {
+                let each = (self.element_fields.len() as u64).max(1);
+                let field = self.element_fields.get((behind % each) as usize);
+                (Some(behind / each), field.map_or("", String::as_str))
+            }
+        }
+    }
+}
+
+record! {
+    /// A place in an object of the runtime's own that is a static field: what it refers to is held by that field.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct HeapPlace {
+        /// Address of the reference.
+        pub address: u64,
+        /// [`RootKind::Static`] or [`RootKind::ThreadStatic`].
+        pub kind: RootKind,
+        /// The field, `Shop.Cache.items`.
+        pub name: String,
+        /// Serial number of the thread whose field it is, 0 for none.
+        pub thread: u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_fields_first_and_then_those_of_each_element() {
+        let name = |name: &str| name.to_owned();
+        let table = HeapType {
+            base_bytes: 24,
+            element_bytes: 16,
+            fields: vec![name("Next")],
+            element_fields: vec![name("Key"), name("Value")],
+            ..HeapType::default()
+        };
+        assert_eq!((table.bytes_of(3), table.slots_of(3)), (72, 7));
+        assert_eq!((table.slot(0), table.slot(1)), ((None, "Next"), (Some(0), "Key")));
+        assert_eq!((table.slot(4), table.slot(6)), ((Some(1), "Value"), (Some(2), "Value")));
+        let text = HeapType { base_bytes: 22, element_bytes: 2, ..HeapType::default() };
+        assert_eq!((text.bytes_of(1), text.bytes_of(2), text.slot(5)), (24, 32, (Some(5), "")));
+        assert_eq!((text.bytes_of(u64::MAX), table.slots_of(u64::MAX)), (u64::MAX, u64::MAX));
+    }
+}
