@@ -26,13 +26,14 @@ impl Process {
         let range = snapshot.first_chunk..=snapshot.last_chunk;
         let chunks = self.arenas(crate::layout::instrument::HEAP).flat_map(|arena| &arena.chunks);
         let chunks: Vec<_> = chunks.filter(|chunk| range.contains(&chunk.sequence)).collect();
-        Some(HeapData { snapshot, chunks })
+        Some(HeapData { process: self, snapshot, chunks })
     }
 }
 
 /// The chunks of one snapshot.
 #[derive(Debug, Clone)]
 pub struct HeapData<'r> {
+    process: &'r Process,
     snapshot: &'r HeapSnapshot,
     chunks: Vec<&'r EventChunk>,
 }
@@ -98,10 +99,17 @@ impl<'r> HeapData<'r> {
                 if types.len() <= at {
                     types.resize_with(at + 1, HeapType::default);
                 }
-                types[at] = found;
+                types[at] = self.named(found);
             }
         });
         types
+    }
+
+    fn named(&self, found: HeapType) -> HeapType {
+        match self.process.types.get(found.object_type as usize) {
+            Some(entry) => HeapType { name: entry.name.clone(), module: entry.module, ..found },
+            None => found,
+        }
     }
 
     /// The places of static fields: each names a reference of an object of the runtime's own. Reads the last chunks only.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::layout::instrument;
-use crate::model::{EventArena, EventBytes, SnapshotState};
+use crate::model::{EventArena, EventBytes, ObjectType, SnapshotState};
 use crate::writer::{EventStore, HeapRootRecord, HeapWriter, Keep, ObjectHead};
 
 /// A type with two fields, an array of references, and strings.
@@ -12,27 +12,17 @@ fn types() -> Vec<HeapType> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let node = HeapType {
         number: 1,
+        object_type: 2,
         name: "Shop.Node".to_owned(),
+        module: 5,
         base_bytes: 32,
         fields: names(&["Left", "Right"]),
         ..HeapType::default()
     };
-    let array = HeapType {
-        number: 2,
-        name: "Shop.Node[]".to_owned(),
-        base_bytes: 24,
-        element_bytes: 8,
-        element_fields: names(&[""]),
-        ..HeapType::default()
-    };
-    let text = HeapType {
-        number: 3,
-        name: "string".to_owned(),
-        base_bytes: 22,
-        element_bytes: 2,
-        content: HeapType::STRING,
-        ..HeapType::default()
-    };
+    let array =
+        HeapType { number: 2, base_bytes: 24, element_bytes: 8, element_fields: names(&[""]), ..HeapType::default() };
+    let text =
+        HeapType { number: 3, base_bytes: 22, element_bytes: 2, content: HeapType::STRING, ..HeapType::default() };
     vec![node, array, text]
 }
 
@@ -102,7 +92,9 @@ fn process(folder: &Path) -> Process {
         at += u32_at(&file, at + crate::layout::chunk::BYTES) as usize;
     }
     let arena = EventArena { instrument: instrument::HEAP.to_owned(), chunks };
-    Process { snapshots: vec![snapshot], events: vec![arena], ..Process::default() }
+    let node = ObjectType { name: "Shop.Node".to_owned(), module: 5 };
+    let types = vec![ObjectType::default(), ObjectType::default(), node];
+    Process { types, snapshots: vec![snapshot], events: vec![arena], ..Process::default() }
 }
 
 fn objects(data: &HeapData<'_>, types: &[HeapType]) -> Seen {

@@ -158,10 +158,8 @@ record! {
     pub struct HeapType {
         /// Number by which objects of this snapshot name the type, from 1.
         pub number: u32,
-        /// Name as C# writes it.
-        pub name: String,
-        /// Index into [`Process::modules`](super::Process::modules), 0 where the runtime does not say.
-        pub module: u32,
+        /// Index into [`Process::types`](super::Process::object_types), 0 where nobody could say.
+        pub object_type: u32,
         /// Bytes of an object without its elements.
         pub base_bytes: u32,
         /// Bytes of each element of an array or character of a string; 0 for all other types.
@@ -174,6 +172,12 @@ record! {
         pub content: u32,
         /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for types that stay anyway.
         pub loader: u64,
+    }
+    beside {
+        /// Name as C# writes it, of the [`object_type`](Self::object_type).
+        pub name: String,
+        /// Index into [`Process::modules`](super::Process::modules), of the [`object_type`](Self::object_type).
+        pub module: u32,
     }
 }
 

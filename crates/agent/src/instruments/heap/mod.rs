@@ -126,8 +126,7 @@ impl Instrument for Heap {
             .map_err(|error| format!("no memory for snapshots: {error}"))?;
         // Callbacks come even after the end, so both are never freed.
         let store = Box::leak(Box::new(store));
-        let Context { info, writer, functions, start_ns, .. } = context;
-        let taker = Box::leak(Box::new(Taker::new(info, writer, store, functions, *start_ns)));
+        let taker = Box::leak(Box::new(Taker::new(context, store)));
         Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
     }
 

@@ -14,7 +14,9 @@ use super::statics::{Fields, StaticFields};
 use super::types::HeapClass;
 use super::unloads::Unloads;
 use crate::services::developer_log::{Level, log};
+use crate::services::context::Context;
 use crate::services::functions::Functions;
+use crate::services::object_types::ObjectTypes;
 use crate::services::threads;
 
 /// Bytes of the heap for each byte that is backed before the program is stopped.
@@ -28,6 +30,7 @@ pub(super) struct Taker {
     pub(super) writer: &'static ProcessWriter,
     pub(super) store: &'static EventStore,
     pub(super) functions: Arc<Functions>,
+    pub(super) object_types: Arc<ObjectTypes>,
     pub(super) start_ns: u64,
     pub(super) exposure: Exposure,
     pub(super) unloads: Unloads,
@@ -38,19 +41,14 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(
-        info: &ProfilerInfo,
-        writer: &'static ProcessWriter,
-        store: &'static EventStore,
-        functions: &Arc<Functions>,
-        start_ns: u64,
-    ) -> Self {
+    pub(super) fn new(context: &Context, store: &'static EventStore) -> Self {
         Self {
-            info: info.clone(),
-            writer,
+            info: context.info.clone(),
+            writer: context.writer,
             store,
-            functions: Arc::clone(functions),
-            start_ns,
+            functions: Arc::clone(&context.functions),
+            object_types: Arc::clone(&context.object_types),
+            start_ns: context.start_ns,
             exposure: Exposure::default(),
             unloads: Unloads::default(),
             turn: Mutex::default(),
@@ -172,27 +170,12 @@ impl Taker {
             name.strip_prefix("[0]").unwrap_or_default().trim_start_matches('.').to_owned()
         };
         HeapType {
+            object_type: self.object_types.noted(id),
             name: names.class(info, id).to_string(),
-            module: self.module_of(id),
             fields: shape.fixed.iter().map(|&word| member(word)).collect(),
             element_fields: shape.element.iter().map(element).collect(),
             ..without_names(number, class)
         }
-    }
-
-    /// Index of the module that declares a class, or the elements of an array.
-    fn module_of(&self, class: ClassId) -> u32 {
-        let mut class = class;
-        for _ in 0..32 {
-            match self.info.array_class(class) {
-                Ok(Some(array)) => match array.element {
-                    Some(element) => class = element,
-                    None => return 0,
-                },
-                _ => break,
-            }
-        }
-        self.info.class_info(class).map_or(0, |about| self.functions.module_index(about.module))
     }
 
     /// Writes what stacks hold, with thread and method.
@@ -249,8 +232,6 @@ fn without_names(number: u32, class: &HeapClass) -> HeapType {
     let slots = |count: usize| vec![String::new(); if class.is_unlike { 0 } else { count }];
     HeapType {
         number,
-        name: "(unloaded type)".to_owned(),
-        module: 0,
         base_bytes: shape.base,
         element_bytes: shape.component,
         fields: slots(shape.fixed.len()),
@@ -261,5 +242,6 @@ fn without_names(number: u32, class: &HeapClass) -> HeapType {
             Content::Box => HeapType::BOX,
         },
         loader: class.loader as u64,
+        ..HeapType::default()
     }
 }
