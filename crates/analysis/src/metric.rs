@@ -87,6 +87,8 @@ pub struct StackEvent {
     pub amount: u64,
     /// Samples that the event stands for, 0 where it is no sample.
     pub samples: u64,
+    /// The thread is one of those that wait for work, and had none: left out, unless threads are asked for by name.
+    pub idle: bool,
 }
 
 /// Amount of a metric in one row.

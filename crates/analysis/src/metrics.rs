@@ -21,15 +21,21 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
+    /// Every metric with values of its own, those first that views prefer; several have one name, each of another instrument.
+    pub fn each() -> impl Iterator<Item = &'static Self> {
+        PREFERRED.into_iter()
+    }
+
     /// Whether some process of a recording has values of the metric, by whatever instrument.
     #[must_use]
     pub fn is_recorded(&'static self, recording: &Recording) -> bool {
         self.recorded(recording).is_some()
     }
 
-    /// The metric of this name that some process of a recording has values of.
+    /// This metric, or another of its name, that some process of a recording has values of.
     fn recorded(&'static self, recording: &Recording) -> Option<&'static Self> {
-        PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording))
+        let this = self.is_in(recording).then_some(self);
+        this.or_else(|| PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording)))
     }
 
     /// Whether some process has values of this metric, by its own instrument.

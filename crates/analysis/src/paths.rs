@@ -124,8 +124,11 @@ impl StackSum {
     }
 }
 
-/// The part of an event that lies in the time that a query wants; `None` where nothing of it does.
+/// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
 fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
+    if event.idle && query.threads.is_empty() {
+        return None;
+    }
     let whole = StackSum { amount: event.amount, samples: event.samples };
     let (first, last) = (event.time_ns, event.time_ns.saturating_add(event.lasted_ns));
     let within = query.wanted_ns(process, first, last)?;

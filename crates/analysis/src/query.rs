@@ -192,6 +192,13 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
+    /// A column that was asked for is of instruments that were not recorded.
+    ColumnNotRecorded {
+        /// Key of the column.
+        column: String,
+        /// Instruments that record what the column shows.
+        instruments: Vec<&'static str>,
+    },
     /// No process has a part of a name.
     NoPart {
         /// The names.
@@ -227,6 +234,10 @@ impl fmt::Display for QueryProblem {
             }
             Self::NoThread { wanted } => write!(f, "no thread matches {wanted}"),
             Self::FunctionNeeded { view } => write!(f, "the view {view} needs a function"),
+            Self::ColumnNotRecorded { column, instruments } => {
+                let instruments = instruments.join(" or ");
+                write!(f, "the column '{column}' needs the instrument {instruments}, which was not recorded")
+            }
             Self::NotRecorded { view, instrument } => {
                 write!(f, "the view {view} needs the instrument '{instrument}', which was not recorded")
             }

@@ -1,11 +1,11 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, TreeOptions, callees,
-    callers, functions, lines, modules, share_bounds, summary, threads, tree,
+    FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions,
+    callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
-use clrscope_recording::model::{Activity, CallsInfo, Recording, ThreadRole, ThreadState};
+use clrscope_recording::model::{Activity, CallsInfo, Recording, ThreadRole, ThreadState, Tier};
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 
 /// A program that sorts and hashes, compiles, collects and reads, on a main thread, one of the pool and an idle one.
@@ -171,6 +171,12 @@ fn just_my_code_folds_what_own_code_calls_into_it() {
     let mut expected = expected.to_vec();
     expected.push("System.Threading.TimerQueue::Fire 1 1");
     assert_eq!(rows(&taken.recording(), &Query::default()), expected, "asked for when the program ran");
+    // Below a thread's start in the C library there is a method, which says more.
+    let mut taken = program();
+    taken.cpu(1, 200, "libc.so.6!start_thread > System.Threading.Timer::Fire > System.String::Concat");
+    taken.cpu(1, 201, "libc.so.6!start_thread > libcoreclr.so!sweep");
+    let last = rows(&taken.recording(), &mine);
+    assert_eq!(last[4..], ["System.Threading.Timer::Fire 1 1", "start_thread 1 1"]);
     let mut taken = program();
     taken.filters(";exclude=App.P::Sort");
     assert_eq!(rows(&taken.recording(), &Query::default())[6..8], ["App.P::Main 0 85", "System.Pool::Run 0 15"]);
@@ -239,6 +245,29 @@ fn the_summary_says_what_threads_were_about_by_the_clock() {
     assert_eq!(view.kinds, []);
 }
 
+/// Pool and finalizer that had nothing to do were the first rows of each report by the clock.
+#[test]
+fn idle_threads_are_left_out_and_said_unless_they_are_asked_for() {
+    let mut taken = HandSampled::default();
+    let (main, pool) = (taken.thread("", ThreadRole::Main), taken.thread("", ThreadRole::Pool));
+    let mut wait = |thread, path: &str, state, count| {
+        let sample = taken.wall(thread, 1, path);
+        (sample.state, sample.count, sample.weight_ns) = (state, count, u64::from(count) * STEP_NS);
+    };
+    wait(main, "App.P::Main > System.Threading.Thread::Sleep", ThreadState::Sleeping, 10);
+    wait(pool, "System.Pool::Run > libc.so.6!wait", ThreadState::Idle, 90);
+    let recording = taken.recording();
+    let mut all = rows(&recording, &Query::default());
+    all.sort();
+    assert_eq!(all, ["App.P::Main 0 10", "System.Threading.Thread::Sleep 10 10"]);
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    assert_eq!(view.threads.roles, [(ThreadRole::Pool, 1)]);
+    let sampling = &view.conditions.sampling[0];
+    assert_eq!((sampling.total_ns, sampling.idle_ns), (100 * STEP_NS, 90 * STEP_NS));
+    let pool = Query { threads: vec![ThreadSelector::Number(2)], ..Query::default() };
+    assert_eq!(rows(&recording, &pool), ["wait 90 90", "System.Pool::Run 0 90"]);
+}
+
 /// A wait in native code was the first finding: `libc.so.6+0x85e50 used 75.0 % of the time itself`.
 #[test]
 fn waiting_in_native_code_is_no_finding_by_the_clock() {
@@ -304,6 +333,31 @@ fn lines_have_what_they_took_with_the_code_below_them_that_has_no_source() {
     assert_eq!(found(&recording, &by_total).expect("lines")[..2], most);
     let of_calls = clrscope_recording::testing::ascii_trees::recording("thread 1\n  Main 1 10\n");
     assert!(matches!(found(&of_calls, &Query::default()), Err(QueryProblem::NotRecorded { view: "lines", .. })));
+}
+
+/// Tiers were stored with each frame and shown nowhere.
+#[test]
+fn rows_say_in_which_compilation_of_their_method_samples_fell() {
+    let mut taken = program();
+    let main = "App.P::Main > App.P::Sort";
+    taken.tier("App.P::Sort", Tier::Osr);
+    taken.cpu(1, 200, main);
+    taken.tier("App.P::Sort", Tier::Tier0);
+    (201..230).for_each(|step| _ = taken.cpu(1, step, main));
+    let recording = taken.recording();
+    let seen = |tiers: &Tiers| tiers.seen().map(|(tier, of)| (tier.name(), of.own, of.total)).collect::<Vec<_>>();
+    let view = functions(&recording, &Query::default()).expect("rows");
+    let row = |name: &str| view.rows.iter().find(|row| row.function.name() == name).expect("a row").tiers;
+    assert_eq!(seen(&row("App.P::Sort")), [("tier0", 29, 29), ("tier1", 0, 70), ("osr", 1, 1)]);
+    assert_eq!(row("App.P::Sort").most().map(|(tier, _)| tier), Some(Tier::Tier0));
+    assert_eq!(seen(&row("App.P::Hash")), [("tier1", 0, 15)], "recursion counts once");
+    assert_eq!(seen(&row("memmove")), [], "native code is compiled once and for all");
+    let mine = functions(&recording, &Query { just_my_code: true, ..Query::default() }).expect("rows");
+    let sort = mine.rows.iter().find(|row| row.function.name() == "App.P::Sort").expect("a row");
+    assert_eq!(seen(&sort.tiers), [("tier0", 29, 29), ("tier1", 30, 70), ("osr", 1, 1)]);
+    let said = summary(&recording, &Query::default()).expect("a summary").findings;
+    let expected = "22.3 % of the CPU time ran code that was not optimised yet (tier 0), the most in App.P::Sort";
+    assert!(said.iter().any(|finding| finding.text == expected), "{said:?}");
 }
 
 #[test]

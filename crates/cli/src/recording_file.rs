@@ -160,6 +160,11 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             let hint = format!("record it: clrscope run -i {} -- PROGRAM", metric.instrument);
             Failure::new(format!("cannot show the metric '{metric}'"), why, hint)
         }
+        QueryProblem::ColumnNotRecorded { column, instruments } => {
+            let first = instruments.first().copied().unwrap_or_default();
+            let hint = format!("leave the column out, or record it: clrscope run -i {first} -- PROGRAM");
+            Failure::new(format!("cannot show the column '{column}'"), why, hint)
+        }
         QueryProblem::NoPart { known, .. } if known.is_empty() => {
             nothing(why, "while the program runs, 'clrscope record PID mark NAME' begins a part")
         }

@@ -47,14 +47,7 @@ impl Server {
 
     /// Leftovers in the program: what it has open or mapped of recordings, and threads of the agent.
     fn left_over(&self) -> BTreeSet<String> {
-        let maps =
-            self.mapped().lines().filter(|line| line.contains(".clrs.d/")).map(str::to_owned).collect::<Vec<_>>();
-        let open = fs::read_dir(format!("/proc/{}/fd", self.pid)).expect("it lives").flatten();
-        let links = open.filter_map(|entry| fs::read_link(entry.path()).ok()).map(|path| path.display().to_string());
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).expect("it lives").flatten();
-        let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-        let of_agent = names.filter(|name| name.starts_with("clrscope"));
-        links.filter(|link| link.contains(".clrs")).chain(maps).chain(of_agent).collect()
+        testkit::left_over(self.pid)
     }
 
     /// Ends in order, having done what it does without us.

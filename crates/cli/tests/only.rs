@@ -52,7 +52,7 @@ fn programs_that_were_not_chosen_keep_their_precompiled_code_and_leave_no_trace(
             }
             testkit::run(command).expect_success()
         };
-        let options = ["--only-from", "programs", "-o", "run.clrs.d"];
+        let options = ["-i", "calls", "--only-from", "programs", "-o", "run.clrs.d"];
         let bare = compiled(&run(&[]));
         fs::write(place.file("programs"), "# not this one yet\nRecursion*\n").expect("a file");
         let passed_over = run(&options);

@@ -149,7 +149,7 @@ fn reports_show_the_parts_of_a_recording_that_was_switched_while_the_program_ran
 #[test]
 fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
     let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));
-    let mut program = Counter::start(&place, runtime, &["--delay", "1h", "--duration", "1s"]);
+    let mut program = Counter::start(&place, runtime, &["-i", "calls", "--delay", "1h", "--duration", "1s"]);
     program.count(3);
     assert_eq!(batches(&place, "c.clrs.d", ""), 0.0);
     program.switch("start now");
@@ -173,7 +173,7 @@ fn with_a_delay_recording_begins_late_and_a_duration_counts_from_there() {
 #[test]
 fn a_program_that_is_killed_keeps_its_parts() {
     let (place, runtime) = (TestFolder::new(), runtimes().last().expect("a runtime"));
-    let mut program = Counter::start(&place, runtime, &[]);
+    let mut program = Counter::start(&place, runtime, &["-i", "calls"]);
     program.switch("mark load");
     program.count(2);
     program.switch("mark end");

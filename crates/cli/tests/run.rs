@@ -55,7 +55,7 @@ fn counts_are_exact_and_output_is_unchanged_on_every_runtime() {
     for runtime in testkit::runtimes() {
         let place = TestFolder::new();
         let alone = bare(&place, runtime, "Recursion", &[]).expect_success();
-        let with = over(&place, runtime, &["-o", "r.clrs"], "Recursion", &[]).expect_success();
+        let with = over(&place, runtime, &["-i", "calls", "-o", "r.clrs"], "Recursion", &[]).expect_success();
         assert_eq!(with.stdout_text(), alone.stdout_text(), "{runtime:?}");
         assert!(with.stderr_text().contains("next: clrscope report r.clrs"), "{}", with.stderr_text());
         let expected = Expectations::parse(&alone.stdout_text());
@@ -122,7 +122,7 @@ fn exit_codes_and_ends(runtime: &Runtime) {
     for way in ways {
         let arguments: Vec<OsString> = way.iter().map(OsString::from).collect();
         let alone = bare(&place, runtime, "Ends", &arguments);
-        let with = over(&place, runtime, &["-q", "--force", "-o", "e.clrs"], "Ends", &arguments);
+        let with = over(&place, runtime, &["-q", "-i", "calls", "--force", "-o", "e.clrs"], "Ends", &arguments);
         let on = format!("{way:?} on {}", runtime.version);
         assert_eq!((with.code(), with.stdout_text()), (alone.code(), alone.stdout_text()), "{on}");
         // With a stack trace comes what the agent's tests compare.
@@ -217,7 +217,7 @@ fn an_agents_log_is_kept_beside_the_recording() {
     let name = said.trim().strip_prefix("clrscope: log of an agent: ").expect("one line that names it");
     assert!(name.starts_with("l.clrs.agent-") && name.ends_with(".log"), "{said}");
     let log = fs::read_to_string(place.file(name)).expect("the log");
-    assert!(log.contains("instruments: calls:") && log.contains("Shutdown"), "{log}");
+    assert!(log.contains("instruments: cpu:") && log.contains("Shutdown"), "{log}");
     assert!(place.file("l.clrs").exists() && !place.file("l.clrs.d").exists());
 }
 
@@ -228,7 +228,7 @@ fn an_agent_that_steps_aside_says_why_through_the_launcher() {
     let words: Vec<String> =
         runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
     let tool = env!("CARGO_BIN_EXE_clrscope");
-    let script = format!("ulimit -f 2000; exec {tool} run -o s.clrs -- {}", words.join(" "));
+    let script = format!("ulimit -f 2000; exec {tool} run -i calls -o s.clrs -- {}", words.join(" "));
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).current_dir(place.path());
     runtime.prepare(&mut shell);
@@ -294,7 +294,8 @@ fn the_variables_alone_record_too() {
 #[test]
 fn what_a_killed_launcher_leaves_can_be_read_and_packed() {
     let (place, runtime) = (TestFolder::new(), newest());
-    let mut words: Vec<OsString> = ["run", "-q", "-o", "k.clrs", "--", "sh", "-c"].iter().map(OsString::from).collect();
+    let start = ["run", "-q", "-i", "calls", "-o", "k.clrs", "--", "sh", "-c"];
+    let mut words: Vec<OsString> = start.iter().map(OsString::from).collect();
     let program: Vec<String> =
         runtime.words(&testkit::fixture("Hello")).iter().map(|w| format!("'{}'", w.to_string_lossy())).collect();
     words.push(format!("{}; kill -KILL $PPID", program.join(" ")).into());
@@ -319,7 +320,7 @@ fn called_modules(document: &Value) -> Vec<String> {
 fn filters_leave_out_what_they_say() {
     let (place, runtime) = (TestFolder::new(), newest());
     let modules = |options: &[&str]| {
-        let options = [&["-q", "--force", "-o", "f.clrs"], options].concat();
+        let options = [&["-q", "-i", "calls", "--force", "-o", "f.clrs"], options].concat();
         over(&place, runtime, &options, "Recursion", &[]).expect_success();
         called_modules(&json(&place, "report f.clrs --view modules"))
     };
@@ -353,7 +354,7 @@ fn children_are_further_processes(runtime: &Runtime) {
     let place = TestFolder::new();
     let alone = bare(&place, runtime, "Processes", &["start".into()]).expect_success();
     let processes = |options: &[&str]| {
-        let options = [&["-q", "--force", "-o", "c.clrs"], options].concat();
+        let options = [&["-q", "-i", "calls", "--force", "-o", "c.clrs"], options].concat();
         let with = over(&place, runtime, &options, "Processes", &["start".into()]);
         assert_eq!((with.stdout_text(), with.stderr_text()), (alone.stdout_text(), alone.stderr_text()));
         assert_eq!(with.status, alone.status, "on {}", runtime.version);

@@ -112,8 +112,8 @@ impl Projects {
 
     fn recorded(&self, folder: &str, words: &[&str], recording: &Path) -> Finished {
         let host = self.sdk.root.join("dotnet");
-        let options = ["run".as_ref(), "-o".as_ref(), recording.as_os_str(), "--".as_ref(), host.as_os_str()];
-        let mut command = self.place.clrscope(options);
+        let mut command = self.place.clrscope(["run", "-i", "calls", "-o"]);
+        command.args([recording.as_os_str(), "--".as_ref(), host.as_os_str()]);
         self.prepare(&mut command);
         command.args(words).current_dir(self.place.file(folder));
         testkit::run_within(command, PATIENCE)

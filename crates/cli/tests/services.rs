@@ -140,7 +140,7 @@ fn a_server_under_the_launcher_ends_in_order() {
     each_runtime(|runtime| {
         for signal in ["INT", "TERM"] {
             let place = TestFolder::new();
-            let service = Service::start(over(&place, runtime, &["-q", "-o", "s.clrs"], "Server", &[]));
+            let service = Service::start(over(&place, runtime, &["-q", "-i", "calls", "-o", "s.clrs"], "Server", &[]));
             let requests = || calls(&json(&place, "report s.clrs.d --view functions"), "Server.Program::Request");
             wait_until("a request", || requests() > 0);
             let finished = service.stop(signal).expect_success();

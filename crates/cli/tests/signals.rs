@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clrscope_testkit::{Runtime, each_runtime, fixture};
+use clrscope_testkit::{Runtime, Service, each_runtime, fixture};
 use common::TestFolder;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -77,13 +77,25 @@ fn interrupted_at_a_terminal(
     words: &[OsString],
     last: &str,
 ) -> (Option<i32>, String) {
+    let tool = ["run", "-o", "x.clrs", "--"].into_iter().map(OsString::from);
+    tool_at_a_terminal(place, runtime, tool.chain(words.iter().cloned()), ("ready", last))
+}
+
+/// The tool at a terminal of its own, interrupted by Ctrl-C once that shows the text `first`: how it ended, and what the
+/// terminal showed until the text `last`.
+fn tool_at_a_terminal(
+    place: &TestFolder,
+    runtime: Option<&Runtime>,
+    words: impl IntoIterator<Item = OsString>,
+    (first, last): (&str, &str),
+) -> (Option<i32>, String) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&terminal).expect("a terminal");
     unlockpt(&terminal).expect("a terminal");
     let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("UTF-8");
     let slave = File::options().read(true).write(true).open(name).expect("its other end");
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_clrscope"), "run", "-o", "x.clrs", "--"]).args(words);
+    command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_clrscope")]).args(words);
     if let Some(runtime) = runtime {
         runtime.prepare(&mut command);
     }
@@ -92,7 +104,7 @@ fn interrupted_at_a_terminal(
     let mut child = command.spawn().expect("setsid starts");
     drop(command);
     let mut master = File::from(terminal);
-    let mut seen = wait_for(&mut master, "ready");
+    let mut seen = wait_for(&mut master, first);
     master.write_all(b"\x03").expect("a key press");
     let status = child.wait().expect("its end");
     seen.push_str(&wait_for(&mut master, last));
@@ -133,6 +145,23 @@ fn ctrl_c_at_a_terminal_ends_a_dotnet_server_and_its_recording_in_order() {
     });
 }
 
+#[test]
+fn attaching_at_a_terminal_shows_a_line_that_each_second_replaces_until_ctrl_c() {
+    let (place, runtime) = (TestFolder::new(), clrscope_testkit::runtimes().last().expect("a runtime"));
+    let server = Service::start(runtime.command(&fixture("Server")));
+    let words = ["attach", &server.id().to_string(), "-i", "exceptions", "-o", "x.clrs"].map(OsString::from);
+    // Two lines: the second takes the place of the first.
+    let (code, seen) = tool_at_a_terminal(&place, None, words, ("clrscope: 2 s, ", "clrscope: recorded"));
+    assert_eq!(code, Some(0), "{seen}");
+    let lines: Vec<&str> = seen.split('\r').filter(|line| line.starts_with("clrscope: 1 s, ")).collect();
+    assert!(lines.len() == 1 && lines[0].ends_with(" lost; Ctrl-C ends the recording\u{1b}[K"), "{seen:?}");
+    assert!(lines[0].contains(" MB of events, "), "{seen:?}");
+    // It is gone before anything else is said.
+    let after = seen.rsplit("Ctrl-C ends the recording\u{1b}[K").next().expect("what came last");
+    assert!(after.trim_start_matches("^C").starts_with("\r\u{1b}[K"), "{seen:?}");
+    server.stop("TERM").expect_success();
+}
+
 /// Text of the terminal up to and a little after `text`.
 fn wait_for(master: &mut File, text: &str) -> String {
     let (mut seen, mut buffer, began) = (String::new(), [0_u8; 1024], Instant::now());
@@ -140,7 +169,8 @@ fn wait_for(master: &mut File, text: &str) -> String {
         // At the end of the other side reading fails; then all has been seen.
         let Ok(count) = master.read(&mut buffer) else { break };
         seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        if seen.contains(text) && seen.ends_with('\n') {
+        // A line ends with a line feed, or, where the next one takes its place, with what clears the rest of it.
+        if seen.contains(text) && seen.ends_with(['\n', 'K']) {
             break;
         }
     }

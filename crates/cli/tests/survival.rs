@@ -68,7 +68,8 @@ fn killing_the_launcher_at_any_moment_loses_nothing_and_the_program_goes_on() {
             let pause = random_pause(Duration::from_millis(most_ms));
             let place_of = format!("{pause:?} on {}", runtime.version);
             let arguments = ["100000000000", &BATCH.to_string()];
-            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
+            let command =
+                over(&place, runtime, &options(&["-q", "-i", "calls", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
             testkit::pause(pause);
             let launcher = service.id();
@@ -97,7 +98,8 @@ fn killing_the_program_at_any_moment_is_handed_on_and_loses_nothing() {
         for most_ms in [1, 400] {
             let place = TestFolder::new();
             let arguments = ["100000000000", &BATCH.to_string()];
-            let command = over(&place, runtime, &options(&["-q", "-o", "k.clrs"]), "Counter", &arguments);
+            let command =
+                over(&place, runtime, &options(&["-q", "-i", "calls", "-o", "k.clrs"]), "Counter", &arguments);
             let service = Service::start(command);
             testkit::pause(random_pause(Duration::from_millis(most_ms)));
             kill(child_of(service.id()).expect("it counts for ever"));
@@ -124,7 +126,8 @@ fn killing_the_launcher_while_the_program_starts_takes_nothing_from_it() {
     each_runtime(|runtime| {
         for most_ms in [20, 200] {
             let place = TestFolder::new();
-            let over = over(&place, runtime, &options(&["-q", "-o", "s.clrs"]), "Counter", &["300000", "100000"]);
+            let recorded = options(&["-q", "-i", "calls", "-o", "s.clrs"]);
+            let over = over(&place, runtime, &recorded, "Counter", &["300000", "100000"]);
             let pause = random_pause(Duration::from_millis(most_ms));
             let mut command = Command::new("timeout");
             // In a group of its own it is killed alone.
@@ -155,7 +158,8 @@ fn killing_the_launcher_while_it_packs_leaves_a_whole_recording() {
     // The first is killed before it sees the end of its program, the others so many milliseconds after it could.
     for wait_ms in [None, Some(0), Some(1), Some(2), Some(4), Some(7), Some(12)] {
         let place = TestFolder::new();
-        let service = Service::start(over(&place, runtime, &options(&["-q", "-o", "p.clrs"]), "Server", &[]));
+        let recorded = options(&["-q", "-i", "calls", "-o", "p.clrs"]);
+        let service = Service::start(over(&place, runtime, &recorded, "Server", &[]));
         let launcher = service.id();
         let program = child_of(launcher).expect("it serves until it is asked to end");
         signal("STOP", launcher);
@@ -237,7 +241,7 @@ fn taken_as_it_is(runtime: &Runtime, name: &str) {
     let mut bare = Command::new(&words[0]);
     bare.args(&words[1..]).arg(name).current_dir(&folder);
     runtime.prepare(&mut bare);
-    let mut all: Vec<OsString> = ["run", "-o"].map(OsString::from).to_vec();
+    let mut all: Vec<OsString> = ["run", "-i", "calls", "-o"].map(OsString::from).to_vec();
     all.extend([recording.clone().into_os_string(), "--".into()]);
     all.extend(words.iter().cloned().chain([name.into()]));
     let mut with = outer.clrscope(all);
@@ -303,8 +307,8 @@ fn two_launchers_at_once(runtime: &Runtime) {
         std::thread::spawn(move || testkit::run(command))
     };
     // Without names each finds one; of two that want the same name one is refused before its program starts.
-    let unnamed: Vec<_> = (0..2).map(|_| started(&options(&["-q"]))).collect();
-    let named: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-o", "same.clrs"]))).collect();
+    let unnamed: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-i", "calls"]))).collect();
+    let named: Vec<_> = (0..2).map(|_| started(&options(&["-q", "-i", "calls", "-o", "same.clrs"]))).collect();
     let end = |one: std::thread::JoinHandle<Finished>| {
         let finished = one.join().expect("a run");
         if finished.code() == 0 {
@@ -365,7 +369,7 @@ fn a_full_disk_keeps_the_directory_and_the_exit_code() {
     }
     let words: Vec<String> = runtime.words(&fixture("Hello")).iter().map(|w| format!("'{}'", w.display())).collect();
     let script = format!("{}; cat /dev/zero > filler; exit 7", words.join(" "));
-    let mut command = place.clrscope(["run", "-o", "full.clrs", "--", "sh", "-c", &script]);
+    let mut command = place.clrscope(["run", "-i", "calls", "-o", "full.clrs", "--", "sh", "-c", &script]);
     runtime.prepare(&mut command);
     let Some(command) = with_small_disk(&command, &disk, "4m", &kept) else { return };
     let finished = testkit::run(command);

@@ -207,7 +207,7 @@ fn options_that_do_not_go_together_are_refused() {
 #[test]
 fn help_says_defaults_bounds_and_needs() {
     let lines = |spec: &Spec| spec.option_lines().collect::<Vec<_>>();
-    let calls = lines(DEFAULT);
+    let calls = lines(find("calls").expect("an instrument"));
     let line = |about: &str| ("max=SIZE".to_owned(), about.to_owned());
     assert_eq!(calls.last(), Some(&line("memory limit per process (default 1GiB, at least 64KiB, 4GiB at most)")));
     let about = |spec: &str, option: &str| {
@@ -275,6 +275,8 @@ fn specifications_are_sound() {
     let names: BTreeSet<_> = ALL.iter().map(|spec| spec.name).collect();
     assert_eq!(names.len(), ALL.len(), "each name once");
     assert!(names.contains(DEFAULT.name));
+    let default = check(&InstrumentRequest::named(DEFAULT.name)).expect("the instrument alone");
+    assert_eq!(check_for_attach(&[default]), Ok(()), "it is the default of 'attach' as well");
     for spec in ALL {
         let place = spec.name;
         assert_eq!(find(place).map(|found| found.name), Some(place));

@@ -111,7 +111,8 @@ fn check_follow(request: &Request, format: Format) -> Result<(), Refusal> {
 
 fn check_columns(view: &View, request: &Request) -> Result<(), Refusal> {
     let Some(picked) = &request.columns else { return Ok(()) };
-    let known: Vec<&str> = view.columns(request).iter().map(|column| column.key).collect();
+    let known: Vec<&str> =
+        view.columns(&view.with_metric_of_columns(request)).iter().map(|column| column.key).collect();
     let refuse =
         |key: &str, why: String, hint| Err(Refusal::new(format!("'--columns' does not take '{key}'"), why, hint));
     for (at, key) in picked.iter().enumerate() {

@@ -57,6 +57,47 @@ impl View {
         (self.columns)(request)
     }
 
+    /// The request with the metric that its columns are of: where none is asked for, and a column is picked that only rows
+    /// of one metric have, it is that metric.
+    #[must_use]
+    pub fn with_metric_of_columns(&self, request: &Request) -> Request {
+        let mut request = request.clone();
+        if let Some(picked) = &request.columns
+            && request.query.metric.is_none()
+            && self.why_not(Flag::Metric).is_none()
+        {
+            let lacks = |request: &Request| {
+                let columns = self.columns(request);
+                picked.iter().any(|key| columns.iter().all(|column| column.key != key))
+            };
+            let by = |metric| Request { query: Query { metric, ..request.query.clone() }, ..request.clone() };
+            if lacks(&request) {
+                request.query.metric = Metric::each().find(|metric| !lacks(&by(Some(*metric))));
+            }
+        }
+        request
+    }
+
+    /// Refuses picked columns that rows of this recording don't have.
+    fn check_columns_of(&self, recording: &Recording, request: &Request) -> Result<(), QueryProblem> {
+        let (Some(picked), None) = (&request.columns, self.why_not(Flag::Metric)) else { return Ok(()) };
+        let metric = Some(Metric::of(recording, &request.query)?);
+        let columns = self.columns(&Request { query: Query { metric, ..request.query.clone() }, ..request.clone() });
+        match picked.iter().find(|key| columns.iter().all(|column| column.key != *key)) {
+            Some(column) => {
+                let instruments = Metric::each().filter(|metric| {
+                    let query = Query { metric: Some(*metric), ..request.query.clone() };
+                    let columns = self.columns(&Request { query, ..request.clone() });
+                    columns.iter().any(|known| known.key == column)
+                });
+                let mut instruments: Vec<&'static str> = instruments.map(|metric| metric.instrument).collect();
+                instruments.dedup();
+                Err(QueryProblem::ColumnNotRecorded { column: column.clone(), instruments })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Key of the column that a word names: by its key in JSON or by its heading in text, in any case and with blanks,
     /// hyphens or underscores. `None` where there is no such column, or more than one.
     #[must_use]
@@ -96,6 +137,8 @@ impl View {
     /// # Errors
     /// When nothing of the recording is meant, or what the view shows was not recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
+        let request = &self.with_metric_of_columns(request);
+        self.check_columns_of(recording, request)?;
         let answer = (self.open)(recording, request)?;
         let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
         let metric = request.query.metric.filter(|asked| !is_default(asked));

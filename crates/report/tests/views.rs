@@ -337,6 +337,37 @@ fn columns_are_named_once_and_each_can_be_picked_in_every_format() {
     }
 }
 
+/// `--columns self_cpu_ns` was refused, with and without `--metric cpu`.
+#[test]
+fn a_column_of_one_metric_chooses_that_metric() {
+    let recording = everything();
+    let functions = view("functions").expect("the view");
+    let picked = |keys: &[&str]| Some(keys.iter().map(|key| (*key).to_owned()).collect());
+    for keys in [&["self_cpu_ns", "name"][..], &["total_exceptions"], &["self_samples"]] {
+        let request = Request { columns: picked(keys), ..Request::default() };
+        functions.check(&request, Format::Csv).expect("known columns");
+        let mut csv = Vec::new();
+        functions.open(&recording, &request).expect("rows").write(Format::Csv, 0, &mut csv).expect("memory takes all");
+        let csv = String::from_utf8(csv).expect("UTF-8");
+        let (head, rows) = csv.split_once('\n').expect("a header");
+        assert_eq!(head, keys.join(","));
+        assert!(rows.lines().any(|row| !row.starts_with("0,") && !row.is_empty()), "{csv}");
+    }
+    // What was not recorded is said: columns were left out without a word.
+    let of_calls = recording_with(TREES, HookCost::default());
+    let refused = |recording: &Recording, key: &str| {
+        let request = Request { columns: picked(&[key]), ..Request::default() };
+        functions.open(recording, &request).err().map(|problem| problem.to_string())
+    };
+    let expected = "the column 'self_cpu_ns' needs the instrument cpu, which was not recorded";
+    assert_eq!(refused(&of_calls, "self_cpu_ns").as_deref(), Some(expected));
+    let mut sampled = everything();
+    sampled.processes.iter_mut().for_each(|process| process.calls = None);
+    let expected = "the column 'calls' needs the instrument calls, which was not recorded";
+    assert_eq!(refused(&sampled, "calls").as_deref(), Some(expected));
+    assert_eq!(refused(&sampled, "self_cpu_ns"), None);
+}
+
 #[test]
 fn picked_columns_stand_in_the_order_in_which_they_were_named() {
     let recording = everything();

@@ -16,6 +16,7 @@
 //! - [`agent`], [`cli`] and [`example`] give the agent library, the tool and the example profilers, built once;
 //!   [`panicking_agent`] an agent with a fault.
 //! - [`wait_for`] and its neighbours wait for events, and [`random_pause`] is a pause that can be repeated.
+//! - [`left_over`] says what an agent that was attached has left in a process.
 //! - [`not_run`] says what a test can't check on this machine.
 //! - [`confine`] runs programs without powers, on a small disk, with small files.
 //! - [`fetched_runtime`] and [`azmcp`] fetch what a test wants and the machine lacks.
@@ -30,6 +31,7 @@ pub mod compile;
 pub mod confine;
 mod counter;
 mod expectations;
+mod left_over;
 pub mod manifest;
 mod program;
 mod runtimes;
@@ -45,6 +47,7 @@ pub use azmcp::{azmcp, azmcp_command};
 pub use chance::random_pause;
 pub use counter::last_count;
 pub use expectations::{Expectations, ThreadCalls};
+pub use left_over::left_over;
 pub use program::{Finished, PROFILER_VARIABLES, run, run_within};
 pub use runtimes::{Runtime, each_runtime, each_web_runtime, fetched_runtime, runtimes};
 pub use say::{not_run, say};

@@ -3,7 +3,7 @@
 //! Hooks are left out of functions that filters exclude, so that their time is the caller's. Samples have all frames, and
 //! here those are left out that the filters of the recording, or own code alone, leave out.
 
-use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::model::{FunctionKind, Process, Recording};
 
 use crate::function::{FunctionRef, is_own};
 use crate::query::Query;
@@ -12,6 +12,8 @@ use crate::query::Query;
 pub(crate) struct Folded {
     /// By function index.
     is_folded: Vec<bool>,
+    /// Whether it is a method, by function index.
+    is_method: Vec<bool>,
 }
 
 impl Folded {
@@ -28,15 +30,21 @@ impl Folded {
             let passes = filter.passes(named.module(), &function.name, &function.signature);
             !passes || (just_my_code && !is_own(&named))
         });
-        Some(Self { is_folded: is_folded.collect() })
+        let is_method = process.functions.iter().map(|function| function.kind == FunctionKind::Managed);
+        Some(Self { is_folded: is_folded.collect(), is_method: is_method.collect() })
     }
 
-    /// Leaves the folded functions out of a path, innermost first. Where nothing would be left, the outermost function stays:
-    /// it stands for all of the stack.
+    /// Whether the function is folded into its callers.
+    pub(crate) fn leaves_out(&self, function: u32) -> bool {
+        self.is_folded.get(function as usize) != Some(&false)
+    }
+
+    /// Leaves the folded functions out of a path, innermost first. Where nothing would be left, the outermost method stays, or
+    /// the outermost function where no method is there: it says whose thread it was, and stands for all of the stack.
     pub(crate) fn fold(&self, path: &mut Vec<u32>) {
-        let is_folded = |function: u32| self.is_folded.get(function as usize) != Some(&false);
-        let outermost = path.last().copied();
-        path.retain(|&function| !is_folded(function));
+        let is_method = |function: &&u32| self.is_method.get(**function as usize) == Some(&true);
+        let outermost = path.iter().rev().find(is_method).or(path.last()).copied();
+        path.retain(|&function| !self.leaves_out(function));
         if path.is_empty() {
             path.extend(outermost);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{EventArena, Process, Sample};
+use clrscope_recording::model::{EventArena, Process, Sample, ThreadState};
 
 use crate::metric::{Metric, Source, StackEvent, StackEvents, Unit};
 
@@ -73,6 +73,7 @@ fn read(process: &Process, arena: &EventArena, amount: fn(&Sample) -> u64) -> St
             lasted_ns: lasted_ns(&sample),
             amount: amount(&sample),
             samples: u64::from(sample.count),
+            idle: sample.state == ThreadState::Idle,
         }));
     }
     StackEvents { table: Arc::clone(&process.stacks), events }

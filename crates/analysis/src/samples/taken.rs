@@ -1,7 +1,7 @@
 //! Samples as they were taken, before anything is summed.
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Sample, Sampler};
+use clrscope_recording::model::{Process, Sample, Sampler, ThreadState};
 
 /// Conditions under which an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct SamplingConditions<'a> {
     pub profiler: u64,
     /// Time that all samples stand for, nanoseconds.
     pub total_ns: u64,
+    /// The part of that time which idle threads took: those of the pool, the finalizer and the like without work.
+    pub idle_ns: u64,
     /// Nanoseconds between two samples of a thread, as reached in the mean; 0 where nobody knows.
     pub reached_ns: u64,
 }
@@ -49,6 +51,7 @@ fn of_instrument<'a>(processes: &[&'a Process], instrument: &'static str) -> Opt
         complete: 0,
         profiler: 0,
         total_ns: 0,
+        idle_ns: 0,
         reached_ns: sampler.map_or(0, |sampler| sampler.reached_ns),
     };
     let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -59,6 +62,7 @@ fn of_instrument<'a>(processes: &[&'a Process], instrument: &'static str) -> Opt
             add(&mut found.complete, if sample.complete { count } else { 0 });
             add(&mut found.profiler, if sample.profiler { count } else { 0 });
             add(&mut found.total_ns, sample.weight_ns);
+            add(&mut found.idle_ns, if sample.state == ThreadState::Idle { sample.weight_ns } else { 0 });
         });
     }
     if found.reached_ns == 0 {

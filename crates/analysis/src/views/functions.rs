@@ -44,6 +44,7 @@ pub(crate) fn functions_by<'a>(
     for paths in paths::select(recording, query, metric)? {
         let mut sums = ProcessSums::new(&paths, query);
         totals.push((paths.process, sums.totals));
+        sums.put_tiers(recording, paths.process, query);
         if let Some(more) = beside.next() {
             let more = ProcessSums::new(&more, query);
             samples = samples.saturating_add(more.totals.cpu_ns.unwrap_or(0));

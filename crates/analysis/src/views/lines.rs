@@ -9,9 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use crate::function::FunctionRef;
+use crate::metric::SampleCount;
 use crate::paths::{self, StackSum};
 use crate::query::{Query, QueryProblem, Sort};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
+use crate::tiers::Tiers;
 
 /// Looks up the line of an instruction: path of the module, metadata token and offset in the IL to path of the file and line.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, u32) -> Option<(String, u32)> + 'l;
@@ -34,6 +36,8 @@ pub struct LineRow<'a> {
     pub total_samples: u64,
     /// Time that `samples` stand for, nanoseconds.
     pub time_ns: u64,
+    /// `samples` as own ones, and those of `total_samples`, by the tier of the code of the line.
+    pub tiers: Tiers,
 }
 
 /// The view `lines`.
@@ -84,20 +88,18 @@ pub fn lines<'a>(
 }
 
 /// Sums of a line.
+#[derive(Default)]
 struct LineSums<'a> {
     samples: u64,
     self_samples: u64,
     total_samples: u64,
     time_ns: u64,
+    tiers: Tiers,
     /// Samples by function.
     functions: Vec<(FunctionRef<'a>, u64)>,
 }
 
 impl<'a> LineSums<'a> {
-    const fn new() -> Self {
-        Self { samples: 0, self_samples: 0, total_samples: 0, time_ns: 0, functions: Vec::new() }
-    }
-
     fn met(&mut self, function: FunctionRef<'a>, samples: u64) {
         self.total_samples = self.total_samples.saturating_add(samples);
         match self.functions.iter_mut().find(|(known, _)| known.compare(&function).is_eq()) {
@@ -110,9 +112,9 @@ impl<'a> LineSums<'a> {
         let by_samples =
             |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
         let function = self.functions.iter().min_by(by_samples).map(|(function, _)| *function);
-        let Self { samples, self_samples, total_samples, time_ns, .. } = self;
+        let Self { samples, self_samples, total_samples, time_ns, tiers, .. } = self;
         let function = function.expect("a line is made when a function meets it");
-        LineRow { file, line, function, samples, self_samples, total_samples, time_ns }
+        LineRow { file, line, function, samples, self_samples, total_samples, time_ns, tiers }
     }
 }
 
@@ -131,14 +133,16 @@ impl<'a> Places<'a, '_, '_, '_> {
         let mut met = FxHashSet::default();
         let stacks = &self.process.stacks;
         for (depth, frame) in stacks.frames(stack).enumerate() {
-            let StackFrame::Method { function, il_offset: Some(offset), .. } = frame else { continue };
+            let StackFrame::Method { function, il_offset: Some(offset), tier } = frame else { continue };
             let named = FunctionRef::of(self.process, self.process.functions.get(function as usize));
             let Some(place) = self.place(function, offset, &named) else { continue };
             if !met.insert(place.clone()) || !self.query.wants_function(named.module(), named.function) {
                 continue;
             }
-            let line = sums.entry(place).or_insert_with(LineSums::new);
+            let line = sums.entry(place).or_default();
             line.met(named, sum.samples);
+            let innermost = if met.len() == 1 { sum.samples } else { 0 };
+            line.tiers.add(tier, SampleCount { own: innermost, total: sum.samples });
             if met.len() == 1 {
                 line.samples = line.samples.saturating_add(sum.samples);
                 line.time_ns = line.time_ns.saturating_add(sum.amount);

@@ -1,7 +1,7 @@
 //! Sums of one process, function by function and thread by thread: what most views start from.
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{SourceKind, Thread};
+use clrscope_recording::model::{Process, Recording, SourceKind, Thread};
 use rustc_hash::FxHashMap;
 
 use super::rows::{FunctionRow, ThreadOwn, ThreadRow, thread_row};
@@ -12,6 +12,7 @@ use crate::parallel::fold;
 use crate::paths::Paths;
 use crate::query::Query;
 use crate::sums::{ByFunction, Summed, Summer};
+use crate::tiers::{Tiers, tiers_of_functions};
 use crate::times::{Times, Totals};
 
 /// A row in the making.
@@ -42,6 +43,8 @@ pub(crate) struct ProcessSums<'a> {
     starts: FxHashMap<Slot, u64>,
     /// Samples that were taken beside calls, by slot.
     beside: Vec<SampleCount>,
+    /// Samples by tier, by slot.
+    tiers: FxHashMap<Slot, Tiers>,
 }
 
 impl<'a> ProcessSums<'a> {
@@ -72,6 +75,7 @@ impl<'a> ProcessSums<'a> {
             merged: all.merged,
             per_thread: all.per_thread,
             beside: Vec::new(),
+            tiers: FxHashMap::default(),
         }
     }
 
@@ -85,6 +89,13 @@ impl<'a> ProcessSums<'a> {
         for merged in self.merged.iter_mut().filter(|merged| merged.threads == 0) {
             (merged.times.inclusive_cpu_ns, merged.times.exclusive_cpu_ns) = (none, none);
             merged.times.exclusive_cpu_bounds_ns = none.map(|ns| (ns, ns));
+        }
+    }
+
+    /// Puts to the functions in which tiers of their code samples met them.
+    pub(crate) fn put_tiers(&mut self, recording: &Recording, process: &Process, query: &Query) {
+        for (function, tiers) in tiers_of_functions(recording, process, query, self.metric) {
+            self.tiers.entry(self.catalog.slot(function)).or_default().join(&tiers);
         }
     }
 
@@ -126,6 +137,7 @@ impl<'a> ProcessSums<'a> {
             threads: merged.threads,
             inlined: self.catalog.is_inlined(slot),
             starts: self.starts.get(&slot).copied().filter(|_| thread.is_none()),
+            tiers: self.tiers.get(&slot).copied().filter(|_| thread.is_none()).unwrap_or_default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use clrscope_recording::model::Thread;
 use crate::function::FunctionRef;
 use crate::metric::Amount;
 use crate::query::Sort;
+use crate::tiers::Tiers;
 use crate::times::{Times, Totals};
 
 /// One row of `functions`: an instantiation or overload in one process, or in one thread of it.
@@ -29,6 +30,8 @@ pub struct FunctionRow<'a> {
     /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
+    /// Its samples by the tier of its code, where samples were taken; none in per-thread reports.
+    pub tiers: Tiers,
 }
 
 impl FunctionRow<'_> {

@@ -1,7 +1,7 @@
 //! `clrscope attach`.
 
 use clap::Args;
-use clrscope_contract::instruments::{DEFAULT_FOR_ATTACH, check_all, check_for_attach};
+use clrscope_contract::instruments::{check_all, check_for_attach};
 
 use super::recording::{RecordingArgs, ResultArgs};
 use crate::commands::attach::AttachOptions;
@@ -22,7 +22,6 @@ can't be taken out of a program that runs.";
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("instruments", |arg| arg.help(format!("What to record; can be repeated [default: {}]", DEFAULT_FOR_ATTACH.name))),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("only_from", |arg| arg.hide(true)),
@@ -41,8 +40,7 @@ pub(super) struct Attach {
 }
 
 impl Attach {
-    pub(super) fn into_options(mut self) -> Result<AttachOptions, Failure> {
-        self.recording.default_to(DEFAULT_FOR_ATTACH);
+    pub(super) fn into_options(self) -> Result<AttachOptions, Failure> {
         let instruments_given = self.recording.instruments_given();
         let request = self.recording.into_request()?;
         check_all(&request).and_then(|checked| check_for_attach(&checked)).map_err(|refusal| {

@@ -107,7 +107,7 @@ impl Command {
             Self::Report(args) => args.into_task()?,
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
-            Self::Demo(args) => Task::Demo(args.into_options()),
+            Self::Demo(args) => Task::Demo(args.into_options()?),
             Self::Doctor(args) => Task::Doctor(args.into_options()),
             Self::Env(args) => Task::Env(Box::new(args.into_options()?)),
             Self::New(args) => Task::New(args.into_options()?),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn instruments_are_completed_and_their_default_is_told() {
-        for command in ["run", "env"] {
+        for command in ["run", "attach", "env", "demo"] {
             let instruments = argument(command, "instruments");
             assert_eq!(
                 values(&instruments),

@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, Spec, check, check_all, cpu, find};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, cpu, find};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
 };
@@ -13,12 +13,43 @@ use clrscope_contract::request::{
 use super::filters::patterns;
 use crate::errors::{Failure, quoted, reason, shown};
 
+/// Options of which instruments record.
+#[derive(Debug, Args)]
+pub(super) struct InstrumentArgs {
+    /// Instrument with its options; can be repeated [default: cpu]
+    #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]", value_parser = InstrumentText, hide_possible_values = true)]
+    instruments: Vec<String>,
+}
+
+impl InstrumentArgs {
+    /// The instruments as the user gave them.
+    pub(super) fn given(&self) -> String {
+        match self.instruments.is_empty() {
+            true => DEFAULT.name.to_owned(),
+            false => self.instruments.join(";"),
+        }
+    }
+
+    /// The instruments, each checked alone.
+    pub(super) fn requests(&self) -> Result<Vec<InstrumentRequest>, Failure> {
+        let given = self.given();
+        given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument).collect()
+    }
+}
+
+/// The request, unless its instruments do not go together.
+pub(super) fn checked(request: Request, given: &str) -> Result<Request, Failure> {
+    match check_all(&request) {
+        Ok(_) => Ok(request),
+        Err(refusal) => Err(refused(given, refusal)),
+    }
+}
+
 /// Options of what is recorded.
 #[derive(Debug, Args)]
 pub(super) struct RecordingArgs {
-    /// Instrument with its options; can be repeated [default: calls]
-    #[arg(short, long = "instrument", value_name = "NAME[:OPTION,...]", value_parser = InstrumentText, hide_possible_values = true)]
-    instruments: Vec<String>,
+    #[command(flatten)]
+    instruments: InstrumentArgs,
 
     /// Only functions that match, such as '[MyApp]*', 'Shop.Cart::*', 'Cart.Add' or 'Add'; can be repeated
     #[arg(long, value_name = "PATTERN")]
@@ -88,26 +119,15 @@ pub(super) struct ResultArgs {
 impl RecordingArgs {
     /// The instruments as the user gave them.
     pub(super) fn instruments_given(&self) -> String {
-        match self.instruments.is_empty() {
-            true => DEFAULT.name.to_owned(),
-            false => self.instruments.join(";"),
-        }
-    }
-
-    /// Records this where nothing was asked for.
-    pub(super) fn default_to(&mut self, instrument: &Spec) {
-        if self.instruments.is_empty() {
-            self.instruments.push(instrument.name.to_owned());
-        }
+        self.instruments.given()
     }
 
     /// The request without an output place.
     pub(super) fn into_request(self) -> Result<Request, Failure> {
-        let given = self.instruments_given();
-        let instruments = given.split(';').map(str::trim).filter(|text| !text.is_empty()).map(instrument);
+        let given = self.instruments.given();
         let request = Request {
             out: None,
-            instruments: with_rate(instruments.collect::<Result<_, _>>()?, self.rate),
+            instruments: with_rate(self.instruments.requests()?, self.rate),
             filter: Filter {
                 include: patterns("--include", &self.include)?,
                 exclude: patterns("--exclude", &self.exclude)?,
@@ -124,10 +144,7 @@ impl RecordingArgs {
             join: false,
             trust_writable: self.trust_writable,
         };
-        match check_all(&request) {
-            Ok(_) => Ok(request),
-            Err(refusal) => Err(refused(&given, refusal)),
-        }
+        checked(request, &given)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clrscope_contract::instruments::DEFAULT;
-use clrscope_contract::request::{InstrumentRequest, Request};
+use clrscope_contract::instruments::first_view;
+use clrscope_contract::request::Request;
 use clrscope_report::{Format, Request as ReportRequest, view};
 
 use crate::dotnet::{self, Install};
@@ -22,6 +22,10 @@ const OLDEST: u32 = 8;
 /// Options of `demo`.
 #[derive(Debug)]
 pub(crate) struct DemoOptions {
+    /// Request, without a place.
+    pub(crate) request: Request,
+    /// The instruments as given.
+    pub(crate) instruments_given: String,
     /// Place to keep the recording; it is removed when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
@@ -43,28 +47,35 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     let kept = options.output.is_some();
     let output = options.output.unwrap_or_else(|| temporary.path().join("demo.clrs"));
     say(&format!("clrscope: profiling the demo on .NET in {} ({})", install.root.display(), install.origin.in_words()));
-    let recorded = run(&install, &library, output, options.force)?;
+    let first = first_view(&options.request.instruments).unwrap_or("summary");
+    let recorded = run(&install, &library, output, options.force, (options.request, &options.instruments_given))?;
     let Some(path) = &recorded.path else {
         summary::after_run(&recorded, false);
         return Err(Failure::new("the demo was not recorded", "its runtime loaded no agent", "run 'clrscope doctor'"));
     };
     let recording = open(path)?;
-    let overview = view("summary").expect("the view is in the list of views");
+    let overview = view(first).expect("the views of instruments are in the list of views");
     let report =
         overview.open(&recording, &overview.for_people(&ReportRequest::default())).map_err(|p| query_failure(&p))?;
     super::report::print(&report, Format::Text)?;
     say(&match kept {
         true => format!("clrscope: next: clrscope report {} --view tree", path.display()),
         false => {
-            "clrscope: next: clrscope run -- dotnet YOUR.dll (or 'clrscope demo -o demo.clrs' to keep this recording)"
+            "clrscope: next: clrscope run -- dotnet YOUR.dll (or 'clrscope demo -i calls' for every call and its path, \
+                  'clrscope demo -o demo.clrs' to keep the recording)"
                 .to_owned()
         }
     });
     Ok(recorded.ended.code())
 }
 
-fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Result<Recorded, Failure> {
-    let instrument = InstrumentRequest::named(DEFAULT.name);
+fn run(
+    install: &Install,
+    library: &Path,
+    output: PathBuf,
+    force: bool,
+    (request, instruments_given): (Request, &str),
+) -> Result<Recorded, Failure> {
     record(Plan {
         program: &Program {
             executable: install.host().into_os_string(),
@@ -72,8 +83,8 @@ fn run(install: &Install, library: &Path, output: PathBuf, force: bool) -> Resul
             name: "demo".to_owned(),
         },
         command: &["dotnet".into(), "Demo.dll".into()],
-        request: Request { instruments: vec![instrument], ..Request::default() },
-        instruments_given: DEFAULT.name,
+        request,
+        instruments_given,
         output: Some(output),
         force,
         progress: messages_on_terminal(),

@@ -101,7 +101,7 @@ pub(super) fn clock() -> Option<Check> {
     })
 }
 
-/// Measuring that the kernel lets this user do. No instrument of this version needs it.
+/// Measuring that the kernel lets this user do: the better engine of `cpu`, which has another.
 pub(super) fn perf_events() -> Check {
     const NAME: &str = "perf events";
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
@@ -109,14 +109,14 @@ pub(super) fn perf_events() -> Check {
         return Check::bad(
             Status::Note,
             NAME,
-            "this kernel has none; 'calls' does not need them",
+            "this kernel has none; 'cpu' takes samples by timers then",
             "use a kernel with perf events",
         );
     };
     if has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN) {
         return Check::ok(
             NAME,
-            format!("allowed by capability (perf_event_paranoid is {level}); 'calls' does not need them"),
+            format!("allowed by capability (perf_event_paranoid is {level}); 'cpu' takes samples by them"),
         );
     }
     match level {
@@ -125,24 +125,24 @@ pub(super) fn perf_events() -> Check {
             NAME,
             format!(
                 "allowed by the kernel (perf_event_paranoid is {level}), but system calls are filtered here, and containers \
-                 usually refuse this one; 'calls' does not need them"
+                 usually refuse this one; 'cpu' takes samples by timers then"
             ),
             "in a container --cap-add PERFMON",
         ),
         ..=1 => Check::ok(
             NAME,
-            format!("allowed with the kernel's frames (perf_event_paranoid is {level}); 'calls' does not need them"),
+            format!("allowed with the kernel's frames (perf_event_paranoid is {level}); 'cpu' takes samples by them"),
         ),
         2 => Check::bad(
             Status::Note,
             NAME,
-            "allowed without the kernel's frames (perf_event_paranoid is 2); 'calls' does not need them",
+            "allowed without the kernel's frames (perf_event_paranoid is 2); 'cpu' takes samples by them",
             "sysctl kernel.perf_event_paranoid=1",
         ),
         _ => Check::bad(
             Status::Note,
             NAME,
-            format!("not allowed (perf_event_paranoid is {level}); 'calls' does not need them"),
+            format!("not allowed (perf_event_paranoid is {level}); 'cpu' takes samples by timers then"),
             "sysctl kernel.perf_event_paranoid=1, or in a container --cap-add PERFMON",
         ),
     }
@@ -178,7 +178,7 @@ pub(super) fn container() -> Vec<Check> {
         found.push(Check::bad(
             Status::Note,
             "seccomp",
-            "system calls are filtered; 'calls' needs none that filters usually refuse, perf events may be refused",
+            "system calls are filtered; clrscope needs none that filters usually refuse, perf events may be refused",
             "if a recording stays empty: --security-opt seccomp=unconfined",
         ));
     }

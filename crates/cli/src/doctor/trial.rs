@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_analysis::{Query, conditions};
-use clrscope_contract::instruments::DEFAULT;
+use clrscope_contract::instruments::calls;
 use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::model::Process;
 use rustix::process::{Resource, getrlimit};
@@ -57,7 +57,7 @@ pub(super) fn record_hello(install: &Install, version: &Version, agent: &Path) -
     };
     let request = Request {
         out: Some(folder.to_string_lossy().into_owned()),
-        instruments: vec![InstrumentRequest::named(DEFAULT.name)],
+        instruments: vec![InstrumentRequest::named(calls::SPEC.name)],
         ..Request::default()
     };
     let mut recorded = hello();

@@ -27,11 +27,9 @@ use crate::request::InstrumentRequest;
 pub const ALL: &[&Spec] =
     &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC, gc::SPEC, heap::SPEC];
 
-/// Instrument that records where none is asked for.
-pub const DEFAULT: &Spec = calls::SPEC;
-
-/// Instrument that is attached where none is asked for: where a program spends its time is what people come with.
-pub const DEFAULT_FOR_ATTACH: &Spec = cpu::SPEC;
+/// Instrument that records where none is asked for, of programs that are started and of those that run already: where a
+/// program spends its time is what people come with, and samples of that leave its speed as it is.
+pub const DEFAULT: &Spec = cpu::SPEC;
 
 /// The least that can be set as a limit of memory: what a store takes before anything is in it.
 const LEAST_LIMIT: u64 = 64 << 10;

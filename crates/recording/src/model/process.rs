@@ -405,12 +405,13 @@ pub enum ThreadRole {
 numbered!(ThreadRole: User, Main, Finalizer, Gc, Tiering, Pool);
 
 impl ThreadRole {
+    /// All there are, in the order of their numbers.
+    pub const ALL: [Self; 6] = [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool];
+
     /// The role with this number, if this version knows it.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::User, Self::Main, Self::Finalizer, Self::Gc, Self::Tiering, Self::Pool]
-            .into_iter()
-            .find(|role| *role as u32 == number)
+        Self::ALL.into_iter().find(|role| *role as u32 == number)
     }
 
     /// The name in JSON.

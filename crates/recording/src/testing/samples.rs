@@ -21,6 +21,7 @@ pub struct HandSampled {
     stacks: StacksBuilder,
     samples: BTreeMap<&'static str, Vec<Sample>>,
     filters: String,
+    tiers: BTreeMap<String, Tier>,
 }
 
 impl Default for HandSampled {
@@ -41,6 +42,7 @@ impl Default for HandSampled {
             stacks: StacksBuilder::default(),
             samples: BTreeMap::new(),
             filters: String::new(),
+            tiers: BTreeMap::new(),
         }
     }
 }
@@ -51,6 +53,11 @@ impl HandSampled {
         let id = self.process.threads.len() as u32 + 1;
         self.process.threads.push(Thread { id, os_id: 100 + id, name: name.to_owned(), role, ..Thread::default() });
         id
+    }
+
+    /// The tier of a method's frames in samples from now on: tier 1 unless this says otherwise.
+    pub fn tier(&mut self, method: &str, tier: Tier) {
+        self.tiers.insert(method.to_owned(), tier);
     }
 
     /// Filters of the request, as a recording has them: `;just-my-code`.
@@ -85,8 +92,9 @@ impl HandSampled {
             Some((name, offset)) => (name, offset.parse().ok()),
             None => (name, None),
         };
+        let tier = self.tiers.get(name).copied().unwrap_or(Tier::Tier1);
         if let Some(&known) = self.functions.get(name) {
-            return StackFrame::Method { function: known, il_offset, tier: Tier::Tier1 };
+            return StackFrame::Method { function: known, il_offset, tier };
         }
         let (module, plain, kind) = match name.split_once('!') {
             Some(("kernel", plain)) => ("[kernel]", plain, FunctionKind::Kernel),
@@ -109,7 +117,7 @@ impl HandSampled {
         self.process.functions.push(made);
         let index = self.process.functions.len() as u32 - 1;
         self.functions.insert(name.to_owned(), index);
-        StackFrame::Method { function: index, il_offset, tier: Tier::Tier1 }
+        StackFrame::Method { function: index, il_offset, tier }
     }
 
     fn module(&mut self, name: &str, kind: FunctionKind) -> u32 {

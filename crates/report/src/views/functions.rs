@@ -7,7 +7,7 @@ use clrscope_analysis::{Amount, Conditions, FunctionRef, FunctionRow, Functions,
 use clrscope_recording::model::{Recording, SourceKind};
 
 use super::timed::{Present, Timed, metric_columns, name_columns};
-use super::{LOG_FLAGS, NO_SOURCE, no_functions};
+use super::{LOG_FLAGS, NO_SOURCE, no_functions, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -134,6 +134,8 @@ where
     columns.extend(metric_columns(present));
     columns.extend([recursion, threads, thread.only_if(present.threads)]);
     columns.extend(counted_columns(of));
+    let tiers = Column::new("tiers", "code", Kind::Nested, move |row: &K::Row<'_>| tiers::cell(&of(row).tiers));
+    columns.push(tiers.only_if(present.samples));
     columns
 }
 
@@ -210,7 +212,8 @@ pub(super) fn text<'a>(
         ("self_share_high", 5, sampled),
         (if of_calls { "inclusive_ns" } else { total }, 1, true),
         ("inclusive_share", 2, true),
-        ("self_samples", 4, (sampled || conditions.samples > 0) && own != "self_samples"),
+        ("self_samples", 6, (sampled || conditions.samples > 0) && own != "self_samples"),
+        ("tiers", 3, any(|row| row.tiers.most().is_some())),
         ("calls", 1, of_calls),
         ("starts", 6, of_calls && any(|row| row.starts.is_some())),
         ("exclusive_cpu_ns", 3, any(|row| row.times.exclusive_cpu_ns.is_some())),

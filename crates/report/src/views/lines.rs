@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use clrscope_analysis::{Conditions, LineRow, LinesView, Sort, lines, share_bounds};
 use clrscope_symbols::{Lines, Sources};
 
-use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, nothing};
+use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::count;
@@ -88,17 +88,19 @@ fn sheet<'c>() -> Sheet<'c, LineRows> {
             Cell::text(row.row.function.signature())
         }),
         Column::new("module", "module", Kind::Text, |row: &LineEntry<'_>| Cell::text(row.row.function.module())),
+        Column::new("tiers", "code", Kind::Nested, |row: &LineEntry<'_>| tiers::cell(&row.row.tiers)),
     ])
 }
 
 /// Columns in text.
-const TEXT: [(&str, u8, bool); 9] = [
+const TEXT: [(&str, u8, bool); 10] = [
     ("time_ns", 1, true),
     ("share", 0, true),
     ("share_low", 5, true),
     ("share_high", 5, true),
     ("samples", 2, true),
     ("total_samples", 3, true),
+    ("tiers", 4, true),
     ("file", 0, true),
     ("line", 0, true),
     ("name", 4, true),

@@ -13,6 +13,7 @@ mod neighbours;
 mod sampled;
 mod summary;
 mod threads;
+mod tiers;
 mod timed;
 mod tree;
 

@@ -283,6 +283,7 @@ impl Opened<'_> {
             ("waited_ns", 1, own.iter().any(|row| row.waited_ns > 0)),
             ("calls", 1, of_calls),
             ("starts", 5, own.iter().any(|own| own.row.starts.is_some())),
+            ("tiers", 3, own.iter().any(|own| own.row.tiers.most().is_some())),
             ("pid", 2, conditions.processes.len() > 1),
             ("module", 6, true),
             ("name", 0, true),

@@ -156,7 +156,9 @@ pub(super) fn of_summary(view: &Summary<'_>, is_one_table: bool, renderer: &mut 
             1 => "one other thread".to_owned(),
             others => format!("{} other threads", count(others)),
         };
-        let note = format!("... and {others} with {} in all; --view threads has them.", time(seen.others_ns));
+        let roles: Vec<String> = seen.roles.iter().map(|(role, number)| format!("{number} {}", role.name())).collect();
+        let (ns, roles) = (time(seen.others_ns), roles.join(", "));
+        let note = format!("... and {others} with {ns} in all ({roles}); --view threads has them.");
         Ok(Tail { left_out: 0, note: (seen.others > 0).then_some(note) })
     })
 }

@@ -1,6 +1,7 @@
 //! Sentences of the summary.
 
 use clrscope_recording::layout::instrument;
+use clrscope_recording::model::Tier;
 
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
@@ -21,6 +22,8 @@ pub struct Finding {
 
 /// Shares of CPU time, and of calls, that are worth a sentence.
 const MUCH: f64 = 0.05;
+/// Share of CPU time in code that is not optimised that is worth a sentence: each program starts with some.
+const MUCH_UNOPTIMISED: f64 = 0.10;
 /// Exceptions that are worth a sentence.
 const MANY_EXCEPTIONS: u64 = 100;
 
@@ -39,6 +42,7 @@ pub(super) fn findings(
     found.extend(most_called(view, rows));
     if !filtered {
         found.extend(most_by_kind(view));
+        found.extend(unoptimised(view, rows));
         found.extend(runtime(view));
     }
     found
@@ -132,6 +136,24 @@ fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let found = view.kinds.iter().filter_map(|row| Some((part(row.time_ns, all), said(row.kind)?)));
     let much = found.filter(|(share, _)| *share >= MUCH);
     much.map(|(share, what)| Finding { text: format!("{} of the CPU time {what}", percent(share)), share }).collect()
+}
+
+/// Time in methods whose code was still that of their first, quick compilation.
+fn unoptimised(view: &Summary<'_>, rows: &[FunctionRow<'_>]) -> Option<Finding> {
+    let of = |row: &FunctionRow<'_>| {
+        let quick = [Tier::Tier0, Tier::InstrumentedTier0];
+        quick.into_iter().fold(0_u64, |sum, tier| sum.saturating_add(row.tiers.samples(tier).own))
+    };
+    let all = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(of(row)));
+    let samples = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
+    let most = rows.iter().min_by(|a, b| of(b).cmp(&of(a)).then_with(|| a.function.compare(&b.function)))?;
+    let share = part(all, samples);
+    let text = format!(
+        "{} of the CPU time ran code that was not optimised yet (tier 0), the most in {}",
+        percent(share),
+        most.function.label()
+    );
+    (samples > 0 && share >= MUCH_UNOPTIMISED).then_some(Finding { text, share })
 }
 
 fn most_thrown(view: &Summary<'_>) -> Option<Finding> {

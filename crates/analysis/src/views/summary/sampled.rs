@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, Sample, ThreadState};
+use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
 use rustc_hash::FxHashMap;
 
 use super::OwnRow;
@@ -60,6 +60,8 @@ pub struct ThreadsSeen<'a> {
     pub rows: Vec<ThreadRow<'a>>,
     /// Number of the others.
     pub others: u64,
+    /// Roles of the others, each with how many have it, in the order of [`ThreadRole::ALL`].
+    pub roles: Vec<(ThreadRole, u64)>,
     /// Time of the others together.
     pub others_ns: u64,
 }
@@ -72,7 +74,10 @@ impl<'a> ThreadsSeen<'a> {
         let kept = rows.iter().take(MOST_THREADS).take_while(|row| matters(row)).count();
         let others = rows.split_off(kept);
         let others_ns = others.iter().fold(0_u64, |sum, row| sum.saturating_add(row.amount.own));
-        Self { rows, others: others.len() as u64, others_ns }
+        let with = |role| others.iter().filter(|row| row.thread.role == role).count() as u64;
+        let roles =
+            ThreadRole::ALL.into_iter().map(|role| (role, with(role))).filter(|(_, count)| *count > 0).collect();
+        Self { rows, others: others.len() as u64, roles, others_ns }
     }
 }
 

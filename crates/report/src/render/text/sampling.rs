@@ -11,14 +11,24 @@ const LATE: f64 = 1.2;
 
 /// Line about the samples of an instrument: engine, interval, number, complete stacks, and what would be better.
 pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
+    let is_cpu = of.instrument == instrument::CPU;
     let mut text = of.instrument.to_owned();
-    match of.sampler.map(|sampler| sampler.engine) {
-        Some(SamplingEngine::Perf) => text.push_str(" by perf events"),
-        Some(SamplingEngine::Timer) => text.push_str(" by a timer on each thread"),
-        Some(SamplingEngine::Signals) => text.push_str(" by signals to each thread"),
-        Some(SamplingEngine::Unknown) | None => {}
+    let engine = match of.sampler.map(|sampler| sampler.engine) {
+        Some(SamplingEngine::Perf) => "perf events",
+        Some(SamplingEngine::Timer) => "a timer on each thread",
+        Some(SamplingEngine::Signals) => "signals to each thread",
+        Some(SamplingEngine::Unknown) | None => "",
+    };
+    // Threads that wait are looked at from outside; the engine interrupts those that run.
+    match (is_cpu, engine) {
+        (true, "") => {}
+        (true, engine) => text.push_str(&format!(" by {engine}")),
+        (false, "") => text.push_str(" by what the system says of each thread"),
+        (false, engine) => {
+            text.push_str(&format!(" by what the system says of each thread, of those that run by {engine}"))
+        }
     }
-    let clock = if of.instrument == instrument::CPU { " of CPU time" } else { "" };
+    let clock = if is_cpu { " of CPU time" } else { "" };
     if of.reached_ns > 0 {
         text.push_str(&format!(", every {}{clock}", time(of.reached_ns)));
     }
@@ -30,6 +40,9 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     text.push_str(&format!(": {} samples, {} with a complete stack", count(of.samples), share(complete)));
     if of.profiler > 0 {
         text.push_str(&format!(", {} in the profiler", share(of.profiler as f64 / of.samples.max(1) as f64)));
+    }
+    if of.idle_ns > 0 {
+        text.push_str(&format!(", {} of idle threads left out (pool, finalizer and the like)", time(of.idle_ns)));
     }
     let sampler = of.sampler;
     let whys = [sampler.map(|sampler| &sampler.why_engine), sampler.map(|sampler| &sampler.why_no_kernel)];

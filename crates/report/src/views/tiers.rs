@@ -1,0 +1,50 @@
+//! The tier of code, as rows of samples show it.
+
+use clrscope_analysis::Tiers;
+use clrscope_recording::model::Tier;
+use serde_json::json;
+
+use crate::cell::Cell;
+
+/// From this part of its samples on a row is shown as being of one tier.
+const NEARLY_ALL: f64 = 0.95;
+
+/// The samples of a row in each tier; people are shown the tier that most of them are of.
+pub(super) fn cell(tiers: &Tiers) -> Cell<'static> {
+    let Some((most, part)) = tiers.most() else { return Cell::Absent };
+    let said = match part {
+        NEARLY_ALL.. => in_words(most).to_owned(),
+        _ => format!("{:.0} % {}", part * 100.0, in_words(most)),
+    };
+    let each = tiers.seen().map(
+        |(tier, samples)| json!({ "tier": tier.name(), "self_samples": samples.own, "total_samples": samples.total }),
+    );
+    Cell::Nested(each.collect()).said(said)
+}
+
+/// A tier as developers call it.
+fn in_words(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Tier0 => "tier 0",
+        Tier::Tier1 => "tier 1",
+        Tier::Osr => "OSR",
+        Tier::Precompiled => "ReadyToRun",
+        Tier::Optimized => "optimized",
+        Tier::InstrumentedTier0 => "tier 0 instr",
+        Tier::InstrumentedTier1 => "tier 1 instr",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tier_has_words_of_its_own() {
+        let mut words: Vec<&str> = Tier::ALL.iter().map(|&tier| in_words(tier)).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Tier::ALL.len(), "{words:?}");
+    }
+}
