@@ -75,6 +75,13 @@ pub(crate) trait Instrument: Callbacks {
     /// Notification that the agent runs: the last step of the runtime's `Initialize` or `InitializeForAttach`, on the thread that calls it.
     fn begins(&self, beginning: Beginning) {}
 
+    /// Whether the helper thread must look after the instrument in each of the request's intervals: it takes samples itself, or
+    /// the program's threads wait for the memory that it backs ahead of them. Without such an instrument the thread wakes
+    /// rarely.
+    fn needs_frequent_help(&self) -> bool {
+        true
+    }
+
     /// Tasks of the instrument on the helper thread: regular work, and work where recording stops and starts again. Called once.
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         Vec::new()

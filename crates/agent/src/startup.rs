@@ -36,6 +36,10 @@ use crate::services::{clock, threads};
 /// Time that the end of the program may wait for the helper thread's last sample.
 const LAST_ROUND: Duration = Duration::from_millis(100);
 
+/// Pause of the helper thread where no instrument needs it more often: it shows that the process lives, and looks whether the
+/// recording is over.
+const RARELY: Duration = Duration::from_millis(20);
+
 /// A running agent.
 pub(crate) struct Running {
     pub(crate) writer: &'static ProcessWriter,
@@ -113,12 +117,13 @@ impl Callbacks for End {
 /// Starts everything that the request `given` asks for; the error is a sentence for the recording directory.
 pub(crate) fn start(info: &ProfilerInfo, given: &str, beginning: Beginning) -> Result<Running, String> {
     developer_log::begin();
-    let version = env!("CARGO_PKG_VERSION");
-    log(Level::Info, || format!("clrscope {version} in process {}: {AGENT_VARIABLE}={given}", std::process::id()));
     let mut request = match Request::parse(given) {
         Ok(request) => request,
         Err(error) => return Err(refuse_malformed(given, error.0)),
     };
+    request.log.iter().for_each(|level| developer_log::begin_with(level));
+    let version = env!("CARGO_PKG_VERSION");
+    log(Level::Info, || format!("clrscope {version} in process {}: {AGENT_VARIABLE}={given}", std::process::id()));
     if request.instruments.is_empty() {
         request.instruments.push(InstrumentRequest::named(DEFAULT.name));
     }
@@ -319,7 +324,8 @@ fn start_instruments(
         delay: request.delay_ms.map(Duration::from_millis),
         duration: request.duration_ms.map(Duration::from_millis),
     };
-    helper.start(writer, interval, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
+    let pace = if instruments.need_frequent_help() { interval } else { interval.max(RARELY) };
+    helper.start(writer, pace, schedule, tasks).map_err(|error| format!("no thread for the agent: {error}"))?;
     Ok(Running {
         writer,
         functions,
@@ -336,7 +342,7 @@ fn start_instruments(
 
 /// Request without the instruments and the place.
 fn beside_instruments(request: &Request) -> String {
-    Request { instruments: Vec::new(), out: None, join: false, ..request.clone() }.to_string()
+    Request { instruments: Vec::new(), out: None, join: false, log: None, ..request.clone() }.to_string()
 }
 
 /// Choice of functions for the dictionary, from the request and from what the instruments can do without.

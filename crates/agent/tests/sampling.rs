@@ -4,9 +4,9 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
+use clrscope_recording::model::{Activity, LossReason, Process, Sample, SamplingEngine, StackFrame, ThreadState};
 use clrscope_testkit::{Runtime, each_runtime, not_run};
-use support::{Run, assert_unchanged, record_with};
+use support::{Run, assert_unchanged, record_with, under_agent};
 
 /// The samples of an instrument.
 fn samples(process: &Process, instrument: &str) -> Vec<Sample> {
@@ -97,8 +97,33 @@ fn shares_of_cpu_time_are_those_that_the_program_measures() {
     });
 }
 
+/// The stacks that are not complete, the most frequent first, each with how often it is there.
+fn incomplete(process: &Process, all: &[Sample]) -> String {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => {
+            process.functions.get(function as usize).map_or_else(|| "?".to_owned(), |function| function.name.clone())
+        }
+        StackFrame::Native { module, offset } => {
+            let module = process.modules.get(module as usize).map_or("?", |module| module.name.as_str());
+            format!("{module}+{offset:#x}")
+        }
+        _ => "(lost)".to_owned(),
+    };
+    let mut stacks: BTreeMap<String, usize> = BTreeMap::new();
+    for sample in all.iter().filter(|sample| !sample.complete) {
+        let names: Vec<String> = process.stacks.frames(sample.stack).map(name).collect();
+        *stacks.entry(names.join(" < ")).or_default() += 1;
+    }
+    let mut stacks: Vec<_> = stacks.into_iter().collect();
+    stacks.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    stacks.iter().take(20).map(|(stack, count)| format!("{count}: {stack}\n")).collect()
+}
+
+/// Of each run all but few, whose number has nothing to do with the length of the run: they fall into the runtime's start, which is
+/// deeper than a sample holds. Of all runs 99 of 100, with four standard deviations of what is lost then.
 #[test]
 fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
+    let mut sums: BTreeMap<String, (usize, usize, String)> = BTreeMap::new();
     each_engine(|runtime, engine| {
         for arguments in [&["shares"][..], &["collections", "300"], &["threads", "300"]] {
             let run = record_with(runtime, "Sampled", &format!("cpu:engine={engine}"), arguments);
@@ -107,15 +132,18 @@ fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
             }
             let process = &run.recording.processes[0];
             let all: Vec<_> = samples(process, "cpu").into_iter().filter(|sample| !sample.profiler).collect();
-            let complete = all.iter().filter(|sample| sample.complete).count();
-            assert!(
-                complete as f64 + 3.0 >= 0.97 * all.len() as f64 && complete > 5,
-                "{engine} on {}, {arguments:?}: {complete} of {} are whole",
-                runtime.version,
-                all.len()
-            );
+            let lost = all.iter().filter(|sample| !sample.complete).count();
+            let place = format!("{engine} on {}, {arguments:?}: {lost} of {}", runtime.version, all.len());
+            let which = format!("{place} are not whole\n{}", incomplete(process, &all));
+            assert!(lost as f64 <= 0.03 * all.len() as f64 + 6.0 && all.len() > 5 + lost, "{which}");
+            let sum = sums.entry(engine.to_owned()).or_default();
+            *sum = (sum.0 + lost, sum.1 + all.len(), format!("{}{which}", sum.2));
         }
     });
+    for (lost, all, which) in sums.into_values() {
+        let expected = 0.01 * all as f64;
+        assert!(lost as f64 <= expected + 4.0 * expected.sqrt(), "{lost} of {all} are not whole: {which}");
+    }
 }
 
 /// Kernels that may not be sampled have a time that is that of the clock beyond the samples.
@@ -179,6 +207,58 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
             let sum: u64 = all.iter().filter(|sample| sample.thread == thread.id).map(|sample| sample.weight_ns).sum();
             assert!(sum as f64 <= 1.1 * longest as f64, "thread {} has {sum} ns of {longest}", thread.name);
         }
+    });
+}
+
+/// While one thread collects, the others stand still; and the collector's time is told from the runtime's other work.
+#[test]
+fn collections_and_threads_that_wait_for_their_end_are_told_apart() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Sampled", "cpu;wall:rate=1000", &["collections", "800"]);
+        let process = &run.recording.processes[0];
+        let weight = |instrument: &str, is_it: &dyn Fn(&Sample) -> bool| -> u64 {
+            samples(process, instrument).iter().filter(|sample| is_it(sample)).map(|sample| sample.weight_ns).sum()
+        };
+        let collected = weight("cpu", &|sample| sample.activity == Activity::Gc);
+        let all = weight("cpu", &|_| true);
+        assert!(10 * collected > all, "{collected} ns of {all} on {}", runtime.version);
+        let suspended = weight("wall", &|sample| sample.state == ThreadState::Suspended);
+        assert!(suspended > 10_000_000, "{suspended} ns suspended on {}", runtime.version);
+        let collectors = weight("wall", &|sample| sample.state == ThreadState::Suspended && sample.thread == 1);
+        assert!(2 * collectors < suspended, "{collectors} ns of {suspended} on {}", runtime.version);
+    });
+}
+
+/// The runtime's dumper stops and reads every thread of a program that crashes.
+#[test]
+fn a_crash_still_makes_its_dump() {
+    let crash = |runtime: &Runtime, engine: Option<&str>| {
+        let folder = clrscope_testkit::scratch();
+        let dump = folder.path().join("dump");
+        let mut command = runtime.command(&clrscope_testkit::fixture("Ends"));
+        command.arg("failfast").env("DOTNET_DbgEnableMiniDump", "1").env("DOTNET_DbgMiniDumpType", "1");
+        command.env("DOTNET_DbgMiniDumpName", &dump);
+        if let Some(engine) = engine {
+            under_agent(
+                &mut command,
+                &format!("cpu:engine={engine},rate=10000;wall"),
+                &folder.path().join("run.clrs.d"),
+            );
+        }
+        let finished = clrscope_testkit::run(command);
+        let is_there = std::fs::read(&dump).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF") && bytes.len() > 1 << 16);
+        (is_there, finished)
+    };
+    let (can_dump, bare) = crash(clrscope_testkit::runtimes().first().expect("a runtime"), None);
+    if !can_dump {
+        return not_run("no dump can be made here, bare either");
+    }
+    each_runtime(|runtime| {
+        let engine = if runtime.major().is_multiple_of(2) { "timer" } else { "perf" };
+        let (is_there, finished) = crash(runtime, Some(engine));
+        let place = format!("{engine} on {}: {}", runtime.version, finished.stderr_text());
+        assert!(is_there, "{place}");
+        assert_eq!(finished.status, bare.status, "{place}");
     });
 }
 

@@ -78,6 +78,7 @@ mod select;
 mod sums;
 mod tiers;
 mod times;
+mod titled;
 mod views;
 mod waits;
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use clrscope_recording::model::{Function, FunctionKind, Module, ModuleKind, NativeSymbol, Process, Recording};
+use clrscope_recording::model::{
+    Function, FunctionKind, Module, ModuleKind, NamedPlace, NativeSymbol, Process, Recording,
+};
 use rustc_hash::FxHashMap;
 
 /// Makes functions of the places in native code that call stacks lead through, and lets frames refer to those: each symbol
 /// is one function of its library. Where a library has no symbols, functions are named by where they begin,
-/// `libcoreclr.so+0x1234`, or, where that is not known either, by the place itself; the kernel is one function then.
+/// `libcoreclr.so+0x1234`, or, where that is not known either, by the place itself; the kernel is one function then. Interrupts
+/// of the kernel are the callees of nobody.
 pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
         let Process { functions, modules, native_symbols, stacks, .. } = process;
@@ -18,12 +21,24 @@ pub fn name_native_code(recording: &mut Recording) {
         Arc::make_mut(stacks).name_native_places(|module, offset| {
             let symbol = NativeSymbol::find(native_symbols, module, offset);
             let named = function_at(modules.get(module as usize), module, symbol, offset);
-            *known.entry((module, named.name.clone())).or_insert_with(|| {
+            let has_caller = named.name != INTERRUPTS;
+            let function = *known.entry((module, named.name.clone())).or_insert_with(|| {
                 functions.push(named);
                 functions.len() as u32 - 1
-            })
+            });
+            NamedPlace { function, has_caller }
         });
     }
+}
+
+/// Name of the function that stands for all ways into interrupts of the kernel.
+const INTERRUPTS: &str = "[interrupts]";
+
+/// Whether a function of the kernel is where an interrupt enters it: of a device, of another processor, or of a timer. Page
+/// faults and the like are no interrupts: what they take is the code's that they happened in.
+fn enters_interrupt(name: &str) -> bool {
+    const OTHERS: [&str; 3] = ["asm_common_interrupt", "asm_spurious_interrupt", "asm_exc_nmi"];
+    name.starts_with("asm_sysvec_") || OTHERS.contains(&name)
 }
 
 /// The function of a place in a module.
@@ -31,6 +46,7 @@ fn function_at(of: Option<&Module>, module: u32, symbol: Option<&NativeSymbol>, 
     let library = of.map_or("(unknown)", |module| &module.name);
     let kind = of.map_or(ModuleKind::Native, |module| module.kind);
     let name = match (symbol, kind) {
+        (Some(symbol), ModuleKind::Kernel) if enters_interrupt(&symbol.name) => INTERRUPTS.to_owned(),
         (Some(symbol), _) if !symbol.name.is_empty() => symbol.name.clone(),
         (_, ModuleKind::Kernel | ModuleKind::Stub) => library.to_owned(),
         (Some(symbol), _) => format!("{library}+{:#x}", symbol.offset),
@@ -93,5 +109,39 @@ mod tests {
         assert_eq!(numbers.map(name), expected);
         assert_eq!(process.functions.len(), 3 + 6);
         assert_eq!(process.stacks.native_places().count(), 0);
+    }
+
+    #[test]
+    fn interrupts_are_no_callees_of_what_they_interrupted() {
+        let mut stacks = StacksBuilder::default();
+        let [irq, entry, fault] = [0x30, 0x20, 0x40].map(|offset| StackFrame::Native { module: 1, offset });
+        let own = StackFrame::method(0, None);
+        let interrupted = stacks.stack(&[irq, entry, own], false);
+        let faulted = stacks.stack(&[fault, own], false);
+        let symbol = |offset, name: &str| NativeSymbol { module: 1, offset, size: 8, name: name.into() };
+        let kernel = Module { name: "[kernel]".into(), kind: ModuleKind::Kernel, ..Module::default() };
+        let process = Process {
+            functions: vec![Function { name: "Shop.Cart::Add".into(), ..Function::default() }],
+            modules: vec![Module::default(), kernel],
+            native_symbols: vec![
+                symbol(0x20, "asm_sysvec_apic_timer_interrupt"),
+                symbol(0x30, "irq_exit_rcu"),
+                symbol(0x40, "asm_exc_page_fault"),
+            ],
+            stacks: Arc::new(stacks.finish()),
+            ..Process::default()
+        };
+        let mut recording = Recording { processes: vec![process], ..Recording::default() };
+        name_native_code(&mut recording);
+        let process = &recording.processes[0];
+        let names = |number: u32| -> Vec<&str> {
+            let name = |frame| match frame {
+                StackFrame::Method { function, .. } => process.functions[function as usize].name.as_str(),
+                other => panic!("{other:?}"),
+            };
+            process.stacks.frames(number).map(name).collect()
+        };
+        assert_eq!(names(interrupted), ["irq_exit_rcu", "[interrupts]"]);
+        assert_eq!(names(faulted), ["asm_exc_page_fault", "Shop.Cart::Add"]);
     }
 }

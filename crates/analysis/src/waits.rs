@@ -3,45 +3,23 @@
 use clrscope_recording::model::FunctionKind;
 
 use crate::function::FunctionRef;
+use crate::titled::titled;
 
-/// Reason why a thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WaitKind {
-    /// A lock that another thread holds.
-    Lock,
-    /// A time that has to pass.
-    Sleep,
-    /// Files, sockets, pipes and the terminal.
-    Io,
-    /// Tasks, events, conditions and the ends of threads and processes.
-    Signal,
-    /// Work or the end: threads of the pool, of timers, sockets and the like, which nobody waits for.
-    Idle,
-    /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
-    Other,
-}
-
-impl WaitKind {
-    /// Every kind with its name in JSON and what text says, those first that slow a program down.
-    pub const ALL: [(Self, &'static str, &'static str); 6] = [
-        (Self::Lock, "lock", "waiting for locks"),
-        (Self::Sleep, "sleep", "sleeping"),
-        (Self::Io, "io", "waiting for files, sockets"),
-        (Self::Signal, "signal", "waiting for tasks, events"),
-        (Self::Other, "other", "no processor, or unknown"),
-        (Self::Idle, "idle", "idle threads"),
-    ];
-
-    /// The name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
-    }
-
-    /// Title of the kind in text.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., title)| title)
+titled! {
+    /// Reason why a thread waits; those first that slow a program down.
+    WaitKind {
+        /// A lock that another thread holds.
+        Lock "lock" "waiting for locks",
+        /// A time that has to pass.
+        Sleep "sleep" "sleeping",
+        /// Files, sockets, pipes and the terminal.
+        Io "io" "waiting for files, sockets",
+        /// Tasks, events, conditions and the ends of threads and processes.
+        Signal "signal" "waiting for tasks, events",
+        /// Nothing that is known: no free processor, unmanaged code, memory that is not there yet.
+        Other "other" "no processor, or unknown",
+        /// Work or the end: threads of the pool, of timers, sockets and the like, which nobody waits for.
+        Idle "idle" "idle threads",
     }
 }
 
@@ -140,9 +118,10 @@ mod tests {
 
     #[test]
     fn every_kind_has_one_name_and_functions_have_one_kind() {
-        for (kind, name, title) in WaitKind::ALL {
-            assert_eq!((kind.name(), kind.title()), (name, title));
-            assert_eq!(WAITING.iter().any(|(known, _)| *known == kind), kind != WaitKind::Other);
+        let names: std::collections::BTreeSet<&str> = WaitKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), WaitKind::ALL.len());
+        for kind in WaitKind::ALL {
+            assert_eq!(WAITING.iter().any(|(known, _)| known == kind), *kind != WaitKind::Other);
         }
         let all: Vec<(WaitKind, &str)> =
             WAITING.iter().flat_map(|(kind, names)| names.iter().map(|name| (*kind, *name))).collect();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use clrscope_contract::developer_log;
 use clrscope_contract::request::Request;
 use clrscope_recording::writer::RunWriter;
+use rustix::fs::OFlags;
 
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
@@ -17,6 +18,9 @@ use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, 
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::terminal::say;
+
+/// Bytes of an agent's log that are kept at most.
+const MOST_LOGGED: u64 = 64 << 20;
 
 /// Program, request and place of a recording.
 #[derive(Debug)]
@@ -113,13 +117,27 @@ pub(crate) fn keep_agent_logs(place: &RecordingPath) {
         let mut kept = place.file.clone().into_os_string();
         kept.push(".");
         kept.push(entry.file_name());
-        match fs::rename(entry.path(), &kept) {
+        match move_log(&entry.path(), Path::new(&kept)) {
             Ok(()) => say(&format!("clrscope: log of an agent: {}", Path::new(&kept).display())),
             Err(error) => {
                 say(&format!("clrscope: {} could not be kept: {}", shown(&entry.path()), reason(&error)));
             }
         }
     }
+}
+
+/// Moves a log, also out of the file system of a process that was attached to; its owner may have put anything there.
+fn move_log(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let log = fs::File::from(rustix::fs::open(from, flags, rustix::fs::Mode::empty())?);
+    if !log.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    io::copy(&mut log.take(MOST_LOGGED), &mut fs::File::create_new(to)?)?;
+    fs::remove_file(from)
 }
 
 /// The program did not start, or none was recorded: there is nothing to keep.

@@ -49,7 +49,7 @@ pub use counter::{Counter, CounterKind};
 pub use error::{Error, ResultCode};
 pub use info::ProcessInfo;
 pub use port::{AttachProfiler, EventSession, Port, Provider};
-pub use process::{Process, processes};
+pub use process::{Process, ProcessEnd, processes};
 pub use startup::{Held, StartupPort};
 
 /// Entry points for fuzzing: each reads bytes as one kind of answer, whatever they are.

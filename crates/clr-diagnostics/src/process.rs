@@ -22,6 +22,16 @@ pub struct Process {
     started: u64,
 }
 
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessEnd {
+    /// It returned this exit code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
 /// All processes that run .NET, as far as can be seen: those with a diagnostics socket, those that have the runtime's library mapped
 /// without one, and of other users those whose sockets lie where this user's do. Ordered by id.
 #[must_use]
@@ -100,6 +110,15 @@ impl Process {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|(state, started)| started == self.started && !"ZX".contains(state))
+    }
+
+    /// How the process ended. `None` while it lives, and again once its parent was told: then nobody else can know.
+    #[must_use]
+    pub fn end(&self) -> Option<ProcessEnd> {
+        let text = fs::read(format!("/proc/{}/stat", self.pid)).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        parse_stat(&text).filter(|&(state, started)| state == 'Z' && started == self.started)?;
+        parse_end(&text)
     }
 
     /// Whether the process is stopped, by a signal or a debugger: then it answers nothing.
@@ -247,9 +266,35 @@ fn parse_stat(text: &str) -> Option<(char, u64)> {
     Some((fields.next()?.chars().next()?, fields.nth(18)?.parse().ok()?))
 }
 
+/// The status that a parent would be told, field 52 of all.
+fn parse_end(text: &str) -> Option<ProcessEnd> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let status: i32 = fields.split_ascii_whitespace().nth(49)?.parse().ok()?;
+    Some(match status & 0x7F {
+        0 => ProcessEnd::Code(status >> 8 & 0xFF),
+        signal => ProcessEnd::Signal(signal),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_process_is_known_until_its_parent_is_told() {
+        for (script, end) in [("exit 7", ProcessEnd::Code(7)), ("kill -KILL $$", ProcessEnd::Signal(9))] {
+            let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+            let process = Process::open(child.id()).expect("it is there until it is waited for");
+            let began = std::time::Instant::now();
+            while process.is_alive() && began.elapsed() < Duration::from_secs(60) {
+                std::thread::yield_now();
+            }
+            assert_eq!(process.end(), Some(end), "{script}");
+            child.wait().expect("it ended");
+            assert_eq!(process.end(), None, "{script}");
+        }
+        assert_eq!(Process::open(std::process::id()).expect("this one").end(), None);
+    }
 
     #[test]
     fn this_process_is_there_and_runs_no_dotnet() {

@@ -1,7 +1,7 @@
 //! The agent's log for its developers: asked for by [`VARIABLE`], written into the recording directory.
 //!
 //! The variable is no part of the request: the program's children inherit it, and so all agents of a recording write a
-//! log each.
+//! log each. A process that is attached to has its own environment: there the request carries the level.
 
 /// The variable that asks for the log; its value is one of [`LEVELS`].
 pub const VARIABLE: &str = "CLRSCOPE_LOG";

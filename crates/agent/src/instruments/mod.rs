@@ -117,6 +117,11 @@ impl Instruments {
         self.all().for_each(|instrument| instrument.begins(beginning));
     }
 
+    /// Whether an instrument needs the helper thread in each of the request's intervals.
+    pub(crate) fn need_frequent_help(&self) -> bool {
+        self.all().any(|instrument| instrument.needs_frequent_help())
+    }
+
     /// Tasks of all instruments on the helper thread. Called once.
     pub(crate) fn tasks(&self) -> Vec<Box<dyn Task>> {
         self.all().flat_map(|instrument| instrument.tasks()).collect()

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use clr_profiler::ProfilerInfo;
 use clrscope_recording::layout::instrument;
-use clrscope_recording::writer::{Keep, ProcessWriter};
+use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
 use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
@@ -76,6 +76,15 @@ impl Context {
     pub(crate) fn sampler(&self) -> Result<&'static Sampler, String> {
         let Self { info, writer, functions, helper, stacks, start_ns, .. } = self;
         self.sampler.open(SamplerContext { info, writer, functions, helper, stacks, start_ns: *start_ns })
+    }
+
+    /// The store of an instrument's samples, `max_bytes` long at most.
+    ///
+    /// # Errors
+    /// A sentence for the user, when its file could not be made.
+    pub(crate) fn sample_store(&self, instrument: &str, max_bytes: u64) -> Result<EventStore, String> {
+        let made = self.writer.create_samples(instrument, max_bytes);
+        made.map_err(|error| format!("no memory for samples: {error}"))
     }
 
     /// The types of the program, for instruments that store values; one dictionary for all of them, made when the first asks.

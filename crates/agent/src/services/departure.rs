@@ -7,6 +7,7 @@
 //!
 //! The library stays mapped, since it is linked so and since threads may be in its code; the next attach finds it again.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,12 +16,15 @@ use clr_profiler::{Events, HResult, ProfilerInfo};
 use clrscope_recording::writer::is_abandoned;
 
 use super::developer_log::{Level, log};
+use crate::os::process::runnable_per_processor;
 
 /// Between two looks whether the launcher lives.
 const LOOK_NS: u64 = 500_000_000;
-/// Milliseconds that the runtime lets callbacks take at first. Where one takes longer, on a machine that lets its thread wait, the
-/// runtime looks again after twice that time, and then after ten minutes only.
-const EVACUATION_MS: u32 = 500;
+/// Milliseconds that the runtime lets callbacks take at first, at least and at most. Where one takes longer the runtime looks again
+/// after twice that time, and then after ten minutes only.
+const EVACUATION_MS: RangeInclusive<u32> = 500..=8_000;
+/// The same for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
+const TURN_MS: u32 = 20;
 
 /// The way out of a program that was attached to.
 pub(crate) struct Departure {
@@ -66,7 +70,8 @@ impl Departure {
         }
         // So that few callbacks are under way when the runtime looks. Where that is refused they are waited for all the same.
         let _ = self.info.set_events(Events::NONE);
-        match self.info.request_detach(EVACUATION_MS) {
+        let turns_ms = runnable_per_processor().saturating_mul(TURN_MS);
+        match self.info.request_detach(turns_ms.clamp(*EVACUATION_MS.start(), *EVACUATION_MS.end())) {
             Ok(()) => true,
             Err(error) if error.hresult() == HResult::PROFILER_DETACHING => true,
             Err(error) => {

@@ -88,10 +88,15 @@ fn level_of(value: &str) -> u8 {
 
 /// Starts the log if the environment asks for it. Lines wait until [`write_into`] has said where to.
 pub(crate) fn begin() {
-    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return };
-    let value = value.to_string_lossy();
-    WANTED.store(level_of(&value), Ordering::Relaxed);
-    if !LEVELS.contains(&value.as_ref()) {
+    if let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        begin_with(&value.to_string_lossy());
+    }
+}
+
+/// As [`begin`], with the value of the variable as the launcher has it.
+pub(crate) fn begin_with(value: &str) {
+    WANTED.store(level_of(value), Ordering::Relaxed);
+    if !LEVELS.contains(&value) {
         log(Level::Warn, || format!("{VARIABLE}={value} is no level: info is meant (known: {})", LEVELS.join(", ")));
     }
 }
@@ -154,6 +159,13 @@ pub(crate) fn flush() {
         let opened = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(file);
         let _ = opened.and_then(|mut file| file.write_all(lines.as_bytes()));
     }
+}
+
+/// Ends the log of an attached agent that leaves; the next one may be asked for another, in another folder. With signals blocked.
+pub(crate) fn let_go() {
+    flush();
+    WANTED.store(0, Ordering::Relaxed);
+    *queue() = Queue::new();
 }
 
 /// Ends the log in a forked child, whose parent may have held the lock. Async-signal-safe.

@@ -4,7 +4,8 @@ use clrscope_recording::writer::{ProcessWriter, unmap_all_in};
 
 use super::helper::HelperHandle;
 use super::stacks::stack_cache;
-use super::{event_log, threads};
+use super::{developer_log, event_log, threads};
+use crate::os::signals;
 
 /// Takes away what a recording leaves in a process that goes on. The runtime has said that no callback comes any more, or has refused the
 /// setup.
@@ -22,6 +23,7 @@ pub(crate) fn clean_up(writer: &'static ProcessWriter) {
     threads::let_go();
     event_log::let_go();
     stack_cache::let_go();
+    signals::with_all_blocked(developer_log::let_go);
     writer.state().detached();
     // SAFETY: the helper thread has ended, or there was none. No callback comes any more, and those under way have ended: the runtime
     // says so before this is called, or has never had the setup. An attached agent has no hooks. Ends of threads were waited for by

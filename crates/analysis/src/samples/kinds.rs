@@ -4,74 +4,51 @@ use clrscope_recording::model::{Activity, FunctionKind, Process, Sample, StackFr
 use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, is_own};
+use crate::titled::titled;
 
-/// Kind of work that a sample fell into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SampleKind {
-    /// Methods of the program itself.
-    Own,
-    /// Methods of the framework.
-    Framework,
-    /// Compilation of methods.
-    Jit,
-    /// Garbage collection.
-    Gc,
-    /// Loading of types and assemblies.
-    TypeLoading,
-    /// Exception handling by the runtime.
-    Exceptions,
-    /// Suspension of threads.
-    Suspension,
-    /// Other native code of the runtime, and its stubs.
-    Runtime,
-    /// Native code of other libraries.
-    Native,
-    /// The kernel.
-    Kernel,
-    /// The profiler's own code.
-    Profiler,
-    /// Nobody knows: no stack was to be had.
-    Unknown,
-}
-
-impl SampleKind {
-    /// Every kind with its name in JSON and its title in text.
-    pub const ALL: [(Self, &'static str, &'static str); 12] = [
-        (Self::Own, "own", "own code"),
-        (Self::Framework, "framework", "framework"),
-        (Self::Jit, "jit", "compiling methods (JIT)"),
-        (Self::Gc, "gc", "collecting garbage (GC)"),
-        (Self::TypeLoading, "type_loading", "loading types and assemblies"),
-        (Self::Exceptions, "exceptions", "handling exceptions"),
-        (Self::Suspension, "suspension", "suspending threads"),
-        (Self::Runtime, "runtime", "runtime otherwise"),
-        (Self::Native, "native", "native libraries"),
-        (Self::Kernel, "kernel", "kernel"),
-        (Self::Profiler, "profiler", "the profiler"),
-        (Self::Unknown, "unknown", "unknown"),
-    ];
-
-    /// The name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
-    }
-
-    /// The title in text.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., title)| title)
+titled! {
+    /// Kind of work that a sample fell into.
+    SampleKind {
+        /// Methods of the program itself.
+        Own "own" "own code",
+        /// Methods of the framework.
+        Framework "framework" "framework",
+        /// Compilation of methods.
+        Jit "jit" "compiling methods (JIT)",
+        /// Garbage collection.
+        Gc "gc" "collecting garbage (GC)",
+        /// Loading of types and assemblies.
+        TypeLoading "type_loading" "loading types and assemblies",
+        /// Exception handling by the runtime.
+        Exceptions "exceptions" "handling exceptions",
+        /// Suspension of threads.
+        Suspension "suspension" "suspending threads",
+        /// Other native code of the runtime, and its stubs.
+        Runtime "runtime" "runtime otherwise",
+        /// Native code of other libraries.
+        Native "native" "native libraries",
+        /// The kernel.
+        Kernel "kernel" "kernel",
+        /// The profiler's own code.
+        Profiler "profiler" "the profiler",
+        /// Nobody knows: no stack was to be had.
+        Unknown "unknown" "unknown",
     }
 }
 
 /// Native libraries of the runtime, as beginnings of their names; what they do where nothing else is known.
-const RUNTIME_LIBRARIES: [(&str, SampleKind); 5] = [
+const RUNTIME_LIBRARIES: [(&str, SampleKind); 6] = [
     ("libclrjit", SampleKind::Jit),
     ("libclrgc", SampleKind::Gc),
+    // It undoes frames, for .NET 8 those of managed exceptions, too.
+    ("libgcc_s", SampleKind::Exceptions),
     ("libcoreclr", SampleKind::Runtime),
     ("libhostfxr", SampleKind::Runtime),
     ("libhostpolicy", SampleKind::Runtime),
 ];
+
+/// Types of the framework in whose methods .NET 9 and later search handlers and unwind, as beginnings of names.
+const EXCEPTION_HANDLING: [&str; 2] = ["System.Runtime.EH::", "System.Runtime.StackFrameIterator::"];
 
 /// Finds the kinds of a process's samples.
 pub(crate) struct Kinds<'a> {
@@ -106,7 +83,7 @@ impl<'a> Kinds<'a> {
         let process = self.process;
         let by_stack = *self.by_stack.entry(sample.stack).or_insert_with(|| of_stack(process, sample.stack));
         match by_stack {
-            SampleKind::Jit | SampleKind::Gc => by_stack,
+            SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions => by_stack,
             _ if sample.kernel => SampleKind::Kernel,
             other => other,
         }
@@ -125,8 +102,8 @@ fn of_stack(process: &Process, stack: u32) -> SampleKind {
             continue;
         };
         let here = of_function(&function);
-        // Compilation and collection go on below methods; what those call belongs to them.
-        if matches!(here, SampleKind::Jit | SampleKind::Gc) {
+        // These go on below methods; what they call belongs to them.
+        if matches!(here, SampleKind::Jit | SampleKind::Gc | SampleKind::Exceptions) {
             return here;
         }
         innermost.get_or_insert(here);
@@ -137,10 +114,15 @@ fn of_stack(process: &Process, stack: u32) -> SampleKind {
     innermost.unwrap_or(SampleKind::Unknown)
 }
 
+fn handles_exceptions(name: &str) -> bool {
+    EXCEPTION_HANDLING.iter().any(|beginning| name.starts_with(beginning))
+}
+
 fn of_function(function: &FunctionRef<'_>) -> SampleKind {
     match function.kind() {
         FunctionKind::Managed if function.name().is_empty() => SampleKind::Unknown,
         FunctionKind::Managed if is_own(function) => SampleKind::Own,
+        FunctionKind::Managed if handles_exceptions(function.name()) => SampleKind::Exceptions,
         FunctionKind::Managed => SampleKind::Framework,
         FunctionKind::Kernel => SampleKind::Kernel,
         FunctionKind::Stub | FunctionKind::Runtime | FunctionKind::Suspended => SampleKind::Runtime,

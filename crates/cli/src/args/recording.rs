@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, cpu, find};
+use clrscope_contract::instruments::{ALL, DEFAULT, Refusal, check, check_all, find, samples};
 use clrscope_contract::request::{
     Filter, Glob, InstrumentRequest, MAX_SIZE, Programs, Request, RequestError, parse_duration, parse_max_size,
 };
@@ -154,9 +154,9 @@ const USUAL_RATE: u32 = 1000;
 /// Gives the instruments that take samples the rate that is asked for, unless they have one already.
 fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
     for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
-        let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(cpu::RATE).is_some());
-        if takes_one && !instrument.options.iter().any(|(name, _)| name == cpu::RATE) {
-            instrument.options.push((cpu::RATE.to_owned(), Some(rate.to_string())));
+        let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(samples::RATE).is_some());
+        if takes_one && !instrument.options.iter().any(|(name, _)| name == samples::RATE) {
+            instrument.options.push((samples::RATE.to_owned(), Some(rate.to_string())));
         }
     }
     instruments

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clr_diagnostics::{AttachProfiler, Error, Process, ResultCode};
+use clr_diagnostics::{AttachProfiler, Error, Process, ProcessEnd, ResultCode};
+use clrscope_contract::developer_log::VARIABLE;
 use clrscope_contract::request::{AGENT_CLSID, Request};
+use clrscope_recording::model::Exit;
 use clrscope_recording::writer::{Answer, Command, ControlError, RunWriter, Standing, command, standing};
 
 use super::place::ForeignPlace;
 use super::progress::Progress;
 use super::refusal::{Present, refused};
-use super::target::Target;
+use super::target::{Target, unless_ended};
 use crate::agent_file;
 use crate::errors::{Failure, reason, shown};
 use crate::launch::Signals;
@@ -30,7 +32,7 @@ const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
 /// Time that an agent that is about to leave may be in the way.
 const FOR_THE_LAST: Duration = Duration::from_secs(3);
 /// Time that the runtime may take to let go of the agent.
-const FOR_LEAVING: Duration = Duration::from_secs(20);
+const FOR_LEAVING: Duration = Duration::from_secs(30);
 /// How long a snapshot of a large heap may take.
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Between two looks at the recording.
@@ -77,7 +79,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
         waiting.unpark();
     })
     .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
-    let session = Session::begin(&plan)?;
+    let session = Session::begin(&plan).map_err(|failure| unless_ended(process, failure))?;
     session.attach(&plan, &is_interrupted).inspect_err(|_| session.discard())?;
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
@@ -89,6 +91,7 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
     let kept = session.place.clone();
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
+    session.note_end(process);
     Ok(session.pack(plan.force, plan.progress))
 }
 
@@ -155,6 +158,8 @@ impl Session {
         let mut request = plan.request.clone();
         request.out = Some(self.seen.clone());
         request.join = true;
+        // The process has an environment of its own.
+        request.log = std::env::var(VARIABLE).ok().filter(|level| !level.is_empty());
         let request = request.to_string();
         let profiler = AttachProfiler {
             class: AGENT_CLSID.parse().expect("our own class id"),
@@ -237,6 +242,16 @@ impl Session {
             }
             thread::park_timeout(LOOK_EVERY);
         }
+    }
+
+    /// Notes how the process ended, where it has: by `kill -9` it could not say so itself.
+    fn note_end(&self, process: &Process) {
+        let exit = match process.end() {
+            Some(ProcessEnd::Code(code)) => Exit::Code(code),
+            Some(ProcessEnd::Signal(signal)) => Exit::Signal(signal),
+            _ => return,
+        };
+        self.writer.ended(process.inner_pid(), exit);
     }
 
     fn pack(self, overwrite: bool, progress: bool) -> PathBuf {

@@ -35,7 +35,7 @@ impl Target {
         if process.is_stopped() {
             return Err(stopped(pid));
         }
-        let port = process.port().map_err(|error| unreachable(pid, &error))?;
+        let port = process.port().map_err(|error| explained(&process, &error))?;
         check_machine(&process)?;
         let info = port.with_limit(PATIENCE).info().map_err(|error| explained(&process, &error))?;
         if info.portable_rid.contains("musl") {
@@ -107,18 +107,19 @@ fn unreachable(pid: u32, error: &Error) -> Failure {
 /// As [`unreachable`], by what became of the process meanwhile.
 pub(super) fn explained(process: &Process, error: &Error) -> Failure {
     let pid = process.pid();
-    if !process.is_alive() {
-        let why = "it ended while clrscope attached";
-        return Failure::new(
-            format!("cannot attach to process {pid}"),
-            why,
-            "clrscope ps lists the .NET processes there are",
-        );
-    }
-    if process.is_stopped() {
+    if process.is_alive() && process.is_stopped() {
         return stopped(pid);
     }
-    unreachable(pid, error)
+    unless_ended(process, unreachable(pid, error))
+}
+
+/// What failed, unless that is because the process is not there any more.
+pub(super) fn unless_ended(process: &Process, failure: Failure) -> Failure {
+    if process.is_alive() {
+        return failure;
+    }
+    let what = format!("cannot attach to process {}", process.pid());
+    Failure::new(what, "it ended while clrscope attached", "clrscope ps lists the .NET processes there are")
 }
 
 fn stopped(pid: u32) -> Failure {
@@ -140,18 +141,26 @@ fn check_machine(process: &Process) -> Result<(), Failure> {
     let mut head = Vec::new();
     let read = File::open(format!("/proc/{}/exe", process.pid()))
         .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    // What can't be read, or is no executable as Linux knows them, the runtime itself must answer for.
-    if read.is_err() || !head.starts_with(b"\x7fELF") {
+    // What can't be read the runtime itself must answer for.
+    match read {
+        Ok(_) => check_head(process.pid(), &head),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Looks at the first bytes of an executable. What is none as Linux knows them passes.
+fn check_head(pid: u32, head: &[u8]) -> Result<(), Failure> {
+    if !head.starts_with(b"\x7fELF") {
         return Ok(());
     }
     let machine = head.get(18..20).map_or(X86_64, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
     if machine != X86_64 {
         let why = format!("it runs code for {}, and this agent is built for x64", machine_name(machine));
         let hint = "record it on a machine, or in an image, for x64";
-        return Err(Failure::new(format!("cannot attach to process {}", process.pid()), why, hint));
+        return Err(Failure::new(format!("cannot attach to process {pid}"), why, hint));
     }
     match head.windows(8).any(|window| window == b"/ld-musl") {
-        true => Err(musl(process.pid())),
+        true => Err(musl(pid)),
         false => Ok(()),
     }
 }
@@ -162,5 +171,32 @@ fn machine_name(machine: u16) -> String {
         40 => "arm (32 bits)".to_owned(),
         183 => "arm64".to_owned(),
         other => format!("another processor (ELF machine {other})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of an executable that begins like the test's own with other bytes at a place.
+    fn said(at: usize, bytes: &[u8]) -> String {
+        let mut head = std::fs::read("/proc/self/exe").expect("the test");
+        head.truncate(HEAD_BYTES as usize);
+        head[at..at + bytes.len()].copy_from_slice(bytes);
+        check_head(7, &head).map_or_else(|failure| format!("{failure:?}"), |()| "nothing".to_owned())
+    }
+
+    #[test]
+    fn programs_for_other_machines_and_c_libraries_are_refused_by_name() {
+        assert_eq!(said(0, b"\x7fELF"), "nothing");
+        assert_eq!(said(0, b"#!/bin/sh"), "nothing");
+        for (machine, name) in
+            [(183_u16, "arm64"), (40, "arm (32 bits)"), (3, "x86 (32 bits)"), (243, "ELF machine 243")]
+        {
+            let said = said(18, &machine.to_le_bytes());
+            assert!(said.contains(name) && said.contains("x64") && said.contains("process 7"), "{said}");
+        }
+        let said = said(1000, b"/lib/ld-musl-x86_64.so.1\0");
+        assert!(said.contains("musl (Alpine Linux)") && said.contains("glibc"), "{said}");
     }
 }

@@ -1,16 +1,12 @@
 //! The specification of `cpu`.
 
+use super::samples::{self, RATE};
 use super::spec::{Attach, OptionSpec, Spec, Value};
-use super::{LEAST_LIMIT, LIMIT, VIEWS_OF_SAMPLES};
 
-/// Samples per second of CPU time.
-pub const RATE: &str = "rate";
 /// Engine by which samples are taken: `auto`, `perf` or `timer`.
 pub const ENGINE: &str = "engine";
 /// Frames of the kernel.
 pub const KERNEL: &str = "kernel";
-/// Memory limit in bytes.
-pub const MAX: &str = "max";
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -32,14 +28,10 @@ pub const SPEC: &Spec = &Spec {
             value: Value::Switch { default: true },
             about: "frames of the kernel, where the system allows it",
         },
-        OptionSpec {
-            name: MAX,
-            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
-            about: "memory limit per process",
-        },
+        samples::MEMORY,
     ],
     rules: &[],
     conflicts: &[],
-    views: VIEWS_OF_SAMPLES,
+    views: samples::VIEWS,
     attach: Attach::Without(&[]),
 };

@@ -13,6 +13,7 @@ pub mod flow;
 pub mod gc;
 pub mod heap;
 mod help;
+pub mod samples;
 pub mod spec;
 pub mod wall;
 
@@ -35,9 +36,6 @@ pub const DEFAULT: &Spec = cpu::SPEC;
 const LEAST_LIMIT: u64 = 64 << 10;
 /// The limit of memory where none is set.
 const LIMIT: u64 = 1 << 30;
-/// Views of what instruments that take samples record.
-const VIEWS_OF_SAMPLES: &[&str] =
-    &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"];
 
 /// The instrument of this name.
 #[must_use]

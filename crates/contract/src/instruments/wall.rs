@@ -1,12 +1,7 @@
 //! The specification of `wall`.
 
+use super::samples::{self, RATE};
 use super::spec::{Attach, OptionSpec, Spec, Value};
-use super::{LEAST_LIMIT, LIMIT, VIEWS_OF_SAMPLES};
-
-/// Samples per second of each thread.
-pub const RATE: &str = "rate";
-/// Memory limit in bytes.
-pub const MAX: &str = "max";
 
 /// The specification.
 pub const SPEC: &Spec = &Spec {
@@ -18,14 +13,10 @@ pub const SPEC: &Spec = &Spec {
             value: Value::Count { least: 1, most: 1_000, default: 100 },
             about: "samples per second of each thread",
         },
-        OptionSpec {
-            name: MAX,
-            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
-            about: "memory limit per process",
-        },
+        samples::MEMORY,
     ],
     rules: &[],
     conflicts: &[],
-    views: VIEWS_OF_SAMPLES,
+    views: samples::VIEWS,
     attach: Attach::Without(&[]),
 };

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Keys of the request itself are `out`, `include`, `exclude`, `redact`, `rate`, `delay`, `duration`, `max-size`, `children`,
-//! `only`, `only-from`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
+//! `only`, `only-from`, `log`, flags are `just-my-code`, `join` and `trust-writable`; anything else is an instrument. In values `;`,
 //! `,`, `%` and control characters are written `%XX`, so any path can be given.
 
 mod error;

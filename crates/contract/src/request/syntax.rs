@@ -36,6 +36,8 @@ pub struct Request {
     pub join: bool,
     /// Do not insist that nobody else can write the agent's file and folders.
     pub trust_writable: bool,
+    /// Level of the agent's log for its developers, for a process whose environment can't be set; what that says when `None`.
+    pub log: Option<String>,
 }
 
 impl Default for Request {
@@ -54,6 +56,7 @@ impl Default for Request {
             programs: Programs::default(),
             join: false,
             trust_writable: false,
+            log: None,
         }
     }
 }
@@ -172,6 +175,7 @@ impl Request {
             "children" => self.children = parse_switch(key, value)?,
             "only" => self.programs.only.push(parse_program(value)?),
             "only-from" => self.programs.only_from.push(value.to_owned()),
+            "log" => self.log = Some(value.to_owned()),
             _ => return Err(RequestError(format!("'{key}' is neither a setting nor an instrument"))),
         }
         Ok(())
@@ -200,6 +204,7 @@ impl fmt::Display for Request {
         }
         parts.extend(self.programs.only.iter().map(|glob| format!("only={}", encode(glob.as_str()))));
         parts.extend(self.programs.only_from.iter().map(|file| format!("only-from={}", encode(file))));
+        parts.extend(self.log.iter().map(|level| format!("log={}", encode(level))));
         if self.join {
             parts.push("join".to_owned());
         }
@@ -331,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_whole_request_comes_back_as_written() {
-        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;join";
+        let text = "calls:clock=tsc,noinline;out=/tmp/a%3Bb.clrs.d;include=[A]*;exclude=*::x;just-my-code;rate=200;delay=2500ms;duration=1500ms;max-size=104857600;children=off;only=Shop*;only-from=/etc/programs;log=debug;join";
         let request = Request::parse(text).expect("a request");
         assert_eq!(request.out.as_deref(), Some("/tmp/a;b.clrs.d"));
         assert_eq!(request.instruments[0].options[1], ("noinline".to_owned(), None));

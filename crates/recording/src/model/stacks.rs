@@ -38,6 +38,15 @@ impl StackFrame {
     }
 }
 
+/// The function of a place in native code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedPlace {
+    /// Index into [`Process::functions`](super::Process::functions).
+    pub function: u32,
+    /// Whether the frame beyond it called the function. An interrupt of the kernel has no caller: whatever code it met.
+    pub has_caller: bool,
+}
+
 /// A node as it is stored; see [`layout::stack`](crate::layout::stack).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct StackNode {
@@ -154,13 +163,13 @@ impl Stacks {
         nodes.filter(|node| node.kind & stack::KIND_BITS == stack::NATIVE).map(|node| (node.subject, node.offset))
     }
 
-    /// Makes frames of functions of those in native code: `function` gives the index of the function for a module and an
-    /// offset.
-    pub fn name_native_places(&mut self, mut function: impl FnMut(u32, u32) -> u32) {
+    /// Makes frames of functions of those in native code: `name` tells the function of a module and an offset.
+    pub fn name_native_places(&mut self, mut name: impl FnMut(u32, u32) -> NamedPlace) {
         for node in self.parts.iter_mut().flat_map(|part| &mut part.nodes) {
             if node.kind & stack::KIND_BITS == stack::NATIVE {
-                let frame = StackFrame::method(function(node.subject, node.offset), None);
-                *node = StackNode::new(node.parent, frame);
+                let named = name(node.subject, node.offset);
+                let parent = if named.has_caller { node.parent } else { 0 };
+                *node = StackNode::new(parent, StackFrame::method(named.function, None));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::fields::Fields;
-use super::growing::{AHEAD_LEAST, Growing};
+use super::growing::{AHEAD_LEAST, AHEAD_LITTLE, Growing};
 use super::mapping::{CommitError, Segment};
 use crate::events::ShortRecord;
 use crate::layout::{chunk, kind};
@@ -28,6 +28,8 @@ pub enum Keep {
 pub struct EventStore {
     space: Growing,
     keep: Keep,
+    /// Bytes that are backed ahead at least.
+    ahead: usize,
     sequence: AtomicU64,
     /// Chunks that may be used again, oldest first.
     finished: Mutex<VecDeque<Chunk>>,
@@ -39,12 +41,26 @@ impl EventStore {
     /// # Errors
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path, limit: u64, keep: Keep) -> io::Result<Self> {
+        Self::create_with(path, limit, keep, AHEAD_LEAST)
+    }
+
+    /// As [`create`](Self::create) with [`Keep::First`], for events that come slowly and whose writer can wait: less is backed ahead
+    /// of need.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_slow(path: &Path, limit: u64) -> io::Result<Self> {
+        Self::create_with(path, limit, Keep::First, AHEAD_LITTLE)
+    }
+
+    fn create_with(path: &Path, limit: u64, keep: Keep, ahead: usize) -> io::Result<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(64 << 10, 1 << 40) & !(chunk::GRAIN - 1);
-        let segment = Segment::create(path, kind::EVENTS, limit, AHEAD_LEAST.min(limit))?;
+        let segment = Segment::create(path, kind::EVENTS, limit, ahead.min(limit))?;
         let space = Growing::new(segment, limit, 0);
         // A ring never has more chunks than this, so finishing one never allocates.
         let most = if keep == Keep::Last { space.limit() / chunk::GRAIN } else { 0 };
-        Ok(Self { space, keep, sequence: AtomicU64::new(1), finished: Mutex::new(VecDeque::with_capacity(most)) })
+        let finished = Mutex::new(VecDeque::with_capacity(most));
+        Ok(Self { space, keep, ahead, sequence: AtomicU64::new(1), finished })
     }
 
     /// Keeps up to `bytes` bytes backed that only [`take_reserved`](Self::take_reserved) hands out.
@@ -136,7 +152,7 @@ impl EventStore {
     /// # Errors
     /// When the disk refused; the next call tries again.
     pub fn keep_ahead(&self) -> Result<(), CommitError> {
-        self.space.keep_ahead(AHEAD_LEAST)
+        self.space.keep_ahead(self.ahead)
     }
 
     /// Backs so many bytes more than are handed out, and no more than that. Blocks.
@@ -153,7 +169,7 @@ impl EventStore {
     /// # Errors
     /// As [`keep_ahead`](Self::keep_ahead).
     pub fn keep_ahead_at_least(&self, least: usize) -> Result<(), CommitError> {
-        self.space.keep_ahead(least)
+        self.space.keep_ahead(least.max(self.ahead))
     }
 }
 

@@ -6,6 +6,9 @@ use super::mapping::{CommitError, Segment};
 
 /// Backed at the start, and kept ready at least.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
+/// The same where who fills the segment can wait, and fills it slowly: fresh pages cost a program that ends soon more than they are
+/// worth.
+pub(super) const AHEAD_LITTLE: usize = 256 << 10;
 /// Kept ready at most.
 const AHEAD_MOST: usize = 64 << 20;
 
@@ -88,8 +91,7 @@ impl Growing {
     pub(super) fn keep_ahead(&self, least: usize) -> Result<(), CommitError> {
         let used = self.used();
         let grown = used.saturating_sub(self.used_at_last_look.swap(used, Ordering::Relaxed));
-        let ahead =
-            (grown * 16).clamp(least.clamp(AHEAD_LEAST, AHEAD_MOST), AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
+        let ahead = (grown * 16).clamp(least.min(AHEAD_MOST), AHEAD_MOST).max((used / 4).min(AHEAD_MOST));
         let kept = used + self.reserved(used);
         if self.segment.committed() >= (kept + ahead / 2).min(self.limit) {
             return Ok(());

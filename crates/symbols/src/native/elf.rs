@@ -5,6 +5,7 @@ use std::path::Path;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
+use super::demangled::demangled;
 use super::unwind_table::function_starts;
 use super::{NativeRange, Ranges, found};
 use crate::read_bounded;
@@ -42,6 +43,7 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
         (Some(named), Some(unnamed)) if unnamed.offset > named.offset => Some(unnamed),
         (named, unnamed) => named.or(unnamed),
     }))
+    .map(|found| found.into_iter().map(|range| NativeRange { name: demangled(range.name), ..range }).collect())
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

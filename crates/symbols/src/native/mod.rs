@@ -1,5 +1,6 @@
 //! Names of native code: functions of libraries by their symbols, of the kernel by its own table.
 
+mod demangled;
 mod elf;
 mod kernel;
 mod unwind_table;

@@ -6,7 +6,6 @@ mod options;
 
 use clr_profiler::{Callbacks, Events};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::writer::Keep;
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
@@ -25,10 +24,7 @@ impl Instrument for Cpu {
     type Options = CpuOptions;
 
     fn start(options: &CpuOptions, context: &Context) -> Result<Self, String> {
-        let store = context
-            .writer
-            .create_events(instrument::CPU, options.max_bytes, Keep::First)
-            .map_err(|error| format!("no memory for samples: {error}"))?;
+        let store = context.sample_store(instrument::CPU, options.max_bytes)?;
         let sampler = context.sampler()?;
         let (interval_ns, engine, kernel) = (options.interval_ns, options.engine, options.kernel);
         sampler.want_cpu(CpuWanted { store, interval_ns, engine, kernel });
@@ -37,6 +33,11 @@ impl Instrument for Cpu {
 
     fn events(&self) -> Events {
         self.sampler.events()
+    }
+
+    /// The draining thread alone writes, and backs what it writes into.
+    fn needs_frequent_help(&self) -> bool {
+        false
     }
 
     fn begins(&self, beginning: Beginning) {

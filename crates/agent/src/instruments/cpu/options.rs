@@ -1,6 +1,7 @@
 //! Options of `cpu`.
 
-use clrscope_contract::instruments::cpu::{self, ENGINE, KERNEL, MAX, RATE};
+use clrscope_contract::instruments::cpu::{self, ENGINE, KERNEL};
+use clrscope_contract::instruments::samples::{MAX, RATE};
 use clrscope_contract::instruments::{Checked, Spec};
 
 use crate::services::sampling::EngineWanted;

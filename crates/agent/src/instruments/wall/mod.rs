@@ -8,7 +8,6 @@ mod options;
 
 use clr_profiler::{Callbacks, Events};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::writer::Keep;
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
@@ -27,10 +26,7 @@ impl Instrument for Wall {
     type Options = WallOptions;
 
     fn start(options: &WallOptions, context: &Context) -> Result<Self, String> {
-        let store = context
-            .writer
-            .create_events(instrument::WALL, options.max_bytes, Keep::First)
-            .map_err(|error| format!("no memory for samples: {error}"))?;
+        let store = context.sample_store(instrument::WALL, options.max_bytes)?;
         let sampler = context.sampler()?;
         sampler.want_wall(WallWanted { store, interval_ns: options.interval_ns });
         Ok(Self { sampler })
@@ -38,6 +34,11 @@ impl Instrument for Wall {
 
     fn events(&self) -> Events {
         self.sampler.events()
+    }
+
+    /// The draining thread alone writes, and backs what it writes into.
+    fn needs_frequent_help(&self) -> bool {
+        false
     }
 
     fn begins(&self, beginning: Beginning) {

@@ -1,6 +1,7 @@
 //! Options of `wall`.
 
-use clrscope_contract::instruments::wall::{self, MAX, RATE};
+use clrscope_contract::instruments::samples::{MAX, RATE};
+use clrscope_contract::instruments::wall;
 use clrscope_contract::instruments::{Checked, Spec};
 
 /// The options as this instrument uses them.

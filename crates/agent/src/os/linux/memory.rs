@@ -1,10 +1,16 @@
 //! Pages of this process, and reads of memory that may not be there.
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Bytes of a page: either all of them are there or none.
 pub(crate) const PAGE: usize = 4096;
+
+/// So many words, all 0, which the system backs as they are touched.
+pub(crate) fn zeroed_words(words: usize) -> Box<[AtomicU64]> {
+    // SAFETY: zero is a valid value of each of them.
+    unsafe { Box::new_zeroed_slice(words).assume_init() }
+}
 
 /// Maps new pages, which are zero and which the system backs as they are touched; `None` where it has none.
 pub(crate) fn map(bytes: usize) -> Option<NonNull<u8>> {

@@ -21,10 +21,34 @@ pub(crate) fn mappings() -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// Threads of the machine that run or wait for a processor, for each processor; 1 where the system doesn't say.
+pub(crate) fn runnable_per_processor() -> u32 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get() as u32);
+    runnable(&text).unwrap_or(1).div_ceil(processors).max(1)
+}
+
+/// The fourth word of the list of loads is `runnable/all`.
+fn runnable(loads: &str) -> Option<u32> {
+    loads.split(' ').nth(3)?.split('/').next()?.parse().ok()
+}
+
 /// Start of a process, in ticks since the machine's: with the id a unique name of the process.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before may hold anything, brackets and spaces too.
     let fields = text.rsplit_once(") ")?.1;
     fields.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_is_the_fourth_of_the_loads() {
+        assert_eq!(runnable("51.20 18.01 8.40 1203/4711 99\n"), Some(1203));
+        assert_eq!((runnable(""), runnable("1 2 3 x/4")), (None, None));
+        assert!(runnable_per_processor() >= 1);
+    }
 }

@@ -22,10 +22,17 @@ pub(crate) fn own_name_starts_with(beginning: &[u8]) -> bool {
     known && name.starts_with(beginning)
 }
 
-/// The threads of this process. Allocates.
+/// The threads of this process, by ascending number. Allocates.
 pub(crate) fn all() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Whether a thread is one of those that [`all`] gave.
+pub(crate) fn is_among(all: &[u32], os_id: u32) -> bool {
+    all.binary_search(&os_id).is_ok()
 }
 
 /// Lets the calling thread sleep; a signal ends the sleep early. For hooks: async-signal-safe.

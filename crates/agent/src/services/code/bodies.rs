@@ -82,6 +82,8 @@ pub(super) struct Bodies {
     dynamic: HashMap<FunctionId, Vec<usize>>,
     /// Addresses at which the runtime knows no method.
     stubs: HashMap<usize, ()>,
+    /// A body that took over a running frame was found.
+    pub(super) took_over_anew: bool,
     /// Whether the runtime's tiers are off.
     tiers_off: OnceCell<bool>,
 }
@@ -95,6 +97,7 @@ impl Bodies {
             gone: VecDeque::new(),
             dynamic: HashMap::new(),
             stubs: HashMap::new(),
+            took_over_anew: false,
             tiers_off: OnceCell::new(),
         }
     }
@@ -224,6 +227,7 @@ impl Bodies {
             .collect();
         overlap.into_iter().for_each(|start| self.retire(start, born_ns));
         let Method { index: function, id, is_framework } = method;
+        self.took_over_anew |= tier == Tier::Osr;
         let body = Body { start, function, id, is_framework, tier, first, born_ns, il: OnceLock::new(), addresses };
         self.live.insert(body.addresses.start, Arc::new(body));
     }

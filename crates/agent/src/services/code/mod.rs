@@ -184,6 +184,11 @@ impl CodeMap {
         self.bodies.that_took_over()
     }
 
+    /// Whether such code was found since this was last asked.
+    pub(crate) fn takes_over_anew(&mut self) -> bool {
+        std::mem::take(&mut self.bodies.took_over_anew)
+    }
+
     fn module(&mut self, library: &Arc<Library>) -> u32 {
         match self.modules.get(&library.base) {
             Some((module, known)) if Arc::ptr_eq(known, library) => *module,

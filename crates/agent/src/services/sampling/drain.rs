@@ -15,6 +15,7 @@ use super::os::task::sample_here;
 use super::output::Output;
 use super::poll::Poll;
 use super::raw::RawSample;
+use super::runtime_work::Spans;
 use super::targets::is_own;
 use super::unwind::Touched;
 use super::{Sampler, State, lock};
@@ -25,6 +26,8 @@ use crate::services::code::CodeMap;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Between two looks which threads there are.
 const THREADS_NS: u64 = 50_000_000;
+/// The same in times of what a look takes.
+const BETWEEN_LOOKS: u64 = 50;
 /// Between two looks at handlers and mappings.
 const CHECK_NS: u64 = 1_000_000_000;
 
@@ -36,6 +39,8 @@ pub(super) struct Drain {
     frames: Frames,
     threads: KnownThreads,
     raw: RawSample,
+    /// What the runtime was about lately.
+    work: Spans,
     cpu: Option<Output>,
     wall: Option<(Output, Poll)>,
     /// Time in the kernel, where perf events don't sample that.
@@ -64,6 +69,7 @@ impl Drain {
             frames,
             threads: KnownThreads::new(sampler.writer),
             raw: RawSample::default(),
+            work: Spans::default(),
             cpu,
             wall,
             next_threads_ns: 0,
@@ -107,8 +113,10 @@ impl Drain {
             self.frames.unwinder.forget();
         }
         if now >= self.next_threads_ns {
-            self.next_threads_ns = now + THREADS_NS;
             self.update_threads();
+            // With thousands of threads a look takes milliseconds.
+            let took_ns = monotonic_ns().saturating_sub(now);
+            self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(THREADS_NS, 10 * THREADS_NS);
         }
         self.drain();
         if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {
@@ -119,7 +127,9 @@ impl Drain {
             self.check(now);
         }
         if let Some((output, poll)) = &mut self.wall {
-            poll.round(now, output, &mut self.frames);
+            // Threads are looked at now, and what the runtime is about now began after the samples.
+            self.sampler.work.copy_into(&mut self.work);
+            poll.round(now, output, &mut self.frames, &self.work);
         }
     }
 
@@ -140,19 +150,19 @@ impl Drain {
                 self.sampler.writer.state().lose(LossReason::ThreadUnsampled, refused, monotonic_ns());
             }
         }
-        self.fill_in_kernel(&alive);
+        self.fill_in_kernel(&alive, false);
         self.threads.update(&alive);
         if let Some((output, poll)) = &mut self.wall {
-            poll.meet(&alive, output, &mut self.frames, &mut self.threads);
+            poll.meet(&alive, output, &mut self.frames, &mut self.threads, &self.work);
         }
     }
 
     /// Records the time in the kernel that was not sampled, as such.
-    fn fill_in_kernel(&mut self, alive: &[u32]) {
+    fn fill_in_kernel(&mut self, alive: &[u32], is_last: bool) {
         let Self { kernel_time, frames, threads, cpu, wall, sampler, choice, .. } = self;
         let Some(kernel_time) = kernel_time else { return };
         let time_ns = monotonic_ns().saturating_sub(sampler.start_ns);
-        kernel_time.update(alive, |os_id, weight_ns| {
+        kernel_time.update(alive, is_last, |os_id, weight_ns| {
             let thread = threads.with_id(os_id);
             if thread.is_own {
                 return;
@@ -199,12 +209,13 @@ impl Drain {
     }
 
     fn drain(&mut self) {
-        let Self { engine, raw, frames, threads, cpu, wall, sampler, kernel_time, .. } = self;
+        let Self { engine, raw, work, frames, threads, cpu, wall, sampler, kernel_time, .. } = self;
+        sampler.work.copy_into(work);
         let by_signal = matches!(engine, Engine::Timers(_));
         let (lost_in_kernel, lost) = engine.drain(raw, |sample| {
             if by_signal {
                 sample.in_kernel = frames.follows_system_call(sample);
-                if let Some(targets) = sampler.targets.get().filter(|_| sample.stack.is_empty()) {
+                if let Some(targets) = sampler.targets.get().filter(|_| sample.frames.is_empty()) {
                     lock(targets).find_stack(sample.os_id, sample.registers.sp);
                 }
             }
@@ -213,7 +224,7 @@ impl Drain {
             let found = if thread.is_own {
                 FoundStack { is_complete: true, ..frames.of_leaf(sample) }
             } else {
-                frames.of(sample)
+                frames.of_running(sample)
             };
             let record = Sample {
                 time_ns: sample.time_ns.saturating_sub(sampler.start_ns),
@@ -225,7 +236,7 @@ impl Drain {
                 activity: match found.touched {
                     Touched { compiler: true, .. } => Activity::Jit,
                     Touched { collector: true, .. } => Activity::Gc,
-                    _ => Activity::None,
+                    _ => work.activity(sample.os_id, sample.time_ns),
                 },
                 complete: found.is_complete,
                 kernel: sample.in_kernel,
@@ -241,6 +252,11 @@ impl Drain {
                 poll.ran(sample.os_id, &record, found, output);
             }
         });
+        if let Engine::Timers(shared) = engine
+            && frames.map.takes_over_anew()
+        {
+            shared.took_over.set(frames.map.code_that_took_over());
+        }
         for (reason, count) in [(LossReason::PerfLost, lost_in_kernel), (LossReason::SampleRingFull, lost)] {
             if count > 0 {
                 sampler.writer.state().lose(reason, count, monotonic_ns());
@@ -261,7 +277,7 @@ impl Drain {
             }
             self.frames.map.update();
             self.drain();
-            self.fill_in_kernel(&threads::all());
+            self.fill_in_kernel(&threads::all(), true);
             if let Some((output, poll)) = &mut self.wall {
                 poll.finish(output);
             }

@@ -1,7 +1,11 @@
 //! From samples to numbers of stacks in the recording's table.
 
-use clrscope_recording::model::{StackFrame, ThreadState};
+use std::ops::Range;
 
+use clrscope_recording::model::{StackFrame, ThreadState};
+use clrscope_recording::writer::monotonic_ns;
+
+use super::os::task::{BETWEEN_READINGS, StackRanges};
 use super::raw::RawSample;
 use super::unwind::{Ending, StackUnwinder, Touched};
 use crate::os::memory::copy_if_there;
@@ -16,7 +20,12 @@ pub(super) struct Frames {
     pub(super) unwinder: StackUnwinder,
     pub(super) kernel_start: Option<usize>,
     frames: Vec<StackFrame>,
+    /// Where stacks lie, as it was looked up last.
+    ranges: Option<StackRanges>,
 }
+
+/// Bytes of a stack that are read on at most.
+const MOST_READ: usize = 64 << 10;
 
 /// A stack that was found.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,7 +38,35 @@ pub(super) struct FoundStack {
 
 impl Frames {
     pub(super) fn new(stacks: &'static RecordedStacks, map: CodeMap) -> Self {
-        Self { stacks, map, unwinder: StackUnwinder::new(), kernel_start: None, frames: Vec::new() }
+        Self { stacks, map, unwinder: StackUnwinder::new(), kernel_start: None, frames: Vec::new(), ranges: None }
+    }
+
+    /// The stack of a sample of a thread that goes on: where the sample holds too little of it, the rest is read now.
+    pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
+        let found = self.of(sample);
+        if found.is_complete || sample.registers.ip == 0 {
+            return found;
+        }
+        let Some(stack) = self.stack_around(sample.registers.sp) else { return found };
+        let is_same = sample.read_on(self.unwinder.lost_at, |start| {
+            let mut bytes = vec![0; stack.end.saturating_sub(start).min(MOST_READ) & !7];
+            let is_there = copy_if_there(start, &mut bytes);
+            bytes.truncate(if is_there { bytes.len() } else { 0 });
+            bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        });
+        if is_same { self.of(sample) } else { found }
+    }
+
+    /// Where the stack lies around an address. The list is read again where it doesn't say, but rarely.
+    fn stack_around(&mut self, address: usize) -> Option<Range<usize>> {
+        if let Some(found) = self.ranges.as_ref().and_then(|ranges| ranges.around(address)) {
+            return Some(found);
+        }
+        let too_early = |ranges: &StackRanges| monotonic_ns() < ranges.read_ns + BETWEEN_READINGS * ranges.took_ns;
+        if self.ranges.as_ref().is_some_and(too_early) {
+            return None;
+        }
+        self.ranges.insert(StackRanges::read()).around(address)
     }
 
     /// The stack of a sample.
@@ -52,10 +89,10 @@ impl Frames {
     }
 
     /// State of a thread that waits in a call of the kernel that locks, events and sleeps are all made of, by the methods that
-    /// [`of`](Self::of) met last.
-    pub(super) fn state_of_last(&self, stack: FoundStack) -> ThreadState {
+    /// [`of`](Self::of) met last. `is_suspended`: the runtime has other threads stand still.
+    pub(super) fn state_of_last(&self, stack: FoundStack, is_suspended: bool) -> ThreadState {
         let names = self.unwinder.innermost.iter().map(|body| self.map.name(body)).collect();
-        state_by_names(names, stack.touched.own_code)
+        state_by_names(names, stack.touched.own_code, is_suspended)
     }
 
     /// The innermost frame in user mode alone.
@@ -76,8 +113,9 @@ impl Frames {
 }
 
 /// The state of a thread that stands in these methods of the framework, innermost first, and perhaps in code that called
-/// them.
-fn state_by_names(names: Vec<String>, has_callers: bool) -> ThreadState {
+/// them. `is_suspended`: while the runtime has other threads stand still. A thread that began to wait for something else before is not
+/// looked at anew then.
+fn state_by_names(names: Vec<String>, has_callers: bool, is_suspended: bool) -> ThreadState {
     /// The first that fits counts.
     const METHODS: [(&str, ThreadState); 9] = [
         ("System.Threading.Thread::Sleep", ThreadState::Sleeping),
@@ -94,6 +132,7 @@ fn state_by_names(names: Vec<String>, has_callers: bool) -> ThreadState {
     let in_threading = names.first().is_some_and(|name| name.starts_with("System.Threading."));
     // The runtime itself takes locks of objects, right below the method that wants one.
     let otherwise = match has_callers || !names.is_empty() {
+        true if !in_threading && is_suspended => ThreadState::Suspended,
         true if !in_threading => ThreadState::Lock,
         _ => ThreadState::Waiting,
     };

@@ -7,6 +7,7 @@ use clrscope_recording::layout::thread;
 use clrscope_recording::writer::{ProcessWriter, ThreadRecord, monotonic_ns};
 
 use super::targets::is_own;
+use crate::os::threads::is_among;
 use crate::services::threads;
 
 /// Knowledge of a thread of the system.
@@ -57,7 +58,7 @@ impl KnownThreads {
     /// Notes the end of threads that are gone and did not say so themselves.
     pub(super) fn update(&mut self, alive: &[u32]) {
         self.known.retain(|os_id, known| {
-            let is_alive = alive.contains(os_id);
+            let is_alive = is_among(alive, *os_id);
             if let (false, Some(record)) = (is_alive, known.record) {
                 // Whoever ended in order has noted an earlier time.
                 let _ =

@@ -10,6 +10,7 @@
 //! | [`frames`] | from samples to numbers of stacks; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
+//! | [`runtime_work`] | what the runtime was about on which thread, by its callbacks |
 //! | [`poll`] | what threads are about that don't run |
 //!
 //! One [`Sampler`] serves all sampling instruments of the process. The runtime is asked, files are read and memory is
@@ -26,12 +27,14 @@ mod output;
 mod poll;
 mod raw;
 mod ring;
+mod runtime_work;
 mod targets;
 mod unwind;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
+use clr_profiler::callback_args::SuspendReason;
 use clr_profiler::internals::CurrentStack;
 use clr_profiler::{
     Callbacks, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result, ThreadId,
@@ -41,6 +44,7 @@ use clrscope_recording::writer::{EventStore, ProcessWriter};
 use drain::Drain;
 use engine::Engine;
 use os::signal;
+use runtime_work::{RuntimeWork, Work};
 use targets::Targets;
 
 use crate::services::code::{CodeFeed, CodeMap};
@@ -106,6 +110,7 @@ impl SharedSampler {
             cpu: OnceLock::new(),
             wall: OnceLock::new(),
             targets: OnceLock::new(),
+            work: RuntimeWork::new(),
             uses_signals: AtomicBool::new(false),
             state: AtomicU8::new(State::On as u8),
             begun: Once::new(),
@@ -142,6 +147,7 @@ pub(crate) struct Sampler {
     wall: OnceLock<WallWanted>,
     /// The threads with timers, where there are timers.
     targets: OnceLock<Mutex<Targets>>,
+    work: RuntimeWork,
     /// Samples are taken by signals.
     uses_signals: AtomicBool,
     state: AtomicU8,
@@ -162,7 +168,8 @@ impl Sampler {
 
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
-        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS | Events::THREADS;
+        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS;
+        let code = code | Events::THREADS | Events::SUSPENSIONS;
         // Where signals are kept out of hardware exceptions, each exception lets them in again.
         if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
     }
@@ -299,6 +306,31 @@ impl Callbacks for Sampler {
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
         self.feed.dynamic_method_unloaded(function);
+    }
+
+    fn module_load_started(&self, _module: ModuleId) {
+        self.work.begin(Work::ModuleLoad);
+    }
+
+    fn module_load_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.work.end(|work| work == Work::ModuleLoad);
+    }
+
+    fn runtime_suspend_started(&self, reason: SuspendReason) {
+        let is_collection = matches!(reason, SuspendReason::Gc | SuspendReason::GcPreparation);
+        self.work.begin(if is_collection { Work::Collection } else { Work::Suspension });
+    }
+
+    fn runtime_suspend_finished(&self) {
+        self.work.stopped();
+    }
+
+    fn runtime_suspend_aborted(&self) {
+        self.work.end(|work| work != Work::ModuleLoad);
+    }
+
+    fn runtime_resume_started(&self) {
+        self.work.end(|work| work != Work::ModuleLoad);
     }
 
     fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {

@@ -13,10 +13,11 @@ use clrscope_recording::writer::monotonic_ns;
 
 use super::frames::{FoundStack, Frames};
 use super::known_threads::{KnownThread, KnownThreads};
-use super::os::task::{Schedule, Task, copy_stack, stack_around};
+use super::os::task::{Schedule, StackRanges, Task, copy_stack};
 use super::output::Output;
 use super::raw::{RawSample, Registers};
-use crate::os::process;
+use super::runtime_work::Spans;
+use crate::os::threads::is_among;
 
 /// Longest pause between two looks at a thread that stands still.
 const LONGEST_NS: u64 = 100_000_000;
@@ -57,8 +58,15 @@ impl Poll {
     }
 
     /// Begins to look at new threads, and lets go of those that are gone.
-    pub(super) fn meet(&mut self, alive: &[u32], output: &mut Output, frames: &mut Frames, threads: &mut KnownThreads) {
-        let (now, mut mappings) = (monotonic_ns(), None);
+    pub(super) fn meet(
+        &mut self,
+        alive: &[u32],
+        output: &mut Output,
+        frames: &mut Frames,
+        threads: &mut KnownThreads,
+        work: &Spans,
+    ) {
+        let (now, mut stacks) = (monotonic_ns(), None);
         for &os_id in alive {
             if self.watched.contains_key(&os_id) {
                 continue;
@@ -69,13 +77,13 @@ impl Poll {
             };
             if !thread.is_own {
                 let mut watched = Watched::new(task, thread, schedule, now);
-                watched.find_out(os_id, frames, &mut mappings);
+                watched.find_out(os_id, frames, &mut stacks, work);
                 self.watched.insert(os_id, watched);
             }
         }
         let (start_ns, interval_ns) = (self.start_ns, self.interval_ns);
         self.watched.retain(|os_id, watched| {
-            let stays = alive.contains(os_id);
+            let stays = is_among(alive, *os_id);
             if !stays {
                 watched.close(start_ns, interval_ns, output);
             }
@@ -84,15 +92,15 @@ impl Poll {
     }
 
     /// Looks at every thread that is due.
-    pub(super) fn round(&mut self, now: u64, output: &mut Output, frames: &mut Frames) {
+    pub(super) fn round(&mut self, now: u64, output: &mut Output, frames: &mut Frames, work: &Spans) {
         if now < self.next_ns {
             return;
         }
         self.next_ns = now + self.interval_ns / 2;
-        let mut mappings = None;
+        let mut stacks = None;
         for (&os_id, watched) in &mut self.watched {
             if watched.due_ns <= now {
-                watched.look(os_id, self.interval_ns, self.start_ns, output, frames, &mut mappings);
+                watched.look(os_id, self.interval_ns, self.start_ns, output, frames, &mut stacks, work);
             }
         }
     }
@@ -146,7 +154,8 @@ impl Watched {
         start_ns: u64,
         output: &mut Output,
         frames: &mut Frames,
-        mappings: &mut Option<String>,
+        stacks: &mut Option<StackRanges>,
+        work: &Spans,
     ) {
         let Some(schedule) = self.task.schedule() else { return };
         let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
@@ -156,7 +165,7 @@ impl Watched {
         } else {
             self.pause_ns = interval_ns;
             self.close(start_ns, interval_ns, output);
-            self.find_out(os_id, frames, mappings);
+            self.find_out(os_id, frames, stacks, work);
         }
         if self.open_ns >= RECORD_NS {
             self.close(start_ns, interval_ns, output);
@@ -179,15 +188,15 @@ impl Watched {
     }
 
     /// Finds out what the thread waits for, and where.
-    fn find_out(&mut self, os_id: u32, frames: &mut Frames, mappings: &mut Option<String>) {
+    fn find_out(&mut self, os_id: u32, frames: &mut Frames, stacks: &mut Option<StackRanges>, work: &Spans) {
         self.stack = FoundStack::default();
         let Some(call) = self.task.system_call() else {
             self.state = ThreadState::Running;
             return;
         };
         let known = self.stack_end.filter(|&end| call.sp < end);
-        self.stack_end = known
-            .or_else(|| stack_around(mappings.get_or_insert_with(process::mappings), call.sp).map(|stack| stack.end));
+        self.stack_end =
+            known.or_else(|| stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
         let registers = Registers { ip: call.ip, sp: call.sp, bp: 0 };
         let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
         copy_stack(&mut sample, self.stack_end.unwrap_or(0));
@@ -199,7 +208,7 @@ impl Watched {
         self.stack = frames.of(&sample);
         self.state = match call.state() {
             _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
-            ThreadState::Lock => frames.state_of_last(self.stack),
+            ThreadState::Lock => frames.state_of_last(self.stack, work.is_suspended(os_id, sample.time_ns)),
             state => state,
         };
     }

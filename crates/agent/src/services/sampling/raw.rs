@@ -28,6 +28,8 @@ pub(crate) struct RawSample {
     /// Frame pointers with the return addresses beside them, by ascending frame pointer. The word at a frame pointer is the
     /// next one, unless [`GAP`] or [`DETOUR`] is set in it.
     pub(crate) frames: Vec<(usize, usize)>,
+    /// Where the words begin that were read on from a moment later, and these; see [`read_on`](Self::read_on).
+    pub(crate) later: (usize, Vec<u64>),
     /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
     /// instruction.
     pub(crate) chain: Vec<usize>,
@@ -39,6 +41,10 @@ pub(crate) const GAP: usize = 1;
 /// to the one after that.
 pub(crate) const DETOUR: usize = 2;
 const MARKS: usize = GAP | DETOUR;
+/// Bytes before the place where a walk was lost that are compared with what lies there later.
+const BEFORE: usize = 512;
+/// Words that must be known to say that a stack is the same still.
+const LEAST_KNOWN: usize = 8;
 
 impl RawSample {
     /// Empties the sample but keeps its memory.
@@ -49,10 +55,32 @@ impl RawSample {
         self.stack.clear();
         self.frames.clear();
         self.chain.clear();
+        self.later.1.clear();
+    }
+
+    /// Reads on where a walk was lost for want of words: `read` copies the thread's stack as it is now, from an address on. Whether
+    /// it is the same stack still: what is known of it from `lost_at` on, and of the words before, stands there as it was.
+    pub(crate) fn read_on(&mut self, lost_at: usize, read: impl FnOnce(usize) -> Vec<u64>) -> bool {
+        let start = lost_at.saturating_sub(BEFORE).max(self.registers.sp) & !7;
+        let later = read(start);
+        let both = (start..).step_by(8).zip(&later).filter_map(|(at, &now)| Some((self.word(at)?, now as usize)));
+        let (same, all) = both.fold((0, 0), |(same, all), (then, now)| (same + usize::from(then == now), all + 1));
+        let is_same = all >= LEAST_KNOWN && 10 * same >= 9 * all;
+        self.later = (start, if is_same { later } else { Vec::new() });
+        is_same
     }
 
     /// The word at an address of the thread's stack, as far as the sample holds it.
     pub(crate) fn word(&self, address: usize) -> Option<usize> {
+        self.word_then(address).or_else(|| {
+            let (start, words) = &self.later;
+            let above = address.checked_sub(*start).filter(|_| address.is_multiple_of(8))?;
+            words.get(above / 8).map(|word| *word as usize)
+        })
+    }
+
+    /// The word at an address when the sample was taken.
+    fn word_then(&self, address: usize) -> Option<usize> {
         let base = self.registers.sp & !7;
         let copied = address.checked_sub(base).filter(|_| address.is_multiple_of(8));
         if let Some(word) = copied.and_then(|above| self.stack.get(above / 8)) {
@@ -129,6 +157,21 @@ mod tests {
         let frames = vec![(0x1000 | DETOUR, 11), (0x1020, 77), (0x1050, 88)];
         let noted = RawSample { frames, ..RawSample::default() };
         assert_eq!(noted.taken_over_by(0x1000, |_| false), Some(0x1020));
+    }
+
+    #[test]
+    fn a_stack_is_read_on_where_it_is_the_same_still() {
+        let stack: Vec<u64> = (1..=16).collect();
+        let registers = Registers { ip: 1, sp: 0x1000, bp: 0 };
+        let mut sample = RawSample { registers, stack: stack.clone(), ..RawSample::default() };
+        let later = |from: usize, other: u64| {
+            assert_eq!(from, 0x1000);
+            stack.iter().copied().chain([other, 88]).map(|word| if word == 3 { other } else { word }).collect()
+        };
+        assert!(sample.read_on(0x1080, |from| later(from, 77)));
+        assert_eq!([0x1010, 0x1080, 0x1088, 0x1090].map(|at| sample.word(at)), [Some(3), Some(77), Some(88), None]);
+        assert!(!sample.read_on(0x1080, |_| vec![9; 20]) && sample.word(0x1080).is_none(), "another stack");
+        assert!(!sample.read_on(0x1080, |_| Vec::new()), "the thread is gone");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::os::memory::zeroed_words;
+
 /// The ring.
 pub(crate) struct Ring {
     words: Box<[AtomicU64]>,
@@ -27,8 +29,7 @@ impl Ring {
     /// A ring of so many words, a power of two. The system backs them as they are used.
     pub(crate) fn new(words: usize) -> Self {
         assert!(words.is_power_of_two(), "places are found by a mask");
-        let words = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { words, head: AtomicU64::new(0), tail: AtomicU64::new(0), lost: AtomicU64::new(0) }
+        Self { words: zeroed_words(words), head: AtomicU64::new(0), tail: AtomicU64::new(0), lost: AtomicU64::new(0) }
     }
 
     fn word(&self, at: u64) -> &AtomicU64 {

@@ -1,101 +1,155 @@
 //! The threads that timers sample: which there are, and a timer for each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use clrscope_recording::writer::monotonic_ns;
 
 use super::os::signal::{self, Shared};
-use super::os::task::stack_around;
+use super::os::task::{BETWEEN_READINGS, StackRanges, Task};
 use super::os::timers::Timer;
-use crate::os::{process, threads};
+use crate::os::threads::{self, is_among};
 
 /// The threads with a timer.
 pub(super) struct Targets {
     shared: &'static Shared,
-    places: HashMap<u32, usize>,
+    places: HashMap<u32, Place>,
+    /// Places that were given back, and the first that was never used; the last where none are to be had any more.
     free: Vec<usize>,
+    fresh: usize,
     /// Threads that no timer could be had for since this was last asked.
     refused: u64,
     /// Threads that are not to be sampled: no timer is tried for them again.
-    passed_over: Vec<u32>,
+    passed_over: HashSet<u32>,
+    /// Where stacks lie, as it was looked up last.
+    stacks: Option<StackRanges>,
+}
+
+/// A thread's place in the table.
+#[derive(Clone, Copy)]
+struct Place {
+    index: usize,
+    /// Monotonic nanoseconds when the thread was first seen.
+    met_ns: u64,
 }
 
 impl Targets {
     pub(super) fn new(shared: &'static Shared) -> Self {
-        let free = (0..shared.targets.len()).rev().collect();
-        Self { shared, places: HashMap::new(), free, refused: 0, passed_over: Vec::new() }
+        Self {
+            shared,
+            places: HashMap::new(),
+            free: Vec::new(),
+            fresh: 0,
+            refused: 0,
+            passed_over: HashSet::new(),
+            stacks: None,
+        }
     }
 
     /// A thread with the bounds of its stack, where they are known.
     pub(super) fn meet(&mut self, os_id: u32, stack: Option<Range<usize>>) {
-        if let Some(&place) = self.places.get(&os_id) {
-            self.bounds(place, stack);
+        if let Some(place) = self.places.get(&os_id) {
+            self.bounds(place.index, stack);
             return;
         }
         if self.passed_over.contains(&os_id) {
             return;
         }
-        let Some(place) = self.free.pop() else {
+        let Some(index) = self.free_place() else {
             self.refused += 1;
             return;
         };
-        match Timer::of_thread(os_id, signal::number(), signal::value_of(place)) {
+        match Timer::of_thread(os_id, signal::number(), signal::value_of(index)) {
             Ok(timer) => {
-                let target = &self.shared.targets[place];
+                let target = &self.shared.targets[index];
                 target.cpu_ns.store(crate::os::clock::thread_cpu_ns(os_id).unwrap_or(0), Ordering::Relaxed);
                 target.low.store(0, Ordering::Relaxed);
                 target.end.store(0, Ordering::Relaxed);
-                self.bounds(place, stack);
+                self.bounds(index, stack);
                 let number = (timer.number() as u64 + 1) << 32;
                 target.who.store(number | u64::from(os_id), Ordering::Release);
-                self.places.insert(os_id, place);
-                self.shared.arm(target, timer, monotonic_ns() ^ u64::from(os_id) << 32);
+                let met_ns = monotonic_ns();
+                self.places.insert(os_id, Place { index, met_ns });
+                self.shared.arm(target, timer, met_ns ^ u64::from(os_id) << 32);
             }
             Err(error) => {
-                self.free.push(place);
+                self.free.push(index);
                 // A thread that is gone meanwhile needs none.
                 if error.raw_os_error() == Some(libc::EAGAIN) {
                     self.refused += 1;
-                    self.passed_over.push(os_id);
+                    self.passed_over.insert(os_id);
                 }
             }
         }
     }
 
-    fn bounds(&self, place: usize, stack: Option<Range<usize>>) {
+    fn free_place(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| {
+            let fresh = (self.fresh < self.shared.targets.len()).then_some(self.fresh)?;
+            self.fresh += 1;
+            Some(fresh)
+        })
+    }
+
+    fn bounds(&self, index: usize, stack: Option<Range<usize>>) {
         if let Some(stack) = stack {
-            self.shared.targets[place].low.store(stack.start, Ordering::Relaxed);
-            self.shared.targets[place].end.store(stack.end & !7, Ordering::Release);
+            self.shared.targets[index].low.store(stack.start, Ordering::Relaxed);
+            self.shared.targets[index].end.store(stack.end & !7, Ordering::Release);
         }
     }
 
-    /// A sample of the thread came without a stack, from where its stack pointer stood: finds out where that stack lies.
-    pub(super) fn find_stack(&self, os_id: u32, sp: usize) {
-        let Some(&place) = self.places.get(&os_id) else { return };
-        self.bounds(place, stack_around(&process::mappings(), sp));
+    /// The thread's stack pointer stood here, perhaps outside of the stack that is known of it: finds out where that lies.
+    pub(super) fn find_stack(&mut self, os_id: u32, sp: usize) {
+        let Some(&Place { index, met_ns }) = self.places.get(&os_id) else { return };
+        let target = &self.shared.targets[index];
+        let known = target.low.load(Ordering::Relaxed)..target.end.load(Ordering::Relaxed);
+        if !known.contains(&sp) {
+            let stack = self.stack_around(sp, met_ns);
+            self.bounds(index, stack);
+        }
+    }
+
+    /// Where the stack lies around an address, of a thread that was there by `since_ns`. What was read earlier may be of another
+    /// stack, and who reads a stack by wrong bounds reads what is not mapped.
+    fn stack_around(&mut self, address: usize, since_ns: u64) -> Option<Range<usize>> {
+        let known = self.stacks.as_ref().filter(|stacks| stacks.read_ns > since_ns);
+        if let Some(found) = known.and_then(|stacks| stacks.around(address)) {
+            return Some(found);
+        }
+        let now = monotonic_ns();
+        let too_early = |stacks: &StackRanges| now < stacks.read_ns + BETWEEN_READINGS * stacks.took_ns;
+        if self.stacks.as_ref().is_some_and(too_early) {
+            return None;
+        }
+        self.stacks.insert(StackRanges::read()).around(address)
     }
 
     /// Meets new threads, and lets go of those that ended. `is_own`: threads of the profiler's own.
     pub(super) fn update(&mut self, alive: &[u32], is_own: impl Fn(u32) -> bool) {
-        for &os_id in alive {
-            if !self.places.contains_key(&os_id) && !self.passed_over.contains(&os_id) {
-                if is_own(os_id) { self.passed_over.push(os_id) } else { self.meet(os_id, None) }
+        let is_new = |os_id: &u32| !self.places.contains_key(os_id) && !self.passed_over.contains(os_id);
+        let (own, new): (Vec<u32>, Vec<u32>) = alive.iter().copied().filter(is_new).partition(|&os_id| is_own(os_id));
+        self.passed_over.extend(own);
+        new.iter().for_each(|&os_id| self.meet(os_id, None));
+        // All are met before the list of mappings is read, once. Of threads that wait the system says where their stack is; of
+        // others their first sample does.
+        for os_id in new {
+            if let Some(call) = Task::open(os_id).and_then(|task| task.system_call()) {
+                self.find_stack(os_id, call.sp);
             }
         }
-        let ended: Vec<u32> = self.places.keys().copied().filter(|os_id| !alive.contains(os_id)).collect();
+        let ended: Vec<u32> = self.places.keys().copied().filter(|&os_id| !is_among(alive, os_id)).collect();
         ended.into_iter().for_each(|os_id| self.forget(os_id));
-        self.passed_over.retain(|os_id| alive.contains(os_id));
+        self.passed_over.retain(|&os_id| is_among(alive, os_id));
     }
 
     fn forget(&mut self, os_id: u32) {
-        if let Some(place) = self.places.remove(&os_id) {
-            let who = self.shared.targets[place].who.swap(0, Ordering::AcqRel);
+        if let Some(Place { index, .. }) = self.places.remove(&os_id) {
+            let who = self.shared.targets[index].who.swap(0, Ordering::AcqRel);
             if let Some(number) = ((who >> 32) as i32).checked_sub(1) {
                 Timer::with_number(number).delete();
             }
-            self.free.push(place);
+            self.free.push(index);
         }
     }
 
@@ -103,6 +157,7 @@ impl Targets {
     pub(super) fn give_up(&mut self) {
         self.clear();
         self.free.clear();
+        self.fresh = self.shared.targets.len();
     }
 
     /// Deletes all timers.

@@ -38,7 +38,7 @@ pub(crate) struct Touched {
     pub(crate) compiler: bool,
     /// The library of the collector, where that is one of its own.
     pub(crate) collector: bool,
-    /// The innermost frame is the agent's.
+    /// The agent: what it calls it calls for the profiler.
     pub(crate) agent: bool,
     /// A method that is not the framework's.
     pub(crate) own_code: bool,
@@ -58,6 +58,8 @@ pub(crate) struct StackUnwinder {
     calls: HashMap<usize, bool>,
     /// Address at which the agent itself is loaded.
     own: Option<usize>,
+    /// The stack pointer where the last walk was lost.
+    pub(crate) lost_at: usize,
     /// The framework's methods that the last walk met before any other method, innermost first.
     pub(crate) innermost: Vec<Arc<Body>>,
 }
@@ -80,6 +82,7 @@ impl StackUnwinder {
             leaves: HashMap::new(),
             calls: HashMap::new(),
             own: None,
+            lost_at: 0,
             innermost: Vec::new(),
         }
     }
@@ -109,13 +112,13 @@ impl StackUnwinder {
         let mut touched = Touched::default();
         self.innermost.clear();
         let place = map.place(sample.registers.ip, sample.time_ns);
-        touched.agent = matches!(&place, Place::Native(library, _) if Some(library.base) == self.own);
         let mut step = Step { registers: sample.registers, is_return: false, place };
         // The addresses in the outermost library, which are where threads start if the walk ends there by itself.
         let mut outermost = Vec::new();
         let mut main_called = false;
         loop {
             if let Place::Native(library, _) = &step.place {
+                touched.agent |= Some(library.base) == self.own;
                 touched.compiler |= library.name.starts_with("libclrjit");
                 touched.collector |= library.name.starts_with("libclrgc");
             }
@@ -126,6 +129,7 @@ impl StackUnwinder {
                 }
             }
             frames.push(map.frame(&step.place, step.registers.ip, step.is_return));
+            self.lost_at = step.registers.sp;
             if self.is_start(&step, main_called) {
                 return (Ending::Complete, touched);
             }

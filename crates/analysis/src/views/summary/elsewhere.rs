@@ -109,7 +109,7 @@ pub(super) fn elsewhere<'a>(
 ) -> Vec<Elsewhere<'a>> {
     let mut found = Vec::new();
     if !query.filters_functions() {
-        found.extend(WaitKind::ALL.into_iter().filter_map(|(kind, ..)| waited(kind, &below.waits)));
+        found.extend(WaitKind::ALL.iter().filter_map(|&kind| waited(kind, &below.waits)));
         found.extend(of_runtime(ElsewhereKind::Compilation, JIT_NAME, rows));
         found.extend(of_runtime(ElsewhereKind::Collecting, GC_NAME, rows));
         let suspended_ns = conditions.totals.suspended_ns;

@@ -114,7 +114,7 @@ pub(super) fn kinds(recording: &Recording, query: &Query) -> Result<Vec<KindRow>
         sum.1 = sum.1.saturating_add(sample.weight_ns);
     })?;
     let row = |kind| sums.get(&kind).map(|&(samples, time_ns)| KindRow { kind, samples, time_ns });
-    Ok(SampleKind::ALL.into_iter().filter_map(|(kind, ..)| row(kind)).collect())
+    Ok(SampleKind::ALL.iter().copied().filter_map(row).collect())
 }
 
 /// Sums of a state.

@@ -72,6 +72,10 @@ const CHAIN_MARKS: u64 = (-4095_i64) as u64;
 const STACK_BYTES: u32 = 8 << 10;
 /// Pages of a ring beside its head, largest first: users may lock half a MiB per processor.
 const RING_PAGES: [usize; 4] = [512, 256, 128, 32];
+/// Time of a processor whose samples a ring holds.
+const DRAINED_NS: u64 = 100_000_000;
+/// Bytes of a sample beside the stack, as a rule.
+const RECORD_BYTES: u64 = 512;
 /// Pages of all rings together at most.
 const MOST_PAGES: usize = 4096;
 
@@ -109,7 +113,7 @@ impl PerfEvents {
         let period_ns = odd_period(wanted.interval_ns);
         let open = |kernel: bool| -> io::Result<Self> {
             let processors = processors();
-            let most = MOST_PAGES / processors.len().max(1);
+            let most = pages_for(wanted.interval_ns).min(MOST_PAGES / processors.len().max(1));
             let rings = processors.into_iter().map(|processor| PerfRing::open(period_ns, kernel, processor, most));
             Ok(Self { rings: rings.collect::<io::Result<_>>()?, period_ns, kernel, scratch: Vec::new() })
         };
@@ -147,6 +151,14 @@ impl PerfEvents {
         }
         lost
     }
+}
+
+/// Pages of a ring that hold the samples of as long as a busy machine may keep the draining thread waiting: the system zeroes all
+/// of them at once, which is a price that short programs pay.
+fn pages_for(interval_ns: u64) -> usize {
+    let samples = DRAINED_NS / interval_ns.max(1) + 1;
+    let bytes = samples.saturating_mul(u64::from(STACK_BYTES) + RECORD_BYTES);
+    usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(PAGE).checked_next_power_of_two().unwrap_or(usize::MAX)
 }
 
 /// A period that no program has: with a round one a loop that repeats itself every millisecond is met at always the same
@@ -335,6 +347,7 @@ mod tests {
         assert_eq!(std::mem::offset_of!(Attributes, most_frames), 108);
         assert!(odd_period(1_000_000) % 2 == 1 && (990_000..1_000_000).contains(&odd_period(1_000_000)));
         assert!(!processors().is_empty());
+        assert_eq!([10_000_000, 1_000_000, 50_000].map(pages_for), [32, 256, 4096]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A real-time signal that nobody uses: programs and other profilers have `SIGPROF` for themselves.
 //!
 //! The handler allocates nothing, takes no lock, uses no thread-local storage but `errno`, and reads no memory but the
-//! thread's own stack between the interrupted stack pointer and the end that was noted when the thread was first seen. The
+//! thread's own stack between the interrupted stack pointer and the end that was noted when the thread was first seen; where
+//! none is known yet the system copies, which checks what is there. The
 //! handler stays for good: a signal may be under way when the last timer is deleted, and its default action ends the
 //! program. Signals of this number that somebody else sends do what they do without us.
 
@@ -15,10 +16,11 @@ use clrscope_recording::writer::monotonic_ns;
 
 use super::timers::Timer;
 use crate::os::clock;
+use crate::os::memory::copy_if_there;
 use crate::services::memory::Published;
 use crate::services::sampling::arch::interrupted;
 use crate::services::sampling::raw::{DETOUR, GAP, Registers};
-use crate::services::sampling::ring::Ring;
+use crate::services::sampling::ring::{Ring, Slot};
 
 /// The signal, once one was chosen.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -45,6 +47,9 @@ const MOST_FRAMES: usize = 1024;
 /// Words of the stack that are kept where code keeps frame pointers, and where it may not.
 const FEW_WORDS: usize = 48;
 const MANY_WORDS: usize = 512;
+const MOST_WORDS: usize = 1024;
+/// Words that are copied at once of a stack whose bounds are not known.
+const PIECE_WORDS: usize = 32;
 /// Words that are searched for a frame where the chain of frame pointers is broken.
 const SEARCHED: usize = 2048;
 /// Ranges of code of one kind.
@@ -119,7 +124,8 @@ pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Sh
     SIGNAL.store(unused()?, Ordering::Relaxed);
     let shared = Shared {
         ring: Ring::new(ring_words),
-        targets: (0..MOST_THREADS).map(|_| Target::default()).collect(),
+        // SAFETY: a target is made of atomic numbers, of which 0 is a valid value. The system backs them as they are used.
+        targets: unsafe { Box::new_zeroed_slice(MOST_THREADS).assume_init() },
         interval_ns: AtomicU64::new(interval_ns),
         is_on: AtomicBool::new(false),
         frameless: Ranges::new(),
@@ -261,6 +267,14 @@ fn sample(shared: &Shared, target: &Target, context: &libc::ucontext_t) {
     timer.set(shared.pause(target));
 }
 
+/// A word of the interrupted stack, from at or above its stack pointer `low` and below its end.
+fn stack_word(address: usize, low: usize, end: usize) -> Option<usize> {
+    let inside = address >= low && address < end && address.is_multiple_of(8);
+    // SAFETY: between the interrupted stack pointer and the end of the same stack, which is this thread's own: mapped, and changed
+    // by nobody while the thread is here.
+    inside.then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
+}
+
 /// A walk along the frame pointers of the interrupted stack, with what may be read of it.
 struct Walk<'a> {
     shared: &'a Shared,
@@ -274,10 +288,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn word(&self, address: usize) -> Option<usize> {
-        let inside = address >= self.low && address < self.end && address.is_multiple_of(8);
-        // SAFETY: between the interrupted stack pointer and the end of the same stack, which is this thread's own: mapped, and
-        // changed by nobody while the thread is here.
-        inside.then(|| unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
+        stack_word(address, self.low, self.end)
     }
 
     /// The next frame pointer with its return address. Where the chain is broken, the next place that looks like a frame is
@@ -338,10 +349,17 @@ fn take(shared: &Shared, target: &Target, os_id: u32, registers: Registers) {
     };
     let (frames, words) = match on_stack {
         true => {
-            let most = if shared.frameless.hold(registers.ip) { MANY_WORDS } else { FEW_WORDS };
+            // Where a handler of the runtime's begins, the C library's code behind it is where it returns to, and beyond lies the
+            // frame of its signal, kilobytes of registers.
+            let handles_signal = stack_word(registers.sp, low, end).is_some_and(|word| shared.frameless.hold(word));
+            let most = match shared.frameless.hold(registers.ip) {
+                _ if handles_signal => MOST_WORDS,
+                true => MANY_WORDS,
+                false => FEW_WORDS,
+            };
             (steps().count(), most.min((end - (registers.sp & !7)) / 8))
         }
-        false => (0, 0),
+        false => (0, MANY_WORDS),
     };
     let weight = cpu_ns.saturating_sub(target.cpu_ns.load(Ordering::Relaxed));
     let Some(mut slot) = shared.ring.reserve(7 + 2 * frames + words) else { return };
@@ -361,6 +379,21 @@ fn take(shared: &Shared, target: &Target, os_id: u32, registers: Registers) {
         slot.push(frame as u64);
         slot.push(return_address as u64);
     }
-    let stack = start();
-    (0..words).for_each(|at| slot.push(stack.word(stack.low + at * 8).unwrap_or(0) as u64));
+    if on_stack {
+        let stack = start();
+        (0..words).for_each(|at| slot.push(stack.word(stack.low + at * 8).unwrap_or(0) as u64));
+    } else {
+        copy_what_is_there(registers.sp & !7, words, &mut slot);
+    }
+}
+
+/// Copies from a stack whose bounds nobody has looked up yet, as far as the system finds it there. What is missing stays 0.
+fn copy_what_is_there(start: usize, words: usize, slot: &mut Slot<'_>) {
+    for at in (0..words).step_by(PIECE_WORDS) {
+        let mut piece = [0; 8 * PIECE_WORDS];
+        if !copy_if_there(start + 8 * at, &mut piece) {
+            return;
+        }
+        piece.as_chunks().0.iter().for_each(|word| slot.push(u64::from_le_bytes(*word)));
+    }
 }

@@ -6,8 +6,10 @@ use std::os::unix::fs::FileExt;
 
 use clr_profiler::internals::CurrentStack;
 use clrscope_recording::model::ThreadState;
+use clrscope_recording::writer::monotonic_ns;
 
 use crate::os::memory::copy_if_there;
+use crate::os::process;
 use crate::services::sampling::arch::interrupted;
 use crate::services::sampling::raw::RawSample;
 
@@ -124,13 +126,37 @@ pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     }
 }
 
-/// Bounds of the stack that an address lies in, by a list of mappings.
-pub(crate) fn stack_around(mappings: &str, address: usize) -> Option<Range<usize>> {
-    mappings.lines().find_map(|line| {
-        let (start, end) = line.split(' ').next()?.split_once('-')?;
-        let range = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
-        range.contains(&address).then_some(range)
-    })
+/// Between two readings of the list of mappings, in times of what one takes.
+pub(crate) const BETWEEN_READINGS: u64 = 20;
+
+/// Bounds of stacks, by the system's list of mappings as it was read.
+pub(crate) struct StackRanges {
+    /// In ascending order.
+    mapped: Vec<Range<usize>>,
+    /// Monotonic nanoseconds when the reading began, and how long it took.
+    pub(crate) read_ns: u64,
+    pub(crate) took_ns: u64,
+}
+
+impl StackRanges {
+    /// Reads the list: milliseconds, where a program has thousands of threads.
+    pub(crate) fn read() -> Self {
+        let read_ns = monotonic_ns();
+        let mapped = process::mappings().lines().filter_map(range_of).collect();
+        Self { mapped, read_ns, took_ns: monotonic_ns().saturating_sub(read_ns) }
+    }
+
+    /// Bounds of the stack that an address lies in.
+    pub(crate) fn around(&self, address: usize) -> Option<Range<usize>> {
+        let after = self.mapped.partition_point(|range| range.start <= address);
+        self.mapped.get(after.checked_sub(1)?).filter(|range| range.contains(&address)).cloned()
+    }
+}
+
+/// The addresses of a line of the list.
+fn range_of(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
 #[cfg(test)]
@@ -147,6 +173,17 @@ mod tests {
         assert_eq!((call.state(), call.sp, call.ip), (ThreadState::Lock, 0x7ffe10, 0x7f33));
         assert_eq!(SystemCall::parse("-1 0x10 0x20\n").expect("no call").state(), ThreadState::Waiting);
         assert_eq!((SystemCall::parse("running\n"), SystemCall::parse("")), (None, None));
+    }
+
+    #[test]
+    fn a_stack_lies_around_what_is_on_it() {
+        let here = 0_u64;
+        let stacks = StackRanges::read();
+        let found = stacks.around((&raw const here).addr()).expect("a mapping");
+        let own = CurrentStack::bounds().expect("a stack");
+        assert!(found.contains(&(own.end - 1)) && found.start <= (&raw const here).addr(), "{found:?} {own:?}");
+        assert_eq!((stacks.around(0), stacks.around(usize::MAX)), (None, None));
+        assert!(range_of("nonsense").is_none());
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! Enums whose values have a name in JSON and a title in text.
+
+/// Declares such an enum, its values in the order in which they are shown.
+macro_rules! titled {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $word:literal $title:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every value, in the order in which they are shown.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+
+            /// The title in text.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $title,)*
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use titled;

@@ -1,0 +1,139 @@
+//! `clrscope attach` and `ps`: a program that runs is recorded and left as it was, and each obstacle has one clear outcome.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod ends;
+mod refusals;
+mod server;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use clrscope_testkit::{self as testkit, confine};
+use common::TestFolder;
+use serde_json::Value;
+use server::{Server, attach, listed, recorded, refused, said, some_runtime, thrown};
+
+#[test]
+fn a_running_program_is_recorded_and_left_as_it_was_three_times_in_a_row() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let server = Server::start(runtime);
+        let first = recorded(&place, server.pid, "-i exceptions --duration 300ms", "first.clrs");
+        let (tasks, maps) = (server.tasks(), server.mapped().lines().count());
+        for name in ["second.clrs", "third.clrs"] {
+            let report = recorded(&place, server.pid, "-i exceptions --duration 300ms", name);
+            assert!(thrown(&report) > 0, "{report:#}");
+            let row = &report["rows"][0];
+            assert_eq!(row["type"], "System.FormatException", "{row:#}");
+            assert_eq!(row["name"], "Server.Program::Parse", "names are right each time: {row:#}");
+            assert_eq!(server.left_over(), BTreeSet::new());
+        }
+        assert!(thrown(&first) > 0);
+        assert!(server.tasks() <= tasks + 1, "{} threads, {tasks} before", server.tasks());
+        let grown = server.mapped().lines().count().saturating_sub(maps);
+        assert!(grown < 20, "{grown} more mappings\n{}", server.mapped());
+        assert_eq!(server.mapped().matches("libclrscope_agent.so").count(), 4, "one library");
+        server.end();
+    });
+}
+
+/// Samples of CPU time, which is the default, then of all threads by the clock, then both; and the program is as before each
+/// time. The server takes too little CPU time to be sure of a sample of it, but its threads are always somewhere.
+#[test]
+fn a_running_program_is_sampled_three_times_in_a_row() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let server = Server::start(runtime);
+        for (number, instruments) in ["", "-i wall", "-i cpu -i wall"].into_iter().enumerate() {
+            let name = format!("sampled-{number}.clrs");
+            let line = format!("{instruments} --duration 1s -o {name}");
+            let output = attach(&place, server.pid, &line).output().expect("the tool starts");
+            assert!(output.status.success(), "{}", said(&output));
+            let shown = |view: &str| {
+                let output = place.run(&format!("report {name} {view} --format json"));
+                assert!(output.status.success(), "{}", said(&output));
+                serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+            };
+            let filled = shown("--view losses")["recording"]["instruments"]["filled"].to_string();
+            assert_eq!(filled.contains("cpu"), !instruments.starts_with("-i wall"), "{filled}");
+            if instruments.contains("wall") {
+                let report = shown("--view functions --metric wall");
+                let rows = report["rows"].as_array().expect("rows");
+                let serve = rows.iter().find(|row| row["name"] == "Server.Program::Serve");
+                let samples = serve.and_then(|row| row["total_samples"].as_u64());
+                assert!(samples > Some(0), "{instruments}: {report:#}");
+            }
+            assert_eq!(server.left_over(), BTreeSet::new(), "{instruments}");
+        }
+        server.end();
+    });
+}
+
+#[test]
+fn events_that_attach_allows_are_recorded_and_others_refused_with_the_way_to_start() {
+    let place = TestFolder::new();
+    let server = Server::start(some_runtime());
+    let output =
+        attach(&place, server.pid, "-i events --duration 300ms -o events.clrs").output().expect("the tool starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let output = place.run("report events.clrs --view events --format json");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let has = |event: &str| report["rows"].as_array().expect("rows").iter().any(|row| row["event"] == event);
+    assert!(has("InitializeForAttach") && has("ProfilerAttachComplete") && has("ExceptionThrown"));
+    let conditions = place.run("report events.clrs --view conditions");
+    let text = String::from_utf8_lossy(&conditions.stdout).replace("\n           ", " ");
+    assert!(text.contains("does not report searches for precompiled code"), "{text}");
+    for wanted in ["-i calls", "-i flow", "-i exceptions:args --include Server", "-i events:transitions"] {
+        let refusal = refused(&place, server.pid, wanted);
+        assert!(refusal.contains("hint: start the program instead: clrscope run -i "), "{refusal}");
+    }
+    server.end();
+}
+
+#[test]
+fn ps_lists_what_runs_and_whether_the_agent_is_in_it() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let server = Server::start(runtime);
+        let row = listed(&place, server.pid);
+        assert_eq!((&row["runtime"], &row["entry_assembly"]), (&runtime.version.to_string().into(), &"Server".into()));
+        assert!(row["uptime_ns"].as_u64().is_some_and(|age| age < 600_000_000_000), "{row:#}");
+        assert_eq!((&row["agent"], &row["obstacle"]), (&false.into(), &Value::Null));
+        assert!(row["command"].as_array().is_some_and(|words| words.len() > 1), "{row:#}");
+        let text = String::from_utf8_lossy(&place.run("ps").stdout).into_owned();
+        assert!(text.lines().any(|line| line.contains(&server.pid.to_string()) && line.contains("Server")), "{text}");
+        recorded(&place, server.pid, "-i exceptions --duration 100ms", "a.clrs");
+        assert_eq!(listed(&place, server.pid)["agent"], true);
+        server.end();
+    });
+}
+
+#[test]
+fn programs_in_containers_are_attached_to_from_outside() {
+    if !confine::is_root() {
+        return testkit::not_run("tests are not root here, and can't make namespaces");
+    }
+    testkit::each_runtime(|runtime| {
+        let script = "mount -t tmpfs own /tmp && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"]);
+        command.args(runtime.words(&testkit::fixture("Server")));
+        runtime.prepare(&mut command);
+        let mut server = Server::of(command);
+        let outer = server.pid;
+        let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("it lives");
+        server.pid = children.trim().parse().expect("one child");
+        let place = TestFolder::new();
+        let row = listed(&place, server.pid);
+        assert_eq!((&row["inner_pid"], &row["entry_assembly"]), (&1.into(), &"Server".into()), "{row:#}");
+        for name in ["first.clrs", "second.clrs"] {
+            let report = recorded(&place, server.pid, "-i exceptions --duration 300ms", name);
+            assert!(thrown(&report) > 0, "{report:#}");
+            assert_eq!(report["recording"]["processes"][0]["pid"], 1);
+        }
+        assert_eq!(server.left_over(), BTreeSet::new());
+        server.end();
+    });
+}

@@ -1,0 +1,138 @@
+//! What can't be attached to: one clear sentence each, and nothing is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clrscope_testkit::{self as testkit, Runtime, confine};
+
+use crate::common::TestFolder;
+use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_runtime, thrown};
+
+#[test]
+fn a_second_attach_at_once_is_refused() {
+    let place = TestFolder::new();
+    let server = Server::start(some_runtime());
+    let launcher =
+        attach(&place, server.pid, "-i exceptions -o a.clrs").stderr(Stdio::piped()).spawn().expect("the tool starts");
+    testkit::wait_until("the agent", || !server.left_over().is_empty());
+    let other = TestFolder::new();
+    let refusal = refused(&other, server.pid, "--duration 1s");
+    assert!(refusal.contains("why: another 'clrscope attach', or another tool, is attached to it"), "{refusal}");
+    kill(launcher.id(), "TERM");
+    assert!(launcher.wait_with_output().expect("it ends").status.success());
+    server.end();
+}
+
+/// The agent's file, as the tool installs it.
+fn agent(place: &TestFolder) -> PathBuf {
+    let output = place.run("env --json");
+    let variables: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let found = variables.as_object().and_then(|all| all.get("CORECLR_PROFILER_PATH")).and_then(Value::as_str);
+    PathBuf::from(found.expect("the agent's path"))
+}
+
+#[test]
+fn programs_that_were_started_with_a_profiler_keep_it() {
+    let place = TestFolder::new();
+    let runtime = some_runtime();
+    let ours = agent(&place);
+    let other = place.file("libother.so");
+    fs::copy(&ours, &other).expect("a copy");
+    for (library, words) in [(&ours, "it was started under clrscope"), (&other, "another profiler is loaded")] {
+        let mut command = runtime.command(&testkit::fixture("Server"));
+        testkit::load_profiler(&mut command, library, "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}");
+        let out = place.file(&format!("{}.clrs.d", library.file_name().expect("a name").to_string_lossy()));
+        command.env("CLRSCOPE_AGENT", format!("exceptions;trust-writable;out={}", out.display()));
+        let server = Server::of(command);
+        let refusal = refused(&place, server.pid, "--duration 1s");
+        assert!(refusal.contains(words), "{refusal}");
+        server.end();
+    }
+}
+
+#[test]
+fn processes_that_can_not_be_attached_to_are_told_apart() {
+    let place = TestFolder::new();
+    let runtime = some_runtime();
+    let refusal = refused(&place, u32::MAX - 1, "");
+    assert!(refusal.contains("why: there is no such process"), "{refusal}");
+    let refusal = refused(&place, std::process::id(), "");
+    assert!(refusal.contains("why: it runs no .NET runtime"), "{refusal}");
+    let mut command = runtime.command(&testkit::fixture("Server"));
+    command.env("DOTNET_EnableDiagnostics", "0");
+    let server = Server::of(command);
+    let refusal = refused(&place, server.pid, "");
+    assert!(refusal.contains("DOTNET_EnableDiagnostics=0"), "{refusal}");
+    assert!(listed(&place, server.pid)["obstacle"].as_str().is_some_and(|why| why.contains("diagnostics are off")));
+    server.end();
+    let server = Server::start(runtime);
+    server.signal("STOP");
+    testkit::wait_until("the stop", || {
+        fs::read_to_string(format!("/proc/{}/stat", server.pid)).is_ok_and(|stat| stat.contains(") T "))
+    });
+    let refusal = refused(&place, server.pid, "");
+    assert!(refusal.contains("why: it is stopped") && refusal.contains("kill -CONT"), "{refusal}");
+    assert_eq!(listed(&place, server.pid)["obstacle"], "stopped");
+    server.signal("CONT");
+    server.end();
+}
+
+/// A user without a name.
+const SOMEBODY: u32 = 64_123;
+
+/// The program as another user, who sees the runtime and the program at places of his own.
+fn as_somebody(runtime: &Runtime) -> Option<Server> {
+    if !confine::is_root() {
+        testkit::not_run("tests are not root here, and can't become somebody else");
+        return None;
+    }
+    let fixture = testkit::fixture("Server");
+    let bin = fixture.parent().expect("a folder");
+    let script = r#"mount -t tmpfs own /mnt && mkdir /mnt/dotnet /mnt/bin && mount --bind "$1" /mnt/dotnet && \
+        mount --bind "$2" /mnt/bin && exec setpriv --reuid=$3 --regid=$3 --clear-groups /mnt/dotnet/dotnet \
+        --fx-version $4 /mnt/bin/Server.dll"#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(&runtime.root).arg(bin);
+    command.args([SOMEBODY.to_string(), runtime.version.to_string()]);
+    runtime.prepare(&mut command);
+    command.env("DOTNET_ROOT", "/mnt/dotnet").env("HOME", "/nowhere");
+    Some(Server::of(command))
+}
+
+#[test]
+fn root_attaches_to_the_programs_of_others_and_others_not_to_those_of_root() {
+    let Some(server) = as_somebody(some_runtime()) else { return };
+    let place = TestFolder::new();
+    for name in ["first.clrs", "second.clrs"] {
+        assert!(thrown(&recorded(&place, server.pid, "-i exceptions --duration 300ms", name)) > 0);
+    }
+    assert_eq!(server.left_over(), BTreeSet::new());
+    assert_eq!(server.mapped().matches("libclrscope_agent.so").count(), 4, "one library");
+    let folder = PathBuf::from(format!("/tmp/clrscope-attach-{SOMEBODY}"));
+    let left: Vec<_> = fs::read_dir(&folder).expect("the agent's").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.len() == 1 && left[0].to_string_lossy().starts_with("agent-"), "{left:?}");
+    fs::remove_dir_all(&folder).expect("it goes");
+    server.end();
+
+    let server = Server::start(some_runtime());
+    let tool = place.file("clrscope");
+    fs::copy(env!("CARGO_BIN_EXE_clrscope"), &tool).expect("a copy");
+    open_to_all(place.path());
+    let as_other = |words: &[&str]| {
+        let mut command = Command::new(&tool);
+        command.args(words).current_dir(place.path()).env("HOME", place.path());
+        confine::as_user(SOMEBODY, &command).output().expect("the tool starts")
+    };
+    let output = as_other(&["attach", &server.pid.to_string()]);
+    assert!(said(&output).contains("why: it belongs to another user (id 0)"), "{}", said(&output));
+    let list = String::from_utf8_lossy(&as_other(&["ps"]).stdout).into_owned();
+    let line = list.lines().find(|line| line.contains(&server.pid.to_string())).unwrap_or_else(|| panic!("{list}"));
+    assert!(line.contains("(of another user, root)"), "{line}");
+    server.end();
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("its mode");
+}

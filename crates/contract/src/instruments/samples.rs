@@ -1,0 +1,20 @@
+//! What the specifications of instruments that take samples have in common.
+
+use super::spec::{OptionSpec, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// Samples per second of each thread.
+pub const RATE: &str = "rate";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// Views of what was sampled.
+pub(super) const VIEWS: &[&str] =
+    &["summary", "functions", "tree", "callers", "callees", "threads", "modules", "lines"];
+
+/// The memory limit.
+pub(super) const MEMORY: OptionSpec = OptionSpec {
+    name: MAX,
+    value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+    about: "memory limit per process",
+};
