@@ -19,6 +19,7 @@ use super::runtime_work::Spans;
 use super::targets::is_own;
 use super::unwind::Touched;
 use super::{Sampler, State, lock};
+use crate::os::clock::own_cpu_ns;
 use crate::os::threads;
 use crate::services::code::CodeMap;
 
@@ -113,10 +114,11 @@ impl Drain {
             self.frames.unwinder.forget();
         }
         if now >= self.next_threads_ns {
+            let began = own_cpu_ns().unwrap_or(0);
             self.update_threads();
             // With thousands of threads a look takes milliseconds.
-            let took_ns = monotonic_ns().saturating_sub(now);
-            self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(THREADS_NS, 10 * THREADS_NS);
+            let took_ns = own_cpu_ns().unwrap_or(0).saturating_sub(began);
+            self.next_threads_ns = now + (BETWEEN_LOOKS * took_ns).clamp(THREADS_NS, 4 * THREADS_NS);
         }
         self.drain();
         if matches!(self.engine, Engine::Timers(_)) && !self.has_given_up && !super::os::signal::is_ours() {

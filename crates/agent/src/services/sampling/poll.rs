@@ -21,6 +21,8 @@ use crate::os::threads::is_among;
 
 /// Longest pause between two looks at a thread that stands still.
 const LONGEST_NS: u64 = 100_000_000;
+/// Looks for a stack of a thread that stands still.
+const TRIES: u32 = 6;
 /// Longest time that one record stands for.
 const RECORD_NS: u64 = 1_000_000_000;
 
@@ -46,6 +48,9 @@ struct Watched {
     ran_in: FoundStack,
     /// End of the stack, once that was looked up.
     stack_end: Option<usize>,
+    /// Times that the stack is looked for again where it was not found whole: what it leads through may have been loaded a moment ago,
+    /// and the list of libraries is not read at each look.
+    tries: u32,
     /// Time in this state that no record stands for yet.
     open_ns: u64,
     /// Time on a processor of samples that no record stands for yet.
@@ -142,6 +147,7 @@ impl Watched {
             stack: FoundStack::default(),
             ran_in: FoundStack::default(),
             stack_end: None,
+            tries: TRIES,
             open_ns: 0,
             ran_ns: 0,
         }
@@ -163,7 +169,10 @@ impl Watched {
         if stood_still {
             self.pause_ns = (self.pause_ns * 2).clamp(interval_ns, LONGEST_NS.max(interval_ns));
         } else {
-            self.pause_ns = interval_ns;
+            (self.pause_ns, self.tries) = (interval_ns, TRIES);
+        }
+        if !stood_still || !self.stack.is_complete && self.tries > 0 {
+            self.tries = self.tries.saturating_sub(1);
             self.close(start_ns, interval_ns, output);
             self.find_out(os_id, frames, stacks, work);
         }

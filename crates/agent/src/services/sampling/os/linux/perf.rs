@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(std::mem::offset_of!(Attributes, most_frames), 108);
         assert!(odd_period(1_000_000) % 2 == 1 && (990_000..1_000_000).contains(&odd_period(1_000_000)));
         assert!(!processors().is_empty());
-        assert_eq!([10_000_000, 1_000_000, 50_000].map(pages_for), [32, 256, 4096]);
+        assert_eq!([10_000_000, 1_000_000, 50_000].map(pages_for), [32, 256, 8192]);
     }
 
     #[test]
