@@ -22,13 +22,13 @@ pub struct Process {
     started: u64,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessEnd {
-    /// It returned this exit code.
+    /// The process returned this exit code.
     Code(i32),
-    /// This signal ended it.
+    /// A signal with this number ended the process.
     Signal(i32),
 }
 
@@ -112,7 +112,7 @@ impl Process {
         stat(self.pid).is_some_and(|(state, started)| started == self.started && !"ZX".contains(state))
     }
 
-    /// How the process ended. `None` while it lives, and again once its parent was told: then nobody else can know.
+    /// End of the process. `None` while it lives, and again once its parent was told: then nobody else can know.
     #[must_use]
     pub fn end(&self) -> Option<ProcessEnd> {
         let text = fs::read(format!("/proc/{}/stat", self.pid)).ok()?;

@@ -23,7 +23,7 @@ const LOOK_NS: u64 = 500_000_000;
 /// Milliseconds that the runtime lets callbacks take at first, at least and at most. Where one takes longer the runtime looks again
 /// after twice that time, and then after ten minutes only.
 const EVACUATION_MS: RangeInclusive<u32> = 500..=8_000;
-/// The same for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
+/// Milliseconds more for each thread that waits for the same processor: a thread may have to wait for its turn in the middle of a callback.
 const TURN_MS: u32 = 20;
 
 /// The way out of a program that was attached to.

@@ -113,7 +113,7 @@ pub(super) fn explained(process: &Process, error: &Error) -> Failure {
     unless_ended(process, unreachable(pid, error))
 }
 
-/// What failed, unless that is because the process is not there any more.
+/// The failure, unless that came because the process is not there any more.
 pub(super) fn unless_ended(process: &Process, failure: Failure) -> Failure {
     if process.is_alive() {
         return failure;
@@ -178,7 +178,7 @@ fn machine_name(machine: u16) -> String {
 mod tests {
     use super::*;
 
-    /// What is said of an executable that begins like the test's own with other bytes at a place.
+    /// Sentences about an executable that begins like the test's own with other bytes at a place.
     fn said(at: usize, bytes: &[u8]) -> String {
         let mut head = std::fs::read("/proc/self/exe").expect("the test");
         head.truncate(HEAD_BYTES as usize);

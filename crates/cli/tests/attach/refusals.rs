@@ -1,4 +1,4 @@
-//! What can't be attached to: one clear sentence each, and nothing is left.
+//! Refusals of what can't be attached to: one clear sentence each, and nothing is left.
 
 use std::fs;
 use std::path::{Path, PathBuf};

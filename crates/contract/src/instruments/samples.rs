@@ -1,4 +1,4 @@
-//! What the specifications of instruments that take samples have in common.
+//! Parts that the specifications of instruments that take samples have in common.
 
 use super::spec::{OptionSpec, Value};
 use super::{LEAST_LIMIT, LIMIT};

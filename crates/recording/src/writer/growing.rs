@@ -6,7 +6,7 @@ use super::mapping::{CommitError, Segment};
 
 /// Backed at the start, and kept ready at least.
 pub(super) const AHEAD_LEAST: usize = 2 << 20;
-/// The same where who fills the segment can wait, and fills it slowly: fresh pages cost a program that ends soon more than they are
+/// Bytes that are backed at the start, and kept ready at least, where who fills the segment can wait, and fills it slowly: fresh pages cost a program that ends soon more than they are
 /// worth.
 pub(super) const AHEAD_LITTLE: usize = 256 << 10;
 /// Kept ready at most.

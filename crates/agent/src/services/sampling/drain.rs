@@ -27,7 +27,7 @@ use crate::services::code::CodeMap;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Between two looks which threads there are.
 const THREADS_NS: u64 = 50_000_000;
-/// The same in times of what a look takes.
+/// Pause until the next look at the threads, in times of what a look takes.
 const BETWEEN_LOOKS: u64 = 50;
 /// Between two looks at handlers and mappings.
 const CHECK_NS: u64 = 1_000_000_000;
@@ -40,7 +40,7 @@ pub(super) struct Drain {
     frames: Frames,
     threads: KnownThreads,
     raw: RawSample,
-    /// What the runtime was about lately.
+    /// Work of the runtime lately.
     work: Spans,
     cpu: Option<Output>,
     wall: Option<(Output, Poll)>,

@@ -20,7 +20,7 @@ pub(super) struct Frames {
     pub(super) unwinder: StackUnwinder,
     pub(super) kernel_start: Option<usize>,
     frames: Vec<StackFrame>,
-    /// Where stacks lie, as it was looked up last.
+    /// Bounds of stacks, as they were looked up last.
     ranges: Option<StackRanges>,
 }
 
@@ -57,7 +57,7 @@ impl Frames {
         if is_same { self.of(sample) } else { found }
     }
 
-    /// Where the stack lies around an address. The list is read again where it doesn't say, but rarely.
+    /// Bounds of the stack around an address. The list is read again where it doesn't say, but rarely.
     fn stack_around(&mut self, address: usize) -> Option<Range<usize>> {
         if let Some(found) = self.ranges.as_ref().and_then(|ranges| ranges.around(address)) {
             return Some(found);

@@ -28,7 +28,7 @@ pub(crate) struct RawSample {
     /// Frame pointers with the return addresses beside them, by ascending frame pointer. The word at a frame pointer is the
     /// next one, unless [`GAP`] or [`DETOUR`] is set in it.
     pub(crate) frames: Vec<(usize, usize)>,
-    /// Where the words begin that were read on from a moment later, and these; see [`read_on`](Self::read_on).
+    /// Words that were read a moment later, after the address of the first; see [`read_on`](Self::read_on).
     pub(crate) later: (usize, Vec<u64>),
     /// Return addresses as found by frame pointers that nobody knows, the innermost first; the first is the interrupted
     /// instruction.

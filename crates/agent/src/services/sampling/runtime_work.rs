@@ -1,4 +1,4 @@
-//! What the runtime is about on the program's threads, as its callbacks tell: who suspends the others and collects, and who loads
+//! Work of the runtime on the program's threads, as its callbacks tell: who suspends the others and collects, and who loads
 //! modules.
 //!
 //! Callbacks note where such work begins and ends; the draining thread asks what a thread was about at a time that is past. Some
@@ -15,7 +15,7 @@ use crate::os::threads::thread_id;
 /// Pieces of work that are remembered: more than the runtime does between two rounds of the draining thread.
 const REMEMBERED: usize = 256;
 
-/// What the runtime does.
+/// Kind of work of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Work {
     /// Suspends the other threads, and collects once they have stopped.
@@ -44,12 +44,12 @@ const OPEN: u64 = u64::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct Spans {
     all: [Span; REMEMBERED],
-    /// How many there were, ever, and changes of any of them.
+    /// Number of pieces that there were, ever, and of changes of any of them.
     begun: usize,
     changes: u64,
 }
 
-/// What callbacks tell.
+/// Work as callbacks tell of it.
 pub(super) struct RuntimeWork(Mutex<Spans>);
 
 impl Default for Spans {
@@ -116,7 +116,7 @@ impl Spans {
         &self.all[..self.begun.min(REMEMBERED)]
     }
 
-    /// What the runtime was about on a thread at a time.
+    /// Activity of the runtime on a thread at a time.
     pub(super) fn activity(&self, os_id: u32, time_ns: u64) -> Activity {
         let is_it = |span: &&Span| span.os_id == os_id && span.from_ns <= time_ns && time_ns < span.until_ns;
         let innermost = self.known().iter().filter(is_it).max_by_key(|span| span.from_ns);

@@ -22,7 +22,7 @@ pub(super) struct Targets {
     refused: u64,
     /// Threads that are not to be sampled: no timer is tried for them again.
     passed_over: HashSet<u32>,
-    /// Where stacks lie, as it was looked up last.
+    /// Bounds of stacks, as they were looked up last.
     stacks: Option<StackRanges>,
 }
 
@@ -110,7 +110,7 @@ impl Targets {
         }
     }
 
-    /// Where the stack lies around an address, of a thread that was there by `since_ns`. What was read earlier may be of another
+    /// Bounds of the stack around an address, of a thread that was there by `since_ns`. What was read earlier may be of another
     /// stack, and who reads a stack by wrong bounds reads what is not mapped.
     fn stack_around(&mut self, address: usize, since_ns: u64) -> Option<Range<usize>> {
         let known = self.stacks.as_ref().filter(|stacks| stacks.read_ns > since_ns);
