@@ -1,6 +1,6 @@
 //! Rows of cells as a table.
 
-use super::names::Names;
+use super::names::{Names, readable};
 use super::one_line;
 use super::table::{Column, Table};
 use super::units::{bytes_cell, count, share, time_cell};
@@ -118,7 +118,7 @@ impl Grid {
                 let (indentation, words) = match cell {
                     Text::Words { indentation, words } => (indentation.clone(), words.clone()),
                     Text::Function { indentation, before, name, signature, after } => {
-                        let name = one_line(names.shown(name, signature));
+                        let name = readable(one_line(names.shown(name, signature)));
                         (format!("{indentation}{before}"), format!("{name}{after}"))
                     }
                 };

@@ -38,6 +38,8 @@ pub(super) fn shortened_function(text: &str, room: usize) -> String {
     })
 }
 
+/// Names longer than this lose the namespaces within, even where there is room.
+const LONGEST_NAME: usize = 160;
 /// A method's name is not made shorter than this for what is said behind it.
 const LEAST_METHOD: usize = 12;
 
@@ -71,7 +73,7 @@ impl<'t> Parts<'t> {
     /// Ever shorter forms.
     fn forms(&self) -> impl Iterator<Item = String> {
         let Self { qualifier, method, parameters, after } = self;
-        let short = without_namespaces(parameters);
+        let short = without_inner_namespaces(parameters);
         let dots = if parameters.is_empty() { "" } else { "(...)" };
         // Where the qualifier can be cut, the type's own name kept.
         let inner = qualifier.trim_end_matches([':', '.']).len();
@@ -148,19 +150,31 @@ fn cuts(qualifier: &str) -> Vec<usize> {
     found
 }
 
-/// `(System.String, int)` as `(String, int)`.
-fn without_namespaces(parameters: &str) -> String {
+/// The name or signature, without namespaces in type arguments and parameters where it is longer than anybody reads: those of
+/// state machines, which are named after their types and stand in both.
+pub(super) fn readable(text: String) -> String {
+    if columns(&text) <= LONGEST_NAME { text } else { without_inner_namespaces(&text) }
+}
+
+/// `A.B<C.D>.E(System.String, int)` as `A.B<D>.E(String, int)`.
+fn without_inner_namespaces(text: &str) -> String {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`');
-    let mut text = String::with_capacity(parameters.len());
-    let mut rest = parameters;
-    while let Some(start) = rest.find(is_name) {
-        let end = rest[start..].find(|c| !is_name(c)).map_or(rest.len(), |length| start + length);
-        let name = &rest[start..end];
-        text.push_str(&rest[..start]);
-        text.push_str(name.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(name));
-        rest = &rest[end..];
+    let mut short = String::with_capacity(text.len());
+    let (mut open, mut rest) = (0_u32, text);
+    while let Some(first) = rest.chars().next() {
+        let end = if is_name(first) { rest.find(|c| !is_name(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (word, behind) = rest.split_at(end);
+        rest = behind;
+        match first {
+            '<' | '(' => open += 1,
+            '>' | ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        // A type within one whose name ends with type arguments has a dot before, the compiler's own names one behind.
+        let namespace = word.trim_end_matches('.').rfind('.').filter(|_| open > 0 && !word.starts_with('.'));
+        short.push_str(&word[namespace.map_or(0, |at| at + 1)..]);
     }
-    text + rest
+    short
 }
 
 /// `List<int>` as `List<...>`.
@@ -229,6 +243,20 @@ mod tests {
         assert!(short.starts_with("Microsoft.Ex...") && short.ends_with("::GetService"), "{short}");
         assert_eq!(shortened(name, 2), "..");
         assert_eq!(shortened("\u{540d}\u{524d}\u{540d}\u{524d}", 6).as_str(), "...\u{524d}");
+    }
+
+    #[test]
+    fn names_that_hold_state_machines_lose_the_namespaces_within() {
+        let machine =
+            "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.HttpProtocol.<ProcessRequests>d__237<__Canon>";
+        let of = |machine: &str| format!("System.Runtime.AsyncTaskMethodBuilder.Start<{machine}>(ref {machine})");
+        assert_eq!(readable(of(machine)), of("HttpProtocol.<ProcessRequests>d__237<__Canon>"));
+        assert_eq!(
+            without_inner_namespaces("A.Builder<B.Result>.Box<C.D<E.F>.G>.MoveNext(System.Threading.Thread, int)"),
+            "A.Builder<Result>.Box<D<F>.G>.MoveNext(Thread, int)"
+        );
+        let short = "Shop.Cart.Total(System.Collections.Generic.List<Shop.Item>)";
+        assert_eq!(readable(short.to_owned()), short);
     }
 
     #[test]
