@@ -14,6 +14,7 @@ mod machine;
 mod measured;
 mod notices;
 mod programs;
+mod sampling;
 mod soak;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -24,7 +25,8 @@ commands:
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
   layers      compare the layers of crates and modules with ARCHITECTURE.md
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
-  soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read";
+  soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read;
+              sample hostile programs";
 
 #[expect(clippy::print_stderr, reason = "a command line tool")]
 fn main() -> ExitCode {

@@ -23,11 +23,14 @@ fn usage() -> String {
     format!(
         "usage: cargo xtask soak [TARGET|all [SECONDS [SEED]]]
        cargo xtask soak programs [PROGRAM...]
+       cargo xtask soak sampling [SECONDS]
        cargo xtask soak replay TARGET FILE
        cargo xtask soak seeds FOLDER
 
 targets: {}; 60 seconds each unless given, seed number 1
-programs: real ones, with the values of all calls read under flow:args and exceptions:args",
+programs: real ones, with the values of all calls read under flow:args and exceptions:args
+sampling: hostile programs at the highest rate, each 60 seconds unless given, on each runtime and with each engine; then
+attach and detach over and over, and a launcher that is killed while attached",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")
     )
 }
@@ -101,6 +104,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Target::ALL.into_iter().try_for_each(|target| write_seeds(target, Path::new(folder))).map_err(in_words)
         }
         ["programs", ref names @ ..] => crate::programs::run(names),
+        ["sampling"] => crate::sampling::run(Duration::from_secs(60)),
+        ["sampling", seconds] => match seconds.parse() {
+            Ok(seconds) => crate::sampling::run(Duration::from_secs(seconds)),
+            Err(_) => Err(usage()),
+        },
         [] => soak_all("all", "60", "1"),
         [target] => soak_all(target, "60", "1"),
         [target, seconds] => soak_all(target, seconds, "1"),

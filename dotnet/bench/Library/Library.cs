@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Generic;
+using System.Diagnostics;
 using System.Globalization;
 using System.IO;
 using System.Linq;
@@ -7,11 +8,14 @@ using System.Text;
 using System.Text.Json;
 using System.Text.Json.Nodes;
 using System.Text.RegularExpressions;
+using System.Threading;
 using System.Xml.Linq;
 
 /// <summary>
 /// Ordinary work for the framework's libraries: orders are made, written and read as JSON and XML, searched, grouped, sorted and printed.
-/// The argument is the number of rounds; the output is a checksum.
+/// The argument is the number of rounds; the output is a checksum. A second argument is a number of threads that wait meanwhile; then the
+/// output tells how long the rounds took, too. `pace` instead of a number lets rounds go on for ever, and the output is the nanoseconds of each
+/// ten of them.
 /// </summary>
 internal static class Library
 {
@@ -21,7 +25,44 @@ internal static class Library
 
     private static void Main(string[] arguments)
     {
+        if (arguments.Length > 1)
+            Wait(int.Parse(arguments[1], CultureInfo.InvariantCulture));
+        if (arguments[0] == "pace")
+            Pace();
         int rounds = int.Parse(arguments[0], CultureInfo.InvariantCulture);
+        var watch = Stopwatch.StartNew();
+        ulong sum = Work(rounds);
+        watch.Stop();
+        Console.WriteLine(sum.ToString("x16", CultureInfo.InvariantCulture));
+        if (arguments.Length > 1)
+            Console.WriteLine($"work {watch.ElapsedTicks * (1_000_000_000 / Stopwatch.Frequency)} ns");
+    }
+
+    /// <summary>Starts threads that do nothing.</summary>
+    private static void Wait(int threads)
+    {
+        using var started = new CountdownEvent(threads + 1);
+        for (int i = 0; i < threads; i++)
+        {
+            var idle = new Thread(() => { started.Signal(); Thread.Sleep(Timeout.Infinite); }, 128 * 1024) { IsBackground = true };
+            idle.Start();
+        }
+        started.Signal();
+        started.Wait();
+    }
+
+    private static void Pace()
+    {
+        for (;;)
+        {
+            var watch = Stopwatch.StartNew();
+            Work(10);
+            Console.WriteLine(watch.ElapsedTicks * (1_000_000_000 / Stopwatch.Frequency));
+        }
+    }
+
+    private static ulong Work(int rounds)
+    {
         ulong sum = 0;
         for (int round = 0; round < rounds; round++)
         {
@@ -35,7 +76,7 @@ internal static class Library
             sum = Mix(sum, Texts.Print(orders));
             sum = Mix(sum, Tables.Count(orders));
         }
-        Console.WriteLine(sum.ToString("x16", CultureInfo.InvariantCulture));
+        return sum;
     }
 
     internal static ulong Mix(ulong sum, ulong value) => (sum ^ value) * 0x9E3779B97F4A7C15UL;

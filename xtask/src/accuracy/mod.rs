@@ -5,6 +5,9 @@
 //! and its spread, runs under the agent are interleaved with them. Call counts must be equal, shares within the limit
 //! of goal P12 plus the spread of the bare runs. `Times` sleeps, managed and native, spins and works.
 //!
+//! Samples of `cpu`, by both engines, must have the same shares; `Beats` has two functions that take turns in step with the
+//! sampling interval and with ticks of the kernel.
+//!
 //! With `--loaded` others keep every processor busy meanwhile: shares may be off then, but the bounds of single runs hold the
 //! truth in 95 of 100 rows. Runs are fewer and shorter then, as each takes three times as long or more.
 //!
@@ -12,6 +15,7 @@
 
 mod load;
 mod page;
+mod sampled;
 mod shares;
 mod sleeps;
 
@@ -46,6 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut page = Page::default();
     page.line(format_args!("on .NET {}", runtime.version));
     let mut missed = shares::run(runtime, plan, &mut page)?;
+    missed += sampled::run(runtime, plan, &mut page)?;
     // How long a sleep takes says nothing where others have the processors.
     missed += if plan.loaded { 0 } else { sleeps::run(runtime, &mut page)? };
     if arguments.is_empty() {

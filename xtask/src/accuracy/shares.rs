@@ -21,13 +21,13 @@ pub(super) struct Plan {
 }
 
 /// A program whose groups of functions print their calls and times; the last one makes no calls.
-struct Program {
-    name: &'static str,
-    about: &'static str,
-    groups: &'static [&'static str],
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) groups: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 2] = [
+pub(super) const PROGRAMS: [Program; 2] = [
     Program {
         name: "Shares",
         about: "a call every two, ten, two hundred nanoseconds, and none",
@@ -44,14 +44,14 @@ const PROGRAMS: [Program; 2] = [
 const CLOCKS: [(&str, f64); 2] = [("calls", 5.0), ("calls:clock=tsc", 10.0)];
 
 /// One value per group.
-type PerGroup = Vec<f64>;
+pub(super) type PerGroup = Vec<f64>;
 
 /// The program's own account.
-struct Truth {
+pub(super) struct Truth {
     calls: Vec<u64>,
     /// CPU nanoseconds.
     times: PerGroup,
-    shares: PerGroup,
+    pub(super) shares: PerGroup,
 }
 
 /// A report's account.
@@ -101,7 +101,7 @@ fn run_program(runtime: &Runtime, program: &Program, plan: Plan, page: &mut Page
     Ok(missed)
 }
 
-fn of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
+pub(super) fn of<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Spread {
     Spread::of(&runs.iter().map(value).collect::<Vec<_>>())
 }
 
@@ -197,6 +197,11 @@ fn margin(measured: f64, (least, most): (f64, f64), hooks: (f64, f64), truth: (f
 
 fn run_bare(runtime: &Runtime, program: &Program, rounds: usize) -> Result<Truth, String> {
     let output = run_measured(runtime.command(&dll(program.name)?).arg(rounds.to_string()))?.stdout;
+    account(program, &output)
+}
+
+/// Account of the program itself, in what it printed.
+pub(super) fn account(program: &Program, output: &str) -> Result<Truth, String> {
     let (mut calls, mut times) = (Vec::new(), Vec::new());
     for group in program.groups {
         let line = output.lines().find_map(|line| line.strip_prefix(group)?.strip_prefix(' '));
@@ -262,7 +267,7 @@ fn pair_in(process: &Process, caller: &str) -> Option<f64> {
 }
 
 /// Percent of the sum.
-fn shares(times: &[f64]) -> PerGroup {
+pub(super) fn shares(times: &[f64]) -> PerGroup {
     let all: f64 = times.iter().sum();
     times.iter().map(|time| if all > 0.0 { 100.0 * time / all } else { 0.0 }).collect()
 }

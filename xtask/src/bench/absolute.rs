@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use clrscope_analysis::{Query, functions};
 use clrscope_testkit::workspace_root;
 
-use super::programs::{Bench, Program, Under, size_of};
+use super::programs::{Bench, Program, Under, disk_use, size_of};
 use crate::measured::{Spread, run};
 
 /// Rounds of tiny functions that `flow` writes down.
@@ -92,6 +93,26 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
         process.threads.len()
     );
     Ok(("memory", "compiler, `clock=sampled`, disk and memory per path".into(), figure, ""))
+}
+
+/// Bytes per sample, from a run of the compiler.
+pub(super) fn samples(bench: &Bench) -> Result<Line, String> {
+    run(&mut bench.command(Program::Compiler, Under::Agent("cpu"))?)?;
+    let out = bench.recording();
+    let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
+    let view = functions(&recording, &Query::default()).map_err(|problem| problem.to_string())?;
+    let of = &view.conditions.sampling[0];
+    let mut packed = Vec::new();
+    clrscope_recording::pack::write(&recording, &mut packed).map_err(|error| error.to_string())?;
+    let per_sample = |bytes: usize| bytes as f64 / of.samples.max(1) as f64;
+    let figure = format!(
+        "{:.0} bytes packed, {:.0} before: {} samples, {:.1} % with a complete stack, names included",
+        per_sample(packed.len()),
+        per_sample(disk_use(&out) as usize),
+        of.samples,
+        100.0 * of.complete as f64 / of.samples.max(1) as f64,
+    );
+    Ok(("samples", "compiler, `cpu`, disk per sample".into(), figure, ""))
 }
 
 /// Memory that each of a thousand threads takes more under the agent than without.

@@ -1,10 +1,10 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
 use super::programs::Program::{
-    self, Callees, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
+    self, Beside, Callees, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
 };
 use super::programs::Under::{
-    self, Agent, Bare, BareClocks, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
+    self, Agent, Bare, BareClocks, DotnetTrace, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
 };
 
 /// Demand of a goal.
@@ -53,8 +53,16 @@ const fn framework(what: &'static str, which: &'static str) -> Goal {
     goal("framework", what, Tiny(100), Framework(which), EmptyHooks, Limit::None)
 }
 
+/// Samples beside threads that do nothing: whoever stops all threads for each sample pays for each of these.
+const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) -> Goal {
+    goal("P4", what, Beside(1_500, threads), subject, Bare, limit)
+}
+
+/// What `cpu` may take of a program's speed.
+const LITTLE: Limit = Limit::Ratio(1.01);
+
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 24] = [
+pub(super) const GOALS: [Goal; 38] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -109,6 +117,20 @@ pub(super) const GOALS: [Goal; 24] = [
     ),
     goal("P3b", "libraries, `clock=sampled` / empty hooks", Library(2_000), SAMPLED, EmptyHooks, Limit::None),
     goal("peer", "libraries, EventPipe's sampler (200 Hz) / no profiler", Library(2_000), EventPipe, Bare, Limit::None),
+    beside("libraries and 1 idle thread, `cpu` / bare", 1, Agent("cpu"), LITTLE),
+    beside("libraries and 1 idle thread, `cpu:engine=timer` / bare", 1, Agent("cpu:engine=timer"), LITTLE),
+    beside("libraries and 1 idle thread, EventPipe's sampler / bare", 1, EventPipe, Limit::None),
+    beside("libraries and 1 idle thread, `dotnet-trace` / bare", 1, DotnetTrace, Limit::None),
+    beside("libraries and 500 idle threads, `cpu` / bare", 500, Agent("cpu"), LITTLE),
+    beside("libraries and 500 idle threads, EventPipe's sampler / bare", 500, EventPipe, Limit::None),
+    beside("libraries and 500 idle threads, `dotnet-trace` / bare", 500, DotnetTrace, Limit::None),
+    beside("libraries and 2,000 idle threads, `cpu` / bare", 2_000, Agent("cpu"), LITTLE),
+    beside("libraries and 2,000 idle threads, `cpu:engine=timer` / bare", 2_000, Agent("cpu:engine=timer"), LITTLE),
+    beside("libraries and 2,000 idle threads, EventPipe's sampler / bare", 2_000, EventPipe, Limit::None),
+    beside("libraries and 2,000 idle threads, `dotnet-trace` / bare", 2_000, DotnetTrace, Limit::None),
+    goal("rates", "compiler, `cpu` at 100 Hz / bare", Compiler, Agent("cpu:rate=100"), Bare, Limit::None),
+    goal("rates", "compiler, `cpu` at 1 kHz / bare", Compiler, Agent("cpu"), Bare, Limit::None),
+    goal("rates", "compiler, `cpu` at 10 kHz / bare", Compiler, Agent("cpu:rate=10000"), Bare, Limit::None),
     goal("P3", "compiler, `clock=sampled` / empty hooks", Compiler, SAMPLED, EmptyHooks, Limit::Ratio(1.3)),
     goal(
         "P3",

@@ -4,17 +4,21 @@
 //! |---|---|
 //! | [`goals`] | the comparisons |
 //! | [`absolute`] | what is no ratio |
+//! | [`attached`] | programs that are attached to |
+//! | [`web`] | a web service under load |
 //! | [`programs`] | the programs and what they run under |
 //! | [`source`] | text for the compiler |
 //! | [`series`] | interleaved pairs |
 //! | [`report`] | what is written down |
 
 mod absolute;
+mod attached;
 mod goals;
 mod programs;
 mod report;
 mod series;
 mod source;
+mod web;
 
 use goals::{GOALS, Goal, Limit, ON_EACH};
 use programs::{Bench, Under};
@@ -23,6 +27,9 @@ use report::Report;
 use crate::agents::newest_runtime;
 
 const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--no-file]";
+
+/// Ids of what is no ratio of [`GOALS`].
+const ABSOLUTE: [&str; 7] = ["P9", "P10", "memory", "samples", "attach", "rates", "exceptions"];
 
 struct Plan {
     /// Ids of the goals to measure; all when empty.
@@ -55,12 +62,25 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if plan.wants("memory") && bench.has_compiler() {
         println!("{}", report.absolute(absolute::memory(&bench)?));
     }
+    if plan.wants("samples") && bench.has_compiler() {
+        println!("{}", report.absolute(absolute::samples(&bench)?));
+    }
+    if plan.wants("attach") {
+        println!("{}", report.absolute(attached::first_sample(&bench, plan.pairs)?));
+        println!("{}", report.absolute(attached::speed_after(&bench, plan.pairs)?));
+    }
+    if plan.wants("rates") {
+        match web::under_load(plan.pairs)? {
+            None => println!("rates: no ASP.NET at hand, so no web service"),
+            Some(lines) => lines.into_iter().for_each(|line| println!("{}", report.absolute(line))),
+        }
+    }
     if plan.wants("exceptions") {
         on_each_runtime(&plan, &mut report)?;
     }
     for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
-        if goal.program.is_compiler() && !bench.has_compiler() {
-            println!("{}: no .NET SDK at hand, so no compiler", goal.id);
+        if let Some(why) = bench.why_not(goal.program, goal.subject) {
+            println!("{}: {why}", goal.id);
             continue;
         }
         println!("{}", report.ratio(goal, goal.what, &measure(&bench, goal, plan.pairs)?));
@@ -112,8 +132,7 @@ fn parse(arguments: &[String]) -> Result<Plan, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    let known =
-        |id: &String| ["P9", "P10", "memory", "exceptions"].contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
+    let known = |id: &String| ABSOLUTE.contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
     if let Some(id) = plan.only.iter().find(|id| !known(id)) {
         return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
     }

@@ -1,6 +1,7 @@
 //! Programs of the benches, and what each runs under.
 
 use std::cell::Cell;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,6 +34,8 @@ pub(super) enum Under {
     Agent(&'static str),
     /// The sampler of the runtime's own event pipe, 200 Hz.
     EventPipe,
+    /// `dotnet-trace` with its usual profile, which starts the program.
+    DotnetTrace,
 }
 
 /// The programs.
@@ -53,6 +56,10 @@ pub(super) enum Program {
     CompilerUntiered,
     /// Framework libraries, so many rounds.
     Library(u32),
+    /// Framework libraries, so many rounds, beside so many threads that do nothing; says how long the rounds took.
+    Beside(u32, u32),
+    /// Framework libraries for ever; says how long each ten rounds take.
+    Pace,
     /// Throws and catches so often.
     Throws(u32),
     /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and `finally`.
@@ -128,8 +135,42 @@ impl Bench {
                 under_agent(&mut command, request, &self.recording());
             }
             Under::EventPipe => self.event_pipe(&mut command),
+            Under::DotnetTrace => return self.dotnet_trace(&command),
         }
         Ok(command)
+    }
+
+    /// Whether this can be measured here: some things take an SDK, or the kit.
+    pub(super) fn why_not(&self, program: Program, under: Under) -> Option<&'static str> {
+        if program.is_compiler() && self.sdk.is_none() {
+            return Some("no .NET SDK at hand, so no compiler");
+        }
+        (under == Under::DotnetTrace && self.trace_tool().is_none()).then_some("no dotnet-trace at hand")
+    }
+
+    fn trace_tool(&self) -> Option<PathBuf> {
+        let tool = self.sdk.as_ref()?.root.join("tools/dotnet-trace/dotnet-trace.dll");
+        tool.is_file().then_some(tool)
+    }
+
+    /// `dotnet-trace` over a program; of what the two print only what the program says.
+    fn dotnet_trace(&self, program: &Command) -> Result<Command, String> {
+        const SCRIPT: &str = r#"set -o pipefail; "$@" 2>&1 | grep -E '^([0-9a-f]{16}|work [0-9]+ ns)$'"#;
+        let tool = self.trace_tool().ok_or("no dotnet-trace at hand")?;
+        let mut command = Command::new("bash");
+        command.args(["-c", SCRIPT, "bash"]).arg(program.get_program()).arg(tool);
+        command.args(["collect", "--show-child-io", "-o"]).arg(self.folder.path().join("peer.nettrace")).arg("--");
+        command.arg(program.get_program()).args(program.get_args());
+        program.get_envs().for_each(|(name, value)| match value {
+            Some(value) => _ = command.env(name, value),
+            None => _ = command.env_remove(name),
+        });
+        Ok(command)
+    }
+
+    /// Folder for files of the bench.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn bare(&self, which: Program) -> Result<Command, String> {
@@ -149,6 +190,8 @@ impl Bench {
             Program::Hello => of("Tiny", "0".into()),
             Program::Threads(count) => with("Tiny", &["0".into(), count.to_string()]),
             Program::Library(rounds) => of("Library", rounds.to_string()),
+            Program::Beside(rounds, threads) => with("Library", &[rounds.to_string(), threads.to_string()]),
+            Program::Pace => of("Library", "pace".into()),
             Program::Numbers(count, rounds) => with("Numbers", &[count.to_string(), rounds.to_string()]),
             Program::Throws(times) => of("Throws", times.to_string()),
             Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
@@ -187,6 +230,17 @@ impl Bench {
             "Microsoft-DotNETCore-SampleProfiler:0:5,Microsoft-Windows-DotNETRuntime:4c14fccbd:5",
         );
     }
+}
+
+/// Bytes that all files below `folder` take on the disk.
+pub(super) fn disk_use(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |path: PathBuf| match path.metadata() {
+        Ok(data) if data.is_dir() => disk_use(&path),
+        Ok(data) => data.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.flatten().map(|entry| size(entry.path())).sum()
 }
 
 /// Bytes of all files below `folder` whose name is `name`.

@@ -99,6 +99,11 @@ must print the same, and the compiler must write the same bytes. Seconds are med
 - *Throw and catch*: a program that does nothing else, three methods deep. *Nothing thrown*: calls under `try` and `finally`.
 - *Callees in turn*: one caller that calls so many functions over and over, each compiled once (`DOTNET_TieredCompilation=0`); the CPU
   time of the calls alone, by the thread's own clock.
+- *Idle threads* sleep beside the work of *libraries*; there the time is that of the work by the program's own clock, from its first round
+  to its last, with all threads there from the beginning: who stops threads costs that, and no CPU time. *EventPipe's sampler* is the
+  runtime's own at 200 Hz, switched on by variables; `dotnet-trace` starts the program with its usual profile. *Web service*: as many
+  requests as four connections that are kept open get answered, by a client on the same machine.
+- *After detach*: ten rounds of *libraries* over and over; the time of ten rounds after the agent has left over that before it came.
 - Processors: the figures above are of the processor named at the top. On an Intel Xeon of the Sapphire Rapids generation tiny functions
   took 1.29 times empty hooks (P2) and 1.13 times two clock reads (P1) in an earlier measurement, where an AMD EPYC had 1.16 and 1.02; that
   was not measured again since.

@@ -1,0 +1,186 @@
+//! `cargo xtask soak sampling`: programs that are hard on signals and on whoever looks at stacks, sampled at the highest rate
+//! from their start and while they run; each must say and do what it does bare, and nothing may be left behind.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use clrscope_recording::model::{LossReason, Recording};
+use clrscope_testkit::{
+    Finished, Runtime, Service, cli, fixture, left_over, let_children_hear, pause, random_pause, run_within, runtimes,
+    scratch, wait_until,
+};
+
+use crate::agents::under_agent;
+
+/// The engines, at the highest rates that there are.
+const REQUESTS: [&str; 2] = ["cpu:rate=20000,engine=perf;wall:rate=1000", "cpu:rate=20000,engine=timer;wall:rate=1000"];
+/// What a program is attached for.
+const ATTACHED: [&str; 4] = ["-i", "cpu:rate=20000", "-i", "wall:rate=1000"];
+/// How long a program may take beyond the time that it is given.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Every so many rounds the launcher is killed while it is attached.
+const KILLED_EVERY: u32 = 3;
+
+/// Ways of the fixture `Sampled` that go on for so many milliseconds, and then say that they are done.
+const TIMED: [&str; 5] = ["nulls", "exceptions", "threads", "collections", "loads"];
+/// Ways that do something so many times, and how often in a second.
+const COUNTED: [(&str, u64); 2] = [("processes", 60), ("signals", 3_000)];
+
+/// Soaks everything, each program for so long; an error names what went wrong.
+pub(crate) fn run(time: Duration) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for runtime in runtimes() {
+        let timed = TIMED.iter().map(|way| (*way, time.as_millis() as u64));
+        let counted = COUNTED.iter().map(|(way, a_second)| (*way, (a_second * time.as_millis() as u64 / 1_000).max(1)));
+        for (way, amount) in timed.clone().chain(counted) {
+            for request in REQUESTS {
+                wrong.extend(say(from_the_start(runtime, way, amount, time, request)));
+            }
+        }
+        for (way, amount) in timed {
+            wrong.extend(say(while_it_runs(runtime, way, amount, time)));
+        }
+        wrong.extend(say(a_server(runtime, time)));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("went wrong:\n{}", wrong.join("\n"))) }
+}
+
+/// Prints how something went; what went wrong.
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+fn say((what, went): (String, Result<String, String>)) -> Option<String> {
+    match went {
+        Ok(said) => {
+            println!("{what}: {said}");
+            None
+        }
+        Err(why) => {
+            println!("{what}: WRONG: {why}");
+            Some(format!("{what}: {why}"))
+        }
+    }
+}
+
+/// The command of a way of the fixture, and what it writes.
+fn sampled(runtime: &Runtime, way: &str, amount: u64) -> (Command, String) {
+    let mut command = runtime.command(&fixture("Sampled"));
+    command.arg(way).arg(amount.to_string());
+    let said = if way == "signals" { format!("{amount} signals, 0 left\n") } else { String::new() };
+    (command, said + "done\n")
+}
+
+/// What ended did what it does bare.
+fn is_unchanged(finished: &Finished, expected: &str) -> Result<(), String> {
+    match (finished.code(), finished.stdout_text(), finished.stderr_text()) {
+        (0, stdout, stderr) if stdout == expected && stderr.is_empty() => Ok(()),
+        (code, stdout, stderr) => Err(format!("exit code {code}, it wrote {stdout:?} and {stderr:?}")),
+    }
+}
+
+/// Runs something that panics where it fails.
+fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("it did not end, or not as it should".to_owned()))
+}
+
+/// Samples in a recording, which must have some, and no panic.
+fn samples(recording: &Recording) -> Result<u64, String> {
+    let mut losses = recording.processes.iter().flat_map(|process| &process.losses);
+    if let Some(loss) = losses.find(|loss| loss.reason == LossReason::PanicCaught) {
+        return Err(format!("{} panics were caught", loss.count));
+    }
+    let chunks = recording.processes.iter().flat_map(|process| process.arenas("cpu")).flat_map(|arena| &arena.chunks);
+    let bytes: usize = chunks.map(|chunk| chunk.bytes.load().len()).sum();
+    match bytes / clrscope_recording::layout::sample::BYTES {
+        0 => Err("nothing was sampled".to_owned()),
+        samples => Ok(samples as u64),
+    }
+}
+
+fn from_the_start(
+    runtime: &Runtime,
+    way: &str,
+    amount: u64,
+    time: Duration,
+    request: &str,
+) -> (String, Result<String, String>) {
+    let went = caught(|| {
+        let place = scratch();
+        let out = place.path().join("soaked.clrs.d");
+        let (mut command, expected) = sampled(runtime, way, amount);
+        under_agent(&mut command, request, &out);
+        let finished = run_within(command, time + PATIENCE);
+        is_unchanged(&finished, &expected)?;
+        let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
+        Ok(format!("{} samples in {:.1?}", samples(&recording)?, finished.elapsed))
+    });
+    (format!("{way} on {} with {request}", runtime.version), went)
+}
+
+/// Attaches to a program over and over until it ends by itself.
+fn while_it_runs(runtime: &Runtime, way: &str, amount: u64, time: Duration) -> (String, Result<String, String>) {
+    let went = caught(|| {
+        let (command, expected) = sampled(runtime, way, amount);
+        let program = Service::start_silent(command);
+        let pid = program.id();
+        let rounds = attach_until(pid, || !is_running(pid))?;
+        is_unchanged(&program.wait(), &expected)?;
+        Ok(format!("attached {rounds} times in {time:?}"))
+    });
+    (format!("{way} on {}, attached over and over", runtime.version), went)
+}
+
+/// Attaches to a program that serves over and over, for so long; then it ends in order.
+fn a_server(runtime: &Runtime, time: Duration) -> (String, Result<String, String>) {
+    let went = caught(|| {
+        let program = Service::start(runtime.command(&fixture("Server")));
+        let began = std::time::Instant::now();
+        let rounds = attach_until(program.id(), || began.elapsed() >= time)?;
+        let finished = program.stop("TERM");
+        let said = finished.stdout_text();
+        let is_right = finished.code() == 0 && said.contains("stopped\n") && !said.contains("WRONG");
+        if is_right { Ok(format!("attached {rounds} times in {time:?}")) } else { Err(format!("it wrote {said:?}")) }
+    });
+    (format!("a server on {}, attached over and over", runtime.version), went)
+}
+
+/// Rounds of attaching to a process, until it is enough; every now and then the launcher is killed.
+fn attach_until(pid: u32, is_enough: impl Fn() -> bool) -> Result<u32, String> {
+    let place = scratch();
+    let mut rounds = 0;
+    while !is_enough() {
+        rounds += 1;
+        let out = place.path().join(format!("{rounds}.clrs"));
+        if rounds % KILLED_EVERY == 0 {
+            let mut launcher = attach(pid, "1h", &out)?;
+            pause(random_pause(Duration::from_millis(600)));
+            launcher.kill().and_then(|()| launcher.wait()).map_err(|error| error.to_string())?;
+            wait_until("the agent's leave", || left_over(pid).is_empty());
+        } else {
+            let launcher = attach(pid, "300ms", &out)?.wait_with_output().map_err(|error| error.to_string())?;
+            let left = left_over(pid);
+            if is_running(pid) && !(launcher.status.success() && left.is_empty()) {
+                let said = String::from_utf8_lossy(&launcher.stderr).into_owned();
+                return Err(format!("round {rounds}: {}, left {left:?}: {said}", launcher.status));
+            }
+        }
+        // Recordings of a minute at the highest rate are not needed any more.
+        drop(std::fs::remove_file(&out));
+        drop(std::fs::remove_dir_all(out.with_extension("clrs.d")));
+    }
+    Ok(rounds)
+}
+
+fn attach(pid: u32, duration: &str, out: &Path) -> Result<Child, String> {
+    let_children_hear();
+    let mut command = Command::new(cli());
+    command.args(["attach", &pid.to_string(), "--quiet", "--trust-writable", "--duration", duration]).args(ATTACHED);
+    command.arg("-o").arg(out).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| format!("{command:?}: {error}"))
+}
+
+/// Whether a process has not ended yet, reaped or not.
+fn is_running(pid: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
