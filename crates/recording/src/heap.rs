@@ -38,7 +38,7 @@ pub struct HeapData<'r> {
     chunks: Vec<&'r EventChunk>,
 }
 
-/// What one chunk holds.
+/// Contents of one chunk.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum HeapChunk<'b> {
@@ -53,7 +53,7 @@ pub enum HeapChunk<'b> {
 }
 
 impl<'r> HeapData<'r> {
-    /// What is known of the snapshot.
+    /// Head of the snapshot: all that is known of it.
     #[must_use]
     pub fn snapshot(&self) -> &'r HeapSnapshot {
         self.snapshot
@@ -73,7 +73,7 @@ impl<'r> HeapData<'r> {
         &self.chunks
     }
 
-    /// What is in the bytes of a chunk of this snapshot.
+    /// Contents of the bytes of a chunk of this snapshot.
     #[must_use]
     pub fn chunk<'b>(&self, bytes: &'b [u8]) -> HeapChunk<'b> {
         if u32_at(bytes, 0) != self.snapshot.number {
@@ -146,11 +146,11 @@ pub struct HeapObject<'v> {
     pub type_number: u32,
     /// Bytes that it takes.
     pub bytes: u64,
-    /// Where on the heap it lies.
+    /// Place on the heap where it lies.
     pub generation: HeapGeneration,
     /// Number of elements of an array, of characters of a string.
     pub length: Option<u64>,
-    /// What stands for the content of a string or a box: equal for equal ones of one type. The same within a snapshot only.
+    /// Stand-in for the content of a string or a box: equal for equal ones of one type. The same within a snapshot only.
     pub content: Option<u64>,
     /// Whether the object stood in the chunk before already, with the references in front of these: it is not to be counted again.
     pub goes_on: bool,
@@ -163,7 +163,7 @@ pub struct HeapObject<'v> {
 /// A reference of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapReference {
-    /// Which slot of the object holds it; [`HeapType::slot`] names it.
+    /// Slot of the object that holds it; [`HeapType::slot`] names it.
     pub slot: u64,
     /// Address of the object that it refers to.
     pub target: u64,
@@ -235,7 +235,7 @@ impl ObjectRow<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HeapRoot {
-    /// What holds the object.
+    /// Kind of what holds the object.
     pub kind: RootKind,
     /// The object may not be moved.
     pub is_pinning: bool,

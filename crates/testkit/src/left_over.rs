@@ -1,10 +1,10 @@
-//! What an agent that was attached has left in a process.
+//! Leftovers in a process of an agent that was attached.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What a process has open or mapped of recordings, and the names of the agent's threads in it; nothing where it has ended.
+/// Leftovers: what a process has open or mapped of recordings, and the names of the agent's threads in it; nothing where it has ended.
 pub fn left_over(pid: u32) -> BTreeSet<String> {
     let process = Path::new("/proc").join(pid.to_string());
     let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();

@@ -49,7 +49,7 @@ pub(crate) trait Task: Send {
     fn snapshot(&mut self, name: &str) -> bool {
         false
     }
-    /// What became of the snapshot that was asked for last.
+    /// Progress of the snapshot that was asked for last.
     fn snapshot_progress(&self) -> SnapshotProgress {
         SnapshotProgress::Failed
     }
@@ -67,7 +67,7 @@ pub(crate) trait Task: Send {
     fn start_again(&mut self, now_ns: u64) {}
 }
 
-/// What becomes of a snapshot.
+/// Progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SnapshotProgress {
     /// The snapshot is being taken.

@@ -33,7 +33,7 @@ const FOR_COLLECTIONS: Duration = Duration::from_secs(20);
 const FOR_THE_LAST: Duration = Duration::from_secs(3);
 /// Time that the runtime may take to let go of the agent.
 const FOR_LEAVING: Duration = Duration::from_secs(30);
-/// How long a snapshot of a large heap may take.
+/// Time that a snapshot of a large heap may take.
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 /// Between two looks at the recording.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -53,16 +53,16 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) force: bool,
     /// Show how it goes, on a terminal.
     pub(crate) progress: bool,
-    /// When it is to end.
+    /// End of the recording.
     pub(crate) until: Until,
 }
 
-/// When an attached recording ends, unless it is interrupted or the program ends before.
+/// End of an attached recording, unless it is interrupted or the program ends before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// When somebody wants its end, or its duration is over.
+    /// End when somebody wants it, or when the duration is over.
     End,
-    /// When a snapshot of the heap was taken.
+    /// End when a snapshot of the heap was taken.
     Snapshot,
 }
 

@@ -19,7 +19,7 @@ use crate::terminal::messages_on_terminal;
 pub(crate) struct HeapOptions {
     /// The process.
     pub(crate) pid: u32,
-    /// Where; named after the program when `None`.
+    /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
     pub(crate) force: bool,

@@ -11,7 +11,7 @@ use crate::terminal::say;
 
 /// Time that a busy machine, and a tree of a gigabyte, may keep the agent from answering.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a snapshot of a large heap may take.
+/// Time that a snapshot of a large heap may take.
 const FOR_SNAPSHOTS: Duration = Duration::from_secs(600);
 
 /// Options of `record`.

@@ -1,4 +1,4 @@
-//! What was written comes back, whatever the size of objects, and damage does no harm.
+//! Chunks of the heap: what was written comes back, whatever the size of objects, and damage does no harm.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const BASE: u64 = 0x7f00_0000_0000;
 /// More slots than a chunk holds.
 const MANY: u64 = 300_000;
 
-/// What a visit of all objects finds: address, type, bytes, length, content, and slot with target of each reference.
+/// Objects that a visit of all finds: address, type, bytes, length, content, and slot with target of each reference.
 type Seen = Vec<(u64, u32, u64, Option<u64>, Option<u64>, Vec<(u64, u64)>)>;
 
 fn write(store: &EventStore) -> (u64, u64, u64) {

@@ -4,7 +4,7 @@ use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
 by_number! {
-    /// Why a snapshot was taken.
+    /// Reason why a snapshot was taken.
     SnapshotReason {
         /// Somebody asked for it while the program ran.
         #[default]
@@ -17,7 +17,7 @@ by_number! {
 }
 
 by_number! {
-    /// What became of a snapshot.
+    /// State of a snapshot.
     SnapshotState {
         /// The snapshot was begun, and nobody said that it was completed: the program ended meanwhile.
         #[default]
@@ -32,7 +32,7 @@ by_number! {
 }
 
 by_number! {
-    /// What holds an object.
+    /// Kind of what holds an object.
     RootKind {
         /// None of the others.
         #[default]
@@ -67,7 +67,7 @@ impl RootKind {
 }
 
 by_number! {
-    /// Where on the heap an object lies.
+    /// Place on the heap where an object lies.
     HeapGeneration {
         /// The youngest.
         #[default]
@@ -110,15 +110,15 @@ record! {
         pub number: u32,
         /// Nanoseconds from the start of the process's recording to the snapshot.
         pub time_ns: u64,
-        /// Why it was taken.
+        /// Reason why it was taken.
         pub reason: SnapshotReason,
         /// Name that was given with the command, empty for none.
         pub name: String,
         /// Whether only what a full collection left is in it; otherwise the heap as it was.
         pub collected: bool,
-        /// What became of it.
+        /// State of the snapshot.
         pub state: SnapshotState,
-        /// What kept it from being complete, in words; empty where nothing did.
+        /// Reason why it is not complete, in words; empty where it is.
         pub why: String,
         /// Time that the program stood still for the collection and for the snapshot together, in nanoseconds.
         pub pause_ns: u64,
@@ -168,7 +168,7 @@ record! {
         pub fields: Vec<String>,
         /// Names of the fields at the slots of each element, one empty name for an array of references.
         pub element_fields: Vec<String>,
-        /// What stands with each object as its content.
+        /// Stand-in for the content, which stands with each object.
         pub content: u32,
         /// Address of the object that keeps the type loaded, which each of its objects holds; 0 for types that stay anyway.
         pub loader: u64,

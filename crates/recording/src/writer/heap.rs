@@ -25,7 +25,7 @@ pub struct ObjectHead {
     pub bytes: u64,
     /// Number of elements, for types that have such.
     pub length: Option<u64>,
-    /// What stands for its content, for types that have such.
+    /// Stand-in for its content, for types that have such.
     pub content: Option<u64>,
 }
 
@@ -258,7 +258,7 @@ impl<'s> HeapWriter<'s> {
 /// A root as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapRootRecord {
-    /// What holds the object.
+    /// Kind of what holds the object.
     pub kind: RootKind,
     /// Flags of [`layout::heap`](crate::layout::heap).
     pub flags: u32,

@@ -8,7 +8,7 @@ use clrscope_contract::instruments::{Checked, Spec};
 
 use crate::instrument::InstrumentOptions;
 
-/// What was asked for.
+/// Options that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeapOptions {
     /// Times of snapshots after the start of the recording, ascending.

@@ -31,7 +31,7 @@ const MOST_SERIES: u64 = 1 << 14;
 /// Bytes of a box whose value is told apart.
 const MOST_BOXED: u32 = 16 + 32;
 
-/// What stands at an address that should be an object's, by its first word.
+/// Description of what stands at an address that should be an object's, by its first word.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Described {
     /// An object of this shape.
@@ -55,11 +55,11 @@ pub(super) struct Shape {
     pub(super) element_first: u32,
     /// Words of the references of each element, from that of the first.
     pub(super) element: Vec<u32>,
-    /// What stands for the content.
+    /// Stand-in for the content.
     pub(super) content: Content,
 }
 
-/// What stands for the content of an object.
+/// Stand-in for the content of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Content {
     /// Nothing.
@@ -83,7 +83,7 @@ impl Shape {
     }
 }
 
-/// What objects look like whose first word this is.
+/// Description of objects whose first word this is.
 pub(super) fn describe(class: usize) -> Described {
     let mut head = [0; HEAD];
     if class == 0 || !class.is_multiple_of(8) || !copy_if_there(class, &mut head) {

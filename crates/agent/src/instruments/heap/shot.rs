@@ -13,7 +13,7 @@ use super::stacks::Holders;
 use super::types::Classes;
 use super::walk::{Sums, Walk};
 
-/// What a variable on a stack holds.
+/// Reference that a variable on a stack holds.
 pub(super) struct StackRoot {
     pub(super) object: u64,
     pub(super) flags: u32,
@@ -35,7 +35,7 @@ pub(super) struct Shot {
     pub(super) walk_ns: u64,
     /// Sequence number of the first chunk that is written when the program goes on.
     pub(super) tail_chunk: u64,
-    /// What the runtime did not answer.
+    /// Question that the runtime did not answer.
     pub(super) refused: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Shot {
     }
 }
 
-/// How far a snapshot is. Locked for memory accesses only.
+/// Progress of a snapshot. Locked for memory accesses only.
 #[derive(Default)]
 pub(super) struct Exposure(Mutex<Phase>);
 

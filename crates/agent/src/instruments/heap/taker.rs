@@ -24,7 +24,7 @@ const HEAP_PER_BYTE: usize = 10;
 /// Bytes that are backed at most before the program is stopped.
 const MOST_BACKED: usize = 512 << 20;
 
-/// What takes snapshots.
+/// Taker of snapshots.
 pub(super) struct Taker {
     pub(super) info: ProfilerInfo,
     pub(super) writer: &'static ProcessWriter,

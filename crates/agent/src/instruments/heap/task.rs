@@ -1,4 +1,4 @@
-//! When snapshots are taken: at times, at the end, and by command.
+//! Task that takes snapshots: at times, at the end, and by command.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

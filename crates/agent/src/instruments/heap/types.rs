@@ -21,7 +21,7 @@ pub(super) struct HeapClass {
     pub(super) loader: usize,
 }
 
-/// What a first word stands for.
+/// Meaning of a first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Objects of the class with this number, from 1.
@@ -62,7 +62,7 @@ impl Classes {
         &mut self.all[number as usize - 1]
     }
 
-    /// What the first word of an object stands for.
+    /// Meaning of the first word of an object.
     #[inline]
     pub(super) fn meaning(&mut self, word: usize) -> Meaning {
         if word == self.last.0 {

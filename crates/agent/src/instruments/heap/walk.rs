@@ -18,7 +18,7 @@ use super::types::{Classes, Meaning};
 /// Bits of the first word that the collector uses for itself.
 const MARKS: u64 = 7;
 
-/// What a walk has found.
+/// Sums of what a walk has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) objects: u64,
