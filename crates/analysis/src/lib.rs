@@ -47,6 +47,7 @@
 //! own (`self`) and one with all it called (`total`): a row's own are the events whose stack ends in the function, its total
 //! those whose stack has the function anywhere. The sums are the same as those above, of a tree made of the stacks.
 
+mod allocations;
 mod catalog;
 mod closures;
 mod collections;
@@ -82,6 +83,7 @@ mod titled;
 mod views;
 mod waits;
 
+pub use allocations::{BYTES, OBJECTS};
 pub use closures::{FindLine, tell_closures_apart};
 pub use collections::{
     Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, collection_facts,
@@ -110,6 +112,7 @@ pub use sampling::{HOOK_MARGIN, share_bounds};
 pub use select::{process_matches, resolve_names};
 pub use tiers::Tiers;
 pub use times::{Times, Totals};
+pub use views::allocations::{AllocationRow, Allocations, LiveSum, allocations};
 pub use views::conditions::{Conditions, ProcessConditions, Resolution, conditions};
 pub use views::functions::{Functions, functions};
 pub use views::lines::{FindPlace, LineRow, LinesView, lines};

@@ -36,6 +36,8 @@ pub enum Unit {
     Nanoseconds,
     /// A number of something, named by the metric's title.
     Count,
+    /// Bytes.
+    Bytes,
 }
 
 /// Source of a metric's values.
@@ -89,6 +91,8 @@ pub struct StackEvent {
     pub samples: u64,
     /// The thread is one of those that wait for work, and had none: left out, unless threads are asked for by name.
     pub idle: bool,
+    /// Index into [`Process::types`] of the type that the event is about, 0 for none.
+    pub object_type: u32,
 }
 
 /// Amount of a metric in one row.
@@ -175,6 +179,12 @@ impl Metric {
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
+    }
+
+    /// Whether the values are of objects, which can be chosen by their type.
+    #[must_use]
+    pub fn has_types(&self) -> bool {
+        self.instrument == instrument::ALLOC
     }
 
     /// The keys of what a row has of its own and in all, where rows have no columns of `calls`.

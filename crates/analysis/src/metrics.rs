@@ -2,17 +2,18 @@
 
 use clrscope_recording::model::{Process, Recording};
 
+use crate::allocations::{BYTES, OBJECTS};
 use crate::exceptions::EXCEPTIONS;
 use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
 use crate::query::{Query, QueryProblem};
 use crate::samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, WALL_SAMPLES};
 
 /// Every metric that can be asked for, each name once.
-pub static METRICS: [&Metric; 5] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS];
+pub static METRICS: [&Metric; 7] = [&WALL, &CPU, &CALLS, &SAMPLES, &EXCEPTIONS, &BYTES, &OBJECTS];
 
 /// Every metric with values of its own. Where none is asked for, views show the first of these that was recorded.
-static PREFERRED: [&Metric; 8] =
-    [&WALL, &CPU, &CALLS, &SAMPLED_CPU, &SAMPLED_WALL, &SAMPLES, &WALL_SAMPLES, &EXCEPTIONS];
+static PREFERRED: [&Metric; 10] =
+    [&WALL, &CPU, &CALLS, &SAMPLED_CPU, &SAMPLED_WALL, &SAMPLES, &WALL_SAMPLES, &BYTES, &OBJECTS, &EXCEPTIONS];
 
 impl Metric {
     /// The metric of this name.
@@ -88,6 +89,10 @@ impl Metric {
 
     /// Refuses filters that the metric's values can't follow.
     fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
+        if !query.types.is_empty() && !self.has_types() {
+            let why = "this metric is not of objects: add --metric bytes or --metric objects";
+            return Err(QueryProblem::NotAvailable { option: "--type", view, why });
+        }
         match self.source {
             Source::Calls(_) => query.whole_run(view),
             Source::Stacks { .. } if query.raw && self.is_sampled() => {

@@ -12,6 +12,7 @@ use clrscope_recording::model::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::allocations::is_wanted;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
 use crate::query::{Query, QueryProblem};
 use crate::samples::Folded;
@@ -126,7 +127,8 @@ impl StackSum {
 
 /// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
 fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
-    if event.idle && query.threads.is_empty() {
+    let is_idle = event.idle && query.threads.is_empty();
+    if is_idle || !is_wanted(&query.types, process, event.object_type) {
         return None;
     }
     let whole = StackSum { amount: event.amount, samples: event.samples };

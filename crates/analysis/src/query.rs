@@ -37,6 +37,8 @@ pub struct Query {
     pub raw: bool,
     /// Own code only: what is not of it is folded into the own code that called it.
     pub just_my_code: bool,
+    /// Only objects of types that match one of these; none means all.
+    pub types: Vec<Glob>,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.
     pub metric: Option<&'static Metric>,
 }

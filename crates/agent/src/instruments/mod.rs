@@ -100,6 +100,7 @@ instruments! {
     wall: Wall,
     gc: Gc,
     heap: Heap,
+    alloc: Alloc,
 }
 
 impl Instruments {

@@ -74,6 +74,7 @@ fn read(process: &Process, arena: &EventArena, amount: fn(&Sample) -> u64) -> St
             amount: amount(&sample),
             samples: u64::from(sample.count),
             idle: sample.state == ThreadState::Idle,
+            object_type: 0,
         }));
     }
     StackEvents { table: Arc::clone(&process.stacks), events }

@@ -1,5 +1,6 @@
 //! One module per view.
 
+pub(crate) mod allocations;
 pub(crate) mod conditions;
 pub(crate) mod functions;
 pub(crate) mod lines;

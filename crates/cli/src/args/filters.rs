@@ -97,6 +97,7 @@ impl Filters {
             per_thread: false,
             raw: self.raw,
             just_my_code: self.just_my_code,
+            types: Vec::new(),
             metric: None,
         })
     }

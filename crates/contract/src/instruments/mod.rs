@@ -2,6 +2,7 @@
 //!
 //! A new instrument is a module with a [`Spec`] and a line in [`ALL`].
 
+pub mod alloc;
 mod attach;
 pub mod calls;
 mod check;
@@ -25,8 +26,17 @@ pub use spec::Spec;
 use crate::request::InstrumentRequest;
 
 /// Every instrument, in the order of help.
-pub const ALL: &[&Spec] =
-    &[calls::SPEC, flow::SPEC, events::SPEC, exceptions::SPEC, cpu::SPEC, wall::SPEC, gc::SPEC, heap::SPEC];
+pub const ALL: &[&Spec] = &[
+    calls::SPEC,
+    flow::SPEC,
+    events::SPEC,
+    exceptions::SPEC,
+    cpu::SPEC,
+    wall::SPEC,
+    gc::SPEC,
+    heap::SPEC,
+    alloc::SPEC,
+];
 
 /// Instrument that records where none is asked for, of programs that are started and of those that run already: where a
 /// program spends its time is what people come with, and samples of that leave its speed as it is.

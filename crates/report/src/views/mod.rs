@@ -1,5 +1,6 @@
 //! The views, a module each.
 
+mod allocations;
 mod conditions;
 mod events;
 mod exceptions;
@@ -40,6 +41,7 @@ pub static VIEWS: &[&View] = &[
     &flow::VIEW,
     &events::VIEW,
     &exceptions::VIEW,
+    &allocations::VIEW,
     &gc::VIEW,
 ];
 

@@ -12,7 +12,7 @@ use super::timed::{Present, Timed, metric_columns, name_columns};
 use super::{LOG_FLAGS, NO_SOURCE, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
-use crate::render::text::units::{count, share, time};
+use crate::render::text::units::{bytes, count, share, time};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
 use crate::request::Request;
 use crate::view::{Answer, View};

@@ -14,6 +14,7 @@
 //! | [`arguments`] | taking the arguments, in a hook |
 //! | [`read`] | reading them, in a hook |
 //! | [`memory`] | what is known of memory before it is read |
+//! | [`object_size`] | what objects take on the heap |
 //! | [`delegates`] | the methods that delegates call |
 //! | [`known_pages`] | pages that need not be asked for again |
 //! | [`collections`] | when objects move and memory goes |
@@ -36,6 +37,7 @@ mod delegates;
 pub(crate) mod kinds;
 mod known_pages;
 pub(crate) mod memory;
+pub(crate) mod object_size;
 pub(crate) mod overhead_advice;
 pub(crate) mod plan;
 pub(crate) mod plans;

@@ -1,0 +1,111 @@
+//! The runtime's own events about allocations, as they come from its event pipe.
+
+use clr_profiler::ClassId;
+use clrscope_recording::model::ObjectHeap;
+
+use crate::services::event_pipe::Fields;
+
+/// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it on.
+pub(super) const SAMPLED: u32 = 303;
+pub(super) const SAMPLED_KEYWORD: u64 = 0x800_0000_0000;
+/// Number of the tick that comes with each 100 KiB, and the keyword that switches it on.
+pub(super) const TICK: u32 = 10;
+pub(super) const TICK_KEYWORD: u64 = 1;
+/// Bytes between two samples in the mean: the runtime samples each byte with a chance of one in so many, or ticks after so many.
+pub(super) const MEAN_BYTES: u64 = 100 << 10;
+/// Objects from this size on are large, where the runtime does not say it.
+pub(super) const LARGE_FROM: u64 = 85_000;
+
+/// A sampled object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SampledObject {
+    pub(super) class: ClassId,
+    pub(super) heap: ObjectHeap,
+    /// Address of the object, which is not ready yet.
+    pub(super) address: usize,
+    pub(super) bytes: u64,
+    /// Bytes that the object stands for, at least its own.
+    pub(super) weight: u64,
+}
+
+impl SampledObject {
+    /// From the fields of the event [`SAMPLED`]; `None` where they are too short.
+    pub(super) fn of_sampled(mut fields: Fields<'_>) -> Option<Self> {
+        let heap = ObjectHeap::from_number(fields.u32()?);
+        fields.u16()?;
+        let class = fields.u64()?;
+        _ = fields.text()?;
+        let (address, size) = (fields.u64()?, fields.u64()?);
+        let bytes = on_heap(size);
+        Some(Self { class: class_id(class)?, heap, address: address as usize, bytes, weight: weight(size).max(bytes) })
+    }
+
+    /// From the fields of the event [`TICK`], version 4; `None` where they are too short.
+    pub(super) fn of_tick(mut fields: Fields<'_>) -> Option<Self> {
+        fields.u32()?;
+        let heap = ObjectHeap::from_number(fields.u32()?);
+        fields.u16()?;
+        let (amount, class) = (fields.u64()?, fields.u64()?);
+        _ = fields.text()?;
+        fields.u32()?;
+        let (address, size) = (fields.u64()?, fields.u64()?);
+        let bytes = on_heap(size);
+        Some(Self { class: class_id(class)?, heap, address: address as usize, bytes, weight: amount.max(bytes) })
+    }
+}
+
+/// Bytes that an object of this size takes.
+fn on_heap(size: u64) -> u64 {
+    size.saturating_add(7) & !7
+}
+
+/// Bytes that a randomly sampled object stands for: its size, divided by the chance that one of its bytes is sampled.
+fn weight(size: u64) -> u64 {
+    let chance = -(size as f64 * (-1.0 / MEAN_BYTES as f64).ln_1p()).exp_m1();
+    if chance > 0.0 { (size as f64 / chance) as u64 } else { MEAN_BYTES }
+}
+
+fn class_id(raw: u64) -> Option<ClassId> {
+    // SAFETY: the runtime has just said in an event that it allocates an object of this class, so the class is there; who keeps the number
+    // forgets it when a module unloads.
+    unsafe { ClassId::from_raw(raw as usize) }.non_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn events_are_read_and_cut_ones_are_none() {
+        let mut sampled = [0_u32.to_le_bytes().as_slice(), &[9, 0], &0x7000_u64.to_le_bytes(), &text("Shop.Order")].concat();
+        sampled.extend([0x8000_u64, 41, 7].iter().flat_map(|number| number.to_le_bytes()));
+        let read = SampledObject::of_sampled(Fields::new(&sampled)).expect("an object");
+        assert_eq!((read.class.as_raw(), read.heap, read.address, read.bytes), (0x7000, ObjectHeap::Small, 0x8000, 48));
+        assert!(read.weight.abs_diff(102_400) < 60, "{}", read.weight);
+        let mut tick = [5_u32.to_le_bytes(), 2_u32.to_le_bytes()].concat();
+        tick.extend([9, 0]);
+        tick.extend([106_504_u64, 0x7000].iter().flat_map(|number| number.to_le_bytes()));
+        tick.extend(text("Shop.Order"));
+        tick.extend(3_u32.to_le_bytes());
+        tick.extend([0x8000_u64, 48].iter().flat_map(|number| number.to_le_bytes()));
+        let read = SampledObject::of_tick(Fields::new(&tick)).expect("an object");
+        assert_eq!((read.heap, read.bytes, read.weight), (ObjectHeap::Pinned, 48, 106_504));
+        for cut in 0..tick.len() {
+            assert_eq!(SampledObject::of_tick(Fields::new(&tick[..cut])), None);
+        }
+        for cut in 0..sampled.len() - 8 {
+            assert_eq!(SampledObject::of_sampled(Fields::new(&sampled[..cut])), None);
+        }
+    }
+
+    #[test]
+    fn what_an_object_stands_for_is_its_size_by_its_chance() {
+        assert_eq!(weight(0), MEAN_BYTES);
+        assert!(weight(24).abs_diff(MEAN_BYTES) < 20);
+        assert!(weight(10 << 20).abs_diff(10 << 20) < 2, "what is surely sampled stands for itself");
+    }
+}

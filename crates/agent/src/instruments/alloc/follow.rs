@@ -1,0 +1,150 @@
+//! Objects that are followed until they are collected, by weak handles: these keep nothing alive, and let background collections be.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::callback_args::Generations;
+use clr_profiler::{HandleKind, ObjectHandle, ProfilerInfo};
+use clrscope_recording::model::{Allocation, AllocationKind};
+use clrscope_recording::writer::{AllocationCell, ThreadRecord};
+
+use super::sums::Sums;
+
+/// Generations that objects come into, one after another.
+const GENERATIONS: usize = 3;
+/// Objects that are followed at a time.
+const MOST: usize = 1 << 22;
+
+/// The objects that are followed.
+pub(super) struct Follow {
+    info: ProfilerInfo,
+    /// The objects by the collections that they are known to have outlived, at most two.
+    objects: Mutex<[Vec<Followed>; GENERATIONS]>,
+    /// Number of the last object.
+    last: AtomicU32,
+    /// Collections that have ended.
+    collections: AtomicU64,
+    /// The oldest generation that is being collected, and was since somebody looked, each plus one.
+    collecting: AtomicU32,
+    collected: AtomicU32,
+    /// No object is followed any more.
+    is_over: AtomicBool,
+}
+
+struct Followed {
+    number: u32,
+    handle: ObjectHandle,
+}
+
+impl Follow {
+    pub(super) fn new(info: &ProfilerInfo) -> Self {
+        Self {
+            info: info.clone(),
+            objects: Mutex::default(),
+            last: AtomicU32::new(0),
+            collections: AtomicU64::new(0),
+            collecting: AtomicU32::new(0),
+            collected: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    fn objects(&self) -> MutexGuard<'_, [Vec<Followed>; GENERATIONS]> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to follow the object at an address, in the callback that tells of it; `seen` is its record, which is returned. What can't be
+    /// followed is counted as lost.
+    pub(super) fn begin(
+        &self,
+        sums: &Sums,
+        thread: ThreadRecord,
+        seen: &Allocation,
+        address: usize,
+    ) -> Option<AllocationCell> {
+        if self.is_over.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the runtime has just allocated the object at this address, and waits for the callback that tells of it to return.
+        let handle = unsafe { self.info.create_handle_at(address, HandleKind::Weak) };
+        let Ok(handle) = handle else {
+            sums.lose(1);
+            return None;
+        };
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let collections = self.collections.load(Ordering::Acquire);
+        let record = Allocation { kind: AllocationKind::Followed, object: number, collections, ..*seen };
+        // Without a record nobody would know whose handle it is.
+        let cell = sums.append(thread, &record)?;
+        let mut objects = self.objects();
+        if objects.iter().map(Vec::len).sum::<usize>() < MOST {
+            objects[0].push(Followed { number, handle });
+        } else {
+            drop(objects);
+            sums.lose(1);
+        }
+        Some(cell)
+    }
+
+    /// A collection starts.
+    pub(super) fn collection_starts(&self, generations: Generations<'_>) {
+        self.collecting.store(generations.oldest().map_or(0, |oldest| oldest as u32 + 1), Ordering::Release);
+    }
+
+    /// A collection has ended.
+    pub(super) fn collection_ends(&self) {
+        self.collected.fetch_max(self.collecting.load(Ordering::Acquire).max(1), Ordering::AcqRel);
+        self.collections.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Looks which objects the last collections took. On the agent's own thread.
+    pub(super) fn look(&self, sums: &Sums) {
+        let collected = self.collected.swap(0, Ordering::AcqRel) as usize;
+        if collected == 0 {
+            return;
+        }
+        let collections = self.collections.load(Ordering::Acquire);
+        let mut gone = Vec::new();
+        {
+            let mut objects = self.objects();
+            for age in (0..collected.min(GENERATIONS)).rev() {
+                let (old, alive) = std::mem::take(&mut objects[age]).into_iter().partition(|one: &Followed| !one.is_alive());
+                gone.extend::<Vec<Followed>>(old);
+                objects[(age + 1).min(GENERATIONS - 1)].extend::<Vec<Followed>>(alive);
+            }
+        }
+        for one in &gone {
+            let kind = AllocationKind::Gone;
+            sums.append_for_nobody(&Allocation { kind, object: one.number, collections, ..Allocation::default() });
+        }
+        let kind = AllocationKind::Collections;
+        sums.append_for_nobody(&Allocation { kind, collections, ..Allocation::default() });
+    }
+}
+
+impl Follow {
+    /// Lets go of all objects, or follows new ones again: those that are followed by then count as alive.
+    pub(super) fn set_over(&self, is_over: bool) {
+        self.is_over.store(is_over, Ordering::Release);
+    }
+
+    /// Lets go of all objects where that is wanted. On the agent's own thread.
+    pub(super) fn let_go_if_over(&self) {
+        if self.is_over.load(Ordering::Acquire) {
+            let objects = std::mem::take(&mut *self.objects());
+            drop(objects);
+        }
+    }
+
+    /// Whether no object is followed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects().iter().all(Vec::is_empty)
+    }
+}
+
+impl Followed {
+    /// An error is no word about the object.
+    fn is_alive(&self) -> bool {
+        self.handle.is_alive().unwrap_or(true)
+    }
+}

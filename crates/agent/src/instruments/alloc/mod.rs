@@ -1,0 +1,353 @@
+//! `alloc`: which types are allocated, by which paths.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`sums`] | objects and bytes by type and path, per thread |
+//! | [`paths`] | the stacks that allocate |
+//! | [`events`] | sampled objects, as the runtime's own events tell of them |
+//! | [`follow`] | objects that are followed until they are collected |
+//!
+//! Two engines say what is allocated. With `exact` the runtime calls back for each object, and takes its slow way to allocate for that.
+//! Otherwise the runtime's own events tell of sampled objects: on .NET 10 randomly chosen ones, before those with which another 100 KiB
+//! are full. Large objects are seen one by one either way, and those of the pinned heap where the agent was there from the start. In
+//! these events nobody refers to the object yet, so the runtime is asked for nothing there: classes get numbers and stacks addresses,
+//! and the agent's own thread finds out what they are.
+
+mod events;
+mod follow;
+mod options;
+mod paths;
+pub(crate) mod sums;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
+use clr_profiler::internals::NativeFrame;
+use clr_profiler::{Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result};
+use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
+use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
+
+use crate::instrument::Instrument;
+use crate::services::context::{Beginning, Context};
+use crate::services::event_pipe::{self, EventPipe};
+use crate::services::helper::Task;
+use crate::services::object_types::ObjectTypes;
+use crate::services::threads;
+use crate::services::values::object_size::SizeRule;
+
+use events::SampledObject;
+use follow::Follow;
+pub(crate) use options::AllocOptions;
+use paths::Paths;
+use sums::{Key, Sums};
+
+/// Between two rounds of the thread that looks up what callbacks could not.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The first version of .NET with randomly sampled events.
+const RANDOMIZED_SINCE: u16 = 10;
+
+/// The running instrument.
+pub(crate) struct Alloc(&'static Shared);
+
+/// State of the instrument, which its own thread uses too.
+struct Shared {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    types: Arc<ObjectTypes>,
+    sums: Sums,
+    paths: Paths,
+    engine: AllocationEngine,
+    follow: Option<Follow>,
+    /// The session of the runtime's events, where objects are sampled.
+    event_pipe: Option<&'static EventPipe>,
+    /// Each object of the pinned heap is seen.
+    sees_pinned: AtomicBool,
+    large_from: u64,
+    /// The thread that looks up what callbacks could not has ended.
+    is_over: AtomicBool,
+}
+
+impl Instrument for Alloc {
+    type Options = AllocOptions;
+
+    fn start(options: &AllocOptions, context: &Context) -> std::result::Result<Self, String> {
+        let engine = match context.info.runtime_version() {
+            _ if options.exact => AllocationEngine::Exact,
+            Ok(version) if version.major < RANDOMIZED_SINCE => AllocationEngine::Ticks,
+            _ => AllocationEngine::Randomized,
+        };
+        let event_pipe = (!options.exact).then(|| context.event_pipe());
+        let shared = Box::leak(Box::new(Shared {
+            info: context.info.clone(),
+            writer: context.writer,
+            types: Arc::clone(&context.object_types),
+            sums: Sums::create(context, options.max_bytes)?,
+            paths: Paths::new(context, options.frames)?,
+            engine,
+            follow: options.live.then(|| Follow::new(&context.info)),
+            event_pipe,
+            sees_pinned: AtomicBool::new(true),
+            is_over: AtomicBool::new(false),
+            large_from: context.info.large_object_threshold().map_or(events::LARGE_FROM, u64::from),
+        }));
+        if let Some(event_pipe) = event_pipe {
+            let (keywords, level) = shared.wanted_events();
+            event_pipe.want(event_pipe::RUNTIME, keywords, level);
+        }
+        Ok(Self(shared))
+    }
+
+    fn events(&self) -> Events {
+        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS;
+        let events = code | Events::ENABLE_STACK_SNAPSHOT;
+        let events = match self.0.event_pipe {
+            Some(event_pipe) => {
+                events | event_pipe.events() | Events::LARGE_OBJECT_ALLOCATED | Events::PINNED_OBJECT_ALLOCATED
+            }
+            None => events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED,
+        };
+        if self.0.follow.is_some() { events | Events::BASIC_GC } else { events }
+    }
+
+    fn begins(&self, beginning: Beginning) {
+        let shared = self.0;
+        // The runtime tells of each object of the pinned heap only who was there when it started.
+        shared.sees_pinned.store(beginning == Beginning::Launch || shared.event_pipe.is_none(), Ordering::Relaxed);
+        shared.tell();
+        if let Some(event_pipe) = shared.event_pipe {
+            event_pipe.begin();
+        }
+        let Some(mut map) = shared.paths.take_map() else { return };
+        let started = OwnThread::start(&shared.info, "clrscope-alloc", move |thread| {
+            loop {
+                let goes_on = thread.sleep(PAUSE);
+                shared.types.settle();
+                shared.paths.look_up(&mut map);
+                if let Some(follow) = &shared.follow {
+                    follow.look(&shared.sums);
+                    follow.let_go_if_over();
+                }
+                if !goes_on {
+                    break;
+                }
+            }
+            shared.is_over.store(true, Ordering::Release);
+        });
+        if let Err(error) = started {
+            shared.writer.note(monotonic_ns(), &format!("alloc: no stacks and no names of types: {error}"));
+        }
+    }
+
+    fn tasks(&self) -> Vec<Box<dyn Task>> {
+        vec![self.0.sums.task(), self.0.paths.recorded().task(), Box::new(Settle(self.0))]
+    }
+
+    fn detach_in_child(&self) {
+        self.0.sums.store().segment().detach_in_child();
+        self.0.paths.recorded().detach_in_child();
+    }
+}
+
+/// Lets recording stop only when what waits to be looked up is, and no object is followed any more.
+struct Settle(&'static Shared);
+
+impl Task for Settle {
+    fn stop(&mut self) -> bool {
+        let Shared { paths, follow, is_over, .. } = self.0;
+        follow.iter().for_each(|follow| follow.set_over(true));
+        let is_settled = || paths.is_settled() && follow.as_ref().is_none_or(Follow::is_empty);
+        is_over.load(Ordering::Acquire) || is_settled()
+    }
+
+    fn start_again(&mut self, _now_ns: u64) {
+        self.0.follow.iter().for_each(|follow| follow.set_over(false));
+    }
+}
+
+impl Shared {
+    /// Keyword and level of the events that tell of sampled objects.
+    fn wanted_events(&self) -> (u64, u32) {
+        match self.engine {
+            AllocationEngine::Ticks => (events::TICK_KEYWORD, event_pipe::level::VERBOSE),
+            _ => (events::SAMPLED_KEYWORD, event_pipe::level::INFORMATIONAL),
+        }
+    }
+
+    /// Notes how allocations are taken.
+    fn tell(&self) {
+        self.writer.allocation_sampling(&AllocationSampling {
+            engine: self.engine,
+            mean_bytes: if self.engine == AllocationEngine::Exact { 0 } else { events::MEAN_BYTES },
+            large_exact: true,
+            pinned_exact: self.sees_pinned.load(Ordering::Relaxed),
+            follows: self.follow.is_some(),
+            why_engine: match self.engine {
+                AllocationEngine::Ticks => "random samples need .NET 10; ticks miss what loops allocate in step with them, \
+                                            and alloc:exact misses nothing"
+                    .to_owned(),
+                _ => String::new(),
+            },
+            ..AllocationSampling::default()
+        });
+    }
+
+    /// An object that the runtime has called back for.
+    #[inline]
+    fn allocated(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+        let Some(thread) = threads::current() else { return };
+        let key = Key { class: class.as_raw(), path: self.paths.here(frame), heap: ObjectHeap::Small };
+        let key = if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key };
+        let added = self.sums.add(thread, key, |cell, rule| cell.add(rule.size(&self.info, object)));
+        if added.is_none() {
+            let (rule, bytes) = SizeRule::of(&self.info, object, class);
+            if let Some(cell) = self.begin(thread, key, class, rule) {
+                cell.add(bytes);
+            }
+        }
+        if let Some(follow) = &self.follow {
+            let (_, bytes) = SizeRule::of(&self.info, object, class);
+            self.follow(follow, thread, key, (class, bytes, bytes, object.address()));
+        }
+    }
+
+    /// The key of an object on the heap for large ones or the pinned one, where only these are called back for.
+    #[cold]
+    fn of_other_heaps(&self, key: Key, object: ObjectId<'_>) -> Key {
+        let bytes = self.info.object_size(object).unwrap_or(0) as u64;
+        let heap = if bytes >= self.large_from { ObjectHeap::Large } else { ObjectHeap::Pinned };
+        Key { heap, ..key }
+    }
+
+    /// An object that one of the runtime's events tells of.
+    fn sampled(&self, object: &SampledObject, frame: NativeFrame) {
+        let is_seen = match object.heap {
+            ObjectHeap::Large => true,
+            ObjectHeap::Pinned => self.sees_pinned.load(Ordering::Relaxed),
+            _ => false,
+        };
+        let Some(thread) = threads::current().filter(|_| !is_seen) else { return };
+        let key = Key { class: object.class.as_raw(), path: self.paths.here(frame), heap: object.heap };
+        let added = self.sums.add(thread, key, |cell, _| cell.add_sampled(object.bytes, object.weight));
+        if added.is_none()
+            && let Some(cell) = self.begin(thread, key, object.class, SizeRule::default())
+        {
+            cell.add_sampled(object.bytes, object.weight);
+        }
+        if let Some(follow) = &self.follow {
+            self.follow(follow, thread, key, (object.class, object.bytes, object.weight, object.address));
+        }
+    }
+
+    /// Begins the record of a type on a path, whose stack and name may follow later.
+    #[cold]
+    fn begin(&self, thread: ThreadRecord, key: Key, class: ClassId, rule: SizeRule) -> Option<AllocationCell> {
+        let stack = self.paths.number(key.path);
+        let record = Allocation {
+            object_type: self.types.reserved(class),
+            stack: stack.unwrap_or(0),
+            heap: key.heap,
+            ..Allocation::default()
+        };
+        let cell = self.sums.begin(thread, key, rule, &record)?;
+        if stack.is_none() {
+            self.paths.look_up_later(key.path, cell);
+        }
+        Some(cell)
+    }
+
+    /// Follows an object, given its class, its bytes, the bytes that it stands for, and its address.
+    fn follow(&self, follow: &Follow, thread: ThreadRecord, key: Key, object: (ClassId, u64, u64, usize)) {
+        let (class, bytes, weight, address) = object;
+        let stack = self.paths.number(key.path);
+        let seen = Allocation {
+            objects: 1,
+            bytes,
+            weight,
+            objects_weight: (weight as f64 / bytes.max(1) as f64 * 1024.0) as u64,
+            object_type: self.types.reserved(class),
+            stack: stack.unwrap_or(0),
+            heap: key.heap,
+            ..Allocation::default()
+        };
+        let cell = follow.begin(&self.sums, thread, &seen, address);
+        if let Some(cell) = cell.filter(|_| stack.is_none()) {
+            self.paths.look_up_later(key.path, cell);
+        }
+    }
+
+    /// Classes or code are gone, and their identifiers and addresses may be used again.
+    fn unloaded(&self) {
+        self.sums.next_period();
+    }
+}
+
+impl Callbacks for Alloc {
+    fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
+        self.0.allocated(object, class, frame);
+    }
+
+    fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
+        let shared = self.0;
+        let Some(found) = shared.event_pipe.and_then(|event_pipe| event_pipe.of_runtime(event)) else { return };
+        let object = match (found.id, shared.engine) {
+            (events::SAMPLED, AllocationEngine::Randomized) => SampledObject::of_sampled(found.fields),
+            (events::TICK, AllocationEngine::Ticks) => SampledObject::of_tick(found.fields),
+            _ => None,
+        };
+        if let Some(object) = object {
+            shared.sampled(&object, event.frame);
+        }
+    }
+
+    /// No callback comes any more: another recording of the process may use what threads keep.
+    fn profiler_detach_succeeded(&self) {
+        sums::let_go();
+    }
+
+    fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
+        if let Some(follow) = &self.0.follow {
+            follow.collection_starts(generations);
+        }
+    }
+
+    fn garbage_collection_finished(&self) {
+        if let Some(follow) = &self.0.follow {
+            follow.collection_ends();
+        }
+    }
+
+    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
+        self.0.paths.jit_compilation_finished(function, status, is_safe_to_block);
+    }
+
+    fn rejit_compilation_finished(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        status: Result<()>,
+        is_safe_to_block: bool,
+    ) {
+        self.0.paths.rejit_compilation_finished(function, rejit, status, is_safe_to_block);
+    }
+
+    fn dynamic_method_jit_compilation_finished(
+        &self,
+        function: FunctionId,
+        status: Result<()>,
+        is_safe_to_block: bool,
+    ) {
+        self.0.paths.dynamic_method_jit_compilation_finished(function, status, is_safe_to_block);
+    }
+
+    fn dynamic_method_unloaded(&self, function: FunctionId) {
+        self.0.paths.dynamic_method_unloaded(function);
+        self.0.unloaded();
+    }
+
+    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
+        self.0.paths.module_unload_finished(module, status);
+        self.0.unloaded();
+    }
+}

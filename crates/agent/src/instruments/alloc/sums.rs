@@ -1,0 +1,312 @@
+//! Sums of allocations by type and path: a table per thread, whose sums lie in the recording itself.
+//!
+//! A thread finds the record of a type and a path in a table of its own, without a lock, and adds to the record. Now and then the helper
+//! thread begins another period: from then on each thread begins new records, so that reports know what was allocated when. Periods
+//! grow longer as the recording grows.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clrscope_recording::layout::{allocation, chunk, instrument};
+use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
+use clrscope_recording::writer::{
+    AllocationCell, Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns,
+};
+
+use crate::services::context::Context;
+use crate::services::helper::{Gains, HelperHandle, Task};
+use crate::services::memory::Patience;
+use crate::services::thread_own::{ThreadOwn, ThreadOwned};
+use crate::services::values::object_size::SizeRule;
+
+/// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
+const FIRST_CHUNK: usize = 4 << 10;
+const LARGEST_CHUNK: usize = 64 << 10;
+/// Places of a thread's first table. A power of two.
+const FIRST_PLACES: usize = 64;
+/// Places of a table at most: a full one is begun again. A power of two.
+const MOST_PLACES: usize = 1 << 16;
+/// Places looked at for one record.
+const PROBES: usize = 16;
+/// Shortest period.
+const PERIOD_NS: u64 = 100_000_000;
+/// Periods double in length each time that another of so many parts of the limit is used.
+const DOUBLINGS: usize = 32;
+
+static TABLES: ThreadOwned<Table> = ThreadOwned::nothing();
+/// Sums of this process so far.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// The recording is over, and its sums are used no more.
+pub(crate) fn let_go() {
+    TABLES.give_back_all();
+}
+
+/// What sums are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Key {
+    /// The runtime's identifier of the class.
+    pub(super) class: usize,
+    /// Number that stands for the return addresses on the stack.
+    pub(super) path: u64,
+    pub(super) heap: ObjectHeap,
+}
+
+/// The sums.
+pub(super) struct Sums {
+    writer: &'static ProcessWriter,
+    store: EventStore,
+    start_ns: u64,
+    patience: Patience,
+    tables: ThreadOwn<Table>,
+    /// Where records of no thread go.
+    of_nobody: Mutex<Table>,
+    /// Tells these sums from those of recordings before, whose tables they have.
+    number: u32,
+    /// The period under way. Unloads end it, too: classes and addresses mean something else then.
+    period: AtomicU32,
+}
+
+/// A thread's way to its sums.
+#[derive(Default)]
+struct Table {
+    number: u32,
+    /// Serial number of the thread.
+    thread: u32,
+    next_bytes: usize,
+    chunk: Option<Chunk>,
+    places: Vec<Place>,
+    used: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    key: Key,
+    period: u32,
+    rule: SizeRule,
+    cell: AllocationCell,
+}
+
+impl Sums {
+    /// Sums of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// A sentence for the user, when the file or the thread key could not be made.
+    pub(super) fn create(context: &Context, limit: u64) -> Result<Self, String> {
+        Self::create_in(context.writer, context.helper.clone(), context.start_ns, limit)
+    }
+
+    fn create_in(
+        writer: &'static ProcessWriter,
+        helper: HelperHandle,
+        start_ns: u64,
+        limit: u64,
+    ) -> Result<Self, String> {
+        let store = writer
+            .create_events(instrument::ALLOC, limit, Keep::First)
+            .map_err(|error| format!("no memory for allocations: {error}"))?;
+        let tables = TABLES.take().map_err(|error| format!("no thread key for allocations: {error}"))?;
+        let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
+        let patience = Patience::new(helper);
+        Ok(Self { writer, store, start_ns, patience, tables, of_nobody: Mutex::default(), number, period: AtomicU32::new(1) })
+    }
+
+    /// Store of the records.
+    pub(super) fn store(&self) -> &EventStore {
+        &self.store
+    }
+
+    /// Begins another period.
+    pub(super) fn next_period(&self) {
+        self.period.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Lets `add` add to the sums that the calling thread, with this record, has of the key; `None` where there is no record of this
+    /// period yet. Takes no lock and no memory.
+    #[inline]
+    pub(super) fn add<R>(
+        &self,
+        thread: ThreadRecord,
+        key: Key,
+        add: impl FnOnce(AllocationCell, SizeRule) -> R,
+    ) -> Option<R> {
+        let period = self.period.load(Ordering::Relaxed);
+        let (number, serial) = (self.number, thread.serial());
+        let added = self.tables.with(|table| {
+            if table.number != number || table.thread != serial {
+                return None;
+            }
+            table.find(key, period).map(|place| add(place.cell, place.rule))
+        });
+        added.flatten()
+    }
+
+    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room, and then an object is counted as lost.
+    pub(super) fn begin(
+        &self,
+        thread: ThreadRecord,
+        key: Key,
+        rule: SizeRule,
+        record: &Allocation,
+    ) -> Option<AllocationCell> {
+        let now = monotonic_ns();
+        let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
+        let period = self.period.load(Ordering::Relaxed);
+        let begun = self.tables.with(|table| {
+            table.belong_to(self.number, thread.serial());
+            let cell = table.append(self, &record, now)?;
+            table.insert(Place { key, period, rule, cell });
+            Some(cell)
+        });
+        begun.flatten().or_else(|| {
+            self.lose(1);
+            None
+        })
+    }
+
+    /// Appends a record of the calling thread's that nothing is added to. `None` where there is no room, which is counted.
+    pub(super) fn append(&self, thread: ThreadRecord, record: &Allocation) -> Option<AllocationCell> {
+        let now = monotonic_ns();
+        let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
+        let appended = self.tables.with(|table| {
+            table.belong_to(self.number, thread.serial());
+            table.append(self, &record, now)
+        });
+        appended.flatten().or_else(|| {
+            self.lose(1);
+            None
+        })
+    }
+
+    /// Appends a record of no thread. For threads of the agent's own.
+    pub(super) fn append_for_nobody(&self, record: &Allocation) {
+        let now = monotonic_ns();
+        let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
+        let mut table = self.of_nobody.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.append(self, &record, now).is_none() {
+            drop(table);
+            self.lose(1);
+        }
+    }
+
+    /// Counts objects that found no room.
+    pub(super) fn lose(&self, objects: u64) {
+        self.writer.state().lose(LossReason::EventDropped, objects, monotonic_ns());
+    }
+
+    /// Length of the period that begins now.
+    fn period_ns(&self) -> u64 {
+        let doublings = self.store.used().saturating_mul(DOUBLINGS) / self.store.limit().max(1);
+        PERIOD_NS << doublings.min(DOUBLINGS)
+    }
+
+    /// Task of the helper thread for the sums.
+    pub(super) fn task(&'static self) -> Box<dyn Task> {
+        Box::new(KeepSums { sums: self, period_ends_ns: 0 })
+    }
+}
+
+impl Table {
+    /// Begins anew where the thread has another record now, or another recording has begun.
+    fn belong_to(&mut self, number: u32, thread: u32) {
+        if self.number != number || self.thread != thread {
+            let places = std::mem::take(&mut self.places);
+            *self = Self { number, thread, places, ..Self::default() };
+            self.places.clear();
+        }
+    }
+
+    #[inline]
+    fn find(&self, key: Key, period: u32) -> Option<&Place> {
+        let mask = self.places.len().checked_sub(1)?;
+        let first = home(key);
+        (0..PROBES)
+            .map(|step| &self.places[first.wrapping_add(step) & mask])
+            .find(|place| place.key == key)
+            .filter(|place| place.period == period)
+    }
+
+    /// Takes the place of the key's last record, or a free one.
+    fn insert(&mut self, new: Place) {
+        if self.places.is_empty() {
+            self.places = vec![Place { period: 0, key: Key::default(), ..new }; FIRST_PLACES];
+            self.used = 0;
+        }
+        if self.used * 2 >= self.places.len() {
+            self.grow(new);
+        }
+        let mask = self.places.len() - 1;
+        let first = home(new.key);
+        let steps = (0..PROBES).map(|step| first.wrapping_add(step) & mask);
+        let own = steps.clone().find(|&at| self.places[at].key == new.key);
+        let free = || steps.clone().find(|&at| self.places[at].period == 0);
+        // Where all are taken, the first goes: its key begins another record when it comes again.
+        let at = own.or_else(free).unwrap_or(first & mask);
+        self.used += usize::from(self.places[at].period == 0);
+        self.places[at] = new;
+    }
+
+    /// Makes room: what is of an earlier period goes, and the table is doubled where that is not enough.
+    fn grow(&mut self, new: Place) {
+        let old = std::mem::take(&mut self.places);
+        let current: Vec<Place> = old.iter().copied().filter(|place| place.period == new.period).collect();
+        let places = if current.len() * 4 >= old.len() { (old.len() * 2).min(MOST_PLACES) } else { old.len() };
+        self.places = vec![Place { period: 0, key: Key::default(), ..new }; places];
+        self.used = 0;
+        if current.len() * 2 < places {
+            current.into_iter().for_each(|place| self.insert(place));
+        }
+    }
+
+    fn append(&mut self, sums: &Sums, record: &Allocation, now: u64) -> Option<AllocationCell> {
+        if let Some(cell) = self.chunk.and_then(|chunk| chunk.append_allocation(record, now)) {
+            return Some(cell);
+        }
+        let bytes = self.next_bytes.clamp(FIRST_CHUNK, LARGEST_CHUNK);
+        self.next_bytes = bytes * 2;
+        let take = || sums.store.take(self.thread, bytes, now);
+        self.chunk = take().or_else(|| sums.patience.wait(&sums.store, bytes, take));
+        self.chunk?.append_allocation(record, now)
+    }
+}
+
+// A thread's first chunk holds records.
+const _: () = assert!(FIRST_CHUNK > chunk::HEAD + allocation::BYTES, "a chunk holds records");
+
+/// First place that a key is looked for at, before the table's size is taken into account.
+#[inline]
+fn home(key: Key) -> usize {
+    // Classes lie eight bytes apart at least; paths are mixed already.
+    let mixed = (key.class as u64 >> 3 ^ key.path ^ (key.heap as u64) << 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 32) as usize
+}
+
+struct KeepSums {
+    sums: &'static Sums,
+    period_ends_ns: u64,
+}
+
+impl Task for KeepSums {
+    fn tick(&mut self, _now_ns: u64) {
+        // A refusal shows when a record finds no room, and is counted there.
+        let _ = self.sums.store.keep_ahead();
+    }
+
+    fn slow_tick(&mut self, now_ns: u64) {
+        if now_ns >= self.period_ends_ns {
+            self.sums.next_period();
+            self.period_ends_ns = now_ns + self.sums.period_ns();
+        }
+    }
+
+    fn write_out(&mut self) {
+        // A failed write is tried again at the next round.
+        let _ = self.sums.store.segment().write_out();
+    }
+
+    fn gains(&mut self) -> Gains {
+        // What is allocated from now on belongs to the next part.
+        self.sums.next_period();
+        Gains::Noted(0)
+    }
+}

@@ -1,0 +1,11 @@
+//! Allocations: what `alloc` recorded, and the metrics along the stacks that allocated.
+
+mod bounds;
+mod live;
+mod metric;
+mod records;
+
+pub(crate) use bounds::{Bounded, Estimate};
+pub(crate) use live::Live;
+pub use metric::{BYTES, OBJECTS};
+pub(crate) use records::{each_record, is_wanted, time_ns, type_of};

@@ -1,0 +1,29 @@
+//! The records of `alloc` in a process.
+
+use clrscope_contract::request::Glob;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{Allocation, AllocationKind, ObjectType, Process};
+
+/// Hands over every record of what was allocated in a process, with the index of its thread, in the order of the recording.
+pub(crate) fn each_record(process: &Process, kind: AllocationKind, mut take: impl FnMut(u32, &Allocation)) {
+    for chunk in process.arenas(instrument::ALLOC).flat_map(|arena| &arena.chunks) {
+        let bytes = chunk.bytes.load();
+        Allocation::all(&bytes).filter(|record| record.kind == kind).for_each(|record| take(chunk.thread, &record));
+    }
+}
+
+/// Time of a record, nanoseconds since the start of the run.
+pub(crate) fn time_ns(process: &Process, record: &Allocation) -> u64 {
+    process.started_ns.saturating_add(record.time_ns)
+}
+
+/// The type of this number; one without a name where the recording has none.
+pub(crate) fn type_of(process: &Process, number: u32) -> &ObjectType {
+    static UNKNOWN: ObjectType = ObjectType { name: String::new(), module: 0 };
+    process.types.get(number as usize).unwrap_or(&UNKNOWN)
+}
+
+/// Whether a type's name matches one of these patterns; all do where there is none.
+pub(crate) fn is_wanted(patterns: &[Glob], process: &Process, number: u32) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(&type_of(process, number).name))
+}

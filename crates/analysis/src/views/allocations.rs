@@ -1,0 +1,224 @@
+//! The view `allocations`: types, with what was allocated of each and by whom.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Allocation, AllocationKind, AllocationSampling, Process, Recording, StackFrame};
+use rustc_hash::FxHashMap;
+
+use super::conditions::{Conditions, conditions_of, share};
+use super::process::ProcessSums;
+use crate::allocations::{BYTES, Bounded, Estimate, Live, each_record, is_wanted, time_ns, type_of};
+use crate::function::{FunctionRef, is_own};
+use crate::paths;
+use crate::query::{Query, QueryProblem, Sort};
+use crate::select;
+
+/// A type with what was allocated of it.
+#[derive(Debug, Clone)]
+pub struct AllocationRow<'a> {
+    /// Name of the type, as C# writes it; empty where nobody could say.
+    pub type_name: &'a str,
+    /// Assembly of the type, of an array's elements where it is one; empty where that is not known.
+    pub module: &'a str,
+    /// Objects, estimated where they were sampled.
+    pub objects: u64,
+    /// Objects there were at least and at most, in 95 of 100 cases.
+    pub objects_bounds: (u64, u64),
+    /// Bytes, estimated likewise.
+    pub bytes: u64,
+    /// Bytes there were at least and at most, in 95 of 100 cases.
+    pub bytes_bounds: (u64, u64),
+    /// Objects that were seen: how many samples the numbers rest on.
+    pub seen: u64,
+    /// Part of all bytes, 0 to 1.
+    pub share: f64,
+    /// Objects and bytes that were alive at the end, where objects were followed.
+    pub live: Option<LiveSum>,
+    /// The innermost own method on the stacks that allocated most of it, with the bytes that it did; the framework's where no own one is
+    /// there.
+    pub place: Option<(FunctionRef<'a>, u64)>,
+}
+
+/// Objects that were alive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LiveSum {
+    /// Objects, estimated where they were sampled.
+    pub objects: u64,
+    /// Bytes, estimated likewise.
+    pub bytes: u64,
+    /// Collections that the oldest of them has outlived.
+    pub collections: u64,
+}
+
+/// The view `allocations`.
+#[derive(Debug, Clone, Default)]
+pub struct Allocations<'a> {
+    /// The rows, ordered and limited.
+    pub rows: Vec<AllocationRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Bytes of all types that are wanted.
+    pub bytes: u64,
+    /// Objects of all types that are wanted.
+    pub objects: u64,
+    /// How the processes' allocations were taken.
+    pub sampling: Vec<&'a AllocationSampling>,
+    /// Conditions of the selected part.
+    pub conditions: Conditions<'a>,
+}
+
+#[derive(Default)]
+struct Sums<'a> {
+    objects: Estimate,
+    bytes: Estimate,
+    seen: u64,
+    live: Option<(Estimate, Estimate, u64)>,
+    /// Bytes by the method that allocated them.
+    places: Vec<(FunctionRef<'a>, u64)>,
+}
+
+/// Types by bytes, those with the most first; by `calls` (objects), `total` (bytes alive) or `name` when the query sorts.
+///
+/// # Errors
+/// When no process or thread is meant, or no allocations were recorded.
+pub fn allocations<'a>(recording: &'a Recording, query: &Query) -> Result<Allocations<'a>, QueryProblem> {
+    let view = "allocations";
+    query.merged_threads(view)?;
+    query.without_metric(view)?;
+    if !BYTES.is_in(recording) {
+        return Err(QueryProblem::NotRecorded { view, instrument: BYTES.instrument });
+    }
+    let mut sums: BTreeMap<(&str, &str), Sums<'a>> = BTreeMap::new();
+    let mut sampling = Vec::new();
+    for selected in select::threads(recording, query)? {
+        sampling.extend(&selected.process.allocation_sampling);
+        add_process(&mut sums, selected.process, query);
+    }
+    let totals: Vec<_> = paths::select(recording, query, &BYTES)?
+        .iter()
+        .map(|paths| (paths.process, ProcessSums::new(paths, query).totals))
+        .collect();
+    let (mut bytes, mut objects) = (Estimate::default(), Estimate::default());
+    for of in sums.values() {
+        bytes.add(of.bytes);
+        objects.add(of.objects);
+    }
+    let (bytes, objects) = (bytes.bounded().amount, objects.bounded().amount);
+    let mut rows: Vec<_> = sums.into_iter().map(|(named, sums)| sums.row(named, bytes)).collect();
+    // Rows stand in the order of names, and the sort is stable.
+    match query.sort {
+        Some(Sort::Name) => {}
+        Some(Sort::Module) => rows.sort_by_key(|row| row.module),
+        Some(Sort::Calls) => rows.sort_by_key(|row| Reverse(row.objects)),
+        Some(Sort::Total | Sort::Inclusive) => {
+            rows.sort_by_key(|row| Reverse((row.live.map_or(0, |live| live.bytes), row.bytes)));
+        }
+        _ => rows.sort_by_key(|row| Reverse((row.bytes, row.objects))),
+    }
+    let left_out = query.cut(&mut rows);
+    let conditions = conditions_of(recording, query, &BYTES, &totals);
+    Ok(Allocations { rows, left_out, bytes, objects, sampling, conditions })
+}
+
+fn add_process<'a>(sums: &mut BTreeMap<(&'a str, &'a str), Sums<'a>>, process: &'a Process, query: &Query) {
+    let live = Live::of(process);
+    let mut places = Places { process, query, known: FxHashMap::default() };
+    let wanted = |thread: u32, record: &Allocation| {
+        query.wants_time(process, time_ns(process, record))
+            && query.wants_thread_if_known(process.threads.get(thread as usize))
+            && is_wanted(&query.types, process, record.object_type)
+    };
+    let named = |record: &Allocation| {
+        let of = type_of(process, record.object_type);
+        (of.name.as_str(), process.modules.get(of.module as usize).map_or("", |module| module.name.as_str()))
+    };
+    each_record(process, AllocationKind::Allocated, |thread, record| {
+        let (place, is_on_path) = places.of(record.stack);
+        if !wanted(thread, record) || !is_on_path || record.objects == 0 {
+            return;
+        }
+        let sum = sums.entry(named(record)).or_default();
+        sum.objects.add(Estimate::of_objects(record));
+        sum.bytes.add(Estimate::of_bytes(record));
+        sum.seen = sum.seen.saturating_add(record.objects);
+        if live.is_some() {
+            sum.live.get_or_insert_default();
+        }
+        if let Some(place) = place {
+            sum.add_place(place, record.weight);
+        }
+    });
+    let Some(live) = live else { return };
+    each_record(process, AllocationKind::Followed, |thread, record| {
+        if !wanted(thread, record) || !places.of(record.stack).1 || !live.is_alive(record) {
+            return;
+        }
+        let sum = sums.entry(named(record)).or_default();
+        let (objects, bytes, collections) = sum.live.get_or_insert_default();
+        objects.add(Estimate::of_objects(record));
+        bytes.add(Estimate::of_bytes(record));
+        *collections = (*collections).max(live.outlived(record));
+    });
+}
+
+impl<'a> Sums<'a> {
+    fn add_place(&mut self, place: FunctionRef<'a>, bytes: u64) {
+        let same = |known: &FunctionRef<'a>| std::ptr::eq(known.function, place.function);
+        match self.places.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => self.places.push((place, bytes)),
+        }
+    }
+
+    fn row(self, (type_name, module): (&'a str, &'a str), all_bytes: u64) -> AllocationRow<'a> {
+        let (objects, bytes) = (self.objects.bounded(), self.bytes.bounded());
+        let bounds = |of: Bounded| (of.low, of.high);
+        let by_bytes =
+            |a: &&(FunctionRef<'a>, u64), b: &&(FunctionRef<'a>, u64)| b.1.cmp(&a.1).then_with(|| a.0.compare(&b.0));
+        let live = self.live.map(|(objects, bytes, collections)| LiveSum {
+            objects: objects.bounded().amount,
+            bytes: bytes.bounded().amount,
+            collections,
+        });
+        AllocationRow {
+            type_name,
+            module,
+            objects: objects.amount,
+            objects_bounds: bounds(objects),
+            bytes: bytes.amount,
+            bytes_bounds: bounds(bytes),
+            seen: self.seen,
+            share: share(bytes.amount, all_bytes),
+            live,
+            place: self.places.iter().min_by(by_bytes).copied(),
+        }
+    }
+}
+
+/// Finds who allocates on a stack.
+struct Places<'a, 'q> {
+    process: &'a Process,
+    query: &'q Query,
+    known: FxHashMap<u32, (Option<FunctionRef<'a>>, bool)>,
+}
+
+impl<'a> Places<'a, '_> {
+    /// The method that allocates on a stack, and whether a function that the query wants is on the stack.
+    fn of(&mut self, stack: u32) -> (Option<FunctionRef<'a>>, bool) {
+        let Self { process, query, known } = self;
+        let process: &'a Process = process;
+        *known.entry(stack).or_insert_with(|| {
+            let methods = process.stacks.frames(stack).filter_map(|frame| match frame {
+                StackFrame::Method { function, .. } => Some(function),
+                _ => None,
+            });
+            let functions: Vec<_> =
+                methods.map(|function| FunctionRef::of(process, process.functions.get(function as usize))).collect();
+            let is_on_path = !query.filters_functions()
+                || functions.iter().any(|function| query.wants_function(function.module(), function.function));
+            let own = functions.iter().find(|function| is_own(function));
+            (own.or(functions.first()).copied(), is_on_path)
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! The specification of `alloc`.
+
+use super::spec::{Attach, OptionSpec, Spec, StartOnly, Value};
+use super::{LEAST_LIMIT, LIMIT};
+
+/// Each object instead of samples.
+pub const EXACT: &str = "exact";
+/// Objects are followed until they are collected.
+pub const LIVE: &str = "live";
+/// Frames kept of a stack.
+pub const FRAMES: &str = "frames";
+/// Memory limit in bytes.
+pub const MAX: &str = "max";
+
+/// The specification.
+pub const SPEC: &Spec = &Spec {
+    name: "alloc",
+    about: "objects that are allocated: by type and by the code that allocates them",
+    options: &[
+        OptionSpec {
+            name: EXACT,
+            value: Value::Extra { words: &[] },
+            about: "each object instead of samples: every count and every byte is exact, and allocating takes longer",
+        },
+        OptionSpec {
+            name: LIVE,
+            value: Value::Extra { words: &[] },
+            about: "follow the objects, to see which are still alive at the end",
+        },
+        OptionSpec {
+            name: FRAMES,
+            value: Value::Count { least: 0, most: 256, default: 64 },
+            about: "frames kept of the stack that allocates; 0 for types alone",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
+    rules: &[],
+    conflicts: &[],
+    attach: Attach::Without(&[StartOnly {
+        option: EXACT,
+        word: None,
+        why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
+    }]),
+    views: &["summary", "allocations", "functions", "tree", "callers", "callees", "lines"],
+};
