@@ -64,7 +64,7 @@ impl Exporter for FlameGraph {
 const fn unit(metric: &Metric) -> (&'static str, f64) {
     match metric.unit {
         Unit::Nanoseconds => ("\u{b5}s", 1e-3),
-        Unit::Count => (metric.title, 1.0),
+        Unit::Count | Unit::Bytes => (metric.title, 1.0),
     }
 }
 

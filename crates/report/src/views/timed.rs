@@ -87,6 +87,7 @@ where
             Unit::Nanoseconds => {
                 Column::new(key, title, Kind::Time, move |row: &K::Row<'_>| Cell::Time(of(row.amount())))
             }
+            Unit::Bytes => Column::new(key, title, Kind::Bytes, move |row: &K::Row<'_>| Cell::Bytes(of(row.amount()))),
             Unit::Count => Column::new(key, title, Kind::Count, move |row: &K::Row<'_>| Cell::Count(of(row.amount()))),
         };
         columns.extend([column(own, "self", |amount| amount.own), column(total, "total", |amount| amount.total)]);

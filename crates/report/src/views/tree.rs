@@ -147,6 +147,7 @@ fn smaller(pruned: &Pruned, conditions: &Conditions<'_>) -> Option<String> {
     let (paths, metric) = (count(pruned.subtrees), conditions.metric.sizes());
     let total = match metric.unit {
         Unit::Nanoseconds => time(pruned.total),
+        Unit::Bytes => bytes(pruned.total),
         Unit::Count => format!("{} {}", count(pruned.total), metric.title),
     };
     let part = share(share_of(conditions, pruned.total));

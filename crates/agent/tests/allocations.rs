@@ -1,0 +1,104 @@
+//! `alloc` against a program that knows what it allocates.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{
+    Allocation, AllocationEngine, AllocationKind, LossReason, ObjectHeap, Process, StackFrame,
+};
+use clrscope_testkit::{Runtime, each_runtime, fixture, run};
+use support::{Run, assert_unchanged, record_with};
+
+/// Every record, with the index of its thread.
+fn records(process: &Process) -> Vec<(u32, Allocation)> {
+    let chunks = process.arenas(instrument::ALLOC).flat_map(|arena| &arena.chunks);
+    chunks
+        .flat_map(|chunk| Allocation::all(&chunk.bytes.load()).map(|record| (chunk.thread, record)).collect::<Vec<_>>())
+        .collect()
+}
+
+fn type_name<'a>(process: &'a Process, record: &Allocation) -> &'a str {
+    process.types.get(record.object_type as usize).map_or("", |of| of.name.as_str())
+}
+
+/// Names of the methods on the stack of a record, innermost first.
+fn methods<'a>(process: &'a Process, record: &Allocation) -> Vec<&'a str> {
+    let name = |frame| match frame {
+        StackFrame::Method { function, .. } => Some(process.functions.get(function as usize)?.name.as_str()),
+        _ => None,
+    };
+    process.stacks.frames(record.stack).filter_map(name).collect()
+}
+
+/// Objects and bytes by type, of what was allocated with this method on the stack.
+fn below<'a>(process: &'a Process, method: &str) -> BTreeMap<&'a str, (u64, u64)> {
+    let mut sums = BTreeMap::new();
+    for (_, record) in records(process) {
+        if record.kind == AllocationKind::Allocated && methods(process, &record).contains(&method) {
+            let sum: &mut (u64, u64) = sums.entry(type_name(process, &record)).or_default();
+            *sum = (sum.0 + record.objects, sum.1 + record.bytes);
+        }
+    }
+    sums
+}
+
+/// The number behind a word in what the program printed.
+fn printed(run: &Run, word: &str) -> u64 {
+    let text = run.finished.stdout_text();
+    let found = text.lines().find_map(|line| line.strip_prefix(word)?.trim().parse().ok());
+    found.unwrap_or_else(|| panic!("no '{word}' in {text}"))
+}
+
+fn bare(runtime: &Runtime, arguments: &[&str]) -> clrscope_testkit::Finished {
+    let mut command = runtime.command(&fixture("Allocated"));
+    command.args(arguments);
+    run(command)
+}
+
+fn assert_nothing_is_lost(process: &Process, place: &str) {
+    let lost: Vec<_> = process.losses.iter().filter(|loss| loss.reason != LossReason::NameUnknown).collect();
+    assert!(lost.is_empty(), "{place}: {lost:?}");
+}
+
+#[test]
+fn every_object_and_every_byte_is_counted_by_type_and_path() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 1000;
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let run = record_with(runtime, "Allocated", "alloc:exact", &["exact", "4", "1000"]);
+        assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
+        let process = &run.recording.processes[0];
+        assert_nothing_is_lost(process, &place);
+        let sampling = process.allocation_sampling.as_ref().expect("how allocations were taken");
+        assert_eq!((sampling.engine, sampling.mean_bytes), (AllocationEngine::Exact, 0), "{place}");
+        let found = below(process, "Allocated.Program::Work");
+        let all: u64 = found.values().map(|(_, bytes)| bytes).sum();
+        assert_eq!(all, printed(&run, "bytes"), "{place}: as the runtime itself counts\n{found:#?}");
+        let rounds = THREADS * ROUNDS;
+        let strings = THREADS * (1..=ROUNDS).map(|i| (22 + 2 * (1 + i % 40)).next_multiple_of(8)).sum::<u64>();
+        let bytes = THREADS * (1..=ROUNDS).map(|i| (24 + i % 50).next_multiple_of(8)).sum::<u64>();
+        let tenth = rounds / 10;
+        let expected = [
+            ("int", rounds, 24 * rounds),
+            ("Allocated.Money", rounds, 32 * rounds),
+            ("System.DayOfWeek", rounds, 24 * rounds),
+            ("byte[]", rounds + 2 * tenth, bytes + tenth * (100_024 + 224)),
+            ("string[]", rounds, 48 * rounds),
+            ("int[,]", rounds, 64 * rounds),
+            ("Allocated.Point[][]", rounds, 40 * rounds),
+            ("string", rounds, strings),
+            ("Allocated.Cache<string, Allocated.Point>", rounds, 32 * rounds),
+            ("Allocated.Cache<int, Allocated.Point[]>.Entry", rounds, 32 * rounds),
+            ("System.Func<int>", rounds, 64 * rounds),
+            ("System.Action", rounds, 64 * rounds),
+            ("Allocated.Program.<>c__DisplayClass14_0", rounds, 24 * rounds),
+            ("Allocated.Program.<Count>d__15", rounds, 40 * rounds),
+        ];
+        for (name, objects, bytes) in expected {
+            assert_eq!(found.get(name), Some(&(objects, bytes)), "{place}: {name}\n{found:#?}");
+        }
+    });
+}
