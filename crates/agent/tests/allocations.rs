@@ -5,9 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{
-    Allocation, AllocationEngine, AllocationKind, LossReason, ObjectHeap, Process, StackFrame,
-};
+use clrscope_recording::model::{Allocation, AllocationEngine, AllocationKind, LossReason, Process, StackFrame};
 use clrscope_testkit::{Runtime, each_runtime, fixture, run};
 use support::{Run, assert_unchanged, record_with};
 
@@ -99,6 +97,90 @@ fn every_object_and_every_byte_is_counted_by_type_and_path() {
         ];
         for (name, objects, bytes) in expected {
             assert_eq!(found.get(name), Some(&(objects, bytes)), "{place}: {name}\n{found:#?}");
+        }
+    });
+}
+
+/// Two runs of each runtime, sampled: what each type takes is what the program measured, as nearly as so many samples can say. Large objects are
+/// counted one by one.
+#[test]
+fn sampled_bytes_of_each_type_are_near_the_truth() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let arguments = ["mixed", "300"];
+        let run = record_with(runtime, "Allocated", "alloc", &arguments);
+        assert_unchanged(&run.finished, &bare(runtime, &arguments), &place);
+        let process = &run.recording.processes[0];
+        assert_nothing_is_lost(process, &place);
+        let sampling = process.allocation_sampling.as_ref().expect("how allocations were taken");
+        let is_random = runtime.version.major >= 10;
+        let engine = if is_random { AllocationEngine::Randomized } else { AllocationEngine::Ticks };
+        assert_eq!((sampling.engine, sampling.large_exact, sampling.pinned_exact), (engine, true, true), "{place}");
+        assert_eq!(sampling.why_engine.is_empty(), is_random, "{place}: {}", sampling.why_engine);
+        let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for (_, record) in records(process) {
+            let sum = sums.entry(type_name(process, &record)).or_default();
+            *sum = (sum.0 + record.objects, sum.1 + record.weight);
+            assert!(record.weight >= record.bytes && record.objects > 0, "{place}: {record:?}");
+        }
+        for line in run.finished.stdout_text().lines() {
+            let (truth, name) = line.split_once(' ').expect("bytes and a type");
+            let truth: f64 = truth.parse().expect("bytes");
+            let (seen, bytes) = sums[name];
+            // Six deviations: one of a billion tries lies beyond.
+            let most = 6.0 * truth / (seen as f64).sqrt();
+            assert!((bytes as f64 - truth).abs() < most, "{place}: {name}: {bytes} for {truth}, of {seen} samples");
+        }
+        let below = below(process, "Allocated.Program::Mix");
+        assert!(below.len() >= 4, "{place}: stacks lead to who allocates: {below:?}");
+    });
+}
+
+/// Objects that a cache keeps are alive at the end, those that were dropped are gone.
+#[test]
+fn what_a_cache_keeps_is_alive_and_what_was_dropped_is_gone() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let stop = tempfile::NamedTempFile::new().expect("a file");
+        let arguments = ["keep", stop.path().to_str().expect("a path")];
+        let run = record_with(runtime, "Allocated", "alloc:exact,live", &arguments);
+        assert_unchanged(&run.finished, &bare(runtime, &arguments), &place);
+        let process = &run.recording.processes[0];
+        assert_nothing_is_lost(process, &place);
+        let all = records(process);
+        let of = |kind| all.iter().map(|(_, record)| record).filter(move |record| record.kind == kind);
+        let gone: std::collections::BTreeSet<u32> = of(AllocationKind::Gone).map(|record| record.object).collect();
+        let alive = |name: &str, by: &str| {
+            let followed = of(AllocationKind::Followed).filter(|record| type_name(process, record) == name);
+            let mut counts = (0, 0);
+            for record in followed.filter(|record| methods(process, record).contains(&by)) {
+                counts =
+                    if gone.contains(&record.object) { (counts.0, counts.1 + 1) } else { (counts.0 + 1, counts.1) };
+            }
+            counts
+        };
+        assert_eq!(alive("Allocated.Point[]", "Allocated.Program::Remember"), (4_000, 0), "{place}");
+        let kept = "Allocated.Cache<string, Allocated.Point[]>";
+        assert_eq!(alive(kept, "Allocated.Program::Remember"), (4_000, 0), "{place}");
+        let (alive, gone) = alive("long[]", "Allocated.Program::Drop");
+        // The last is still in a static field when the last collection runs.
+        assert!(alive <= 1 && alive + gone == 40_000, "{place}: {alive} alive, {gone} gone");
+    });
+}
+
+#[test]
+fn threads_that_all_allocate_and_memory_that_runs_out_are_counted_through() {
+    each_runtime(|runtime| {
+        let place = runtime.version.to_string();
+        let run = record_with(runtime, "Allocated", "alloc:exact", &["many", "200"]);
+        assert_eq!(run.finished.stdout_text(), "done\n", "{place}");
+        let found = below(&run.recording.processes[0], "Allocated.Program::NewPoint");
+        assert_eq!(found.get("Allocated.Point"), Some(&(100_000, 2_400_000)), "{place}: {found:?}");
+        for request in ["alloc:exact", "alloc:live"] {
+            let mut command = runtime.command(&fixture("Allocated"));
+            command.arg("exhaust").env("DOTNET_GCHeapHardLimit", "0x2000000");
+            let run = support::record_command(runtime, "Allocated", request, command);
+            assert_eq!(run.finished.stdout_text(), "exhausted\n", "{place} {request}: {}", run.finished.stderr_text());
         }
     });
 }

@@ -122,7 +122,7 @@ pub use views::neighbours::{CallGraph, EdgeRow, GraphEdge, Neighbours, Neighbour
 pub use views::rows::{FunctionRow, ThreadRow};
 pub use views::summary::{
     Elsewhere, ElsewhereKind, ExceptionsSeen, Finding, KindRow, OwnRow, StateRow, Summary, ThreadsSeen,
-    findings_about_collections, summary,
+    findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
 pub use waits::WaitKind;

@@ -11,8 +11,8 @@ use clrscope_analysis::{
 use clrscope_contract::request::Pattern;
 use clrscope_recording::events::{Kind, Tag, Value};
 use clrscope_recording::model::{
-    CallTreeBuilder, EventArena, EventChunk, HookCost, Node, NodeFlags, NodeValues, Process, Recording, Sample,
-    StackFrame, StacksBuilder, Thread, TreeSource,
+    Allocation, CallTreeBuilder, EventArena, EventChunk, HookCost, Node, NodeFlags, NodeValues, Process, Recording,
+    Sample, StackFrame, StacksBuilder, Thread, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -77,12 +77,23 @@ fn add_throws(process: &mut Process, throws: &Throws) {
     let mut stacks = StacksBuilder::default();
     let mut chunks: BTreeMap<u32, HandmadeChunk> = BTreeMap::new();
     let mut samples = Vec::new();
+    let mut allocations: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for (thread, functions, cut) in throws {
         let frames: Vec<_> = functions.iter().map(|&function| StackFrame::method(function, None)).collect();
         let stack = stacks.stack(&frames, *cut);
         // Each throw is met by a sample as well, so that there are samples of all threads.
         let (weight_ns, count) = (1_000 + u64::from(stack), 1 + stack % 3);
         samples.extend(Sample { thread: thread + 1, stack, weight_ns, count, ..Sample::default() }.to_bytes());
+        let (objects, bytes) = (u64::from(count), weight_ns);
+        let allocated = Allocation {
+            objects,
+            bytes,
+            weight: 2 * bytes,
+            objects_weight: objects << 11,
+            stack,
+            ..Allocation::default()
+        };
+        allocations.entry(*thread).or_default().extend(allocated.to_bytes());
         let number = stack.into();
         let chunk = chunks.remove(thread).unwrap_or_else(|| HandmadeChunk::new(*thread, u64::from(*thread), 0));
         let chunk = chunk.put(Kind::EXCEPTION_THROWN, &[(Tag::STACK_NODE, Value::Number(number))]);
@@ -93,6 +104,10 @@ fn add_throws(process: &mut Process, throws: &Throws) {
     process.events.push(EventArena { instrument: "exceptions".into(), chunks });
     let chunk = EventChunk { thread: u32::MAX, sequence: 1, bytes: samples.into() };
     process.events.push(EventArena { instrument: "cpu".into(), chunks: vec![chunk] });
+    let chunk =
+        |(thread, bytes): (u32, Vec<u8>)| EventChunk { thread, sequence: u64::from(thread) + 1, bytes: bytes.into() };
+    let chunks = allocations.into_iter().map(chunk).collect();
+    process.events.push(EventArena { instrument: "alloc".into(), chunks });
 }
 
 fn any_recording() -> impl Strategy<Value = Recording> {

@@ -137,6 +137,8 @@ fn recordings_say_the_canonical_form() {
         ("events:gc,groups=jit+gc", "events:groups=jit+gc,allocations=off,max=1073741824"),
         ("events:all,allocations", "events:groups=all,allocations=on,max=1073741824"),
         ("exceptions", "exceptions:frames=64,stacks=frames,max=1073741824"),
+        ("alloc", "alloc:frames=64,max=1073741824"),
+        ("alloc:live,exact=on,frames=0", "alloc:exact,live,frames=0,max=1073741824"),
         ("exceptions:args,frames=9", "exceptions:args,frames=9,stacks=frames,max=1073741824"),
     ] {
         assert_eq!(parse(given).map(|checked| checked.to_string()), Ok(canonical.to_owned()), "{given}");
@@ -165,12 +167,16 @@ fn a_switch_is_taken_bare_and_with_on_and_off_everywhere() {
             assert_eq!((is_on(""), is_on("=on"), is_on("=off")), (true, true, false), "{}:{name}", spec.name);
         }
     }
-    assert_eq!(switches, 9);
+    assert_eq!(switches, 11);
 }
 
 #[test]
 fn refusals_name_what_is_known() {
-    assert!(refusal("nothing").hint.starts_with("known instruments: calls, flow, events, exceptions, cpu, wall, gc"));
+    assert!(
+        refusal("nothing")
+            .hint
+            .starts_with("known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc")
+    );
     assert!(refusal("calls:speed=9").hint.contains("clock, noinline, native, helpers, trivial, max"));
     assert_eq!(refusal("calls:clock=sun").hint, "write clock=sampled|tsc");
     assert_eq!(refusal("calls:clock").why, "option 'clock' of 'calls' needs a value");
@@ -241,7 +247,7 @@ fn every_group_can_be_named_alone() {
 fn what_is_misspelt_is_guessed() {
     assert_eq!(
         refusal("call").hint,
-        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc"
+        "did you mean 'calls'? known instruments: calls, flow, events, exceptions, cpu, wall, gc, heap, alloc"
     );
     assert!(refusal("calls:clocks=tsc").hint.starts_with("did you mean 'clock'? its options: clock, noinline"));
     assert!(refusal("events:exceptoins").hint.starts_with("did you mean 'exceptions'?"));
@@ -331,7 +337,7 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
         let request = Request::parse(text).expect("a request");
         check_for_attach(&request.instruments.iter().map(|one| check(one).expect("an instrument")).collect::<Vec<_>>())
     };
-    for allowed in ["exceptions", "events", "exceptions:frames=3;events:gc,jit", "events:heap"] {
+    for allowed in ["exceptions", "events", "exceptions:frames=3;events:gc,jit", "events:heap", "alloc:live"] {
         assert_eq!(attached(allowed), Ok(()), "{allowed}");
     }
     for refused in [
@@ -339,6 +345,7 @@ fn what_the_runtime_allows_at_its_start_only_is_not_attached() {
         "flow:args",
         "exceptions;calls",
         "exceptions:args",
+        "alloc:exact",
         "events:jit,transitions",
         "events:objects,allocations",
     ] {

@@ -8,7 +8,8 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
 use clrscope_recording::model::{
-    EventArena, EventChunk, HookCost, Loss, LossReason, Module, Process, Recording, Sample, StackFrame, StacksBuilder,
+    Allocation, EventArena, EventChunk, HookCost, Loss, LossReason, Module, ObjectType, Process, Recording, Sample,
+    StackFrame, StacksBuilder,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
@@ -130,6 +131,25 @@ fn samples(stacks: &mut StacksBuilder) -> EventArena {
     EventArena { instrument: "cpu".into(), chunks: vec![chunk] }
 }
 
+/// `Main` allocates points on the first thread, `Pay` a large array on the second. `nodes` are their stacks.
+fn allocations(nodes: [u32; 2]) -> EventArena {
+    let record = |thread: u32, sum: Allocation| {
+        let bytes = sum.to_bytes().to_vec();
+        EventChunk { thread, sequence: u64::from(thread) + 1, bytes: bytes.into() }
+    };
+    let of = |object_type: u32, objects: u64, bytes: u64| Allocation {
+        time_ns: u64::from(object_type - 1) * 50,
+        objects,
+        bytes,
+        weight: bytes,
+        objects_weight: objects << 10,
+        object_type,
+        stack: nodes[object_type as usize - 1],
+        ..Allocation::default()
+    };
+    EventArena { instrument: "alloc".into(), chunks: vec![record(0, of(1, 3, 72)), record(1, of(2, 1, 90_024))] }
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -145,7 +165,11 @@ fn everything() -> Recording {
     first.modules.iter_mut().for_each(|module| module.path = lines_of());
     let mut stacks = StacksBuilder::default();
     let nodes = [1, 2].map(|function| stacks.stack(&[StackFrame::method(function, None)], false));
-    first.events = vec![events(), exceptions(nodes), calls(), samples(&mut stacks), collections(nodes)];
+    first.events =
+        vec![events(), exceptions(nodes), calls(), samples(&mut stacks), collections(nodes), allocations(nodes)];
+    let types =
+        ["", "Zoo.Point", "byte[]"].map(|name| ObjectType { name: name.into(), module: u32::from(name == "byte[]") });
+    first.types = types.to_vec();
     first.stacks = Arc::new(stacks.finish());
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];

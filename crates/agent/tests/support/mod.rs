@@ -64,7 +64,8 @@ pub(crate) fn record_confined(
     Some(record_command(runtime, name, request, command))
 }
 
-fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
+/// Runs a command under the agent.
+pub(crate) fn record_command(runtime: &Runtime, name: &str, request: &str, mut command: Command) -> Run {
     let folder = scratch();
     let out: PathBuf = folder.path().join("run.clrs.d");
     under_agent(&mut command, request, &out);

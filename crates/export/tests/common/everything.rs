@@ -5,8 +5,9 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, call_graph,
-    callees, callers, conditions, functions, lines, losses, modules, name_native_code, summary, threads, tree,
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, allocations,
+    call_graph, callees, callers, conditions, functions, lines, losses, modules, name_native_code, summary, threads,
+    tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -43,6 +44,7 @@ fn tables(recording: &Recording, query: &Query) {
     black_box(modules(recording, query)).ok();
     black_box(threads(recording, query)).ok();
     black_box(losses(recording, query)).ok();
+    black_box(allocations(recording, query)).ok();
     let mut line = |_: &str, method: u32, offset: u32| Some((format!("{method}.cs"), offset));
     black_box(lines(recording, query, &mut line)).ok();
     paths(recording, query);

@@ -3,8 +3,10 @@
 use std::io;
 
 use crate::events::{Encoder, EntityRef, Kind, Tag};
-use crate::layout::{chunk, flow, function, instrument, value};
-use crate::model::{Activity, Sample, StackFrame, ThreadState};
+use crate::layout::{self, chunk, flow, function, instrument, value};
+use crate::model::{
+    Activity, Allocation, AllocationKind, AllocationSampling, ObjectHeap, ObjectType, Sample, StackFrame, ThreadState,
+};
 use crate::payload::PayloadWriter;
 use crate::writer::{Keep, ProcessWriter, monotonic_ns};
 
@@ -22,6 +24,7 @@ pub(super) fn write_events(writer: &ProcessWriter) -> io::Result<()> {
         (instrument::EVENTS, vec![every]),
         (instrument::EXCEPTIONS, vec![thrown]),
         (instrument::GC, vec![collections]),
+        (instrument::ALLOC, vec![(0..20).flat_map(allocation).collect()]),
         (instrument::CPU, vec![samples.clone()]),
         (instrument::WALL, vec![samples]),
     ];
@@ -53,6 +56,34 @@ fn sample(number: u32) -> [u8; 32] {
         profiler: number.is_multiple_of(7),
     };
     sample.to_bytes()
+}
+
+/// A record of allocations, of a type and a stack that may be none.
+fn allocation(number: u32) -> [u8; layout::allocation::BYTES] {
+    let bits = u64::from(number);
+    let allocation = Allocation {
+        time_ns: bits * 1_000_000,
+        objects: bits % 5,
+        bytes: bits << (bits * 3 % 60),
+        weight: u64::MAX >> (bits % 50),
+        objects_weight: bits << 12,
+        squares: bits << 40,
+        object_type: number % 4,
+        stack: number * 3 % 50,
+        heap: ObjectHeap::from_number(number % 3),
+        kind: AllocationKind::from_number(number % 4),
+        object: number / 4,
+        collections: bits,
+    };
+    allocation.to_bytes()
+}
+
+/// Notes types of objects, and how allocations were taken.
+pub(super) fn write_types(writer: &ProcessWriter) {
+    for (index, name) in (1..).zip(["App.Point", "System.Collections.Generic.List<App.Point>", ""]) {
+        writer.object_type(index, ObjectType { name: name.to_owned(), module: index });
+    }
+    writer.allocation_sampling(&AllocationSampling { follows: true, mean_bytes: 9, ..AllocationSampling::default() });
 }
 
 /// Writes a stack table: stacks that share frames, one of native code and one that was cut.

@@ -58,6 +58,7 @@ pub fn write_directory(folder: &Path, shape: &Shape) -> io::Result<()> {
     program.store(&writer)?;
     super::instruments::write_events(&writer)?;
     super::instruments::write_stacks(&writer)?;
+    super::instruments::write_types(&writer);
     writer.state().alive(monotonic_ns(), 1 << 40, 5);
     writer.state().ended();
     run.ended(7, Exit::Code(0));

@@ -2,9 +2,12 @@
 
 use std::io;
 
-use clrscope_analysis::{AllocationRow, Allocations, Conditions, LiveSum, Sort, allocations};
+use clrscope_analysis::{
+    AllocationRow, Allocations, Conditions, Finding, LiveSum, Query, Sort, allocations, findings_about_allocations,
+};
 use clrscope_recording::model::{AllocationEngine, Recording};
 
+use super::summary::show_findings;
 use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
@@ -25,7 +28,9 @@ pub(super) static VIEW: View = View {
     columns: |_| sheet(true).infos(),
     open: |recording: &Recording, request| {
         let view = allocations(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone() }))
+        let whole = allocations(recording, &Query { sort: None, limit: None, ..request.query.clone() })?;
+        let findings = findings_about_allocations(&whole);
+        Ok(Box::new(Opened { view, findings, request: request.clone() }))
     },
 };
 
@@ -76,6 +81,7 @@ fn sheet<'c>(live: bool) -> Sheet<'c, Types> {
 
 struct Opened<'a> {
     view: Allocations<'a>,
+    findings: Vec<Finding>,
     request: Request,
 }
 
@@ -111,6 +117,7 @@ impl Answer for Opened<'_> {
     }
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        show_findings(&self.findings, renderer)?;
         let Allocations { rows, left_out, sampling, .. } = &self.view;
         let live = sampling.iter().any(|sampling| sampling.follows);
         let sampled = sampling.iter().any(|sampling| sampling.engine != AllocationEngine::Exact);

@@ -67,7 +67,7 @@ fn pause(ns: u64) -> String {
 }
 
 /// A size in decimal units.
-fn size(bytes: f64) -> String {
+pub(super) fn size(bytes: f64) -> String {
     let units = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9)];
     let (unit, scale) = units.iter().rev().find(|(_, scale)| bytes >= *scale).unwrap_or(&units[0]);
     format!("{:.1} {unit}", bytes / scale)

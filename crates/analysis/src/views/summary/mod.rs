@@ -1,5 +1,6 @@
 //! The view `summary`: what stands out, own code and framework by work, and where the other time went.
 
+mod allocating;
 mod collections;
 mod elsewhere;
 mod findings;
@@ -23,6 +24,7 @@ use crate::programs::own_programs;
 use crate::query::{Query, QueryProblem, Sort};
 use crate::waits::WaitKind;
 
+pub use allocating::findings_about_allocations;
 pub use collections::findings_about_collections;
 pub use elsewhere::{Elsewhere, ElsewhereKind, ExceptionsSeen};
 pub use findings::Finding;
@@ -151,6 +153,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     };
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
     view.findings.extend(collections::found(recording, query));
+    view.findings.extend(allocating::found(recording, query));
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }

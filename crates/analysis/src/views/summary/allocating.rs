@@ -1,0 +1,69 @@
+//! Sentences about allocations: the types that most is allocated of, and the code that does it.
+
+use clrscope_recording::model::Recording;
+
+use super::collections::size;
+use super::findings::{Finding, number, percent};
+use crate::allocations::BYTES;
+use crate::query::Query;
+use crate::views::allocations::{AllocationRow, Allocations, allocations};
+
+/// Types that have a sentence of their own.
+const MOST: usize = 3;
+/// A type with a smaller part of all bytes has none.
+const LEAST_SHARE: f64 = 0.05;
+
+/// The sentences of a summary, where allocations were recorded.
+pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
+    if !BYTES.is_in(recording) {
+        return Vec::new();
+    }
+    let plain = Query { sort: None, limit: None, ..query.clone() };
+    allocations(recording, &plain).map_or_else(|_| Vec::new(), |view| findings_about_allocations(&view))
+}
+
+/// Sentences about allocations: how much there was, the types that most of it is of, with the code that allocates them, and what was still
+/// alive at the end. `view` must have all rows, those with the most bytes first.
+#[must_use]
+pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
+    let mut found: Vec<Finding> = whole(view).into_iter().collect();
+    let large = view.rows.iter().filter(|row| row.share >= LEAST_SHARE).take(MOST);
+    found.extend(large.map(|row| Finding { text: of_type(row), share: row.share }));
+    found.extend(alive(view));
+    found
+}
+
+fn whole(view: &Allocations<'_>) -> Option<Finding> {
+    let about = if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" };
+    let text =
+        format!("the program allocated {about}{} in {about}{} objects", size(view.bytes as f64), number(view.objects));
+    (view.bytes > 0).then_some(Finding { text, share: 1.0 })
+}
+
+fn of_type(row: &AllocationRow<'_>) -> String {
+    let by = row.place.map_or_else(String::new, |(function, bytes)| {
+        let part = bytes as f64 / row.bytes.max(1) as f64;
+        format!(", {} of it by {}", percent(part.min(1.0)), function.label())
+    });
+    format!("{} of the bytes ({}) are {}{by}", percent(row.share), size(row.bytes as f64), name(row))
+}
+
+/// The type of which most was alive at the end.
+fn alive(view: &Allocations<'_>) -> Option<Finding> {
+    let (row, live) = view.rows.iter().filter_map(|row| Some((row, row.live?))).max_by_key(|(_, live)| live.bytes)?;
+    let all = view.rows.iter().filter_map(|row| row.live).fold(0_u64, |sum, live| sum.saturating_add(live.bytes));
+    let by =
+        row.place.map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
+    let text = format!(
+        "{} that were allocated were alive at the end, {} of them {}{by}; the oldest outlived {} collections",
+        size(all as f64),
+        size(live.bytes as f64),
+        name(row),
+        number(live.collections),
+    );
+    (live.bytes > 0).then_some(Finding { text, share: live.bytes as f64 / view.bytes.max(1) as f64 })
+}
+
+fn name<'a>(row: &AllocationRow<'a>) -> &'a str {
+    if row.type_name.is_empty() { "of a type that is not known" } else { row.type_name }
+}
