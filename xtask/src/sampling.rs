@@ -16,9 +16,9 @@ use crate::agents::under_agent;
 
 /// The engines, at the highest rates that there are.
 const REQUESTS: [&str; 2] = ["cpu:rate=20000,engine=perf;wall:rate=1000", "cpu:rate=20000,engine=timer;wall:rate=1000"];
-/// What a program is attached for.
+/// Instruments that a program is attached for.
 const ATTACHED: [&str; 4] = ["-i", "cpu:rate=20000", "-i", "wall:rate=1000"];
-/// How long a program may take beyond the time that it is given.
+/// Time that a program may take beyond the one it is given.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Every so many rounds the launcher is killed while it is attached.
 const KILLED_EVERY: u32 = 3;
@@ -70,7 +70,7 @@ fn sampled(runtime: &Runtime, way: &str, amount: u64) -> (Command, String) {
     (command, said + "done\n")
 }
 
-/// What ended did what it does bare.
+/// A program that ended did what it does bare.
 fn is_unchanged(finished: &Finished, expected: &str) -> Result<(), String> {
     match (finished.code(), finished.stdout_text(), finished.stderr_text()) {
         (0, stdout, stderr) if stdout == expected && stderr.is_empty() => Ok(()),

@@ -33,7 +33,7 @@ impl Metric {
         self.recorded(recording).is_some()
     }
 
-    /// This metric, or another of its name, that some process of a recording has values of.
+    /// The metric itself, or another of its name, that some process of a recording has values of.
     fn recorded(&'static self, recording: &Recording) -> Option<&'static Self> {
         let this = self.is_in(recording).then_some(self);
         this.or_else(|| PREFERRED.into_iter().find(|metric| metric.name == self.name && metric.is_in(recording)))

@@ -37,7 +37,7 @@ pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usiz
     Ok(missed)
 }
 
-/// What one run under the agent shows.
+/// Shares that one run under the agent shows.
 struct Shown {
     engine: SamplingEngine,
     shares: PerGroup,

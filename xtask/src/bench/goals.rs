@@ -58,7 +58,7 @@ const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) 
     goal("P4", what, Beside(1_500, threads), subject, Bare, limit)
 }
 
-/// What `cpu` may take of a program's speed.
+/// Demand on `cpu`: so little of a program's speed.
 const LITTLE: Limit = Limit::Ratio(1.01);
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.

@@ -30,7 +30,7 @@ pub struct FunctionRow<'a> {
     /// Calls of an `async` method, where the row is that of its code, which runs once for each call and again for each
     /// await that waited; nothing for other rows, in per-thread reports, and where the calls were not recorded.
     pub starts: Option<u64>,
-    /// Its samples by the tier of its code, where samples were taken; none in per-thread reports.
+    /// Samples of the function by the tier of its code, where samples were taken; none in per-thread reports.
     pub tiers: Tiers,
 }
 

@@ -143,6 +143,7 @@ impl RecordingArgs {
             // The launcher sets it once it has made the directory.
             join: false,
             trust_writable: self.trust_writable,
+            log: None,
         };
         checked(request, &given)
     }
