@@ -82,6 +82,16 @@ impl Callbacks for Heap {
         self.taker.exposure.collection_finished(&self.taker.info, &stopped);
     }
 
+    fn class_load_finished(&self, class: ClassId, status: Result<()>) {
+        if status.is_ok() {
+            self.taker.class_loaded(class);
+        }
+    }
+
+    fn class_unload_started(&self, class: ClassId) {
+        self.taker.class_unloads(class);
+    }
+
     fn module_unload_started(&self, _module: ModuleId) {
         self.taker.unloads.unloads();
     }
@@ -131,7 +141,7 @@ impl Instrument for Heap {
     }
 
     fn events(&self) -> Events {
-        Events::GC | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
+        Events::GC | Events::CLASS_LOADS | Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS
     }
 
     fn tasks(&self) -> Vec<Box<dyn Task>> {

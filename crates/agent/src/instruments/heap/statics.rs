@@ -10,21 +10,20 @@ use clr_profiler::{AppDomainId, ClassId, ModuleId, NameCache, ProfilerInfo, Stat
 use clrscope_recording::model::{HeapPlace, RootKind};
 
 /// The static fields of a declaration that may hold references.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Declared {
-    class: Token,
-    fields: Vec<(Token, String)>,
-}
+type Declared = Vec<(Token, String)>;
 
-/// Static fields of modules, looked up once.
+/// Static fields of modules by the token of their class, looked up once.
 #[derive(Debug, Default)]
 pub(super) struct StaticFields {
-    modules: HashMap<ModuleId, Vec<Declared>>,
+    modules: HashMap<ModuleId, HashMap<Token, Declared>>,
 }
 
 /// Fields of classes that are loaded.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<(ClassId, ModuleId, Token, String)>);
+pub(super) struct Fields {
+    all: Vec<(ClassId, ModuleId, Token, String)>,
+    seen: HashSet<ClassId>,
+}
 
 impl StaticFields {
     /// A module is gone, and its identifier may be used again.
@@ -32,35 +31,38 @@ impl StaticFields {
         self.modules.remove(&module);
     }
 
-    /// The static fields of all classes that are loaded, as far as they are known: those that are not generic, and those of
-    /// `more`. Long before the program is stopped: looks through metadata.
-    pub(super) fn of_program(&mut self, info: &ProfilerInfo, names: &NameCache, more: &HashSet<ClassId>) -> Fields {
-        let mut fields = Fields::default();
-        let mut seen = HashSet::new();
-        for module in info.modules().unwrap_or_default() {
-            for declared in self.of_module(info, names, module) {
-                if let Ok(class) = info.class_from_token(module, declared.class) {
-                    seen.insert(class);
-                    fields.add(class, module, declared);
-                }
+    /// Adds the static fields of classes, and of those that they are derived from, that are not among the fields yet; what was added. Looks
+    /// through metadata, and so takes its time. That classes are loaded must be known: where the runtime is asked for one by its
+    /// token it loads it, and crashes where it does so on a thread that is not managed.
+    pub(super) fn add(
+        &mut self,
+        info: &ProfilerInfo,
+        names: &NameCache,
+        classes: impl IntoIterator<Item = ClassId>,
+        fields: &mut Fields,
+    ) -> Fields {
+        let mut added = Fields::default();
+        for class in classes {
+            let mut next = Some(class);
+            while let Some(class) = next.filter(|class| fields.seen.insert(*class)) {
+                let Ok(about) = info.class_info(class) else { break };
+                let declared = self.of_module(info, names, about.module).get(&about.token);
+                let of_class = declared.into_iter().flatten();
+                added.all.extend(of_class.map(|(token, name)| (class, about.module, *token, name.clone())));
+                next = about.parent;
             }
         }
-        for class in more.difference(&seen) {
-            let Ok(about) = info.class_info(*class) else { continue };
-            let declared = self.of_module(info, names, about.module).iter().find(|one| one.class == about.token);
-            declared.into_iter().for_each(|declared| fields.add(*class, about.module, declared));
-        }
-        fields
+        added
     }
 
-    fn of_module(&mut self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> &[Declared] {
+    fn of_module(&mut self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> &HashMap<Token, Declared> {
         self.modules.entry(module).or_insert_with(|| declared_in(info, names, module).unwrap_or_default())
     }
 }
 
-fn declared_in(info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> clr_profiler::Result<Vec<Declared>> {
+fn declared_in(info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> clr_profiler::Result<HashMap<Token, Declared>> {
     let metadata = names.metadata(info, module)?;
-    let mut found = Vec::new();
+    let mut found = HashMap::new();
     for class in metadata.type_defs()? {
         let mut fields = Vec::new();
         for token in metadata.fields(class)? {
@@ -71,7 +73,7 @@ fn declared_in(info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> clr_
             }
         }
         if !fields.is_empty() {
-            found.push(Declared { class, fields });
+            found.insert(class, fields);
         }
     }
     Ok(found)
@@ -92,10 +94,6 @@ fn source_name(name: &str) -> &str {
 }
 
 impl Fields {
-    fn add(&mut self, class: ClassId, module: ModuleId, declared: &Declared) {
-        self.0.extend(declared.fields.iter().map(|(token, name)| (class, module, *token, name.clone())));
-    }
-
     /// The places of the fields that have a value, those of each thread among them. `serial` says which thread that is in
     /// the recording. Where the runtime may be asked.
     pub(super) fn places(
@@ -108,7 +106,7 @@ impl Fields {
             info.threads().unwrap_or_default().into_iter().map(|thread| (thread, serial(thread))).collect();
         let mut domains = HashMap::<ModuleId, AppDomainId>::new();
         let mut places = Vec::new();
-        for (class, module, token, field) in &self.0 {
+        for (class, module, token, field) in &self.all {
             let domain = *domains.entry(*module).or_insert_with(|| {
                 let all = info.app_domains_of_module(*module).unwrap_or_default();
                 all.first().copied().unwrap_or(AppDomainId::NULL)

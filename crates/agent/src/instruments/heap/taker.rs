@@ -37,6 +37,10 @@ pub(super) struct Taker {
     /// Held by the thread that takes a snapshot; no callback takes it.
     turn: Mutex<()>,
     statics: Mutex<StaticFields>,
+    /// Modules that were unloaded since static fields were looked up last.
+    gone: Mutex<Vec<ModuleId>>,
+    /// Classes whose loading was seen.
+    loaded: Mutex<HashSet<ClassId>>,
     last: AtomicU32,
 }
 
@@ -53,17 +57,41 @@ impl Taker {
             unloads: Unloads::default(),
             turn: Mutex::default(),
             statics: Mutex::default(),
+            gone: Mutex::default(),
+            loaded: Mutex::default(),
             last: AtomicU32::new(0),
         }
     }
 
+    /// Static fields as far as they were looked up, without those of modules that are gone. No callback takes this lock.
     fn statics(&self) -> MutexGuard<'_, StaticFields> {
-        self.statics.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut statics = self.statics.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = std::mem::take(&mut *self.gone());
+        gone.into_iter().for_each(|module| statics.module_unloaded(module));
+        statics
+    }
+
+    fn gone(&self) -> MutexGuard<'_, Vec<ModuleId>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashSet<ClassId>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A class is there.
+    pub(super) fn class_loaded(&self, class: ClassId) {
+        self.loaded().insert(class);
+    }
+
+    /// A class is about to go.
+    pub(super) fn class_unloads(&self, class: ClassId) {
+        self.loaded().remove(&class);
     }
 
     /// A module is gone, and its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
-        self.statics().module_unloaded(module);
+        self.gone().push(module);
     }
 
     /// Takes a snapshot; whether it is complete. Only on a thread of the agent's own that runs no managed code, one at a time.
@@ -81,7 +109,8 @@ impl Taker {
     }
 
     fn expose(&self, begun: HeapSnapshot) -> HeapSnapshot {
-        let fields = self.static_fields();
+        let (mut seen, names) = (Fields::default(), self.functions.names());
+        let fields = self.statics().add(&self.info, names, self.known_classes(), &mut seen);
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
         // What finds no room shows when it is written.
         let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
@@ -90,26 +119,33 @@ impl Taker {
         let forced = self.info.force_gc();
         let refused = |why: String| HeapSnapshot { state: SnapshotState::Refused, why, ..begun.clone() };
         match (self.exposure.take(), forced) {
-            (Some(shot), _) => self.finish(&begun, *shot, &fields, unloads),
+            (Some(shot), _) => self.finish(&begun, *shot, (fields, seen), unloads),
             (None, Err(error)) => refused(error.to_string()),
             (None, Ok(())) => refused("the runtime reported no full collection".to_owned()),
         }
     }
 
-    /// The static fields of the program, those of generic classes as far as code of these was compiled.
-    fn static_fields(&self) -> Fields {
+    /// Classes that are known to be loaded: those whose loading was seen, and those of which code was compiled.
+    fn known_classes(&self) -> HashSet<ClassId> {
         let compiled = self.info.compiled_functions().unwrap_or_default();
         let class = |function| self.info.function_place(function).ok()?.0;
-        let classes: HashSet<ClassId> = compiled.iter().filter_map(|(function, _)| class(*function)).collect();
-        self.statics().of_program(&self.info, self.functions.names(), &classes)
+        let mut classes = self.loaded().clone();
+        classes.extend(compiled.iter().filter_map(|(function, _)| class(*function)));
+        classes
     }
 
     /// Asks for the names of what was found, when the program goes on.
-    fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: &Fields, unloads: u64) -> HeapSnapshot {
+    fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: (Fields, Fields), unloads: u64) -> HeapSnapshot {
         // First, as these may move with the next collection.
         let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
-        let places = fields.places(&self.info, self.functions.names(), serial);
-        shot.writer.places(&places);
+        let (fields, mut seen) = fields;
+        let (info, names) = (&self.info, self.functions.names());
+        shot.writer.places(&fields.places(info, names, serial));
+        // Classes with objects are loaded, too. Those that may be unloaded are asked about only where that was noted.
+        // SAFETY: as in `describe`, of classes that stay as long as the process.
+        let stay = shot.classes.all().iter().filter(|class| class.loader == 0).map(|class| unsafe { ClassId::from_raw(class.id) });
+        let more = self.statics().add(info, names, stay, &mut seen);
+        shot.writer.places(&more.places(info, names, serial));
         let types: Vec<HeapType> = self.types(shot.classes.all(), unloads);
         shot.writer.types(&types);
         self.stack_roots(&mut shot, unloads);

@@ -1,0 +1,335 @@
+//! Snapshots of a heap of known objects: how many there are, what they refer to, and what holds them.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use clrscope_recording::heap::{HeapChunk, HeapData, HeapRoot};
+use clrscope_recording::model::{
+    HeapGeneration, HeapType, Process, Recording, RootKind, SnapshotReason, SnapshotState,
+};
+use clrscope_recording::writer::{Answer, Command, command};
+use clrscope_testkit::{Runtime, each_runtime, fixture, scratch, wait_for};
+use support::{record_with, under_agent};
+
+/// A program under the agent that says when it is ready, and goes on until it may end.
+struct Kept {
+    program: Child,
+    out: PathBuf,
+    end: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Kept {
+    fn start(runtime: &Runtime, request: &str, mode: &str, environment: &[(&str, &str)]) -> Self {
+        let folder = scratch();
+        let (out, end) = (folder.path().join("run.clrs.d"), folder.path().join("end"));
+        let mut program = runtime.command(&fixture("Holders"));
+        program.arg(mode).arg(&end).stdout(Stdio::piped()).envs(environment.iter().copied());
+        under_agent(&mut program, request, &out);
+        let mut program = program.spawn().expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(program.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it writes");
+        assert_eq!(line, "ready\n");
+        Self { program, out, end, _folder: folder }
+    }
+
+    /// The folder of the process in the recording.
+    fn process(&self) -> PathBuf {
+        wait_for("the process's folder", || {
+            let entries = std::fs::read_dir(&self.out).ok()?.flatten();
+            entries.map(|entry| entry.path()).find(|path| path.join("state.seg").is_file())
+        })
+    }
+
+    fn snapshot(&self, name: &str) -> Answer {
+        give(&self.process(), name)
+    }
+
+    fn finish(mut self) -> Recording {
+        std::fs::write(&self.end, "").expect("a file");
+        assert!(self.program.wait().expect("it ends").success());
+        clrscope_recording::open(&self.out).expect("a recording")
+    }
+}
+
+fn give(process: &Path, name: &str) -> Answer {
+    command(process, &Command::Snapshot(name.to_owned()), Duration::from_secs(120), || true).expect("an answer")
+}
+
+/// What a snapshot has of one object.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    type_number: u32,
+    bytes: u64,
+    generation: HeapGeneration,
+    length: Option<u64>,
+    content: Option<u64>,
+    references: Vec<(u64, u64)>,
+}
+
+/// A whole snapshot in memory.
+struct Heap {
+    types: Vec<HeapType>,
+    objects: BTreeMap<u64, Seen>,
+    roots: Vec<HeapRoot>,
+    pairs: Vec<(u64, u64)>,
+    /// Name and kind of what static fields hold, with the thread's serial number.
+    statics: Vec<(String, RootKind, u32, u64)>,
+}
+
+impl Heap {
+    fn read(process: &Process, number: u32) -> Self {
+        let data = process.heap(number).unwrap_or_else(|| panic!("{:?}", process.snapshots));
+        assert_eq!(data.missing_chunks(), 0);
+        let types = data.types();
+        let mut heap = Self { types, objects: BTreeMap::new(), roots: vec![], pairs: vec![], statics: vec![] };
+        for chunk in data.chunks() {
+            let bytes = chunk.bytes.load();
+            match data.chunk(&bytes) {
+                HeapChunk::Objects(row) => row
+                    .visit(&heap.types, |object| {
+                        let seen = heap.objects.entry(object.address).or_default();
+                        assert!(object.goes_on || seen.bytes == 0, "two objects at one address");
+                        (seen.type_number, seen.bytes) = (object.type_number, object.bytes);
+                        (seen.generation, seen.length) = (object.generation, object.length);
+                        seen.content = object.content;
+                        seen.references.extend(object.references.iter().map(|found| (found.slot, found.target)));
+                    })
+                    .expect("a chunk that makes sense"),
+                HeapChunk::Roots(rows) => heap.roots.extend(rows),
+                HeapChunk::Dependents(rows) => heap.pairs.extend(rows),
+                _ => {}
+            }
+        }
+        heap.name_statics(&data);
+        heap.check(&data);
+        heap
+    }
+
+    fn name_statics(&mut self, data: &HeapData<'_>) {
+        for place in data.places() {
+            let Some((address, holder)) = self.objects.range(..=place.address).next_back() else { continue };
+            let Some(slot) = (place.address - address).checked_sub(16).map(|bytes| bytes / 8) else { continue };
+            let found = holder.references.iter().find(|(at, _)| *at == slot);
+            if let (Some((_, target)), true) = (found, place.address < address + holder.bytes) {
+                self.statics.push((place.name, place.kind, place.thread, *target));
+            }
+        }
+    }
+
+    /// Each reference leads to an object, and the sums are those of the objects.
+    fn check(&self, data: &HeapData<'_>) {
+        let (mut references, mut bytes) = (0, 0);
+        for (address, object) in &self.objects {
+            bytes += object.bytes;
+            references += object.references.len() as u64;
+            for (slot, target) in &object.references {
+                let name = &self.types[object.type_number as usize].name;
+                assert!(
+                    self.objects.contains_key(target),
+                    "slot {slot} of {name} at {address:#x} leads to {target:#x}"
+                );
+            }
+        }
+        let snapshot = data.snapshot();
+        assert_eq!(
+            (snapshot.objects, snapshot.bytes, snapshot.references),
+            (self.objects.len() as u64, bytes, references)
+        );
+        assert!(snapshot.pause_ns >= snapshot.walk_ns && snapshot.walk_ns > 0);
+        for root in &self.roots {
+            assert!(self.objects.contains_key(&root.object), "{root:?} leads nowhere");
+        }
+        assert!(self.types[1..].iter().all(|found| !found.name.is_empty()), "a type has no name");
+    }
+
+    fn name(&self, address: u64) -> &str {
+        &self.types[self.objects[&address].type_number as usize].name
+    }
+
+    fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = (u64, &'h Seen)> {
+        let found = self.objects.iter().map(|(address, seen)| (*address, seen));
+        found.filter(move |(_, seen)| self.types[seen.type_number as usize].name == name)
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.all(name).count()
+    }
+
+    /// Fields that refer from objects of one type to objects of another, with how often.
+    fn fields(&self, from: &str, to: &str) -> BTreeMap<String, usize> {
+        let mut fields = BTreeMap::new();
+        for (_, seen) in self.all(from) {
+            let kind = &self.types[seen.type_number as usize];
+            for (slot, _) in seen.references.iter().filter(|(_, target)| self.name(*target) == to) {
+                let (element, field) = kind.slot(*slot);
+                let name = if element.is_some() { format!("[].{field}") } else { field.to_owned() };
+                *fields.entry(name).or_default() += 1;
+            }
+        }
+        fields
+    }
+
+    /// Roots of objects of a type, by their kind.
+    fn held(&self, name: &str) -> BTreeMap<&'static str, usize> {
+        let mut kinds = BTreeMap::new();
+        for root in self.roots.iter().filter(|root| self.name(root.object) == name) {
+            *kinds.entry(root.kind.name()).or_default() += 1;
+        }
+        kinds
+    }
+
+    fn is_static(&self, name: &str, held: &str) -> bool {
+        self.statics.iter().any(|found| found.0 == name && found.1 == RootKind::Static && self.name(found.3) == held)
+    }
+}
+
+fn one(pairs: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+/// Checks the heap of the fixture.
+fn check(process: &Process, number: u32, place: &str, with_threads: bool) {
+    let heap = Heap::read(process, number);
+    let counts = [
+        ("Holders.Subscriber", 60),
+        ("Holders.Order", 500),
+        ("Holders.Stored", 3),
+        // One is that of all empty ones.
+        ("Holders.Pair[]", 2),
+        ("Holders.Element", 40 + 20 + 10),
+        ("Holders.Key", 30),
+        ("Holders.Attached", 30),
+        ("Holders.Fleeting", 0),
+        ("Holders.Watched", 1),
+        ("Holders.Handled", 1),
+        ("Holders.Mortal", 12),
+        ("Emitted.Made", 7),
+        ("int[,]", 1),
+    ];
+    for (name, count) in counts {
+        assert_eq!(heap.count(name), count, "{name} on {place}");
+    }
+    // Fields, also within the elements of an array of values.
+    assert_eq!(heap.fields("Holders.Order", "Holders.Order"), one(&[("Previous", 499)]), "{place}");
+    assert_eq!(
+        heap.fields("Holders.Pair[]", "Holders.Element"),
+        one(&[("[].First", 40), ("[].Second", 20)]),
+        "{place}"
+    );
+    assert_eq!(heap.fields("Holders.Element[]", "Holders.Element"), one(&[("[].", 10)]), "{place}");
+    assert_eq!(heap.fields("System.EventHandler", "Holders.Subscriber"), one(&[("_target", 60)]), "{place}");
+    assert_eq!(heap.fields("Emitted.Made", "object[]"), one(&[("Held", 7)]), "{place}");
+    let matrix = heap.all("int[,]").next().expect("an array").1;
+    assert_eq!((matrix.length, matrix.bytes), (Some(63), 40 + 63 * 4 + 4), "{place}");
+    // Static fields. Of generic classes the runtime does not say where they lie.
+    for (name, held) in [
+        ("Holders.Publisher.Changed", "System.EventHandler"),
+        ("Holders.Cache.Items", "System.Collections.Generic.Dictionary<int, Holders.Order>"),
+        ("Holders.Program.pairs", "Holders.Pair[]"),
+        ("Holders.Program.watched", "Holders.Watched"),
+    ] {
+        let found: Vec<_> = heap.statics.iter().filter(|found| found.0.contains("Holders.")).collect();
+        assert!(heap.is_static(name, held), "{name} on {place}: {found:?}");
+    }
+    // Pairs, handles, and the queue of finalizers.
+    let pairs = heap.pairs.iter().filter(|(key, _)| heap.name(*key) == "Holders.Key");
+    let values: BTreeSet<_> = pairs.map(|(_, value)| (heap.name(*value), *value)).collect();
+    assert!(values.len() == 30 && values.iter().all(|(name, _)| *name == "Holders.Attached"), "{place}");
+    assert_eq!(heap.held("Holders.Handled"), BTreeMap::from([("handle", 1)]), "{place}");
+    assert_eq!(heap.held("Holders.Watched"), BTreeMap::from([("weak handle", 1)]), "{place}");
+    let mortal = heap.held("Holders.Mortal");
+    let waiting = mortal.get("finalizer queue").copied().unwrap_or(0);
+    assert!((10..=12).contains(&waiting), "{mortal:?} on {place}");
+    let pinned = heap.roots.iter().find(|root| {
+        root.kind == RootKind::PinnedHandle && heap.objects[&root.object].length == Some(1000) && root.is_pinning
+    });
+    assert!(pinned.is_some_and(|root| heap.name(root.object) == "int[]"), "{place}");
+    // Contents.
+    let mut boxes = HashMap::<u64, usize>::new();
+    heap.all("System.Guid").for_each(|(_, seen)| *boxes.entry(seen.content.expect("a box")).or_default() += 1);
+    // Some runtimes keep the static field of the empty one in a box, too.
+    let most = boxes.values().max().copied().unwrap_or(0);
+    assert!(boxes.len() > 50 && (150..=151).contains(&most), "{boxes:?} on {place}");
+    let mut texts = HashMap::<(u64, u64), usize>::new();
+    for (_, seen) in heap.all("string") {
+        *texts.entry((seen.length.expect("a length"), seen.content.expect("a text"))).or_default() += 1;
+    }
+    assert!(texts.iter().any(|((length, _), count)| (*length, *count) == (33, 70)), "{place}");
+    assert!(heap.objects.values().any(|seen| seen.generation == HeapGeneration::Frozen), "literals, on {place}");
+    if with_threads {
+        check_threads(process, &heap, place);
+    }
+}
+
+fn check_threads(process: &Process, heap: &Heap, place: &str) {
+    let name =
+        |serial: u32| process.threads.iter().find(|thread| thread.id == serial).map(|thread| thread.name.as_str());
+    let names = BTreeSet::from([Some("holder-0"), Some("holder-1"), Some("holder-2")]);
+    let notes = heap.statics.iter().filter(|found| found.0 == "Holders.Program.note");
+    let notes: Vec<_> = notes.filter(|found| heap.name(found.3) == "Holders.Note").collect();
+    assert!(notes.iter().all(|found| found.1 == RootKind::ThreadStatic), "{place}");
+    assert_eq!(notes.iter().map(|found| name(found.2)).collect::<BTreeSet<_>>(), names, "{place}");
+    let locals =
+        heap.roots.iter().filter(|root| root.kind == RootKind::Stack && heap.name(root.object) == "Holders.Local");
+    let locals: Vec<_> = locals.collect();
+    assert_eq!(locals.iter().map(|root| name(root.thread)).collect::<BTreeSet<_>>(), names, "{place}");
+    let functions: BTreeSet<_> =
+        locals.iter().map(|root| process.functions[root.function as usize].name.as_str()).collect();
+    assert_eq!(functions, BTreeSet::from(["Holders.Program::Hold"]), "{place}");
+}
+
+#[test]
+fn a_snapshot_has_known_objects_with_what_holds_them() {
+    each_runtime(|runtime| {
+        for collector in ["0", "1"] {
+            let place = format!("{}, server's collector {collector}", runtime.version);
+            let kept = Kept::start(runtime, "heap:at=command", "keep", &[("DOTNET_gcServer", collector)]);
+            assert_eq!(kept.snapshot("first"), Answer::Done, "{place}");
+            assert_eq!(kept.snapshot(""), Answer::Done, "{place}");
+            let recording = kept.finish();
+            assert_eq!(recording.problems, [], "{place}");
+            let process = &recording.processes[0];
+            let states: Vec<_> =
+                process.snapshots.iter().map(|found| (found.number, found.reason, &*found.name)).collect();
+            assert_eq!(states, [(1, SnapshotReason::Command, "first"), (2, SnapshotReason::Command, "")], "{place}");
+            assert_eq!(process.remarks, [], "{place}");
+            check(process, 1, &place, true);
+            check(process, 2, &place, true);
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_at_the_end_has_what_is_held_then() {
+    each_runtime(|runtime| {
+        let run = record_with(runtime, "Holders", "heap", &["end"]);
+        assert!(run.finished.status.success(), "{}", run.finished.stderr_text());
+        let process = &run.recording.processes[0];
+        let [snapshot] = &process.snapshots[..] else { panic!("{:?}", process.snapshots) };
+        assert_eq!((snapshot.state, snapshot.reason), (SnapshotState::Complete, SnapshotReason::End), "{snapshot:?}");
+        let heap = Heap::read(process, 1);
+        assert_eq!(heap.count("Holders.Subscriber"), 60, "{}", runtime.version);
+        assert_eq!(heap.count("Holders.Local"), 0, "{}", runtime.version);
+    });
+}
+
+#[test]
+fn snapshots_are_whole_while_four_threads_allocate() {
+    each_runtime(|runtime| {
+        let kept = Kept::start(runtime, "heap:at=100ms", "churn", &[]);
+        for _ in 0..3 {
+            assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+        }
+        let recording = kept.finish();
+        let process = &recording.processes[0];
+        let links = process.snapshots.iter().map(|found| Heap::read(process, found.number).count("Holders.Link"));
+        let links: Vec<usize> = links.collect();
+        assert!(links.len() == 4 && links[3] > 1_000, "{links:?} on {}", runtime.version);
+    });
+}
