@@ -100,7 +100,7 @@ impl Paced {
         Ok(Self { child, paces })
     }
 
-    /// What it says in so much time from now on; what it has said before is forgotten.
+    /// Paces that the program says in so much time from now on; what it has said before is forgotten.
     fn paces(&self, time: Duration) -> Vec<f64> {
         self.paces.try_iter().for_each(drop);
         let end = Instant::now() + time;

@@ -147,9 +147,10 @@ impl Plan {
     }
 }
 
-/// Whether a goal is met, where it is one.
-fn verdict(limit: Limit, series: &series::Series) -> &'static str {
+/// Whether a goal is met, where it is one; `first` is the ratio of the first comparison with its id.
+fn verdict(limit: Limit, series: &series::Series, first: f64) -> &'static str {
     let met = match limit {
+        Limit::OfFirst(times) => series.ratio.median <= times * first,
         Limit::Ratio(most) => series.ratio.median <= most,
         Limit::MoreMs(most) => series.more_ms.median <= most,
         Limit::None => return "",

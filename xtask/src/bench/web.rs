@@ -17,7 +17,7 @@ const CLIENTS: usize = 4;
 const WARM: Duration = Duration::from_secs(4);
 /// Load that is measured.
 const MEASURED: Duration = Duration::from_secs(6);
-/// What the service runs under: the title of the line, and the agent's request.
+/// Conditions that the service runs under: the title of the line, and the agent's request.
 const UNDER: [(&str, Option<&str>); 4] = [
     ("bare", None),
     ("`cpu` at 100 Hz", Some("cpu:rate=100")),
