@@ -48,7 +48,7 @@ pub enum HeapChunk<'b> {
     Roots(RootRows<'b>),
     /// Pairs of objects, of which the second lives as long as the first does.
     Dependents(DependentRows<'b>),
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
@@ -140,7 +140,7 @@ impl<'r> HeapData<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapObject<'v> {
-    /// Its address, which names it.
+    /// Address of the object, which names it.
     pub address: u64,
     /// Number of its type.
     pub type_number: u32,

@@ -74,7 +74,7 @@ pub(crate) enum SnapshotProgress {
     UnderWay,
     /// All of it is in the recording.
     Complete,
-    /// It could not be taken.
+    /// The snapshot could not be taken.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! What sampled objects stand for, with the bounds within which the truth lies in 95 of 100 cases.
+//! Amounts that sampled objects stand for, with the bounds within which the truth lies in 95 of 100 cases.
 
 use clrscope_recording::model::Allocation;
 

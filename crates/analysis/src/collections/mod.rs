@@ -87,7 +87,7 @@ pub struct Collection<'a> {
     pub suspend_ns: u64,
     /// Time that the program stood still.
     pub pause_ns: u64,
-    /// The same by the runtime's own events, where they were recorded.
+    /// Pause by the runtime's own events, where they were recorded.
     pub runtime_pause_ns: Option<u64>,
     /// Sizes by generation, as in [`GENERATION_NAMES`]; empty where they are not known.
     pub generations: Vec<GenerationSizes>,

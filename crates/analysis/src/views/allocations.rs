@@ -62,7 +62,7 @@ pub struct Allocations<'a> {
     pub bytes: u64,
     /// Objects of all types that are wanted.
     pub objects: u64,
-    /// How the processes' allocations were taken.
+    /// Ways in which the processes' allocations were taken.
     pub sampling: Vec<&'a AllocationSampling>,
     /// Conditions of the selected part.
     pub conditions: Conditions<'a>,

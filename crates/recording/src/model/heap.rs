@@ -6,7 +6,7 @@ use crate::payload::{PayloadReader, PayloadWriter};
 by_number! {
     /// Reason why a snapshot was taken.
     SnapshotReason {
-        /// Somebody asked for it while the program ran.
+        /// A command asked for it while the program ran.
         #[default]
         Command = 0 "command",
         /// The program, or its recording, came to its end.

@@ -42,7 +42,7 @@ pub(crate) fn let_go() {
     TABLES.give_back_all();
 }
 
-/// What sums are of.
+/// Key of a sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
     /// The runtime's identifier of the class.
@@ -59,7 +59,7 @@ pub(super) struct Sums {
     start_ns: u64,
     patience: Patience,
     tables: ThreadOwn<Table>,
-    /// Where records of no thread go.
+    /// Table for records of no thread.
     of_nobody: Mutex<Table>,
     /// Tells these sums from those of recordings before, whose tables they have.
     number: u32,

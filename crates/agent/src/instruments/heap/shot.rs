@@ -17,7 +17,7 @@ use super::walk::{Sums, Walk};
 pub(super) struct StackRoot {
     pub(super) object: u64,
     pub(super) flags: u32,
-    /// Whose variable it is; `None` for the runtime's own.
+    /// Function whose variable it is; `None` for the runtime's own.
     pub(super) function: Option<FunctionId>,
 }
 
@@ -112,7 +112,7 @@ enum Phase {
     Idle,
     /// The next full collection is to be one.
     Armed(Box<Shot>),
-    /// It runs.
+    /// The collection runs.
     Collecting(Box<Shot>),
     /// All of the heap was walked.
     Taken(Box<Shot>),

@@ -1,4 +1,4 @@
-//! Whose stack holds an object: the words of the stacks of threads that stand still.
+//! Stacks that hold objects: the words of the stacks of threads that stand still.
 //!
 //! The runtime says which objects are held by variables of which method, not on which thread. A thread that stands still has the
 //! words of its variables on its stack, saved registers among them.

@@ -23,7 +23,7 @@ impl Unloads {
         (self.count() == count).then(question)
     }
 
-    /// Something is about to be unloaded: a question that is under way ends first, and others about what was there before don't begin.
+    /// Unloading is about to begin: a question that is under way ends first, and others about what was there before don't begin.
     pub(super) fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));
