@@ -1,7 +1,7 @@
 //! The goals that are ratios of two runs, and what else is measured the same way beside them.
 
 use super::programs::Program::{
-    self, Beside, Callees, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
+    self, Beside, Callees, Collects, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
 };
 use super::programs::Under::{
     self, Agent, Bare, BareClocks, DotnetTrace, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
@@ -103,6 +103,7 @@ pub(super) const GOALS: [Goal; 38] = [
         Bare,
         Limit::None,
     ),
+    goal("gc", "3 GB allocated by two threads, `gc` / bare", Collects(3_000), Agent("gc"), Bare, Limit::Ratio(1.01)),
     framework("tiny functions, safe hooks of the framework / empty hooks", "safe"),
     framework("tiny functions, its `CallStacks` / empty hooks", "stacks"),
     framework("tiny functions, its hooks with information / empty hooks", "info"),

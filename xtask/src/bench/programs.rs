@@ -60,6 +60,8 @@ pub(super) enum Program {
     Beside(u32, u32),
     /// Framework libraries for ever; says how long each ten rounds take.
     Pace,
+    /// Allocates so many megabytes, of which some live for a few collections.
+    Collects(u32),
     /// Throws and catches so often.
     Throws(u32),
     /// The program of `Throws` without a throw: so many rounds of a thousand calls under `try` and `finally`.
@@ -193,6 +195,7 @@ impl Bench {
             Program::Beside(rounds, threads) => with("Library", &[rounds.to_string(), threads.to_string()]),
             Program::Pace => of("Library", "pace".into()),
             Program::Numbers(count, rounds) => with("Numbers", &[count.to_string(), rounds.to_string()]),
+            Program::Collects(megabytes) => of("Collects", megabytes.to_string()),
             Program::Throws(times) => of("Throws", times.to_string()),
             Program::Quiet(rounds) => with("Throws", &["0".into(), rounds.to_string()]),
             Program::Compiler => self.compiler(),

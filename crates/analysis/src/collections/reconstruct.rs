@@ -238,8 +238,11 @@ impl<'a> Course<'a> {
 
     fn is_under_way(&mut self, row: usize, kind: CollectionKind) {
         let is_background = kind == CollectionKind::Background;
-        let open = if is_background { &mut self.background } else { &mut self.blocking };
-        *open = Some(row);
+        if is_background {
+            self.background = Some(row);
+        }
+        // One that was meant for the background may turn out to be blocking.
+        self.blocking = Some(row);
         if let Some(suspension) = &mut self.suspension {
             if is_background {
                 if suspension.blocking == Some(row) {
@@ -276,6 +279,9 @@ impl<'a> Course<'a> {
         let Some(at) = of else { return };
         self.reporting.insert(thread, at);
         let row = &mut self.rows[at];
+        if mechanisms & CONCURRENT == 0 && row.kind == CollectionKind::Background {
+            row.kind = CollectionKind::Blocking;
+        }
         row.compacting = Some(mechanisms & COMPACTING != 0);
         row.memory_load = record.number(Tag::MEMORY_LOAD);
     }

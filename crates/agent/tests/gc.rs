@@ -1,0 +1,150 @@
+//! `gc` against programs that know what the runtime counts itself: collections, pauses, bytes.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use clrscope_analysis::{Collection, CollectionKind, Query, collection_facts, collections};
+use clrscope_testkit::{Runtime, each_runtime, fixture, runtimes};
+use support::{Run, record_command};
+
+/// A way in which the runtime collects, with the variables that ask for it.
+type Flavour = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Collectors that every runtime is tried with.
+const COMMON: [Flavour; 2] =
+    [("workstation", &[]), ("server", &[("DOTNET_gcServer", "1"), ("DOTNET_GCHeapCount", "2")])];
+
+/// Others, for the newest.
+const OTHERS: [Flavour; 4] = [
+    ("not concurrent", &[("DOTNET_gcConcurrent", "0")]),
+    ("conserving memory", &[("DOTNET_GCConserveMemory", "5")]),
+    ("adapting", &[("DOTNET_gcServer", "1"), ("DOTNET_GCDynamicAdaptationMode", "1")]),
+    ("segments", &[("DOTNET_GCName", "libclrgc.so")]),
+];
+
+fn each_flavour(check: impl Fn(&Runtime, Flavour)) {
+    each_runtime(|runtime| COMMON.iter().for_each(|flavour| check(runtime, *flavour)));
+    let newest = runtimes().last().expect("a runtime");
+    OTHERS.iter().for_each(|flavour| check(newest, *flavour));
+}
+
+fn record(runtime: &Runtime, flavour: Flavour, arguments: &[&str]) -> Run {
+    let mut command = runtime.command(&fixture("Collections"));
+    command.args(arguments).envs(flavour.1.iter().copied());
+    record_command(runtime, "Collections", "gc", command)
+}
+
+/// The numbers behind a word that the program says.
+fn said(run: &Run, word: &str) -> Vec<u64> {
+    let text = run.finished.stdout_text();
+    let line = text.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_else(|| panic!("no {word} in {text}"));
+    line.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+}
+
+fn rows(run: &Run) -> Vec<Collection<'_>> {
+    collections(&run.recording, &Query::default()).expect("collections")
+}
+
+/// Own code that caused each collection.
+fn causes<'a>(rows: &[Collection<'a>]) -> BTreeMap<&'a str, Vec<Collection<'a>>> {
+    let mut by_cause: BTreeMap<&str, Vec<Collection<'_>>> = BTreeMap::new();
+    for row in rows {
+        by_cause.entry(row.cause().map_or("", |cause| cause.name())).or_default().push(row.clone());
+    }
+    by_cause
+}
+
+#[test]
+fn collections_are_those_that_the_program_asked_for_and_the_runtime_counts() {
+    each_flavour(|runtime, flavour| {
+        let run = record(runtime, flavour, &["known"]);
+        let place = format!("{} on {}", flavour.0, runtime.version);
+        assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
+        let process = &run.recording.processes[0];
+        assert!(process.losses.is_empty() && run.recording.problems.is_empty(), "{place}: {:?}", process.losses);
+        let rows = rows(&run);
+        let mut counts = vec![0_u64; 3];
+        rows.iter().for_each(|row| counts[row.generation as usize] += 1);
+        assert_eq!(counts, said(&run, "COLLECTIONS"), "{place}: by generation");
+        let by_cause = causes(&rows);
+        let of = |method: &str| by_cause.get(&*format!("Collections.Program::{method}")).map_or(&[][..], Vec::as_slice);
+        let numbers = ["Zero", "One", "Full", "Compact"].map(|method| of(method).len());
+        assert_eq!(numbers, [5, 3, 7, 1], "{place}: {:?}", by_cause.keys());
+        for row in ["Zero", "One", "Full", "Compact"].into_iter().flat_map(of) {
+            assert!(row.reason.is_induced() && row.kind == CollectionKind::Blocking, "{place}: {row:?}");
+            assert!(row.end_ns.is_some() && row.pause_ns > 0 && row.suspend_ns <= row.pause_ns, "{place}: {row:?}");
+            assert_eq!(row.thread.map(|thread| thread.role.name()), Some("main"), "{place}");
+        }
+        let full = of("Full");
+        assert!(full.iter().all(|row| row.generation == 2 && row.compacting == Some(false)), "{place}: {full:#?}");
+        assert!(of("Compact").iter().all(|row| row.generation == 2 && row.compacting == Some(true)), "{place}");
+        sizes_grow(full, &place);
+        pauses_agree(&run, &rows, &place);
+        assert_eq!(said(&run, "DIED"), [40], "{place}");
+        let finalizers: u64 = rows.iter().map(|row| row.finalizers).sum();
+        assert!((40..80).contains(&finalizers), "{place}: {finalizers} finalizers");
+        let facts = collection_facts(&run.recording, &Query::default()).expect("facts");
+        let growth = facts.growth.unwrap_or_else(|| panic!("{place}: the heap grows, {rows:#?}"));
+        let grown = growth.last_bytes - growth.first_bytes;
+        assert!((11_000_000..14_000_000).contains(&grown), "{place}: {growth:?}");
+        assert!(growth.bytes_per_minute > 1e6, "{place}: {growth:?}");
+    });
+}
+
+/// Two million bytes more are left among large objects each time.
+fn sizes_grow(full: &[Collection<'_>], place: &str) {
+    let large: Vec<u64> = full.iter().map(|row| row.generations[3].after - row.generations[3].free_after).collect();
+    assert!(large.windows(2).all(|pair| pair[1] >= pair[0] + 2_000_000), "{place}: {large:?}");
+    let last = full.last().expect("a collection");
+    assert!(last.before_bytes() >= last.live_bytes() && last.promoted_bytes > Some(12_000_000), "{place}: {last:?}");
+    assert!(last.pinned_objects >= Some(1), "{place}: {last:?}");
+}
+
+/// The callbacks, the runtime's events and what it says of itself.
+fn pauses_agree(run: &Run, rows: &[Collection<'_>], place: &str) {
+    let ours: u64 = rows.iter().map(|row| row.pause_ns).sum();
+    let known = rows.iter().filter_map(|row| Some((row.pause_ns, row.runtime_pause_ns?)));
+    let (by_callbacks, by_events) = known.clone().fold((0, 0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1));
+    assert!(known.clone().count() + 3 >= rows.len(), "{place}: {rows:#?}");
+    assert!(known.clone().all(|(callbacks, events)| events >= callbacks), "{place}: {:?}", known.collect::<Vec<_>>());
+    // A thread that writes an event may wait for a processor.
+    let near = |one: u64, other: u64| one.abs_diff(other) <= one.max(other) / 5 + 60_000_000;
+    assert!(near(by_callbacks, by_events), "{place}: {by_callbacks} and {by_events}");
+    let paused = said(run, "PAUSED")[0];
+    assert!(near(ours, paused), "{place}: {ours} ns here, {paused} ns by the runtime");
+}
+
+#[test]
+fn a_collection_beside_the_program_is_one_in_the_background_with_short_pauses() {
+    each_runtime(|runtime| {
+        let run = record(runtime, COMMON[0], &["background"]);
+        let rows = rows(&run);
+        let background: Vec<_> = rows.iter().filter(|row| row.kind == CollectionKind::Background).collect();
+        let [row] = background.as_slice() else { panic!("{}: {rows:#?}", runtime.version) };
+        let place = &runtime.version;
+        assert!(row.generation == 2 && row.reason.is_induced() && row.end_ns.is_some(), "{place}: {row:?}");
+        assert!(row.pause_ns > 0 && row.live_bytes() > Some(1_000_000 * 24), "{place}: {row:?}");
+        assert_eq!(row.cause().map(|cause| cause.name()), Some("Collections.Program::Background"), "{place}");
+    });
+}
+
+#[test]
+fn bytes_allocated_between_collections_are_those_that_the_program_allocated() {
+    each_runtime(|runtime| {
+        // Collections every 32 MB, whatever the caches of the processor.
+        let run = record(runtime, ("small", &[("DOTNET_GCgen0size", "2000000")]), &["allocate", "300"]);
+        let rows = rows(&run);
+        let allocated: u64 = rows.iter().filter_map(|row| row.allocated_bytes).sum();
+        let known = said(&run, "ALLOCATED")[0];
+        // What was allocated before the first collection and after the last is not known.
+        assert!(
+            allocated < known * 21 / 20 && allocated > known * 3 / 5,
+            "{}: {allocated} of {known}, {rows:#?}",
+            runtime.version
+        );
+        let causes = causes(&rows);
+        assert!(causes.contains_key("Collections.Program::Allocate"), "{}: {:?}", runtime.version, causes.keys());
+        assert!(rows.iter().all(|row| !row.reason.is_induced()), "{rows:#?}");
+    });
+}
