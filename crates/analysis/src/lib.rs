@@ -86,8 +86,8 @@ mod waits;
 pub use allocations::{BYTES, OBJECTS};
 pub use closures::{FindLine, tell_closures_apart};
 pub use collections::{
-    Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, collection_facts,
-    collections,
+    Collection, CollectionFacts, CollectionKind, GENERATION_NAMES, GenerationSizes, Growth, Reason, SurvivorQuery,
+    SurvivorRow, collection_facts, collections, survivors,
 };
 pub use events::{EventLog, EventNames, EventQuery, EventRow, Subject};
 pub use exceptions::{

@@ -93,7 +93,7 @@ fn lines_of() -> String {
 /// A collection that `Main` causes on the first thread, and one that `Pay` does on the second. `nodes` are their stacks.
 fn collections(nodes: [u32; 2]) -> EventArena {
     let collection = |thread: u32, number: u64| {
-        let [number_of, generation] = [(Tag::NUMBER, number.into()), (Tag::GENERATION, (number - 1).into())];
+        let [number_of, generation] = [(Tag::NUMBER, number.into()), (Tag::GENERATION, (number % 3).into())];
         HandmadeChunk::new(thread, number, number * 3_000_000)
             .put(
                 Kind::RUNTIME_SUSPEND_STARTED,
@@ -104,7 +104,15 @@ fn collections(nodes: [u32; 2]) -> EventArena {
             .put(Kind::RUNTIME_RESUME_FINISHED, &[])
             .finish()
     };
-    EventArena { instrument: "gc".into(), chunks: vec![collection(0, 1), collection(1, 2)] }
+    let survivors = |class: u32, generation: u64, objects: u64, bytes: u64| {
+        let fields = [(Tag::GENERATION, generation), (Tag::COUNT, objects), (Tag::BYTES, bytes), (Tag::MOVED, 1)];
+        [(Tag::CLASS, thing(0, class))].into_iter().chain(fields.map(|(tag, number)| (tag, number.into()))).collect()
+    };
+    let put = |chunk: HandmadeChunk, fields: Vec<_>| chunk.put(Kind::GC_SURVIVORS, &fields);
+    // At the very beginning, and later.
+    let survived = put(HandmadeChunk::new(0, 3, 0), survivors(1, 0, 9, 100));
+    let survived = put(survived, survivors(2, 2, 5, 200)).finish();
+    EventArena { instrument: "gc".into(), chunks: vec![survived, collection(0, 4), collection(1, 5)] }
 }
 
 /// A method of the module that has several lines.

@@ -12,6 +12,7 @@ mod facts;
 mod pauses;
 mod reasons;
 mod reconstruct;
+mod survivors;
 
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{EventArena, Process, Recording, StackFrame, Thread};
@@ -23,6 +24,7 @@ use crate::select::{self, Selected};
 
 pub use facts::{CollectionFacts, Growth, collection_facts};
 pub use reasons::Reason;
+pub use survivors::{SurvivorQuery, SurvivorRow, survivors};
 
 /// Names of the generations, in the order of the runtime's numbers.
 pub const GENERATION_NAMES: [&str; 5] = ["gen0", "gen1", "gen2", "loh", "poh"];

@@ -16,6 +16,39 @@ use serde_json::Value;
 use server::{Server, attach, listed, recorded, refused, said, some_runtime, thrown};
 
 #[test]
+fn collections_of_a_running_program_are_recorded_with_what_caused_them() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut command = runtime.command(&testkit::fixture("Collections"));
+        command.arg("serve");
+        let server = Server::of(command);
+        for instruments in ["gc", "gc:survivors"] {
+            let name = format!("{}.clrs", instruments.replace(':', "-"));
+            let more = format!("-i {instruments} --duration 500ms -o {name}");
+            let output = attach(&place, server.pid, &more).output().expect("the tool starts");
+            assert!(output.status.success(), "{}", said(&output));
+            let output = place.run(&format!("report {name} --view gc --format json"));
+            let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let rows = report["rows"].as_array().expect("rows");
+            let of = |cause: &str| rows.iter().filter(|row| row["cause"] == cause).collect::<Vec<_>>();
+            let (zero, full) = (of("Collections.Program::Zero"), of("Collections.Program::Full"));
+            assert!(!zero.is_empty() && !full.is_empty(), "{} with {instruments}: {report:#}", runtime.version);
+            for row in full {
+                assert_eq!((&row["generation"], &row["reason"]), (&2.into(), &"induced".into()), "{row:#}");
+                assert!(row["pause_ns"].as_u64() > Some(0) && row["number"].is_u64(), "{row:#}");
+                assert!(row["heap_after_bytes"].as_u64() > Some(0), "{row:#}");
+            }
+            assert_eq!(server.left_over(), BTreeSet::new());
+        }
+        let output = place.run("report gc-survivors.clrs --view survivors --format json");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let types = report["rows"].as_array().expect("rows").iter().map(|row| row["type"].as_str());
+        assert!(types.clone().count() > 3 && types.clone().all(|name| name.is_some()), "{report:#}");
+        server.end();
+    });
+}
+
+#[test]
 fn a_running_program_is_recorded_and_left_as_it_was_three_times_in_a_row() {
     testkit::each_runtime(|runtime| {
         let place = TestFolder::new();

@@ -1,8 +1,10 @@
 //! The specification of `gc`.
 
-use super::spec::{Attach, OptionSpec, Spec, Value};
+use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
+/// What survives collections, by type.
+pub const SURVIVORS: &str = "survivors";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";
 
@@ -10,13 +12,25 @@ pub const MAX: &str = "max";
 pub const SPEC: &Spec = &Spec {
     name: "gc",
     about: "garbage collections: why, by whom, how long the program stood still, sizes of the generations",
-    options: &[OptionSpec {
-        name: MAX,
-        value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
-        about: "memory limit per process",
-    }],
+    options: &[
+        OptionSpec {
+            name: SURVIVORS,
+            value: Value::Extra { words: &[] },
+            about: "objects that survived, were moved, died young, by type; disables concurrent collections",
+        },
+        OptionSpec {
+            name: MAX,
+            value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },
+            about: "memory limit per process",
+        },
+    ],
     rules: &[],
-    conflicts: &[],
+    conflicts: &[Conflict {
+        option: SURVIVORS,
+        with: With::Instrument("events"),
+        why: "gc:survivors ends the runtime's own walk of the heap, which events:objects and events:heap count by",
+        hint: "record the two in runs of their own",
+    }],
     attach: Attach::Without(&[]),
-    views: &["gc"],
+    views: &["gc", "survivors"],
 };

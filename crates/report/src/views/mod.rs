@@ -13,6 +13,7 @@ mod modules;
 mod neighbours;
 mod sampled;
 mod summary;
+mod survivors;
 mod threads;
 mod tiers;
 mod timed;
@@ -43,6 +44,7 @@ pub static VIEWS: &[&View] = &[
     &exceptions::VIEW,
     &allocations::VIEW,
     &gc::VIEW,
+    &survivors::VIEW,
 ];
 
 /// The view with this name.

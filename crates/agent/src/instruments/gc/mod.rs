@@ -10,11 +10,16 @@
 
 mod options;
 mod runtime_events;
+mod survivors;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations, SuspendReason};
-use clr_profiler::{Callbacks, Events, FunctionId, ModuleId, ProfilerInfo, Result};
+use clr_profiler::callback_args::{
+    EventPipeEvent, GcReason, Generations, MovedRanges, ObjectsOfClass, SurvivingRanges, SuspendReason,
+};
+use clr_profiler::{
+    Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, ProfilerInfo, Result,
+};
 use clrscope_recording::events::{Encoder, Kind, Tag};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
@@ -28,6 +33,7 @@ use crate::services::helper::Task;
 use crate::services::stacks::{CallStacks, StackOptions, Walk};
 
 use runtime_events::{GC_KEYWORD, GENERATIONS, GcEvent, GenerationSizes};
+use survivors::Survivors;
 
 pub(crate) use options::GcOptions;
 
@@ -44,6 +50,8 @@ pub(crate) struct Gc {
     /// Thread that has begun to stop the others, 0 for none.
     suspender: AtomicU32,
     reported_no_stack: AtomicBool,
+    /// What survives, where that is wanted.
+    survivors: Option<Survivors>,
 }
 
 impl Gc {
@@ -59,6 +67,13 @@ impl Gc {
             }
             0
         })
+    }
+
+    /// Asks for names of classes that survivors are of, where the runtime may be asked: on threads of the program.
+    fn name_types(&self) {
+        if let Some(survivors) = self.survivors.as_ref().filter(|_| self.info.current_thread().is_ok()) {
+            survivors.name_types();
+        }
     }
 
     fn put(&self, kind: Kind) {
@@ -121,6 +136,8 @@ impl Instrument for Gc {
         let log = EventLog::create(context, instrument::GC, options.max_bytes)?;
         let recorded = context.stacks.open(context.writer, &context.helper)?;
         let wanted = StackOptions { frames: FRAMES, walk: Walk::Snapshot, frame_pointers: false };
+        let survivors =
+            options.survivors.then(|| Survivors::new(&context.info, context.writer, log, &context.object_types));
         let pipe = context.event_pipe();
         pipe.want(RUNTIME, GC_KEYWORD, level::INFORMATIONAL);
         Ok(Self {
@@ -131,12 +148,14 @@ impl Instrument for Gc {
             stacks: CallStacks::new(wanted, &context.info, &context.functions, recorded)?,
             suspender: AtomicU32::new(0),
             reported_no_stack: AtomicBool::new(false),
+            survivors,
         })
     }
 
     fn events(&self) -> Events {
         let code = Events::MODULE_LOADS | Events::DYNAMIC_FUNCTION_UNLOADS | Events::ENABLE_STACK_SNAPSHOT;
-        Events::BASIC_GC | Events::SUSPENSIONS | code | self.pipe.events()
+        let collections = if self.survivors.is_some() { Events::GC } else { Events::BASIC_GC };
+        collections | Events::SUSPENSIONS | code | self.pipe.events()
     }
 
     fn begins(&self, _beginning: Beginning) {
@@ -179,21 +198,58 @@ impl Callbacks for Gc {
     fn runtime_resume_finished(&self) {
         self.put(Kind::RUNTIME_RESUME_FINISHED);
         self.suspender.store(0, Ordering::Relaxed);
+        self.name_types();
     }
 
     fn garbage_collection_started(&self, generations: Generations<'_>, reason: GcReason) {
         let bits = generations.iter().fold(0_u64, |bits, generation| bits | 1 << generation.min(63));
         let fields = [(Tag::GENERATIONS, bits.into()), (Tag::ANSWER, (reason == GcReason::Induced).into())];
         self.log.write(Kind::GARBAGE_COLLECTION_STARTED, &fields);
+        if let Some(survivors) = &self.survivors {
+            survivors.collection_started(generations);
+        }
+    }
+
+    fn objects_allocated_by_class(&self, objects: ObjectsOfClass<'_>) {
+        if let Some(survivors) = &self.survivors {
+            survivors.were_young(objects);
+        }
+    }
+
+    fn moved_references(&self, moved: MovedRanges<'_>) {
+        if let Some(survivors) = &self.survivors {
+            survivors.moved(moved);
+        }
+    }
+
+    fn surviving_references(&self, surviving: SurvivingRanges<'_>) {
+        if let Some(survivors) = &self.survivors {
+            survivors.stayed(surviving);
+        }
+    }
+
+    /// The refusal ends the runtime's own walk of the heap, which it begins after every collection, at the first object.
+    fn object_references(&self, _object: ObjectId<'_>, _class: ClassId, _references: &[ObjectId<'_>]) -> Result<()> {
+        match self.survivors {
+            Some(_) => Err(Error::refused("ObjectReferences", "survivors are known without")),
+            None => Ok(()),
+        }
     }
 
     fn garbage_collection_finished(&self) {
+        if let Some(survivors) = &self.survivors {
+            survivors.collection_finished();
+        }
         self.put(Kind::GARBAGE_COLLECTION_FINISHED);
     }
 
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
         if let Some(event) = self.pipe.of_runtime(event).and_then(GcEvent::read) {
             self.write_event(&event);
+            if matches!(event, GcEvent::Finalizers { .. }) {
+                // On the finalizer's thread, after each collection, whichever threads collected.
+                self.name_types();
+            }
         }
     }
 

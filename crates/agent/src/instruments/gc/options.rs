@@ -1,11 +1,13 @@
 //! Options of `gc`.
 
-use clrscope_contract::instruments::gc::{self, MAX};
+use clrscope_contract::instruments::gc::{self, MAX, SURVIVORS};
 use clrscope_contract::instruments::{Checked, Spec};
 
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GcOptions {
+    /// What survives is wanted, by class.
+    pub(crate) survivors: bool,
     pub(crate) max_bytes: u64,
 }
 
@@ -13,7 +15,7 @@ impl crate::instrument::InstrumentOptions for GcOptions {
     const SPEC: &Spec = gc::SPEC;
 
     fn of(request: &Checked) -> Self {
-        Self { max_bytes: request.number(MAX) }
+        Self { survivors: request.is_on(SURVIVORS), max_bytes: request.number(MAX) }
     }
 }
 
@@ -25,7 +27,8 @@ mod tests {
 
     #[test]
     fn every_option_arrives() {
-        assert_eq!(GcOptions::of(&checked("gc")), GcOptions { max_bytes: 1 << 30 });
-        assert_eq!(GcOptions::of(&checked("gc:max=64MiB")), GcOptions { max_bytes: 64 << 20 });
+        assert_eq!(GcOptions::of(&checked("gc")), GcOptions { survivors: false, max_bytes: 1 << 30 });
+        let all = GcOptions { survivors: true, max_bytes: 64 << 20 };
+        assert_eq!(GcOptions::of(&checked("gc:survivors,max=64MiB")), all);
     }
 }

@@ -1,0 +1,202 @@
+//! `gc:survivors`: what survives each collection, by class and by the generation that it was in.
+//!
+//! During a collection the runtime reports ranges of objects that it moves or leaves alone; they are only noted, since their
+//! addresses are numbers until the end. At the end, while the program still stands still, the ranges are walked object by object
+//! where they lie now. What was in generation 0 before the runtime counts by class itself: what of that did not survive died young.
+//!
+//! The runtime reports survivors of blocking collections only, and runs no others while somebody wants them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clr_profiler::callback_args::{Generations, MovedRanges, ObjectsOfClass, SurvivingRanges};
+use clr_profiler::{ClassId, HeapRange, ObjectId, ProfilerInfo};
+use clrscope_recording::events::{EntityRef, Kind, Tag};
+use clrscope_recording::model::LossReason;
+use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
+
+use crate::services::event_log::EventLog;
+use crate::services::object_types::ObjectTypes;
+
+/// Ranges of one collection that are noted at most.
+const MOST_RANGES: usize = 4 << 20;
+/// Objects begin at multiples of this many bytes.
+const ALIGNMENT: usize = 8;
+
+/// Objects that a collection did not move apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    /// Address before the collection.
+    old: usize,
+    /// Address after it.
+    new: usize,
+    bytes: usize,
+}
+
+/// What is known of a collection so far.
+#[derive(Default)]
+struct Noted {
+    /// Pieces of the heap before, by their addresses.
+    heap: Vec<HeapRange>,
+    ranges: Vec<Range>,
+    /// Ranges that found no room.
+    left_out: u64,
+    /// Objects of generation 0 before, by class.
+    young: HashMap<ClassId, u64>,
+}
+
+/// Sums of a class and a generation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    objects: u64,
+    bytes: u64,
+    moved: u64,
+    died: u64,
+}
+
+/// Survivors of collections.
+pub(super) struct Survivors {
+    info: ProfilerInfo,
+    writer: &'static ProcessWriter,
+    log: &'static EventLog,
+    types: Arc<ObjectTypes>,
+    noted: Mutex<Noted>,
+    /// A collection is under way.
+    is_collecting: AtomicBool,
+}
+
+impl Survivors {
+    pub(super) fn new(
+        info: &ProfilerInfo,
+        writer: &'static ProcessWriter,
+        log: &'static EventLog,
+        types: &Arc<ObjectTypes>,
+    ) -> Self {
+        let text = "gc:survivors: no collection runs beside the program, since the runtime reports the survivors of blocking ones only";
+        writer.note(monotonic_ns(), text);
+        let (info, types) = (info.clone(), Arc::clone(types));
+        Self { info, writer, log, types, noted: Mutex::default(), is_collecting: AtomicBool::new(false) }
+    }
+
+    /// Several threads of the collector may report at a time; none of them is stopped while it does.
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn collection_started(&self, generations: Generations<'_>) {
+        let is_collected = |range: &HeapRange| generations.contains(range.generation.as_raw() as usize);
+        let mut heap: Vec<_> = self.info.generation_bounds().unwrap_or_default().into_iter().filter(is_collected).collect();
+        heap.sort_unstable_by_key(|range| range.start);
+        *self.noted() = Noted { heap, ..Noted::default() };
+        self.is_collecting.store(true, Ordering::Release);
+    }
+
+    pub(super) fn were_young(&self, objects: ObjectsOfClass<'_>) {
+        let mut noted = self.noted();
+        objects.iter().for_each(|(class, count)| *noted.young.entry(class).or_default() += u64::from(count));
+    }
+
+    pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
+        let ranges = ranges.iter().map(|range| Range { old: range.old_start, new: range.new_start, bytes: range.bytes });
+        self.noted().add(ranges);
+    }
+
+    pub(super) fn stayed(&self, ranges: SurvivingRanges<'_>) {
+        self.noted().add(ranges.iter().map(|(start, bytes)| Range { old: start, new: start, bytes }));
+    }
+
+    /// The collection is over, and the program still stands still: the objects lie where they will.
+    pub(super) fn collection_finished(&self) {
+        if !self.is_collecting.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let noted = std::mem::take(&mut *self.noted());
+        if noted.left_out > 0 {
+            self.writer.state().lose(LossReason::EventDropped, noted.left_out, monotonic_ns());
+        }
+        let sums = noted.sums(|range, visit| self.walk(range, visit));
+        for ((class, generation), of) in sums {
+            let class = EntityRef { id: 0, index: self.types.reserved(class) };
+            let mut fields = vec![
+                (Tag::CLASS, class.into()),
+                (Tag::GENERATION, generation.into()),
+                (Tag::COUNT, of.objects.into()),
+                (Tag::BYTES, of.bytes.into()),
+                (Tag::MOVED, of.moved.into()),
+            ];
+            if generation == 0 {
+                fields.push((Tag::DIED, of.died.into()));
+            }
+            self.log.write(Kind::GC_SURVIVORS, &fields);
+        }
+    }
+
+    /// Visits the objects of a range where they lie now, with their bytes.
+    fn walk(&self, range: &Range, visit: &mut dyn FnMut(ClassId, u64)) {
+        let mut at = range.new;
+        let end = range.new.saturating_add(range.bytes);
+        while at < end {
+            // SAFETY: the runtime has reported the range as one of live objects that lie side by side, and does so for whole
+            // objects only; nothing moves them while this callback runs. Each further address is the end of the object before.
+            let object = unsafe { ObjectId::from_address(at) };
+            let (Ok(class), Ok(bytes)) = (self.info.class_of_object(object), self.info.object_size(object)) else { return };
+            if bytes == 0 {
+                return;
+            }
+            visit(class, bytes as u64);
+            at = at.saturating_add(bytes.next_multiple_of(ALIGNMENT));
+        }
+    }
+
+    /// Names of classes that were met meanwhile are asked for. Where the runtime may be asked.
+    pub(super) fn name_types(&self) {
+        self.types.settle();
+    }
+}
+
+impl Noted {
+    fn add(&mut self, ranges: impl Iterator<Item = Range>) {
+        for range in ranges {
+            if self.ranges.last().is_some_and(|last| self.are_one(last, &range)) {
+                self.ranges.last_mut().into_iter().for_each(|last| last.bytes += range.bytes);
+            } else if self.ranges.len() < MOST_RANGES {
+                self.ranges.push(range);
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+
+    /// Whether ranges of one generation lie side by side before and after.
+    fn are_one(&self, last: &Range, next: &Range) -> bool {
+        let side_by_side = last.old + last.bytes == next.old && last.new + last.bytes == next.new;
+        side_by_side && self.generation(last.old) == self.generation(next.old)
+    }
+
+    /// Generation that an address lay in before.
+    fn generation(&self, address: usize) -> u32 {
+        let behind = self.heap.partition_point(|range| range.start <= address);
+        let found = behind.checked_sub(1).and_then(|at| self.heap.get(at));
+        found.map_or(0, |range| range.generation.as_raw())
+    }
+
+    /// Sums by class and generation; `walk` visits the objects of a range.
+    fn sums(&self, walk: impl Fn(&Range, &mut dyn FnMut(ClassId, u64))) -> HashMap<(ClassId, u32), Sums> {
+        let mut sums: HashMap<(ClassId, u32), Sums> = HashMap::new();
+        for range in &self.ranges {
+            let (generation, is_moved) = (self.generation(range.old), range.old != range.new);
+            walk(range, &mut |class, bytes| {
+                let of = sums.entry((class, generation)).or_default();
+                of.objects += 1;
+                of.bytes += bytes;
+                of.moved += u64::from(is_moved);
+            });
+        }
+        for (&class, &count) in &self.young {
+            let of = sums.entry((class, 0)).or_default();
+            of.died = count.saturating_sub(of.objects);
+        }
+        sums
+    }
+}
