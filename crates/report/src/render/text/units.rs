@@ -35,6 +35,12 @@ fn time_parts(ns: u64) -> (String, &'static str) {
 /// The units of sizes, each with the bytes in it.
 const SIZES: [(&str, f64); 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
+/// A size: `12.3 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let (number, unit) = bytes_parts(bytes);
+    format!("{number} {unit}")
+}
+
 /// A size for a column: the units stand under each other.
 pub(crate) fn bytes_cell(bytes: u64) -> String {
     let (number, unit) = bytes_parts(bytes);
@@ -88,8 +94,8 @@ mod tests {
     #[test]
     fn sizes_have_three_digits_and_the_unit_that_fits() {
         let cases = [
-            (0, "0 B "),
-            (999, "999 B "),
+            (0, "0 B"),
+            (999, "999 B"),
             (1_000, "1.00 kB"),
             (999_600, "1.00 MB"),
             (12_345_678, "12.3 MB"),
@@ -97,7 +103,7 @@ mod tests {
             (61_000_000_000_000, "61.0 TB"),
         ];
         for (number, text) in cases {
-            assert_eq!(bytes_cell(number), text);
+            assert_eq!(bytes(number), text);
         }
     }
 
