@@ -23,6 +23,8 @@ const ROOTS: [&str; 2] = ["clrscope", "clrscope-agent"];
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// The platform that it is made for.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+/// Libraries within the page for browsers, with their licences, as the page's build leaves them.
+const OF_PAGES: &str = "crates/report/src/page/built/licences.json";
 /// Licences that ask for no more than to be handed on, the one that is taken first where there is a choice in front.
 const ALLOWED: [&str; 8] =
     ["MIT", "BSD-3-Clause", "BSD-2-Clause", "Zlib", "0BSD", "Unlicense", "Apache-2.0", "Unicode-3.0"];
@@ -34,7 +36,8 @@ Third-party notices
 
 clrscope itself is licensed under MIT or Apache-2.0, at your choice (LICENSE-MIT, LICENSE-APACHE). The program `clrscope`
 and the agent inside it link the libraries below, each under the licence that follows. Their sources are at
-https://crates.io/crates/NAME/VERSION. `inferno`, under the Common Development and Distribution License 1.0, draws flame
+https://crates.io/crates/NAME/VERSION, those of the libraries within the page for browsers (named `npm:NAME`) at
+https://www.npmjs.com/package/NAME/v/VERSION. `inferno`, under the Common Development and Distribution License 1.0, draws flame
 graphs; it is linked as it was published, and a build with `--no-default-features` leaves it out.
 
 Written by `cargo xtask notices`; a test fails when it is stale.
@@ -220,6 +223,13 @@ fn licence_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The libraries within the page for browsers.
+fn of_pages() -> Result<Vec<Value>, String> {
+    let path = workspace_root().join(OF_PAGES);
+    let found = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&found).map_err(|error| error.to_string())
+}
+
 /// The page: a list of the crates, then each text once, under the names of those that have it.
 fn notices(linked: &[Linked]) -> Result<String, String> {
     let mut page = HEAD.to_owned();
@@ -237,6 +247,16 @@ fn notices(linked: &[Linked]) -> Result<String, String> {
             let text: Vec<&str> = text.lines().map(str::trim_end).collect();
             texts.entry(text.join("\n").trim_matches('\n').to_owned()).or_default().push(named.clone());
         }
+    }
+    for one in of_pages()? {
+        let [name, version, licence, text] = ["name", "version", "licence", "text"].map(|key| text(&one[key]));
+        if !ALLOWED.contains(&licence.as_str()) {
+            return Err(format!("{name} {version} is under '{licence}', which is not among the licences agreed to"));
+        }
+        let named = format!("npm:{name} {version}");
+        let _ = writeln!(page, "  {named:<32} {licence}");
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        texts.entry(lines.join("\n").trim_matches('\n').to_owned()).or_default().push(named);
     }
     let mut texts: Vec<_> = texts.into_iter().map(|(text, names)| (names.join(", "), text)).collect();
     texts.sort();

@@ -107,7 +107,7 @@ pub use patterns::{UnmatchedPattern, unmatched_patterns};
 pub use printable::{is_printable, one_line};
 pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
-pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions};
+pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, share_bounds};
 pub use select::{process_matches, resolve_names};
 pub use tiers::Tiers;
@@ -125,4 +125,5 @@ pub use views::summary::{
     findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
+pub use views::timeline::{Lane, Timeline, TimelineRow, timeline};
 pub use waits::WaitKind;

@@ -17,6 +17,7 @@ mod pack;
 mod programs;
 mod recorded_process;
 mod recording_file;
+mod result_file;
 mod runtime;
 mod session;
 mod summary;

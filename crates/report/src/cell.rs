@@ -33,6 +33,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The name of the kind in pages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Function => "function",
+            Self::Count => "count",
+            Self::Number => "number",
+            Self::Time => "time",
+            Self::Bytes => "bytes",
+            Self::Share => "share",
+            Self::Flag => "flag",
+            Self::Thread => "thread",
+            Self::Nested => "nested",
+        }
+    }
+
     /// Whether values stand at the left edge of their column, as words do, rather than at the right, as numbers do.
     #[must_use]
     pub const fn is_left(self) -> bool {

@@ -38,6 +38,9 @@ impl View {
     /// # Errors
     /// With what makes no sense, why, and what to do instead.
     pub fn check(&self, request: &Request, format: Format) -> Result<(), Refusal> {
+        if format == Format::Html {
+            return check_page(request);
+        }
         for (name, flag) in Flag::ALL.iter().filter(|(_, flag)| flag.is_in(request)) {
             if let Some(why) = self.why_not(*flag) {
                 let what = format!("'{name}' is not for the view '{}'", self.name);
@@ -49,6 +52,30 @@ impl View {
         check_follow(request, format)?;
         check_columns(self, request)
     }
+}
+
+/// Options of a page: filters, which hold for every view that takes them, and the metric that is shown first.
+const OF_PAGES: [Flag; 11] = [
+    Flag::Pid,
+    Flag::Process,
+    Flag::Thread,
+    Flag::Function,
+    Flag::Module,
+    Flag::Part,
+    Flag::Since,
+    Flag::Until,
+    Flag::Raw,
+    Flag::JustMyCode,
+    Flag::Metric,
+];
+
+/// A page has every view, with all rows and columns, which are ordered and picked by whoever looks at it.
+fn check_page(request: &Request) -> Result<(), Refusal> {
+    let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !OF_PAGES.contains(flag));
+    refused.map_or(Ok(()), |(name, _)| {
+        let why = "a page has all rows and columns of all views, and is ordered where it is looked at";
+        Err(Refusal::new(format!("'{name}' is not for '--format html'"), why, "leave it out"))
+    })
 }
 
 /// The views that take an option, as a hint. A part of the time is for views of single events: those of metrics have it where

@@ -2,7 +2,8 @@
 //!
 //! A [`View`] has a name, the instruments that feed it, options it takes, and columns: a key, a title, a kind of value and
 //! how the value is taken from a row. [`VIEWS`] is the only list of them. [`View::open`] answers a [`Request`] about a
-//! recording with a [`Report`], which hands its rows, one by one, to a [`Renderer`]: text, JSON or CSV.
+//! recording with a [`Report`], which hands its rows, one by one, to a [`Renderer`]: text, JSON or CSV. A page for browsers is made of all
+//! views of a recording.
 //!
 //! ```no_run
 //! use clrscope_report::{Format, Request, view};
@@ -22,11 +23,13 @@ mod cell;
 mod check;
 mod column;
 mod export;
+mod page;
 mod recorded;
 mod render;
 mod request;
 mod view;
 mod views;
+mod write;
 
 pub use cell::{Cell, ColumnInfo, Kind, Named};
 pub use check::Refusal;

@@ -7,7 +7,7 @@ use clrscope_contract::instruments;
 use clrscope_recording::model::Recording;
 
 use crate::cell::ColumnInfo;
-use crate::render::{About, Csv, Format, Json, Layout, Renderer, text};
+use crate::render::{About, Layout, Renderer, text};
 use crate::request::{Flag, Request};
 
 /// In text, nodes with a smaller share of the time are left out of a tree.
@@ -142,7 +142,7 @@ impl View {
         let answer = (self.open)(recording, request)?;
         let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
         let metric = request.query.metric.filter(|asked| !is_default(asked));
-        Ok(Report { view: self, recording, metric, answer, verbose: request.verbose })
+        Ok(Report { view: self, recording, metric, answer, request: request.clone() })
     }
 }
 
@@ -162,11 +162,11 @@ pub(crate) trait Answer {
 
 /// A view of a recording.
 pub struct Report<'a> {
-    view: &'static View,
-    recording: &'a Recording,
+    pub(crate) view: &'static View,
+    pub(crate) recording: &'a Recording,
+    pub(crate) request: Request,
     metric: Option<&'static Metric>,
     answer: Box<dyn Answer + 'a>,
-    verbose: bool,
 }
 
 impl Report<'_> {
@@ -176,22 +176,11 @@ impl Report<'_> {
     /// Errors of the renderer.
     pub fn render(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let conditions = || self.answer.conditions();
-        let Self { view, recording, metric, verbose, .. } = *self;
+        let Self { view, recording, metric, ref request, .. } = *self;
+        let verbose = request.verbose;
         renderer.begin(&About { view: view.name, recording, metric, conditions: &conditions, verbose })?;
         self.answer.sections(renderer)?;
         renderer.end()
-    }
-
-    /// Writes the report in a format; text takes at most `width` columns, and has styles that a caller may strip.
-    ///
-    /// # Errors
-    /// Errors of `out`.
-    pub fn write(&self, format: Format, width: usize, out: &mut dyn Write) -> io::Result<()> {
-        match format {
-            Format::Text => self.render(&mut text::Text::new(out, width)),
-            Format::Json => self.render(&mut Json::new(out, self.view.layout)),
-            Format::Csv => self.render(&mut Csv::new(out)),
-        }
     }
 
     /// Writes what `state` has not seen of a log yet, and remembers it.

@@ -1,5 +1,7 @@
 //! Every view with every option: each option either changes what the view shows, or is refused.
 
+mod pages;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -528,4 +530,35 @@ fn rows_measured_by_exceptions_have_numbers_and_no_times() {
     tree.open(&recording, &request).expect("a tree").write(Format::Text, 100, &mut text).expect("written");
     let text = String::from_utf8(text).expect("UTF-8");
     assert!(text.contains("total") && text.contains("66.7 %") && text.contains("Main"), "{text}");
+}
+
+/// The request that an option list of a page stands for.
+fn request_of(options: &[serde_json::Value]) -> Request {
+    let words: Vec<&str> = options.iter().filter_map(serde_json::Value::as_str).collect();
+    let after = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
+    let mut request =
+        Request { each: words.contains(&"--each"), interleave: words.contains(&"--interleave"), ..Request::default() };
+    request.columns = after("--columns").map(|all| all.split(',').map(str::to_owned).collect());
+    request.query.per_thread = words.contains(&"--per-thread");
+    request.query.metric = after("--metric").and_then(clrscope_analysis::Metric::parse);
+    request
+}
+
+#[test]
+fn the_documents_of_a_page_are_those_of_json() {
+    let recording = everything();
+    let page = pages::page(view("summary").expect("the view"), &recording, &Request::default());
+    let data = pages::data(&page);
+    let mut seen = BTreeSet::new();
+    for document in pages::array(&data["documents"]) {
+        let name = document["view"].as_str().expect("a name");
+        let request = request_of(pages::array(&document["options"]));
+        let expected = json(view(name).expect("a view"), &recording, &request).expect("an answer");
+        let expected: serde_json::Value = serde_json::from_str(&expected).expect("JSON");
+        assert_eq!(pages::unpacked(&data, document), expected, "{name} {}", document["options"]);
+        seen.insert(name);
+    }
+    // Callers and callees need a function: the page makes them of the tree.
+    let all: BTreeSet<_> = VIEWS.iter().map(|view| view.name).filter(|name| !name.starts_with("calle")).collect();
+    assert_eq!(seen, all);
 }

@@ -1,10 +1,11 @@
 //! Kinds of work: to whose code the time of a sample went.
 
-use clrscope_recording::model::{Activity, FunctionKind, Process, Sample, StackFrame, ThreadRole};
+use clrscope_recording::model::{Activity, FunctionKind, GC_NAME, JIT_NAME, Process, Sample, StackFrame, ThreadRole};
 use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, is_own};
 use crate::titled::titled;
+use crate::waits::wait_kind;
 
 titled! {
     /// Kind of work that a sample fell into.
@@ -90,6 +91,13 @@ impl<'a> Kinds<'a> {
     }
 }
 
+/// Kind of a function's code, by which pictures colour frames: the name of its [`SampleKind`], and `waiting` for functions of
+/// the framework in which threads wait.
+#[must_use]
+pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
+    if wait_kind(function).is_some() { "waiting" } else { of_function(function).name() }
+}
+
 fn of_stack(process: &Process, stack: u32) -> SampleKind {
     let mut innermost = None;
     for frame in process.stacks.frames(stack) {
@@ -125,7 +133,10 @@ fn of_function(function: &FunctionRef<'_>) -> SampleKind {
         FunctionKind::Managed if handles_exceptions(function.name()) => SampleKind::Exceptions,
         FunctionKind::Managed => SampleKind::Framework,
         FunctionKind::Kernel => SampleKind::Kernel,
-        FunctionKind::Stub | FunctionKind::Runtime | FunctionKind::Suspended => SampleKind::Runtime,
+        FunctionKind::Suspended => SampleKind::Suspension,
+        FunctionKind::Runtime if function.name() == JIT_NAME => SampleKind::Jit,
+        FunctionKind::Runtime if function.name() == GC_NAME => SampleKind::Gc,
+        FunctionKind::Stub | FunctionKind::Runtime => SampleKind::Runtime,
         FunctionKind::Native => {
             let is_it = |(library, _): &&(&str, SampleKind)| function.module().starts_with(library);
             RUNTIME_LIBRARIES.iter().find(is_it).map_or(SampleKind::Native, |(_, kind)| *kind)

@@ -7,7 +7,7 @@ mod taken;
 
 pub(crate) use folding::Folded;
 pub(crate) use kinds::Kinds;
-pub use kinds::SampleKind;
+pub use kinds::{SampleKind, kind_of_code};
 pub use metric::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES};
 pub(crate) use metric::{WALL_SAMPLES, lasted_ns};
 pub use taken::SamplingConditions;

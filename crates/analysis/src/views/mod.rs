@@ -11,3 +11,4 @@ pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod summary;
 pub(crate) mod threads;
+pub(crate) mod timeline;

@@ -14,7 +14,7 @@ Examples:
   clrscope demo
   clrscope demo -i calls                   every call counted, with the paths it came on
   clrscope demo -i cpu -i wall             also what threads wait for
-  clrscope demo -o demo.clrs               keeps the recording";
+  clrscope demo -o demo.clrs               keeps the recording, and the page beside it";
 
 /// Profile a built-in program and show the report
 ///
@@ -29,7 +29,7 @@ pub(super) struct Demo {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Overwrite the recording if it exists
+    /// Overwrite the recording and the page if they exist
     #[arg(long)]
     force: bool,
 }

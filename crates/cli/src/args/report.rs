@@ -22,7 +22,8 @@ Examples:
   clrscope report app.clrs --view functions --sort calls --limit 20
   clrscope report app.clrs --view callers --function 'Shop.Cart::Total'
   clrscope report app.clrs --view tree --module MyApp --format json
-  clrscope report app.clrs --view functions --columns name,calls,exclusive_ns --format csv";
+  clrscope report app.clrs --view functions --columns name,calls,exclusive_ns --format csv
+  clrscope report app.clrs --format html -o app.html";
 
 /// Read a recording as tables and trees
 #[derive(Debug, Args)]
@@ -64,6 +65,14 @@ pub(super) struct Report {
     #[arg(long)]
     source: bool,
 
+    /// With --format html, the file of the page; of the views flow and events with --per-thread, the folder of a file per thread
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the page's file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+
     #[command(flatten)]
     logs: LogFlags,
 
@@ -99,10 +108,6 @@ struct LogFlags {
     /// View events: all threads together by time, rather than one after another
     #[arg(long)]
     interleave: bool,
-
-    /// Views flow and events with --per-thread: a file per thread in this folder
-    #[arg(short = 'o', long = "output", value_name = "DIR", requires = "per_thread")]
-    output: Option<PathBuf>,
 }
 
 fn views() -> PossibleValuesParser {
@@ -123,10 +128,26 @@ impl Report {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
         let recording = only(self.recordings)?;
         let format = if self.json { "json" } else { &self.format };
+        // clap lets no other names through.
+        let (Some(view), Some(format)) = (view(&self.view), Format::parse(format)) else {
+            return Err(Failure::usage(
+                "cannot show that",
+                "there is no such view or format",
+                "see 'clrscope report --help'",
+            ));
+        };
+        if self.output.is_some() && !self.per_thread && format != Format::Html {
+            let why = "a file is for a page, and a folder for a log with a file per thread";
+            return Err(Failure::usage("'--output' needs more", why, "add --format html, or --per-thread"));
+        }
+        if self.force && format != Format::Html {
+            return Err(Failure::usage("'--force' needs a page", "nothing else is overwritten", "add --format html"));
+        }
         let mut query = self.filters.into_query()?;
         query.per_thread = self.per_thread;
         query.metric = self.metric;
-        let LogFlags { depth, follow, group: groups, name, each, interleave, output } = self.logs;
+        let LogFlags { depth, follow, group: groups, name, each, interleave } = self.logs;
+        let is_page = format == Format::Html;
         let mut request = Request {
             query,
             columns: (!self.columns.is_empty()).then_some(self.columns),
@@ -136,18 +157,10 @@ impl Report {
             each,
             interleave,
             follow,
-            files: output.is_some(),
+            files: self.output.is_some() && !is_page,
             verbose: self.verbose,
             source: self.source,
             ..Request::default()
-        };
-        // clap lets no other names through.
-        let (Some(view), Some(format)) = (view(&self.view), Format::parse(format)) else {
-            return Err(Failure::usage(
-                "cannot show that",
-                "there is no such view or format",
-                "see 'clrscope report --help'",
-            ));
         };
         // What is no column is refused with the others.
         let keys = request
@@ -156,7 +169,8 @@ impl Report {
             .map(|words| words.iter().map(|word| view.column_key(&request, word).unwrap_or(word).to_owned()).collect());
         request.columns = keys;
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
-        Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, folder: output })))
+        let (output, force) = (self.output, self.force);
+        Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, output, force })))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::embedded;
 use crate::errors::{Failure, reason};
 use crate::launch::{Program, Stdout};
 use crate::recording_file::{open, query_failure};
+use crate::result_file;
 use crate::session::{Plan, Recorded, record};
 use crate::summary;
 use crate::terminal::{messages_on_terminal, say};
@@ -44,11 +45,15 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     };
     let temporary = tempfile::Builder::new().prefix("clrscope-demo-").tempdir().map_err(|e| no_folder(&e))?;
     let library = embedded::DEMO.write_into(temporary.path()).map_err(|e| no_folder(&e))?;
-    let kept = options.output.is_some();
+    let (kept, force) = (options.output.is_some(), options.force);
+    let beside = options.output.as_deref().map(page_beside);
+    if let (Some(page), Some(recording)) = (&beside, &options.output) {
+        result_file::check(page, recording, force)?;
+    }
     let output = options.output.unwrap_or_else(|| temporary.path().join("demo.clrs"));
     say(&format!("clrscope: profiling the demo on .NET in {} ({})", install.root.display(), install.origin.in_words()));
     let first = first_view(&options.request.instruments).unwrap_or("summary");
-    let recorded = run(&install, &library, output, options.force, (options.request, &options.instruments_given))?;
+    let recorded = run(&install, &library, output, force, (options.request, &options.instruments_given))?;
     let Some(path) = &recorded.path else {
         summary::after_run(&recorded, false);
         return Err(Failure::new("the demo was not recorded", "its runtime loaded no agent", "run 'clrscope doctor'"));
@@ -58,6 +63,9 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
     let report =
         overview.open(&recording, &overview.for_people(&ReportRequest::default())).map_err(|p| query_failure(&p))?;
     super::report::print(&report, Format::Text)?;
+    let page = beside.map_or_else(temporary_page, Ok)?;
+    super::report::write_page(&report, &page, path, true)?;
+    say(&format!("clrscope: the whole report as a page for your browser: {}", page.display()));
     say(&match kept {
         true => format!("clrscope: next: clrscope report {} --view tree", path.display()),
         false => {
@@ -67,6 +75,19 @@ pub(crate) fn perform(options: DemoOptions) -> Result<u8, Failure> {
         }
     });
     Ok(recorded.ended.code())
+}
+
+/// The file of the page beside a recording that is kept.
+fn page_beside(recording: &Path) -> PathBuf {
+    let page = recording.with_extension("html");
+    if page == recording { recording.with_extension("html.html") } else { page }
+}
+
+/// A file among temporary ones, for the page of a recording that is not kept.
+fn temporary_page() -> Result<PathBuf, Failure> {
+    let named = tempfile::Builder::new().prefix("clrscope-demo-").suffix(".html").tempfile();
+    let kept = named.and_then(|file| file.keep().map_err(|error| error.error));
+    kept.map(|(_, path)| path).map_err(|error| no_folder(&error))
 }
 
 fn run(

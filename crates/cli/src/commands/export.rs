@@ -1,9 +1,7 @@
 //! `clrscope export`: a recording in the format of another program.
 
-use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clrscope_analysis::QueryProblem;
 use clrscope_export::{ExportError, ExportOptions, Exporter};
@@ -12,6 +10,7 @@ use clrscope_report::exporters;
 
 use crate::errors::{Failure, quoted, reason, shown};
 use crate::recording_file::{open_parts, query_failure, resolved};
+use crate::result_file;
 
 /// Options of `export`.
 #[derive(Debug)]
@@ -41,39 +40,12 @@ pub(crate) fn perform(options: &ExportTask) -> Result<(), Failure> {
     let export = &ExportOptions { query: resolved(&recording, &options.export.query)?, ..options.export.clone() };
     let result = match &options.output {
         Some(file) => {
-            refuse_the_recording(file, &options.recording)?;
-            if !options.force && fs::symlink_metadata(file).is_ok_and(|found| !is_passed_through(file, &found)) {
-                return Err(taken(file));
-            }
-            write_file(format, &recording, export, file, options.force)
+            result_file::check(file, &options.recording, options.force)?;
+            result_file::write(file, options.force, |out| format.write(&recording, export, out))
         }
         None => write_stdout(format, &recording, export),
     };
     result.map_err(|error| failure(options, &error))
-}
-
-/// A device, a pipe or a link to one, such as `/dev/stdout`, is written to and keeps its name.
-fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
-    !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
-}
-
-/// As `run` and `pack` do: what is there may be anything.
-fn taken(file: &Path) -> Failure {
-    let what = format!("cannot write {}", shown(file));
-    Failure::new(what, format!("{} exists", shown(file)), "choose another name with -o, or overwrite it with --force")
-}
-
-/// A slip of the finger must not cost the recording.
-fn refuse_the_recording(file: &Path, recording: &Path) -> Result<(), Failure> {
-    let same = fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(recording).is_ok_and(|rec| rec == file));
-    match same {
-        true => Err(Failure::usage(
-            format!("will not write to {}", shown(file)),
-            "it is the recording itself",
-            "choose another name with -o",
-        )),
-        false => Ok(()),
-    }
 }
 
 fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOptions) -> Result<(), ExportError> {
@@ -83,31 +55,6 @@ fn write_stdout(format: &dyn Exporter, recording: &Recording, export: &ExportOpt
         Err(ExportError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
-}
-
-/// A file appears under its name when it is complete. What is no plain file, such as `/dev/stdout`,
-/// is written to as it is.
-fn write_file(
-    format: &dyn Exporter,
-    recording: &Recording,
-    export: &ExportOptions,
-    file: &Path,
-    force: bool,
-) -> Result<(), ExportError> {
-    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-        let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
-        return format.write(recording, export, &mut out).and_then(|()| Ok(out.flush()?));
-    }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As any other new file: what it holds was chosen to be passed on.
-    let plain = fs::Permissions::from_mode(0o666);
-    let draft = tempfile::Builder::new().permissions(plain).tempfile_in(folder)?;
-    let mut out = BufWriter::new(draft);
-    format.write(recording, export, &mut out)?;
-    let draft = out.into_inner().map_err(|error| error.into_error())?;
-    let kept = if force { draft.persist(file) } else { draft.persist_noclobber(file) };
-    kept.map_err(|error| error.error)?;
-    Ok(())
 }
 
 fn failure(options: &ExportTask, error: &ExportError) -> Failure {

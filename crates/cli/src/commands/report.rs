@@ -7,8 +7,9 @@ use clrscope_report::{Format, Report, Request, View};
 
 use super::follow::{Poll, follow};
 use super::thread_files::ThreadFiles;
-use crate::errors::Failure;
+use crate::errors::{Failure, reason, shown};
 use crate::recording_file::{newest_here, open_parts, query_failure, resolved};
+use crate::result_file;
 use crate::summary::say_unmatched;
 use crate::terminal;
 
@@ -23,8 +24,10 @@ pub(crate) struct ReportOptions {
     pub(crate) format: Format,
     /// Selection of the recording's data, and columns.
     pub(crate) request: Request,
-    /// The folder of a file per thread.
-    pub(crate) folder: Option<PathBuf>,
+    /// The file of a page, or the folder of a file per thread.
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the page's file if it exists.
+    pub(crate) force: bool,
 }
 
 /// Shows it.
@@ -47,10 +50,23 @@ pub(crate) fn perform(options: &ReportOptions) -> Result<(), Failure> {
     let asked = Request { query: resolved(&recording, &options.request.query)?, ..options.request.clone() };
     let request = if *format == Format::Text { view.for_people(&asked) } else { asked };
     let report = view.open(&recording, &request).map_err(|problem| query_failure(&problem))?;
-    match &options.folder {
+    match &options.output {
+        Some(file) if *format == Format::Html => write_page(&report, file, &path, options.force),
         Some(folder) => ThreadFiles::write(folder, &recording, &report),
         None => print(&report, *format),
     }
+}
+
+/// Writes the page of a report about the recording at `path`.
+///
+/// # Errors
+/// When the file is there already, or can't be written.
+pub(super) fn write_page(report: &Report<'_>, file: &Path, path: &Path, force: bool) -> Result<(), Failure> {
+    result_file::check(file, path, force)?;
+    let written: io::Result<()> = result_file::write(file, force, |out| report.write(Format::Html, 0, out));
+    written.map_err(|error| {
+        Failure::new(format!("cannot write {}", shown(file)), reason(&error), "choose another file with -o")
+    })
 }
 
 /// Prints a report.

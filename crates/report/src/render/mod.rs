@@ -3,6 +3,7 @@
 pub(crate) mod csv;
 mod guard;
 pub(crate) mod json;
+pub(crate) mod page;
 pub(crate) mod text;
 
 use std::io;
@@ -25,14 +26,17 @@ pub enum Format {
     Json,
     /// For spreadsheets.
     Csv,
+    /// One page for browsers, with every view there is.
+    Html,
 }
 
 impl Format {
     /// Every format with its name on the command line and what it is, in one line.
-    pub const ALL: [(&'static str, &'static str, Self); 3] = [
+    pub const ALL: [(&'static str, &'static str, Self); 4] = [
         ("text", "Tables for people", Self::Text),
         ("json", "One JSON document, times in nanoseconds", Self::Json),
         ("csv", "Comma-separated values, times in nanoseconds", Self::Csv),
+        ("html", "One page with every view, for browsers: flame graphs, trees, tables; needs no network", Self::Html),
     ];
 
     /// The format with this name.
@@ -76,6 +80,22 @@ pub enum Style {
     Notes,
     /// A label and a sentence each.
     Facts,
+}
+
+impl Style {
+    /// The name of the layout in pages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Single => "single",
+            Self::Tree => "tree",
+            Self::Log => "log",
+            Self::Lines => "lines",
+            Self::Stories => "stories",
+            Self::Notes => "notes",
+            Self::Facts => "facts",
+        }
+    }
 }
 
 /// Heading of a section in text.

@@ -17,6 +17,7 @@ mod survivors;
 mod threads;
 mod tiers;
 mod timed;
+mod timeline;
 mod tree;
 
 use clrscope_analysis::Conditions;
@@ -35,6 +36,7 @@ pub static VIEWS: &[&View] = &[
     &neighbours::CALLERS,
     &neighbours::CALLEES,
     &threads::VIEW,
+    &timeline::VIEW,
     &modules::VIEW,
     &lines::VIEW,
     &losses::VIEW,

@@ -1,6 +1,8 @@
 //! Columns of rows that are functions with calls and times.
 
-use clrscope_analysis::{Amount, FunctionRef, METRICS, Metric, Resolution, SampleCount, Times, Unit, share_bounds};
+use clrscope_analysis::{
+    Amount, FunctionRef, METRICS, Metric, Resolution, SampleCount, Times, Unit, kind_of_code, share_bounds,
+};
 
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, RowKind};
@@ -142,6 +144,10 @@ where
         Column::new("kind", "kind", Kind::Text, |row: &K::Row<'_>| {
             Cell::text(row.function().map_or("runtime", |function| function.kind().name()))
         }),
+        Column::new("code", "code", Kind::Text, |row: &K::Row<'_>| {
+            Cell::text(row.function().map_or("runtime", |function| kind_of_code(&function)))
+        })
+        .on_request(),
     ]
 }
 

@@ -97,7 +97,9 @@ fn sheet<'c>(present: Present) -> Sheet<'c, Nodes> {
     let mut columns = vec![depth.not_in_json()];
     columns.extend(name_columns(if present.threads { "thread and function" } else { "function" }));
     columns.extend(metric_columns(present));
-    columns.extend([tail_call, thread.only_if(present.threads)]);
+    let pid =
+        Column::new("pid", "process", Kind::Number, |row: &NodeEntry<'_>| Cell::Number(row.node.function.pid.into()));
+    columns.extend([tail_call, thread.only_if(present.threads), pid.on_request()]);
     Sheet::new(columns)
 }
 

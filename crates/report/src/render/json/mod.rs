@@ -1,6 +1,6 @@
 //! JSON documents: a schema, the recording, then sections of rows. Rows are written as they come.
 
-mod recording;
+pub(crate) mod recording;
 pub(crate) mod values;
 
 use std::io::{self, Write};

@@ -10,7 +10,7 @@ use super::{Object, object};
 use crate::recorded::is_complete;
 
 /// The `recording` object.
-pub(super) fn recording(recording: &Recording) -> Object {
+pub(crate) fn recording(recording: &Recording) -> Object {
     let run = &recording.run;
     let mut all = object([
         ("command", json!(run.command)),

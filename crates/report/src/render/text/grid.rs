@@ -139,7 +139,7 @@ impl Grid {
 }
 
 /// A value in one line of words.
-pub(super) fn words(cell: &Cell<'_>) -> String {
+pub(crate) fn words(cell: &Cell<'_>) -> String {
     match cell {
         Cell::Absent | Cell::Null => String::new(),
         Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),

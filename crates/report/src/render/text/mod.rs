@@ -5,7 +5,7 @@ pub(crate) mod exceptions;
 pub(crate) mod facts;
 pub(crate) mod flow;
 mod follow;
-mod grid;
+pub(crate) mod grid;
 mod head;
 mod names;
 mod notes;

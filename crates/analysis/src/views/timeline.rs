@@ -1,0 +1,174 @@
+//! The view `timeline`: what each thread was about, in equal pieces of the run.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use clrscope_recording::model::{Process, Recording, Sample, Thread};
+
+use super::conditions::{Conditions, conditions_of};
+use super::process::ProcessSums;
+use crate::paths;
+use crate::query::{Query, QueryProblem};
+use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
+use crate::select;
+
+/// Pieces that a run is divided into.
+const PIECES: u64 = 240;
+
+/// Time that a thread spent on one kind of work, or in one state, within a piece of the run.
+#[derive(Debug, Clone, Copy)]
+pub struct TimelineRow<'a> {
+    /// Process of the thread.
+    pub pid: u32,
+    /// The thread.
+    pub thread: &'a Thread,
+    /// Begin of the piece, nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Duration of a piece, nanoseconds.
+    pub duration_ns: u64,
+    /// Kind of work (samples of `cpu`) or state of the thread (samples of `wall`).
+    pub kind: &'static str,
+    /// CPU time (`cpu`) or wall time (`wall`) of the thread, nanoseconds.
+    pub amount_ns: u64,
+}
+
+/// A thread's rows together.
+#[derive(Debug, Clone)]
+pub struct Lane<'a> {
+    /// Process of the thread.
+    pub pid: u32,
+    /// The thread.
+    pub thread: &'a Thread,
+    /// Time of all pieces, nanoseconds.
+    pub amount_ns: u64,
+    /// Time of each piece, nanoseconds.
+    pub pieces: Vec<u64>,
+}
+
+/// The view `timeline`.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline<'a> {
+    /// The rows, in the order of the lanes, then of time and kind.
+    pub rows: Vec<TimelineRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Threads with samples, those with most time first.
+    pub lanes: Vec<Lane<'a>>,
+    /// Duration of a piece, nanoseconds.
+    pub piece_ns: u64,
+    /// Conditions of the selected part, with its sums.
+    pub conditions: Conditions<'a>,
+}
+
+/// Time of a thread by piece and kind.
+type Pieces = BTreeMap<(u64, &'static str), u64>;
+
+/// Samples over time: those of `wall`, which know what threads wait for, or of `cpu` where there are no others.
+///
+/// # Errors
+/// When no process or thread is meant, or no samples were recorded.
+pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<'a>, QueryProblem> {
+    query.without_metric("timeline")?;
+    let metric = [&SAMPLED_WALL, &SAMPLED_CPU].into_iter().find(|metric| metric.is_in(recording));
+    let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
+    let piece_ns = recording.run.duration_ns.div_ceil(PIECES).max(1);
+    let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
+    for selected in select::threads(recording, query)? {
+        let process = selected.process;
+        let mut by_thread: BTreeMap<usize, Pieces> = BTreeMap::new();
+        let mut kinds = Kinds::new(process);
+        each_sample(process, metric.instrument, |sample| {
+            let Some(index) = sample.thread.checked_sub(1).map(|index| index as usize) else { return };
+            let wanted = process.threads.get(index).is_some_and(|thread| query.wants_thread(thread));
+            let first_ns = process.started_ns.saturating_add(sample.time_ns);
+            if wanted && query.wanted_ns(process, first_ns, first_ns.saturating_add(lasted_ns(sample))).is_some() {
+                let kind = if metric.instrument == SAMPLED_CPU.instrument {
+                    kinds.of(sample).name()
+                } else {
+                    sample.state.name()
+                };
+                add(by_thread.entry(index).or_default(), sample, first_ns, kind, piece_ns);
+            }
+        });
+        found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index], pieces)));
+    }
+    let sum = |pieces: &Pieces| pieces.values().fold(0_u64, |sum, amount| sum.saturating_add(*amount));
+    found.sort_by_key(|(process, thread, pieces)| (Reverse(sum(pieces)), process.pid, thread.id));
+    let mut rows: Vec<TimelineRow<'a>> = found.iter().flat_map(|one| rows_of(one, piece_ns)).collect();
+    let left_out = query.cut(&mut rows);
+    let lanes = found.iter().map(|(process, thread, pieces)| lane(process.pid, thread, pieces)).collect();
+    let plain = Query { per_thread: false, metric: Some(metric), ..query.clone() };
+    let paths = paths::select(recording, query, metric)?;
+    let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
+    Ok(Timeline { rows, left_out, lanes, piece_ns, conditions: conditions_of(recording, query, metric, &totals) })
+}
+
+/// Adds a sample to the pieces that it lasted in.
+fn add(pieces: &mut Pieces, sample: &Sample, first_ns: u64, kind: &'static str, piece_ns: u64) {
+    let lasted = lasted_ns(sample);
+    let (first, last) = (first_ns / piece_ns, first_ns.saturating_add(lasted) / piece_ns);
+    // A damaged recording may say that a sample lasted for years.
+    let last = last.min(PIECES);
+    for piece in first..=last.max(first) {
+        let (from, to) = (piece.saturating_mul(piece_ns), piece.saturating_add(1).saturating_mul(piece_ns));
+        let within = to.min(first_ns.saturating_add(lasted)).saturating_sub(from.max(first_ns));
+        let amount = match lasted {
+            0 => sample.weight_ns,
+            lasted => (u128::from(sample.weight_ns) * u128::from(within) / u128::from(lasted)) as u64,
+        };
+        if amount > 0 {
+            let sum = pieces.entry((piece, kind)).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
+}
+
+fn rows_of<'a, 'f>(
+    (process, thread, pieces): &'f (&'a Process, &'a Thread, Pieces),
+    piece_ns: u64,
+) -> impl Iterator<Item = TimelineRow<'a>> + use<'a, 'f> {
+    let (pid, thread) = (process.pid, *thread);
+    pieces.iter().map(move |(&(piece, kind), &amount_ns)| TimelineRow {
+        pid,
+        thread,
+        time_ns: piece.saturating_mul(piece_ns),
+        duration_ns: piece_ns,
+        kind,
+        amount_ns,
+    })
+}
+
+fn lane<'a>(pid: u32, thread: &'a Thread, found: &Pieces) -> Lane<'a> {
+    let mut pieces = vec![0_u64; PIECES as usize + 1];
+    for (&(piece, _), amount) in found {
+        let sum = &mut pieces[piece.min(PIECES) as usize];
+        *sum = sum.saturating_add(*amount);
+    }
+    let amount_ns = pieces.iter().fold(0_u64, |sum, amount| sum.saturating_add(*amount));
+    Lane { pid, thread, amount_ns, pieces }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_shared_out_among_the_pieces() {
+        let mut pieces = Pieces::new();
+        let sample = Sample { weight_ns: 1_000, count: 4, ..Sample::default() };
+        add(&mut pieces, &sample, 150, "waiting", 100);
+        let amounts: Vec<u64> = pieces.values().copied().collect();
+        assert_eq!(amounts, [50, 100, 100, 100, 100, 100, 100, 100, 100, 100, 50]);
+        assert_eq!(pieces.keys().next(), Some(&(1, "waiting")));
+    }
+
+    #[test]
+    fn a_single_sample_is_a_moment_and_a_lie_is_bounded() {
+        let mut pieces = Pieces::new();
+        add(&mut pieces, &Sample { weight_ns: 1_000, count: 1, ..Sample::default() }, 150, "own", 100);
+        assert_eq!(pieces.into_iter().collect::<Vec<_>>(), [((1, "own"), 1_000)]);
+        let mut pieces = Pieces::new();
+        add(&mut pieces, &Sample { weight_ns: u64::MAX, count: 2, ..Sample::default() }, 0, "own", 1);
+        assert!(pieces.len() as u64 <= PIECES + 1);
+    }
+}

@@ -1,0 +1,61 @@
+//! Files that results are written to: exports and pages.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::errors::{Failure, shown};
+
+/// Refuses a file that must not be written: the recording itself, and without `force` one that is there.
+///
+/// # Errors
+/// With what is there.
+pub(crate) fn check(file: &Path, recording: &Path, force: bool) -> Result<(), Failure> {
+    // A slip of the finger must not cost the recording.
+    let same = fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(recording).is_ok_and(|rec| rec == file));
+    if same {
+        return Err(Failure::usage(
+            format!("will not write to {}", shown(file)),
+            "it is the recording itself",
+            "choose another name with -o",
+        ));
+    }
+    if !force && fs::symlink_metadata(file).is_ok_and(|found| !is_passed_through(file, &found)) {
+        // As `run` and `pack` do: what is there may be anything.
+        let (what, why) = (format!("cannot write {}", shown(file)), format!("{} exists", shown(file)));
+        return Err(Failure::new(what, why, "choose another name with -o, or overwrite it with --force"));
+    }
+    Ok(())
+}
+
+/// A device, a pipe or a link to one, such as `/dev/stdout`, is written to and keeps its name.
+fn is_passed_through(file: &Path, found: &fs::Metadata) -> bool {
+    !found.is_file() && fs::metadata(file).is_ok_and(|behind| !behind.is_file())
+}
+
+/// Writes a file, which appears under its name when it is complete. What is no plain file, such as `/dev/stdout`, is written to
+/// as it is.
+///
+/// # Errors
+/// Those of `write`, and of making the file.
+pub(crate) fn write<E: From<io::Error>>(
+    file: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut out = BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
+        return write(&mut out).and_then(|()| Ok(out.flush()?));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // As any other new file: what it holds was chosen to be passed on.
+    let plain = fs::Permissions::from_mode(0o666);
+    let draft = tempfile::Builder::new().permissions(plain).tempfile_in(folder)?;
+    let mut out = BufWriter::new(draft);
+    write(&mut out)?;
+    let draft = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let kept = if force { draft.persist(file) } else { draft.persist_noclobber(file) };
+    kept.map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! What a page holds: the views, each with the requests whose answers the page has.
+
+use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, TreeOptions, Unit};
+use clrscope_recording::model::Recording;
+use serde_json::{Value, json};
+
+use crate::request::{Flag, Request};
+use crate::view::View;
+use crate::views::VIEWS;
+
+/// Most that a page takes of a recording.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Nodes of each tree.
+    nodes: usize,
+    /// Rows of each table or log.
+    rows: usize,
+}
+
+impl Budget {
+    /// Budget of nearly all recordings.
+    pub(super) const FIRST: Self = Self { nodes: 150_000, rows: 50_000 };
+
+    /// A smaller budget for data of `found` characters, `None` where they are at most `most` or no budget is smaller.
+    pub(super) fn smaller(self, found: usize, most: usize) -> Option<Self> {
+        let part = |of: usize| (of as f64 * most as f64 / found as f64 * 0.8) as usize;
+        let smaller = Self { nodes: part(self.nodes), rows: part(self.rows) };
+        (found > most && smaller.rows > 0).then_some(smaller)
+    }
+}
+
+/// A view and one request to it.
+pub(super) struct Planned {
+    pub(super) view: &'static View,
+    pub(super) request: Request,
+    /// The amounts that the rows can be measured by, as the page reads them.
+    pub(super) measures: Vec<Value>,
+    /// The options that make the command line give the same document, filters left out.
+    pub(super) options: Vec<String>,
+}
+
+/// Everything that a page has of a recording under the filters of `asked`, the metric that is asked for first.
+pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<Planned> {
+    let mut all = Vec::new();
+    for &view in VIEWS {
+        let takes = |flag: Flag| view.why_not(flag).is_none();
+        let request = Request {
+            query: filters_for(asked, Some(view)),
+            interleave: takes(Flag::Interleave),
+            ..Request::default()
+        };
+        if takes(Flag::Metric) {
+            let measured = measured(recording, asked.query.metric);
+            all.extend(
+                measured.into_iter().map(|one| by_metric(view, &request, one, recording, asked.query.metric, budget)),
+            );
+            continue;
+        }
+        let options = if request.interleave { vec!["--interleave".to_owned()] } else { Vec::new() };
+        let plain = limited(Planned { view, request, measures: Vec::new(), options }, budget);
+        let each = takes(Flag::Each).then(|| Planned {
+            view,
+            request: Request { each: true, ..plain.request.clone() },
+            measures: Vec::new(),
+            options: vec!["--each".to_owned()],
+        });
+        all.push(plain);
+        all.extend(each);
+    }
+    all
+}
+
+/// The filters of a request, without those that a view refuses.
+pub(super) fn filters_for(asked: &Request, view: Option<&View>) -> Query {
+    let mut query = Query { sort: None, limit: None, metric: None, per_thread: false, ..asked.query.clone() };
+    let refuses = |flag: Flag| view.is_some_and(|view| view.why_not(flag).is_some());
+    let Query { pid, process, threads, functions, modules, since_ns, until_ns, raw, just_my_code, .. } = &mut query;
+    let drop: [(Flag, &mut dyn FnMut()); 9] = [
+        (Flag::Pid, &mut || *pid = None),
+        (Flag::Process, &mut || *process = None),
+        (Flag::Thread, &mut || threads.clear()),
+        (Flag::Function, &mut || functions.clear()),
+        (Flag::Module, &mut || modules.clear()),
+        (Flag::Since, &mut || *since_ns = None),
+        (Flag::Until, &mut || *until_ns = None),
+        (Flag::Raw, &mut || *raw = false),
+        (Flag::JustMyCode, &mut || *just_my_code = false),
+    ];
+    drop.into_iter().filter(|(flag, _)| refuses(*flag)).for_each(|(_, clear)| clear());
+    query
+}
+
+fn limited(mut planned: Planned, budget: Budget) -> Planned {
+    if planned.view.why_not(Flag::Limit).is_none() {
+        planned.request.query.limit = Some(budget.rows);
+    }
+    planned
+}
+
+/// Metrics whose amounts stand in the same rows: those of `calls` together, any other alone.
+type Measured = Vec<&'static Metric>;
+
+/// The metrics that a recording has, first the one `asked` for, or that which views show unasked.
+fn measured(recording: &Recording, asked: Option<&'static Metric>) -> Vec<Measured> {
+    let of = |metric: &'static Metric| Metric::of(recording, &Query { metric: Some(metric), ..Query::default() }).ok();
+    let (of_calls, others): (Vec<_>, Vec<_>) =
+        METRICS.into_iter().filter_map(of).partition(|metric| metric.is_of_calls());
+    // Rows of sampled times have the numbers of samples beside them.
+    let is_beside = |metric: &Metric| {
+        let same = |other: &&Metric| other.is_sampled() && other.instrument == metric.instrument;
+        metric.is_sampled() && metric.unit == Unit::Count && others.iter().any(|other| same(other) && *other != metric)
+    };
+    let mut all: Vec<Measured> = if of_calls.is_empty() { Vec::new() } else { vec![of_calls] };
+    all.extend(others.iter().filter(|metric| !is_beside(metric)).map(|metric| vec![*metric]));
+    let first = asked.or_else(|| Metric::of(recording, &Query::default()).ok());
+    all.sort_by_key(|metrics| !first.is_some_and(|first| metrics.contains(&first)));
+    all
+}
+
+fn by_metric(
+    view: &'static View,
+    request: &Request,
+    metrics: Measured,
+    recording: &Recording,
+    first: Option<&'static Metric>,
+    budget: Budget,
+) -> Planned {
+    let mut request = request.clone();
+    request.query.metric = metrics.first().copied();
+    let mut measures: Vec<Measure> = metrics.iter().flat_map(|metric| Measure::all(metric)).collect();
+    // Where nobody asks, work comes before time in which threads waited.
+    measures.sort_by_key(|measure| measure.name != first.map_or(CPU.name, |metric| metric.name));
+    let mut options: Vec<String> =
+        metrics.first().iter().flat_map(|m| ["--metric".to_owned(), m.name.to_owned()]).collect();
+    let measures_of_rows = measures.iter().map(Measure::to_json).collect();
+    if view.name != "tree" {
+        return limited(Planned { view, request, measures: measures_of_rows, options }, budget);
+    }
+    request.query.per_thread = true;
+    request.min_share = least_share(recording, &request.query, budget.nodes);
+    let names = ["name", "signature", "module", "kind", "code", "thread", "pid"].map(str::to_owned);
+    let keys = measures.iter().flat_map(|measure| [Some(measure.own), measure.total]).flatten().map(str::to_owned);
+    let columns: Vec<String> = names.into_iter().chain(keys).collect();
+    options.extend(["--per-thread".to_owned(), "--columns".to_owned(), columns.join(",")]);
+    request.columns = Some(columns);
+    Planned { view, request, measures: measures_of_rows, options }
+}
+
+/// An amount that rows can be measured by.
+struct Measure {
+    name: &'static str,
+    title: &'static str,
+    unit: Unit,
+    /// Key of the row's own amount.
+    own: &'static str,
+    /// Key of the total; `None` where rows have none.
+    total: Option<&'static str>,
+}
+
+impl Measure {
+    fn all(metric: &'static Metric) -> Vec<Self> {
+        let Metric { name, title, unit, .. } = *metric;
+        let (own, total) = match metric.source {
+            Source::Calls(Column::Wall) => ("exclusive_ns", Some("inclusive_ns")),
+            Source::Calls(Column::Cpu) => ("exclusive_cpu_ns", Some("inclusive_cpu_ns")),
+            Source::Calls(Column::Calls) => ("calls", None),
+            Source::Stacks { keys: [own, total], .. } => (own, Some(total)),
+        };
+        let mut all = vec![Self { name, title, unit, own, total }];
+        if metric.is_sampled() && unit != Unit::Count {
+            let (own, total) = ("self_samples", Some("total_samples"));
+            all.push(Self { name: "samples", title: "samples", unit: Unit::Count, own, total });
+        }
+        all
+    }
+
+    fn to_json(&self) -> Value {
+        let unit = match self.unit {
+            Unit::Nanoseconds => "time",
+            Unit::Count => "count",
+            Unit::Bytes => "bytes",
+        };
+        json!({ "name": self.name, "title": self.title, "unit": unit, "own": self.own, "total": self.total })
+    }
+}
+
+/// Steps of the sizes of nodes, in each doubling.
+const STEPS: f64 = 16.0;
+
+/// The smallest share of the whole that a node must have so that a tree has at most `most` of them; 0 where all have room.
+fn least_share(recording: &Recording, query: &Query, most: usize) -> f64 {
+    let Ok(forest) = Forest::open(recording, query) else { return 0.0 };
+    let of_calls = forest.conditions().metric.is_of_calls();
+    let mut by_size = vec![0_usize; 64 * STEPS as usize + 1];
+    let mut count = 0_usize;
+    let counted = forest.walk(&TreeOptions::default(), |node| -> Result<(), std::convert::Infallible> {
+        let size = if of_calls { node.times.inclusive_ns } else { node.amount.total };
+        by_size[(((size + 1) as f64).log2() * STEPS) as usize] += 1;
+        count += 1;
+        Ok(())
+    });
+    let Ok(_) = counted;
+    if count <= most {
+        return 0.0;
+    }
+    let (mut kept, mut step) = (0, by_size.len());
+    while step > 0 && kept + by_size[step - 1] <= most {
+        step -= 1;
+        kept += by_size[step];
+    }
+    ((step as f64 / STEPS).exp2() - 1.0) / forest.conditions().total.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_shrinks_until_the_data_have_room() {
+        assert!(Budget::FIRST.smaller(100, 100).is_none());
+        let smaller = Budget::FIRST.smaller(200, 100).expect("a smaller one");
+        assert_eq!((smaller.nodes, smaller.rows), (60_000, 20_000));
+        let mut budget = Some(Budget::FIRST);
+        for _ in 0..40 {
+            budget = budget.and_then(|budget| budget.smaller(usize::MAX, 1_000));
+        }
+        assert!(budget.is_none(), "it ends");
+    }
+}

@@ -1,0 +1,234 @@
+// The documents of a page: the JSON of the tool's views, which the page holds packed as columns.
+
+/** A column as it is packed: values by row, or places in the pool. */
+export interface PackedColumn {
+  key: string;
+  title: string;
+  kind: string;
+  parts?: string[];
+  json: boolean;
+  csv: boolean;
+  /** The place among the columns that people see; null for those that only programs read. */
+  text: number | null;
+  plain?: boolean;
+  values: (number | boolean | null | "" | [number])[];
+  words?: number[];
+}
+
+interface PackedSection {
+  key: string;
+  style: string;
+  block: number;
+  main: boolean;
+  title: string | null;
+  nothing: string;
+  what: string;
+  left_out: number;
+  note: string | null;
+  picked: boolean;
+  rows: number;
+  depths: number[];
+  below: number[];
+  columns: PackedColumn[];
+}
+
+/** An amount that the rows of a document are measured by. */
+export interface Measure {
+  name: string;
+  title: string;
+  unit: string;
+  own: string;
+  total: string | null;
+}
+
+interface PackedDocument {
+  view: string;
+  about: string;
+  options: string[];
+  measures: Measure[];
+  schema: string;
+  metric?: string;
+  sections: PackedSection[];
+}
+
+export interface Process {
+  pid: number;
+  command: string[] | string;
+  runtime: string;
+  complete: boolean;
+  exit_code?: number | null;
+  signal?: number;
+}
+
+export interface Recording {
+  command: string[];
+  started: string;
+  duration_ns: number;
+  instruments: { given: string; filled: string };
+  complete: boolean;
+  processes: Process[];
+  losses: { reason: string; count: number }[];
+}
+
+interface Packed {
+  format: number;
+  tool: string;
+  open: string;
+  recording: Recording;
+  values: Json[];
+  documents: PackedDocument[];
+}
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A value of a row; undefined where the row has none. */
+export type Value = Json | undefined;
+
+/** A column that answers with the values of the JSON. */
+export class Column {
+  readonly key: string;
+  readonly title: string;
+  readonly kind: string;
+  private said: Map<number, string> | undefined;
+
+  constructor(
+    readonly packed: PackedColumn,
+    private readonly pool: Json[],
+  ) {
+    this.key = packed.key;
+    this.title = packed.title || packed.key;
+    this.kind = packed.kind;
+  }
+
+  /** The value of a row as JSON has it. */
+  value(row: number): Value {
+    const value = this.packed.values[row];
+    if (Array.isArray(value)) return this.pool[value[0]];
+    if (this.packed.plain) return value === "" ? undefined : value;
+    return value === -1 ? undefined : this.pool[value as number];
+  }
+
+  /** Place of a row's value in the pool, -1 where it has none; for columns that are not plain. */
+  place(row: number): number {
+    return this.packed.values[row] as number;
+  }
+
+  /** The value as a number; 0 where it is none. */
+  number(row: number): number {
+    const value = this.packed.plain ? this.packed.values[row] : this.value(row);
+    return typeof value === "number" ? value : 0;
+  }
+
+  /** Words that people see in place of the value. */
+  words(row: number): string | undefined {
+    const words = this.packed.words;
+    if (!words) return undefined;
+    if (!this.said) {
+      this.said = new Map();
+      for (let at = 0; at < words.length; at += 2) this.said.set(words[at], String(this.pool[words[at + 1]]));
+    }
+    return this.said.get(row);
+  }
+}
+
+/** A list of rows of a document. */
+export class Section {
+  readonly columns: Column[];
+  readonly rows: number;
+  private lines: Map<number, string[]> | undefined;
+
+  constructor(
+    readonly packed: PackedSection,
+    private readonly pool: Json[],
+  ) {
+    this.columns = packed.columns.map((column) => new Column(column, pool));
+    this.rows = packed.rows;
+  }
+
+  column(key: string): Column | undefined {
+    return this.columns.find((column) => column.key === key);
+  }
+
+  /** Lines below a row. */
+  below(row: number): string[] {
+    if (!this.lines) {
+      this.lines = new Map();
+      for (let at = 0; at < this.packed.below.length; at += 2) {
+        const row = this.packed.below[at];
+        this.lines.set(row, [...(this.lines.get(row) ?? []), String(this.pool[this.packed.below[at + 1]])]);
+      }
+    }
+    return this.lines.get(row) ?? [];
+  }
+
+  /** A row as JSON has it. */
+  row(row: number): { [key: string]: Json } {
+    const all: { [key: string]: Json } = {};
+    for (const column of this.columns) {
+      if (!column.packed.json) continue;
+      const value = column.value(row);
+      if (value !== undefined) all[column.key] = value;
+      else if (this.packed.picked) all[column.key] = null;
+    }
+    return all;
+  }
+}
+
+/** A view of the recording. */
+export class Document {
+  readonly view: string;
+  readonly sections: Section[];
+
+  constructor(
+    readonly packed: PackedDocument,
+    pool: Json[],
+  ) {
+    this.view = packed.view;
+    this.sections = packed.sections.map((section) => new Section(section, pool));
+  }
+
+  /** The section that the view is about. */
+  get main(): Section | undefined {
+    return this.sections.find((section) => section.packed.main);
+  }
+
+  /** Whether any section has a row. */
+  get hasRows(): boolean {
+    return this.sections.some((section) => section.rows > 0 || section.packed.left_out > 0);
+  }
+
+  /** The command line that prints the document. */
+  get command(): string {
+    return ["clrscope report REC --view", this.view, ...this.packed.options, "--format json"].join(" ");
+  }
+}
+
+/** Everything that a page holds. */
+export class Page {
+  readonly documents: Document[];
+  readonly recording: Recording;
+  readonly tool: string;
+  readonly open: string;
+
+  constructor(packed: Packed) {
+    this.documents = packed.documents.map((document) => new Document(document, packed.values));
+    this.recording = packed.recording;
+    this.tool = packed.tool;
+    this.open = packed.open;
+  }
+
+  /** The documents of a view. */
+  of(view: string): Document[] {
+    return this.documents.filter((document) => document.view === view);
+  }
+}
+
+/** Unpacks the text of the page's data element. */
+export async function unpack(text: string): Promise<Page> {
+  const letters = atob(text.trim());
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const packed = JSON.parse(await new Response(plain).text()) as Packed;
+  if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
+  return new Page(packed);
+}

@@ -1,0 +1,85 @@
+// Numbers for people: as the tool's text has them.
+
+import type { Column, Json, Value } from "./document";
+
+function threeDigits(value: number): string {
+  if (value < 9.995) return value.toFixed(2);
+  if (value < 99.95) return value.toFixed(1);
+  return value.toFixed(0);
+}
+
+/** A time: `12.3 ms`. */
+export function time(ns: number): string {
+  if (ns < 1000) return `${Math.round(ns)} ns`;
+  if (ns < 999.5e3) return `${threeDigits(ns / 1e3)} µs`;
+  if (ns < 999.5e6) return `${threeDigits(ns / 1e6)} ms`;
+  const seconds = ns / 1e9;
+  return seconds < 999.5 ? `${threeDigits(seconds)} s` : `${count(Math.round(seconds))} s`;
+}
+
+/** A size: `12.3 MB`, in powers of 1,000. */
+export function bytes(size: number): string {
+  if (size < 1000) return `${size} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = size;
+  let unit = "B";
+  for (const next of units) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = next;
+  }
+  return `${threeDigits(value)} ${unit}`;
+}
+
+/** A share of the whole: `12.3 %`. */
+export const share = (part: number): string => `${(part * 100).toFixed(1)} %`;
+
+/** A number with its thousands apart. */
+export const count = (number: number): string => Math.round(number).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** An amount of a measure. */
+export function amount(value: number, unit: string): string {
+  if (unit === "time") return time(value);
+  return unit === "bytes" ? bytes(value) : count(value);
+}
+
+/** A text in one line, with what can't be seen written out. */
+export function oneLine(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) =>
+    c === "\n" ? "\\n" : c === "\t" ? "\\t" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** A value by its kind. */
+export function value(found: Value, kind: string): string {
+  if (found === undefined || found === null) return "";
+  if (typeof found === "number") {
+    if (kind === "time") return time(found);
+    if (kind === "bytes") return bytes(found);
+    if (kind === "share") return share(found);
+    return kind === "count" ? count(found) : String(found);
+  }
+  if (typeof found === "boolean") return found ? "yes" : "no";
+  if (typeof found === "string") return oneLine(found);
+  return oneLine(nested(found, kind));
+}
+
+function nested(found: Json, kind: string): string {
+  if (found !== null && typeof found === "object" && !Array.isArray(found)) {
+    if (kind === "thread" || ("os_id" in found && "role" in found)) return `${found.id} ${found.name || found.role}`;
+    if (typeof found.name === "string") return found.name;
+  }
+  if (Array.isArray(found) && found.every((one) => one !== null && typeof one === "object" && "name" in one)) {
+    return found.map((one) => (one as { name: string }).name).join(" < ");
+  }
+  return JSON.stringify(found);
+}
+
+/** What people see of a row's value. */
+export function shown(column: Column, row: number): string {
+  const words = column.words(row);
+  return words === undefined ? value(column.value(row), column.kind) : oneLine(words.trim());
+}
+
+/** Whether values of a kind stand at the right. */
+export const isNumeric = (kind: string): boolean => ["count", "number", "time", "share", "bytes"].includes(kind);

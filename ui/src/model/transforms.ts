@@ -1,0 +1,125 @@
+// Changes to trees that the user asks for one after another: each makes a new tree of the one before.
+
+import { Builder, type Func, type Nodes } from "./tree";
+
+/** Letters of the keys, as Firefox Profiler has them. */
+export type Kind = "f" | "F" | "m" | "M" | "d" | "c" | "C" | "r" | "o" | "w";
+
+export interface Transform {
+  kind: Kind;
+  /** A function, or the path to a node for `F` and `M`; nothing for `o` and `w`. */
+  path: number[];
+}
+
+/** Every kind with what menus say and the words before a chip's name. */
+export const KINDS: { kind: Kind; menu: string; chip: string; help: string }[] = [
+  { kind: "f", menu: "Focus on function", chip: "focus", help: "only paths through the function, which begin with it" },
+  { kind: "F", menu: "Focus on subtree", chip: "subtree", help: "only what lies below this one path" },
+  { kind: "m", menu: "Merge function into callers", chip: "merged", help: "its own amount goes to whoever called it" },
+  { kind: "M", menu: "Merge this node only", chip: "merged here", help: "as merge, on this one path" },
+  { kind: "d", menu: "Drop paths with function", chip: "dropped", help: "paths through the function are left out" },
+  { kind: "c", menu: "Collapse function", chip: "collapsed", help: "what it calls becomes its own" },
+  { kind: "C", menu: "Collapse library", chip: "library", help: "calls within its assembly become one frame" },
+  { kind: "r", menu: "Collapse recursion", chip: "recursion", help: "calls of itself become one" },
+];
+
+/** Changes that are about kinds of code rather than functions. */
+export const PRESETS: { kind: Kind; label: string; help: string }[] = [
+  { kind: "o", label: "just my code", help: "framework, runtime and native code is folded into the own code that calls it" },
+  { kind: "w", label: "without waiting", help: "time in which threads waited is left out" },
+];
+
+/** What says that nothing of a node is kept. */
+const GONE = -2;
+/** What says that a node lies outside of what is focused on. */
+const OUTSIDE = -1;
+
+/** The tree that a change makes of another. */
+export function changed(nodes: Nodes, transform: Transform, functions: Func[]): Nodes {
+  const out = new Builder(functions.length);
+  const map = new Int32Array(nodes.func.length);
+  const step = stepOf(transform, nodes, functions, out);
+  const focuses = transform.kind === "f" || transform.kind === "F";
+  map[0] = focuses ? OUTSIDE : 0;
+  if (!focuses) out.add(0, nodes.own[0], nodes.rest[0]);
+  for (let node = 1; node < map.length; node++) {
+    const up = map[nodes.parent[node]];
+    map[node] = up === GONE ? GONE : step(node, up);
+    if (map[node] >= 0) out.add(map[node], nodes.own[node], nodes.rest[node]);
+  }
+  return out.nodes;
+}
+
+type Step = (node: number, up: number) => number;
+
+function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out: Builder): Step {
+  const func = path[path.length - 1];
+  const plain: Step = (node, up) => out.child(up, nodes.func[node]);
+  switch (kind) {
+    case "f":
+      return (node, up) => (up !== OUTSIDE ? plain(node, up) : nodes.func[node] === func ? plain(node, 0) : OUTSIDE);
+    case "F": {
+      const isThere = onPath(nodes, path);
+      return (node, up) => (up !== OUTSIDE ? plain(node, up) : isThere(node) ? plain(node, 0) : OUTSIDE);
+    }
+    case "m":
+      return (node, up) => (nodes.func[node] === func ? up : plain(node, up));
+    case "M": {
+      const isThere = onPath(nodes, path);
+      return (node, up) => (isThere(node) ? up : plain(node, up));
+    }
+    case "d":
+      return (node, up) => (nodes.func[node] === func ? GONE : plain(node, up));
+    case "c":
+      return (node, up) => (up > 0 && out.nodes.func[up] === func ? up : plain(node, up));
+    case "C": {
+      const library = functions[func]?.module;
+      const isOfIt = (func: number) => functions[func]?.module === library;
+      return (node, up) => (up > 0 && isOfIt(nodes.func[node]) && isOfIt(out.nodes.func[up]) ? up : plain(node, up));
+    }
+    case "r":
+      return recursion(nodes, func, plain);
+    case "w":
+      return (node, up) => (functions[nodes.func[node]].code === "waiting" ? GONE : plain(node, up));
+    case "o":
+      return (node, up) => (functions[nodes.func[node]].code === "own" ? plain(node, up) : up);
+  }
+}
+
+/** Calls of a function below itself become the outermost one. */
+function recursion(nodes: Nodes, func: number, plain: Step): Step {
+  const outermost = new Int32Array(nodes.func.length);
+  return (node, up) => {
+    const above = outermost[nodes.parent[node]];
+    const is = nodes.func[node] === func;
+    const target = is && above > 0 ? above : plain(node, up);
+    outermost[node] = above > 0 ? above : is ? target : 0;
+    return target;
+  };
+}
+
+/** Whether a node is the one at the end of a path; asked for nodes in order. */
+function onPath(nodes: Nodes, path: number[]): (node: number) => boolean {
+  const matched = new Int32Array(nodes.func.length).fill(-1);
+  matched[0] = 0;
+  return (node) => {
+    const above = matched[nodes.parent[node]];
+    if (above >= 0 && above < path.length && nodes.func[node] === path[above]) matched[node] = above + 1;
+    return matched[node] === path.length;
+  };
+}
+
+/** Transforms as addresses have them: `f12,F1.5.9`. */
+export const written = (all: Transform[]): string => all.map(({ kind, path }) => kind + path.join(".")).join(",");
+
+/** Transforms of an address; what makes no sense is left out. */
+export function parsed(text: string, functions: number): Transform[] {
+  const all: Transform[] = [];
+  for (const part of text.split(",")) {
+    const kind = part[0] as Kind;
+    const path = part.slice(1) === "" ? [] : part.slice(1).split(".").map(Number);
+    const isKnown = kind === "o" || kind === "w" ? path.length === 0 : KINDS.some((one) => one.kind === kind) && path.length > 0;
+    if (isKnown && path.every((func) => Number.isInteger(func) && func >= 0 && func < functions)) all.push({ kind, path });
+  }
+  return all;
+}

@@ -1,0 +1,196 @@
+// Call trees: paths of functions with an amount of one measure. Nothing here recurses: a path may be 100,000 calls deep.
+
+/** A function as all trees of a page know it, by its place in their list. */
+export interface Func {
+  /** Name with the part of the method that the code is: `Shop.Cart::Total (async)`. */
+  label: string;
+  signature: string;
+  module: string;
+  /** Kind of code, by which frames are coloured. */
+  code: string;
+}
+
+/** Nodes in the order in which they were made: a node stands behind its parent. Node 0 is the root. */
+export interface Nodes {
+  func: number[];
+  parent: number[];
+  /** The node's own amount. */
+  own: number[];
+  /** What lies below the node and is not in the tree. */
+  rest: number[];
+}
+
+/** A tree that is shown: nodes in preorder, of siblings the largest first. Node 0 is the root, which has no function. */
+export interface CallTree {
+  size: number;
+  func: Int32Array;
+  parent: Int32Array;
+  depth: Int32Array;
+  /** The first node behind the subtree. */
+  end: Int32Array;
+  own: Float64Array;
+  total: Float64Array;
+  /** Where the node begins on a line that is as long as the root's total. */
+  start: Float64Array;
+  maxDepth: number;
+}
+
+/** Makes trees by asking for the child of a node. */
+export class Builder {
+  readonly nodes: Nodes = { func: [-1], parent: [-1], own: [0], rest: [0] };
+  private readonly children = new Map<number, number>();
+
+  constructor(private readonly functions: number) {}
+
+  /** The child of `parent` that is `func`. */
+  child(parent: number, func: number): number {
+    const key = parent * this.functions + func;
+    let node = this.children.get(key);
+    if (node === undefined) {
+      node = this.nodes.func.length;
+      this.children.set(key, node);
+      this.nodes.func.push(func);
+      this.nodes.parent.push(parent);
+      this.nodes.own.push(0);
+      this.nodes.rest.push(0);
+    }
+    return node;
+  }
+
+  add(node: number, own: number, rest: number): void {
+    this.nodes.own[node] += own;
+    this.nodes.rest[node] += rest;
+  }
+}
+
+/** Sums nodes up and puts them in order. */
+export function arranged(nodes: Nodes): CallTree {
+  const size = nodes.func.length;
+  const sums = new Float64Array(size);
+  for (let node = size - 1; node >= 0; node--) {
+    sums[node] += nodes.own[node] + nodes.rest[node];
+    if (node > 0) sums[nodes.parent[node]] += sums[node];
+  }
+  const children = childrenOf(nodes, size);
+  const tree: CallTree = {
+    size,
+    func: new Int32Array(size),
+    parent: new Int32Array(size),
+    depth: new Int32Array(size),
+    end: new Int32Array(size),
+    own: new Float64Array(size),
+    total: new Float64Array(size),
+    start: new Float64Array(size),
+    maxDepth: 0,
+  };
+  const stack = [0];
+  const parents = [-1];
+  let at = 0;
+  while (stack.length > 0) {
+    const node = stack.pop()!;
+    const parent = parents.pop()!;
+    tree.func[at] = nodes.func[node];
+    tree.parent[at] = parent;
+    tree.depth[at] = parent < 0 ? 0 : tree.depth[parent] + 1;
+    tree.own[at] = nodes.own[node];
+    tree.total[at] = sums[node];
+    tree.maxDepth = Math.max(tree.maxDepth, tree.depth[at]);
+    const mine = children.subarrayOf(node).sort((a, b) => sums[b] - sums[a] || nodes.func[a] - nodes.func[b]);
+    for (let last = mine.length - 1; last >= 0; last--) {
+      stack.push(mine[last]);
+      parents.push(at);
+    }
+    at++;
+  }
+  place(tree);
+  return tree;
+}
+
+/** The children of each node, behind one another. */
+function childrenOf(nodes: Nodes, size: number): { subarrayOf(node: number): Int32Array } {
+  const first = new Int32Array(size + 1);
+  for (let node = 1; node < size; node++) first[nodes.parent[node] + 1]++;
+  for (let node = 0; node < size; node++) first[node + 1] += first[node];
+  const next = first.slice();
+  const all = new Int32Array(Math.max(0, size - 1));
+  for (let node = 1; node < size; node++) all[next[nodes.parent[node]]++] = node;
+  return { subarrayOf: (node) => all.subarray(first[node], first[node + 1]) };
+}
+
+/** Gives nodes their ends and the places where they begin. */
+function place(tree: CallTree): void {
+  const { size, parent, end, total, start } = tree;
+  end.fill(0);
+  for (let node = size - 1; node >= 0; node--) {
+    end[node] = Math.max(end[node], node + 1);
+    if (node > 0) end[parent[node]] = Math.max(end[parent[node]], end[node]);
+  }
+  const used = new Float64Array(size);
+  for (let node = 1; node < size; node++) {
+    const above = parent[node];
+    start[node] = start[above] + used[above];
+    used[above] += total[node];
+  }
+}
+
+/** Functions on the way from the root to a node, the outermost first. */
+export function pathTo(tree: CallTree, node: number): number[] {
+  const path: number[] = [];
+  for (let at = node; at > 0; at = tree.parent[at]) path.push(tree.func[at]);
+  return path.reverse();
+}
+
+/** Sums of a function over a tree; recursion counts once. */
+export interface Sums {
+  own: Float64Array;
+  total: Float64Array;
+}
+
+/** Own amounts and totals by function. */
+export function sumsOf(tree: CallTree, functions: number): Sums {
+  const sums = { own: new Float64Array(functions), total: new Float64Array(functions) };
+  const on = new Int32Array(functions);
+  const path: number[] = [];
+  for (let node = 1; node < tree.size; node++) {
+    while (path.length >= tree.depth[node]) on[path.pop()!]--;
+    const func = tree.func[node];
+    sums.own[func] += tree.own[node];
+    if (on[func] === 0) sums.total[func] += tree.total[node];
+    on[func]++;
+    path.push(func);
+  }
+  return sums;
+}
+
+/** What a function gets from each caller and hands to each callee, by function; -1 stands for the threads themselves. */
+export interface Neighbours {
+  callers: Map<number, number>;
+  callees: Map<number, number>;
+}
+
+/** The callers and callees of a function; a pair that calls each other again below itself counts once. */
+export function neighboursOf(tree: CallTree, wanted: number): Neighbours {
+  const found: Neighbours = { callers: new Map(), callees: new Map() };
+  const open = [new Map<number, number>(), new Map<number, number>()];
+  const path: number[] = [];
+  const enter = (side: number, other: number, total: number) => {
+    const depth = open[side].get(other) ?? 0;
+    const sums = side === 0 ? found.callers : found.callees;
+    if (depth === 0) sums.set(other, (sums.get(other) ?? 0) + total);
+    open[side].set(other, depth + 1);
+  };
+  const leave = (side: number, other: number) => open[side].set(other, (open[side].get(other) ?? 1) - 1);
+  for (let node = 1; node < tree.size; node++) {
+    while (path.length >= tree.depth[node]) {
+      const left = path.pop()!;
+      const above = tree.parent[left];
+      if (tree.func[left] === wanted) leave(0, tree.func[above]);
+      if (tree.func[above] === wanted) leave(1, tree.func[left]);
+    }
+    const above = tree.parent[node];
+    if (tree.func[node] === wanted) enter(0, tree.func[above], tree.total[node]);
+    if (above > 0 && tree.func[above] === wanted) enter(1, tree.func[node], tree.total[node]);
+    path.push(node);
+  }
+  return found;
+}

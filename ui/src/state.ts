@@ -1,0 +1,59 @@
+// What the page shows, as its address says it: undoing is the browser's way back.
+
+export interface State {
+  tab: string;
+  /** Number of the document of paths and name of the measure: `0.wall`. */
+  metric: string;
+  invert: boolean;
+  search: string;
+  /** Transforms as they are written. */
+  changes: string;
+  /** Threads by process and number; none means all. */
+  threads: string[];
+  /** The part of the flame graph that is shown, as shares of its width. */
+  zoom: [number, number] | null;
+  /** The function that is looked at, by name. */
+  func: number | null;
+  /** The part of the time that is looked at, nanoseconds since the start. */
+  range: [number, number] | null;
+  /** Key of the column by which the table of a tab is ordered, `-` before it for the other way. */
+  sort: string;
+}
+
+/** The state as the part of an address behind `#`. */
+export function written(state: State): string {
+  const all = new URLSearchParams();
+  if (state.tab) all.set("tab", state.tab);
+  if (state.metric) all.set("metric", state.metric);
+  if (state.invert) all.set("invert", "1");
+  if (state.search) all.set("search", state.search);
+  if (state.changes) all.set("changes", state.changes);
+  if (state.threads.length > 0) all.set("threads", state.threads.join(","));
+  if (state.zoom) all.set("zoom", state.zoom.map((one) => Number(one.toFixed(9))).join(","));
+  if (state.func !== null) all.set("function", String(state.func));
+  if (state.range) all.set("range", state.range.map(Math.round).join(","));
+  if (state.sort) all.set("sort", state.sort);
+  return all.toString();
+}
+
+/** The state of an address; what makes no sense is left out. */
+export function read(hash: string): State {
+  const all = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (key: string) => all.get(key) ?? "";
+  const [from, to] = text("zoom").split(",").map(Number);
+  const isZoom = from >= 0 && to > from && to <= 1;
+  const [since, until] = text("range").split(",").map(Number);
+  const func = /^\d+$/.test(text("function")) ? Number(text("function")) : null;
+  return {
+    tab: text("tab"),
+    metric: text("metric"),
+    invert: text("invert") === "1",
+    search: text("search"),
+    changes: text("changes"),
+    threads: text("threads").split(",").filter((one) => one !== ""),
+    zoom: isZoom ? [from, to] : null,
+    func,
+    range: since >= 0 && until > since ? [since, until] : null,
+    sort: text("sort"),
+  };
+}

@@ -1,0 +1,49 @@
+// The tabs of the page. A view that is not named here has a tab of its own all the same, made of its sections as they are.
+
+import type { Document, Page } from "./data/document";
+
+export interface Tab {
+  id: string;
+  title: string;
+  /** What the tab shows: sections of documents, or paths in one of several forms. */
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline";
+  documents: Document[];
+}
+
+/** Tabs in their order, with the views that they show; `paths` are shown for every metric. */
+const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] }[] = [
+  { id: "summary", title: "Summary", form: "sections", views: ["summary"] },
+  { id: "flame", title: "Flame graph", form: "flame", views: ["tree"] },
+  { id: "tree", title: "Call tree", form: "tree", views: ["tree"] },
+  { id: "functions", title: "Functions", form: "functions", views: ["tree"] },
+  { id: "callers", title: "Callers and callees", form: "neighbours", views: ["tree"] },
+  { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
+  { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
+  { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },
+  { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots", "dominators"] },
+  { id: "gc", title: "GC", form: "sections", views: ["gc"] },
+  { id: "exceptions", title: "Exceptions", form: "sections", views: ["exceptions"] },
+  { id: "threads", title: "Threads", form: "sections", views: ["threads"] },
+  { id: "modules", title: "Modules", form: "sections", views: ["modules"] },
+  { id: "events", title: "Events", form: "sections", views: ["events"] },
+  { id: "flow", title: "Flow", form: "sections", views: ["flow"] },
+];
+/** How the numbers came about, at the end. */
+const LAST = { id: "conditions", title: "Conditions and losses", views: ["conditions", "losses"] };
+/** Views whose rows other tabs have. */
+const ELSEWHERE = ["functions", "callers", "callees"];
+
+/** The tabs that have something to show. */
+export function tabsOf(page: Page): Tab[] {
+  const of = (views: string[]) => views.flatMap((view) => page.of(view)).filter((document) => document.hasRows);
+  const tabs: Tab[] = DECLARED.map(({ id, title, form, views }) => ({ id, title, form, documents: of(views) }));
+  const known = new Set([...DECLARED.flatMap((tab) => tab.views), ...LAST.views, ...ELSEWHERE]);
+  for (const document of page.documents) {
+    if (known.has(document.view)) continue;
+    known.add(document.view);
+    const title = document.view.charAt(0).toUpperCase() + document.view.slice(1);
+    tabs.push({ id: document.view, title, form: "sections", documents: of([document.view]) });
+  }
+  tabs.push({ id: LAST.id, title: LAST.title, form: "sections", documents: LAST.views.flatMap((view) => page.of(view)) });
+  return tabs.filter((tab) => tab.documents.length > 0);
+}

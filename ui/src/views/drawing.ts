@@ -1,0 +1,147 @@
+// Drawing of frames: those in sight, and of those only what is wider than a fraction of a pixel.
+
+import { colourOf } from "../colours";
+import type { CallTree, Func } from "../model/tree";
+
+/** Height of a frame on the screen. */
+export const FRAME = 20;
+/** Frames that are narrower are not drawn. */
+const LEAST = 0.4;
+
+/** The nodes of each depth, in the order of their places. */
+export interface Levels {
+  first: Int32Array;
+  nodes: Int32Array;
+}
+
+export function levelsOf(tree: CallTree): Levels {
+  const first = new Int32Array(tree.maxDepth + 2);
+  for (let node = 0; node < tree.size; node++) first[tree.depth[node] + 1]++;
+  for (let depth = 0; depth <= tree.maxDepth; depth++) first[depth + 1] += first[depth];
+  const next = first.slice();
+  const nodes = new Int32Array(tree.size);
+  for (let node = 0; node < tree.size; node++) nodes[next[tree.depth[node]]++] = node;
+  return { first, nodes };
+}
+
+/** What is drawn, and where. */
+export interface Picture {
+  tree: CallTree;
+  levels: Levels;
+  functions: Func[];
+  /** Shares of the whole at the left and right edge. */
+  zoom: [number, number];
+  /** Pixels that are scrolled away above. */
+  top: number;
+  width: number;
+  height: number;
+  matching: Uint8Array | null;
+  selected: number;
+  hovered: number;
+  root: string;
+  dark: boolean;
+}
+
+/** The first of a level's nodes that ends behind a place. */
+function firstBehind(picture: Picture, depth: number, place: number): number {
+  const { levels, tree } = picture;
+  let [low, high] = [levels.first[depth], levels.first[depth + 1]];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const node = levels.nodes[middle];
+    if (tree.start[node] + tree.total[node] <= place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The node at a point of the screen, -1 where there is none. */
+export function nodeAt(picture: Picture, x: number, y: number): number {
+  const { tree, zoom, width, levels } = picture;
+  const depth = Math.floor((y + picture.top) / FRAME);
+  if (depth < 0 || depth > tree.maxDepth) return -1;
+  const place = (zoom[0] + (x / width) * (zoom[1] - zoom[0])) * tree.total[0];
+  const at = firstBehind(picture, depth, place);
+  const node = at < levels.first[depth + 1] ? levels.nodes[at] : -1;
+  return node >= 0 && tree.start[node] <= place ? node : -1;
+}
+
+const widths = new Map<string, number>();
+
+function widthOf(context: CanvasRenderingContext2D, text: string): number {
+  let width = widths.get(text);
+  if (width === undefined) {
+    if (widths.size > 50_000) widths.clear();
+    width = context.measureText(text).width;
+    widths.set(text, width);
+  }
+  return width;
+}
+
+/** The name as long as there is room: whole, without namespace, the method alone, its beginning. */
+function fitting(context: CanvasRenderingContext2D, label: string, room: number): string {
+  if (room < 14) return "";
+  const cut = label.length > 400 ? `${label.slice(0, 400)}…` : label;
+  const method = cut.split("::").pop()!;
+  const type = cut.split("::")[0].split(".").pop()!;
+  const short = cut.includes("::") ? `${type}::${method}` : cut.split("/").pop()!;
+  for (const text of [cut, short, method]) if (widthOf(context, text) <= room) return text;
+  const letters = Math.floor(method.length * (room / widthOf(context, method))) - 1;
+  return letters >= 2 ? `${method.slice(0, letters)}…` : "";
+}
+
+/** Draws the frames in sight; the number of frames that were drawn. */
+export function draw(context: CanvasRenderingContext2D, picture: Picture): number {
+  const { tree, levels, width, height, top, zoom } = picture;
+  const ratio = window.devicePixelRatio || 1;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = "12px ui-sans-serif, system-ui, sans-serif";
+  context.textBaseline = "middle";
+  const whole = tree.total[0] || 1;
+  const scale = width / ((zoom[1] - zoom[0]) * whole);
+  const left = zoom[0] * whole;
+  const lastDepth = Math.min(tree.maxDepth, Math.floor((top + height) / FRAME));
+  let drawn = 0;
+  for (let depth = Math.max(0, Math.floor(top / FRAME)); depth <= lastDepth; depth++) {
+    let at = firstBehind(picture, depth, left);
+    const end = levels.first[depth + 1];
+    while (at < end) {
+      const node = levels.nodes[at];
+      const x = (tree.start[node] - left) * scale;
+      if (x > width) break;
+      const wide = tree.total[node] * scale;
+      if (wide < LEAST) {
+        // Whatever else lies on this pixel is as small.
+        at = Math.max(at + 1, firstBehind(picture, depth, tree.start[node] + LEAST / scale));
+        continue;
+      }
+      frame(context, picture, node, Math.max(0, x), depth * FRAME - top, Math.min(width, x + wide) - Math.max(0, x));
+      drawn++;
+      at++;
+    }
+  }
+  return drawn;
+}
+
+function frame(context: CanvasRenderingContext2D, picture: Picture, node: number, x: number, y: number, wide: number) {
+  const { tree, functions, matching, selected, hovered, dark } = picture;
+  const func = tree.func[node];
+  const isRoot = node === 0;
+  const isPale = matching !== null && !isRoot && !matching[func];
+  const gap = wide > 3 ? 1 : 0;
+  context.globalAlpha = isPale ? 0.25 : 1;
+  context.fillStyle = isRoot ? (dark ? "#3a3f47" : "#dfe3e8") : colourOf(functions[func].code);
+  context.fillRect(x, y, wide - gap, FRAME - 1);
+  context.globalAlpha = 1;
+  const isSame = selected > 0 && !isRoot && tree.func[selected] === func;
+  if (!isRoot && (node === selected || node === hovered || isSame)) {
+    context.strokeStyle = node === selected || isSame ? (dark ? "#ffffff" : "#000000") : dark ? "#cccccc" : "#444444";
+    context.lineWidth = node === selected ? 2 : 1;
+    if (wide > 2) context.strokeRect(x + 1, y + 1, Math.max(1, wide - gap - 2), FRAME - 3);
+  }
+  const text = fitting(context, isRoot ? picture.root : functions[func].label, wide - gap - 8);
+  if (text === "") return;
+  context.fillStyle = (isRoot || isPale) && dark ? "#e8e8e8" : "#101010";
+  context.fillText(text, x + 4, y + FRAME / 2);
+}

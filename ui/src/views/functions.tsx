@@ -1,0 +1,162 @@
+// Functions, and the callers and callees of one.
+
+import { useMemo } from "preact/hooks";
+import type { Document } from "../data/document";
+import { amount, share } from "../data/format";
+import { colourOf } from "../colours";
+import { neighboursOf } from "../model/tree";
+import { tableColumns } from "./section";
+import type { Shown } from "./shown";
+import { Table, type TableColumn } from "./table";
+
+interface Props {
+  shown: Shown;
+  /** The tool's own table, whose numbers are exact. */
+  document: Document | undefined;
+  /** Functions of the table's rows. */
+  rowFunctions: Int32Array | undefined;
+  onOpen(func: number): void;
+}
+
+/** Every function: the tool's own rows, or sums of the tree where it was changed. */
+export function FunctionTable({ shown, document, rowFunctions, onOpen }: Props) {
+  const { state } = shown;
+  const isChanged = state.changes !== "" || state.threads.length > 0 || !document?.main || !rowFunctions;
+  return isChanged ? <Summed shown={shown} onOpen={onOpen} /> : <Exact shown={shown} document={document} rowFunctions={rowFunctions} onOpen={onOpen} />;
+}
+
+function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; document: Document; rowFunctions: Int32Array; onOpen(func: number): void }) {
+  const { state, update, matching, functions, measure } = shown;
+  const section = document.main!;
+  const columns = useMemo(() => {
+    const all = tableColumns(section);
+    const name = all.find((column) => column.key === "name");
+    if (name) name.mark = (row) => colourOf(functions[rowFunctions[row]].code);
+    return all;
+  }, [section]);
+  const rows = useMemo(() => {
+    const all: number[] = [];
+    for (let row = 0; row < section.rows; row++) if (!matching || matching[rowFunctions[row]]) all.push(row);
+    return all;
+  }, [section, matching]);
+  const measured = columns.some((column) => column.key === measure.own) ? measure.own : "";
+  const left = section.packed.left_out;
+  const selected = state.func === null ? null : rowFunctions.indexOf(state.func);
+  return (
+    <div class="full">
+      <Table
+        label="Functions"
+        rows={rows}
+        columns={columns}
+        sort={state.sort || measured}
+        onSort={(sort) => update({ sort })}
+        selected={selected}
+        onSelect={(row) => update({ func: rowFunctions[row] })}
+        onOpen={(row) => onOpen(rowFunctions[row])}
+        onMenu={(row, x, y) => shown.menuOf(rowFunctions[row], x, y)}
+        onKey={(row, event) => shown.keyOf(rowFunctions[row], event)}
+      />
+      {left > 0 && <p class="note warning">{left} functions with less had no room in this file; the command line shows all.</p>}
+      {section.packed.note && <p class="note">{section.packed.note}</p>}
+    </div>
+  );
+}
+
+function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
+  const { state, update, sums, matching } = shown;
+  const columns = useMemo(() => sumColumns(shown, (func) => sums.own[func], (func) => sums.total[func]), [shown.upright]);
+  const rows = useMemo(() => {
+    const all: number[] = [];
+    for (let func = 0; func < sums.own.length; func++) {
+      if ((sums.total[func] > 0 || sums.own[func] > 0) && (!matching || matching[func])) all.push(func);
+    }
+    return all.sort((a, b) => sums.own[b] - sums.own[a]);
+  }, [sums, matching]);
+  return (
+    <div class="full">
+      <Table
+        label="Functions"
+        rows={rows}
+        columns={columns}
+        sort={state.sort}
+        onSort={(sort) => update({ sort })}
+        selected={state.func}
+        onSelect={(func) => update({ func })}
+        onOpen={onOpen}
+        onMenu={(func, x, y) => shown.menuOf(func, x, y)}
+        onKey={(func, event) => shown.keyOf(func, event)}
+      />
+      <p class="note">Sums of the paths that the changes above leave.</p>
+    </div>
+  );
+}
+
+/** Columns of rows that are functions: own amount, total, share, name, module. */
+function sumColumns(shown: Shown, own: ((func: number) => number) | null, total: (func: number) => number): TableColumn[] {
+  const { functions, measure, upright } = shown;
+  const whole = upright.total[0] || 1;
+  const of = (value: number) => (value > 0 ? amount(value, measure.unit) : "");
+  const label = (func: number) => (func < 0 ? "(threads)" : functions[func].label);
+  const columns: TableColumn[] = [
+    { key: "total", title: measure.title, numeric: true, width: 11, text: (func) => of(total(func)), order: total },
+    { key: "share", title: "share", numeric: true, width: 8, text: (func) => share(total(func) / whole), order: total, bar: (func) => total(func) / whole },
+  ];
+  if (own) columns.unshift({ key: "self", title: "self", numeric: true, width: 11, text: (func) => of(own(func)), order: own });
+  columns.unshift(
+    { key: "name", title: "function", numeric: false, width: 60, text: label, order: (func) => label(func).toLowerCase(), mark: (func) => (func < 0 ? "#d6d6d6" : colourOf(functions[func].code)) },
+  );
+  columns.push(
+    { key: "module", title: "module", numeric: false, width: 26, text: (func) => functions[func]?.module ?? "", order: (func) => functions[func]?.module ?? "" },
+  );
+  return columns;
+}
+
+/** Who calls a function, and what it calls. */
+export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
+  const { state, update, functions, upright, sums, measure } = shown;
+  const func = state.func ?? largest(sums.own);
+  const found = useMemo(() => neighboursOf(upright, func), [upright, func]);
+  if (func < 0 || !functions[func]) return <p class="nothing">Nothing to show.</p>;
+  const whole = upright.total[0] || 1;
+  const side = (title: string, all: Map<number, number>) => (
+    <section class="with-table" style={{ "--rows": Math.min(12, Math.max(2, all.size)) + 1 }}>
+      <h2>{title}</h2>
+      {all.size === 0 ? (
+        <p class="nothing">None.</p>
+      ) : (
+        <Table
+          label={title}
+          rows={[...all.keys()].sort((a, b) => all.get(b)! - all.get(a)!)}
+          columns={sumColumns(shown, null, (other) => all.get(other) ?? 0)}
+          sort={state.sort}
+          onSort={(sort) => update({ sort })}
+          selected={null}
+          onSelect={() => {}}
+          onOpen={(other) => other >= 0 && onOpen(other)}
+          onMenu={(other, x, y) => other >= 0 && shown.menuOf(other, x, y)}
+          onKey={(other, event) => other >= 0 && shown.keyOf(other, event)}
+        />
+      )}
+    </section>
+  );
+  return (
+    <div class="sections">
+      {side("Callers", found.callers)}
+      <section class="of">
+        <h2><span class="mark" style={{ background: colourOf(functions[func].code) }} />{functions[func].label}</h2>
+        <p>{functions[func].signature} <span class="faint">[{functions[func].module}]</span></p>
+        <p>
+          {measure.title} {amount(sums.total[func], measure.unit)} ({share(sums.total[func] / whole)}), self {amount(sums.own[func], measure.unit)} ({share(sums.own[func] / whole)})
+        </p>
+        <p class="note">A double click or Enter goes on to a caller or callee.</p>
+      </section>
+      {side("Callees", found.callees)}
+    </div>
+  );
+}
+
+function largest(amounts: Float64Array): number {
+  let best = -1;
+  for (let at = 0; at < amounts.length; at++) if (best < 0 || amounts[at] > amounts[best]) best = at;
+  return best;
+}

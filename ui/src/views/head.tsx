@@ -1,0 +1,31 @@
+// The head of the page: what ran, and what is missing.
+
+import type { Page } from "../data/document";
+import { count, oneLine, time } from "../data/format";
+
+export function Head({ page, onHelp, onTheme }: { page: Page; onHelp(): void; onTheme(): void }) {
+  const { recording } = page;
+  const [process] = recording.processes;
+  const end = process?.signal !== undefined ? `ended by signal ${process.signal}` : process?.exit_code != null ? `exit code ${process.exit_code}` : "end not seen";
+  const losses = recording.losses.reduce((sum, loss) => sum + loss.count, 0);
+  const facts = [
+    `${time(recording.duration_ns)} from ${recording.started.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")}`,
+    recording.processes.length === 1 ? `${process.runtime}, process ${process.pid}, ${end}` : `${count(recording.processes.length)} processes`,
+    `recorded ${recording.instruments.given}`,
+  ];
+  return (
+    <header>
+      <div class="title">
+        <h1 title={oneLine(recording.command.join(" "))}>{oneLine(recording.command.join(" ")) || "(no command)"}</h1>
+        <p>
+          {facts.map(oneLine).join(" · ")}
+          {losses > 0 && <> · <a class="warning" href="#tab=conditions">{count(losses)} losses</a></>}
+        </p>
+      </div>
+      <div class="tools">
+        <button type="button" onClick={onTheme} aria-label="Light or dark" title="Light or dark">◐</button>
+        <button type="button" onClick={onHelp} aria-label="Keys and mouse" title="Keys and mouse (?)">?</button>
+      </div>
+    </header>
+  );
+}

@@ -1,0 +1,184 @@
+// Sections of a document, whatever view they are of: tables, sentences, facts. A tab for a new view needs no more than this.
+
+import { useMemo, useState } from "preact/hooks";
+import type { Column, Document, Json, Section } from "../data/document";
+import { count, isNumeric, oneLine, shown, value } from "../data/format";
+import { matcher } from "../model/search";
+import { Table, type TableColumn } from "./table";
+
+interface Props {
+  documents: Document[];
+  search: string;
+  /** The part of the time that is looked at: of rows that are moments, those in it. */
+  range: [number, number] | null;
+  sort: string;
+  onSort(sort: string): void;
+}
+
+/** All sections of some documents. */
+export function Sections({ documents, search, range, sort, onSort }: Props) {
+  const sections = documents.flatMap((document) => document.sections.map((section) => ({ document, section })));
+  const visible = sections.filter(({ section }) => isShown(section));
+  return (
+    <div class={`sections${visible.length === 1 ? " single" : ""}`}>
+      {visible.map(({ document, section }, index) => (
+        <OneSection
+          key={`${document.packed.options.join(" ")} ${section.packed.key} ${index}`}
+          section={section}
+          title={section.packed.title ?? (documents.length > 1 ? titleOf(document) : null)}
+          search={search}
+          range={range}
+          sort={sort}
+          onSort={onSort}
+        />
+      ))}
+    </div>
+  );
+}
+
+const titleOf = (document: Document): string =>
+  document.packed.options.includes("--each") ? "Each one" : document.packed.about.split(";")[0];
+
+/** Columns that only JSON has are for programs; logs have no others. */
+function isShown(section: Section): boolean {
+  const { style, columns, nothing, main } = section.packed;
+  if (section.rows === 0) return main && nothing !== "";
+  return ["log", "stories", "lines"].includes(style) || columns.some((column) => column.text !== null);
+}
+
+interface OneProps extends Omit<Props, "documents"> {
+  section: Section;
+  title: string | null;
+}
+
+function OneSection({ section, title, search, range, sort, onSort }: OneProps) {
+  const { style, left_out: leftOut, note, nothing, what } = section.packed;
+  const [open, setOpen] = useState<number | null>(null);
+  const columns = useMemo(() => tableColumns(section), [section]);
+  const rows = useMemo(() => matchingRows(section, columns, search, range), [section, columns, search, range]);
+  const heading = title && <h2>{oneLine(title)}</h2>;
+  if (section.rows === 0) return <section>{heading}<p class="nothing">{nothing}</p></section>;
+  if (style === "notes") return <section>{heading}<Notes section={section} /></section>;
+  if (style === "facts") return <section>{heading}<Facts section={section} /></section>;
+  const all = section.rows + leftOut;
+  return (
+    <section class="with-table" style={{ "--rows": Math.min(rows.length, 20) + 1 }}>
+      {heading}
+      <Table
+        label={title ?? what}
+        rows={rows}
+        columns={columns}
+        sort={sort}
+        onSort={onSort}
+        selected={open}
+        onSelect={(row) => setOpen(row)}
+        below={(row) => section.below(row)}
+      />
+      {rows.length < section.rows && <p class="note">{count(rows.length)} of {count(section.rows)} rows: those that match the search{range ? " and lie in the chosen part of the time" : ""}.</p>}
+      {leftOut > 0 && <p class="note warning">This file has {count(section.rows)} of {count(all)} {what}: the others had no room in it. The command line shows all.</p>}
+      {note && <p class="note">{oneLine(note)}</p>}
+      {open !== null && <Details section={section} row={open} onClose={() => setOpen(null)} />}
+    </section>
+  );
+}
+
+function Notes({ section }: { section: Section }) {
+  const column = section.columns.find((column) => column.packed.text === 0) ?? section.columns[0];
+  const rows = Array.from({ length: section.rows }, (_, row) => row);
+  return <ul class="findings">{rows.map((row) => <li key={row}>{shown(column, row)}</li>)}</ul>;
+}
+
+function Facts({ section }: { section: Section }) {
+  const [label, text] = textColumns(section);
+  const warning = section.column("warning");
+  const rows = Array.from({ length: section.rows }, (_, row) => row);
+  return (
+    <dl class="facts">
+      {rows.map((row) => (
+        <div key={row} class={warning?.value(row) === true ? "warning" : ""}>
+          <dt>{shown(label, row)}</dt>
+          <dd>{shown(text, row)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Columns of a section as a table: those of text, in its order where it has some. */
+export function tableColumns(section: Section): TableColumn[] {
+  const inText = textColumns(section);
+  const isLog = ["log", "stories", "lines"].includes(section.packed.style);
+  const columns = isLog || inText.length === 0 ? section.columns.filter((column) => column.packed.json) : inText;
+  // What a row is about comes first, and stays where a wide table is scrolled.
+  const name = columns.find((one) => one.key === "name" && one.kind === "function") ?? columns.find((one) => one.key === "type");
+  const first = name ?? columns.find((one) => !isNumeric(one.kind));
+  return [...columns].sort((a, b) => Number(b === first) - Number(a === first)).map(tableColumn);
+}
+
+/** The columns that people see, in the order of text. */
+function textColumns(section: Section): Column[] {
+  const shown = section.columns.filter((column) => column.packed.text !== null);
+  return shown.sort((a, b) => a.packed.text! - b.packed.text!);
+}
+
+/** One column as that of a table. */
+export function tableColumn(column: Column): TableColumn {
+  const numeric = isNumeric(column.kind);
+  const text = (row: number) => shown(column, row);
+  return {
+    key: column.key,
+    title: column.title,
+    numeric,
+    width: numeric ? (column.kind === "share" ? 8 : Math.max(11, column.title.length + 3)) : column.kind === "function" ? 60 : column.key === "message" || column.key === "text" ? 50 : 26,
+    text,
+    order: (row) => (numeric ? column.number(row) : text(row).toLowerCase()),
+    bar: column.kind === "share" ? (row) => column.number(row) : undefined,
+  };
+}
+
+function matchingRows(section: Section, columns: TableColumn[], search: string, range: [number, number] | null): number[] {
+  const is = matcher(search);
+  const begin = section.column("time_ns") ?? section.column("start_ns");
+  const isMoment = range && begin?.packed.json && section.packed.main;
+  const rows: number[] = [];
+  for (let row = 0; row < section.rows; row++) {
+    if (isMoment && (begin.number(row) < range[0] || begin.number(row) > range[1])) continue;
+    if (!is || columns.some((column) => !column.numeric && is(column.text(row)))) rows.push(row);
+  }
+  return rows;
+}
+
+/** Everything that is known of a row. */
+function Details({ section, row, onClose }: { section: Section; row: number; onClose(): void }) {
+  return (
+    <aside class="details" aria-label="Details of the row">
+      <button type="button" class="close" onClick={onClose} aria-label="Close the details">×</button>
+      <dl>
+        {section.columns.map((column) => {
+          const found = column.value(row);
+          if (found === undefined || found === null || found === "") return null;
+          return (
+            <div key={column.key}>
+              <dt>{column.title}</dt>
+              <dd>{isList(found) ? <Frames frames={found} /> : value(found, column.kind)}</dd>
+            </div>
+          );
+        })}
+      </dl>
+      {section.below(row).map((line) => <p key={line}>{oneLine(line)}</p>)}
+    </aside>
+  );
+}
+
+const isList = (found: Json): found is { [key: string]: Json }[] =>
+  Array.isArray(found) && found.length > 0 && found.every((one) => one !== null && typeof one === "object" && !Array.isArray(one));
+
+/** Frames of a stack, and other lists of things with names. */
+function Frames({ frames }: { frames: { [key: string]: Json }[] }) {
+  const text = (frame: { [key: string]: Json }) => {
+    const name = frame.signature ?? frame.name ?? frame.type;
+    const place = frame.file ? ` in ${frame.file}:${frame.line}` : frame.module ? ` [${frame.module}]` : "";
+    return oneLine(name === undefined ? JSON.stringify(frame) : `${name}${place}`);
+  };
+  return <ol class="frames">{frames.map((frame, at) => <li key={at}>{text(frame)}</li>)}</ol>;
+}

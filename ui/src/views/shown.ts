@@ -1,0 +1,34 @@
+// What the views of paths share: the tree that is shown, and what can be done with its nodes.
+
+import type { Measure } from "../data/document";
+import type { CallTree, Func, Sums } from "../model/tree";
+import type { Profile } from "../model/profile";
+import type { State } from "../state";
+
+export interface Shown {
+  profile: Profile;
+  measure: Measure;
+  functions: Func[];
+  /** The tree after all changes, upside down where that is asked for. */
+  tree: CallTree;
+  /** The tree after all changes, as it was called. */
+  upright: CallTree;
+  /** Sums by function over the upright tree. */
+  sums: Sums;
+  /** Functions that match the search; null where nothing is searched. */
+  matching: Uint8Array | null;
+  state: State;
+  dark: boolean;
+  /** Changes what is shown; with `push` as a step that the browser's way back undoes. */
+  update(change: Partial<State>, push?: boolean): void;
+  /** A node of `tree` was selected. */
+  select(node: number): void;
+  /** Opens the menu of a node of `tree`. */
+  menu(node: number, x: number, y: number): void;
+  /** Opens the menu of a function. */
+  menuOf(func: number, x: number, y: number): void;
+  /** A key was pressed with a node of `tree` selected; whether it meant anything. */
+  key(node: number, event: KeyboardEvent): boolean;
+  /** A key was pressed with a function selected; whether it meant anything. */
+  keyOf(func: number, event: KeyboardEvent): boolean;
+}

@@ -1,0 +1,160 @@
+// A table of any number of rows: ordered by its headings, walked with the arrow keys.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useVirtual, ROW } from "./virtual";
+
+export interface TableColumn {
+  key: string;
+  title: string;
+  numeric: boolean;
+  /** Columns of letters. */
+  width: number;
+  text(row: number): string;
+  /** What rows are ordered by; rows keep their order where two are the same. */
+  order(row: number): number | string;
+  /** Part of the whole that a bar behind the text shows. */
+  bar?(row: number): number;
+  /** Colour of a mark before the text. */
+  mark?(row: number): string;
+}
+
+interface Props {
+  label: string;
+  rows: number[];
+  columns: TableColumn[];
+  sort: string;
+  onSort(sort: string): void;
+  selected: number | null;
+  onSelect(row: number): void;
+  /** Double click, Enter. */
+  onOpen?(row: number): void;
+  onMenu?(row: number, x: number, y: number): void;
+  onKey?(row: number, event: KeyboardEvent): boolean;
+  below?(row: number): string[];
+}
+
+export function Table(props: Props) {
+  const { label, rows, columns, sort, selected } = props;
+  const scroll = useRef<HTMLDivElement>(null);
+  const ordered = useMemo(() => inOrder(rows, columns, sort), [rows, columns, sort]);
+  const list = useVirtual(ordered.length, scroll);
+  const [at, setAt] = useState(0);
+  // Letters and the gaps between columns; below that the table is scrolled.
+  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : Math.min(column.width, 24)) + 2, 4);
+  const id = useMemo(() => `table${Math.random().toString(36).slice(2)}`, []);
+
+  useEffect(() => setAt((now) => Math.min(now, Math.max(0, ordered.length - 1))), [ordered.length]);
+
+  const go = (to: number) => {
+    const next = Math.max(0, Math.min(ordered.length - 1, to));
+    if (ordered.length === 0) return;
+    setAt(next);
+    list.show(next);
+    props.onSelect(ordered[next]);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor((scroll.current?.clientHeight ?? ROW) / ROW) - 2);
+    const steps: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: ordered.length - 1 };
+    const row = ordered[at];
+    if (event.key in steps) go(steps[event.key]);
+    else if (event.key === "Enter" && row !== undefined) (props.onOpen ?? props.onSelect)(row);
+    else if (row === undefined || !props.onKey?.(row, event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${Math.min(column.width, 24)}ch, ${column.width}fr)`)).join(" ") };
+
+  return (
+    <div
+      class="table"
+      role="grid"
+      aria-label={label}
+      aria-rowcount={ordered.length + 1}
+      tabIndex={0}
+      ref={scroll}
+      onKeyDown={onKeyDown}
+      aria-activedescendant={list.items.some((item) => item.index === at) ? `${id}-${at}` : undefined}
+    >
+      <div class="table-inner" role="presentation" style={{ "min-width": `${least}ch` }}>
+        <div role="rowgroup" class="table-head">
+          <div role="row" class="table-row" style={grid} aria-rowindex={1}>
+            {columns.map((column) => {
+              const isBy = sort.replace("-", "") === column.key;
+              const down = isBy && !sort.startsWith("-");
+              return (
+                <div
+                  role="columnheader"
+                  key={column.key}
+                  class={column.numeric ? "numeric" : ""}
+                  aria-sort={isBy ? (down === column.numeric ? "descending" : "ascending") : "none"}
+                >
+                  <button type="button" tabIndex={-1} onClick={() => props.onSort(down ? `-${column.key}` : column.key)}>
+                    {column.title}
+                    <span aria-hidden="true">{isBy ? (down === column.numeric ? " ▾" : " ▴") : ""}</span>
+                  </button>
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        <div role="rowgroup" class="table-body" style={{ height: `${list.height}px` }}>
+          {list.items.map((item) => {
+            const row = ordered[item.index];
+            if (row === undefined) return null;
+            const below = props.below?.(row) ?? [];
+            const state = `${item.index % 2 ? " odd" : ""}${row === selected ? " selected" : ""}${item.index === at ? " at" : ""}`;
+            return (
+              <div
+                role="row"
+                id={`${id}-${item.index}`}
+                key={item.key as number}
+                class={`table-row${state}`}
+                style={{ ...grid, top: `${item.start}px` }}
+                aria-rowindex={item.index + 2}
+                aria-selected={row === selected}
+                onClick={() => {
+                  setAt(item.index);
+                  props.onSelect(row);
+                }}
+                onDblClick={() => props.onOpen?.(row)}
+                onContextMenu={(event) => {
+                  if (!props.onMenu) return;
+                  event.preventDefault();
+                  setAt(item.index);
+                  props.onSelect(row);
+                  props.onMenu(row, event.clientX, event.clientY);
+                }}
+              >
+                {columns.map((column) => {
+                  const text = column.text(row);
+                  const bar = column.bar?.(row);
+                  const mark = column.mark?.(row);
+                  return (
+                    <div role="gridcell" key={column.key} class={column.numeric ? "numeric" : ""} title={[text, ...below].join("\n")}>
+                      {bar !== undefined && bar > 0 && <span class="bar" style={{ width: `${Math.min(100, bar * 100)}%` }} />}
+                      {mark && <span class="mark" style={{ background: mark }} />}
+                      <span class="cell-text">{text}</span>
+                    </div>
+                  );
+                })}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Numbers from the largest down, words from A to Z; `-` before the key turns that round. */
+function inOrder(rows: number[], columns: TableColumn[], sort: string): number[] {
+  const column = columns.find((column) => column.key === sort.replace("-", ""));
+  if (!column) return rows;
+  const keys = new Map(rows.map((row) => [row, column.order(row)]));
+  const sign = (column.numeric ? -1 : 1) * (sort.startsWith("-") ? -1 : 1);
+  return [...rows].sort((a, b) => {
+    const [x, y] = [keys.get(a)!, keys.get(b)!];
+    return x === y ? 0 : sign * (x < y ? -1 : 1);
+  });
+}

@@ -1,0 +1,233 @@
+// Clicks through pages in headless Chromium. `cargo test -p clrscope --test page` makes the pages and starts this, with
+// PAGES, the folder that they lie in, and CHROMIUM, the browser.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const folder = process.env.PAGES;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** A click may take so long on a busy machine. */
+const PATIENCE = 60_000;
+let browser;
+
+before(async () => {
+  // Chromium does not run as root with a sandbox of its own.
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"], timeout: PATIENCE });
+});
+after(() => browser?.close());
+
+/** Opens a page; what it complains about and what it asks the network for is collected. */
+async function opened(name, { hash = "", ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  const trouble = [];
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
+  page.on("request", (request) => !/^(file|blob):/.test(request.url()) && trouble.push(`asked for ${request.url()}`));
+  page.on("dialog", (dialog) => trouble.push(`dialog ${dialog.message()}`));
+  await page.goto(`file://${folder}/${name}.html${hash}`);
+  if (options.javaScriptEnabled !== false) await page.waitForSelector("[role=tab]");
+  return { page, trouble, close: () => context.close() };
+}
+
+const tabs = (page) => page.$$eval("[role=tab]", (all) => all.map((tab) => tab.id.replace("tab-", "")));
+const open = async (page, tab) => {
+  await page.click(`#tab-${tab}`);
+  await page.waitForSelector(`#panel[aria-labelledby="tab-${tab}"]`);
+};
+const stateOf = async (page) => Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
+const drawn = (page) => page.$eval(".flame canvas", (canvas) => Number(canvas.dataset.drawn));
+/** Waits until a state is in the address. */
+const until = (page, key, value) => page.waitForFunction(([key, value]) => (new URLSearchParams(location.hash.slice(1)).get(key) ?? "") === value, [key, value]);
+
+test("tabs are there for what was recorded, and each shows it without a complaint", async () => {
+  for (const [name, expected] of [
+    ["recorded", ["summary", "flame", "tree", "functions", "callers", "exceptions", "threads", "modules", "events", "flow", "conditions"]],
+    ["sampled", ["summary", "flame", "tree", "functions", "callers", "timeline", "threads", "modules", "conditions"]],
+  ]) {
+    const { page, trouble, close } = await opened(name);
+    assert.deepEqual(await tabs(page), expected, name);
+    for (const tab of expected) {
+      await open(page, tab);
+      const text = await page.innerText("#panel");
+      assert.ok(text.trim().length > 20 || tab === "flame", `${name} ${tab}: ${text}`);
+    }
+    assert.deepEqual(trouble, [], name);
+    await close();
+  }
+});
+
+test("the flame graph is walked, zoomed, searched, inverted and changed, and the address keeps all that", async () => {
+  const { page, trouble, close } = await opened("sampled", { hash: "#tab=flame" });
+  await page.waitForFunction(() => Number(document.querySelector(".flame canvas")?.dataset.drawn) > 3);
+  await page.focus(".flame-scroll");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => document.querySelector("#frame-told b").textContent !== "all threads");
+  const label = await page.innerText("#frame-told b");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.hash.includes("zoom="));
+  const narrow = await drawn(page);
+  await page.keyboard.press("0");
+  await until(page, "zoom", "");
+  assert.ok((await drawn(page)) >= narrow);
+  await page.fill(".search input", "Total");
+  await page.waitForFunction(() => /matched \d/.test(document.querySelector(".search output").textContent));
+  await page.press(".search input", "Enter");
+  await page.press(".search input", "Escape");
+  await until(page, "search", "");
+  await page.keyboard.press("i");
+  await until(page, "invert", "1");
+  await page.keyboard.press("i");
+  await until(page, "invert", "");
+  // A change by key, on the frame that is selected, and its chip.
+  await page.focus(".flame-scroll");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => document.querySelector("#frame-told b").textContent !== "all threads");
+  await page.keyboard.press("f");
+  await page.waitForSelector(".chip");
+  assert.match(await page.innerText(".chip"), /^focus /);
+  const { changes } = await stateOf(page);
+  assert.match(changes, /^f\d+$/);
+  await page.reload();
+  await page.waitForSelector(".chip");
+  await page.click(".chip");
+  await until(page, "changes", "");
+  await page.goBack();
+  await until(page, "changes", changes);
+  assert.ok(label.length > 0);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the menu of a frame makes every change", async () => {
+  const { page, trouble, close } = await opened("sampled", { hash: "#tab=tree" });
+  for (let at = 0; at < 8; at++) {
+    await page.waitForSelector(".tree .table-body .table-row");
+    await page.click(".tree .table-body .table-row >> nth=1", { button: "right" });
+    const item = page.locator("[role=menuitem]").nth(at);
+    const name = await item.innerText();
+    await item.click();
+    await page.waitForSelector(".chip", { timeout: PATIENCE }).catch(() => assert.fail(name));
+    await page.click(".chip");
+    await page.waitForSelector(".chip", { state: "detached" });
+  }
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("callers and callees are those of the tree", async () => {
+  const { page, close } = await opened("sampled", { hash: "#tab=functions" });
+  await page.locator("[role=row]", { hasText: "App.Cart::Total" }).first().dblclick();
+  await page.waitForSelector("#panel[aria-labelledby='tab-callers'] .of");
+  assert.match(await page.innerText(".of h2"), /App\.Cart::Total/);
+  const side = (title) => page.innerText(`section:has(> h2:text-is("${title}"))`);
+  assert.match(await side("Callers"), /App::Main/);
+  assert.match(await side("Callees"), /System\.String::Concat/);
+  await close();
+});
+
+test("a range of the timeline filters what has times", async () => {
+  const { page, trouble, close } = await opened("recorded", { hash: "#tab=events" });
+  await page.waitForSelector(".table-body .table-row");
+  const rows = () => page.$eval("[role=grid]", (grid) => Number(grid.getAttribute("aria-rowcount")));
+  const all = await rows();
+  await page.evaluate(() => (location.hash = "#tab=events&range=0,100000000"));
+  await page.waitForFunction((all) => Number(document.querySelector("[role=grid]").getAttribute("aria-rowcount")) < all, all);
+  assert.deepEqual(trouble, []);
+  await close();
+  const sampled = await opened("sampled", { hash: "#tab=timeline" });
+  const strip = await sampled.page.waitForSelector(".strip");
+  const box = await strip.boundingBox();
+  await sampled.page.mouse.move(box.x + box.width * 0.2, box.y + 8);
+  await sampled.page.mouse.down();
+  await sampled.page.mouse.move(box.x + box.width * 0.6, box.y + 8, { steps: 4 });
+  await sampled.page.mouse.up();
+  await sampled.page.waitForFunction(() => location.hash.includes("range="));
+  assert.deepEqual(sampled.trouble, []);
+  await sampled.close();
+});
+
+test("what is downloaded is what the tool prints", async () => {
+  const { page, trouble, close } = await opened("recorded", { hash: "#tab=exceptions" });
+  for (const [value, file] of [["json 0", "exceptions.json"], ["json 1", "exceptions-each.json"], ["csv 0", "exceptions.csv"]]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", value)]);
+    assert.equal(download.suggestedFilename(), file);
+    const [saved, printed] = [readFileSync(await download.path(), "utf8"), readFileSync(`${folder}/${file}`, "utf8")];
+    if (file.endsWith("json")) assert.deepEqual(JSON.parse(saved), JSON.parse(printed), file);
+    else assert.equal(saved, printed, file);
+  }
+  await open(page, "flame");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.selectOption(".download select", "json 0")]);
+  assert.equal(JSON.parse(readFileSync(await download.path(), "utf8")).schema, "clrscope.tree/1");
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("an accessibility checker finds nothing serious, light and dark", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    const { page, close } = await opened("recorded", { colorScheme, bypassCSP: true });
+    for (const tab of await tabs(page)) {
+      await open(page, tab);
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+      const told = serious.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
+      assert.deepEqual(told, [], `${colorScheme} ${tab}`);
+    }
+    await close();
+  }
+});
+
+test("a narrow screen scrolls within tables only", async () => {
+  const { page, close } = await opened("sampled", { viewport: { width: 390, height: 800 } });
+  for (const tab of await tabs(page)) {
+    await open(page, tab);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), tab);
+  }
+  await close();
+});
+
+test("without script the summary is there", async () => {
+  const { page, close } = await opened("recorded", { javaScriptEnabled: false });
+  const text = await page.innerText("main.plain");
+  assert.match(text, /What stands out/);
+  assert.match(text, /exceptions were thrown/);
+  await close();
+});
+
+test("a hostile recording shows as text and hangs nothing", async () => {
+  const { page, trouble, close } = await opened("hostile");
+  const slowest = { tab: "", took: 0 };
+  for (const tab of await tabs(page)) {
+    const begin = Date.now();
+    await open(page, tab);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+    const took = Date.now() - begin;
+    if (took > slowest.took) Object.assign(slowest, { tab, took });
+  }
+  assert.ok(slowest.took < 30_000, JSON.stringify(slowest));
+  await open(page, "flame");
+  await page.keyboard.press("i");
+  await until(page, "invert", "1");
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  await page.keyboard.press("i");
+  await open(page, "tree");
+  await page.focus(".tree");
+  await page.keyboard.press("*");
+  await page.keyboard.press("End");
+  await open(page, "functions");
+  assert.match(await page.innerText("#panel"), /<img src=x onerror=/);
+  assert.match(await page.innerText("h1"), /<\/script>/);
+  assert.equal(await page.$("img"), null);
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  assert.ok(usedSize < 500e6, `${usedSize} bytes of heap`);
+  assert.deepEqual(trouble, []);
+  await close();
+});
