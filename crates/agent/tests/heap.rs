@@ -61,7 +61,7 @@ fn give(process: &Path, name: &str) -> Answer {
     command(process, &Command::Snapshot(name.to_owned()), Duration::from_secs(120), || true).expect("an answer")
 }
 
-/// What a snapshot has of one object.
+/// Facts that a snapshot has of one object.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     type_number: u32,

@@ -46,6 +46,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
     }
     let runtime = newest_runtime()?;
+    // Built before others want the processors: that takes minutes otherwise.
+    clrscope_testkit::agent();
     let _load = plan.loaded.then(Load::begin);
     let mut page = Page::default();
     page.line(format_args!("on .NET {}", runtime.version));
