@@ -92,6 +92,8 @@ pub(crate) struct PerfEvents {
     period_ns: u64,
     /// Whether samples go on into the kernel.
     pub(crate) kernel: bool,
+    /// Number of this process.
+    process: u32,
     scratch: Vec<u8>,
 }
 
@@ -115,7 +117,13 @@ impl PerfEvents {
             let processors = processors();
             let most = pages_for(wanted.interval_ns).min(MOST_PAGES / processors.len().max(1));
             let rings = processors.into_iter().map(|processor| PerfRing::open(period_ns, kernel, processor, most));
-            Ok(Self { rings: rings.collect::<io::Result<_>>()?, period_ns, kernel, scratch: Vec::new() })
+            Ok(Self {
+                rings: rings.collect::<io::Result<_>>()?,
+                period_ns,
+                kernel,
+                process: std::process::id(),
+                scratch: Vec::new(),
+            })
         };
         match wanted.kernel {
             true => open(true).or_else(|_| open(false)),
@@ -134,13 +142,13 @@ impl PerfEvents {
 
     /// Gives every sample that is there to `take`; how many the kernel had to drop.
     pub(crate) fn drain(&mut self, sample: &mut RawSample, mut take: impl FnMut(&mut RawSample)) -> u64 {
-        let (period_ns, mut lost) = (self.period_ns, 0);
+        let (period_ns, process, mut lost) = (self.period_ns, self.process, 0);
         for ring in &mut self.rings {
             ring.drain(&mut self.scratch, |kind, misc, bytes| match kind {
                 SAMPLED => {
                     sample.clear();
                     sample.weight_ns = period_ns;
-                    if parse(bytes, misc, sample).is_some() {
+                    if parse(bytes, misc, process, sample).is_some() {
                         take(sample);
                     }
                 }
@@ -289,11 +297,11 @@ impl Iterator for Words<'_> {
 }
 
 /// The fields of a sample in the order of [`SAMPLE`]; `None` for another process's and for what is cut.
-fn parse(bytes: &[u8], misc: u16, sample: &mut RawSample) -> Option<()> {
+fn parse(bytes: &[u8], misc: u16, process: u32, sample: &mut RawSample) -> Option<()> {
     let mut words = Words(bytes);
     let _instruction = words.next()?;
     let who = words.next()?;
-    if who as u32 != std::process::id() {
+    if who as u32 != process {
         return None;
     }
     sample.os_id = (who >> 32) as u32;
