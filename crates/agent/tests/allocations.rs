@@ -107,9 +107,8 @@ fn every_object_and_every_byte_is_counted_by_type_and_path() {
 fn sampled_bytes_of_each_type_are_near_the_truth() {
     each_runtime(|runtime| {
         let place = runtime.version.to_string();
-        let arguments = ["mixed", "300"];
-        let run = record_with(runtime, "Allocated", "alloc", &arguments);
-        assert_unchanged(&run.finished, &bare(runtime, &arguments), &place);
+        let run = record_with(runtime, "Allocated", "alloc", &["mixed", "300"]);
+        assert!(run.finished.status.success(), "{place}: {}", run.finished.stderr_text());
         let process = &run.recording.processes[0];
         assert_nothing_is_lost(process, &place);
         let sampling = process.allocation_sampling.as_ref().expect("how allocations were taken");

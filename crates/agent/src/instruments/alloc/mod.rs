@@ -5,6 +5,7 @@
 //! | [`sums`] | objects and bytes by type and path, per thread |
 //! | [`paths`] | the stacks that allocate |
 //! | [`events`] | sampled objects, as the runtime's own events tell of them |
+//! | [`unseen`] | objects that the runtime allocates without a callback |
 //! | [`follow`] | objects that are followed until they are collected |
 //!
 //! Two engines say what is allocated. With `exact` the runtime calls back for each object, and takes its slow way to allocate for that.
@@ -18,6 +19,7 @@ mod follow;
 mod options;
 mod paths;
 pub(crate) mod sums;
+mod unseen;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -25,13 +27,14 @@ use std::time::Duration;
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
-use clr_profiler::{Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result};
+use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result};
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::instrument::Instrument;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_pipe::{self, EventPipe};
+use crate::services::functions::Functions;
 use crate::services::helper::Task;
 use crate::services::object_types::ObjectTypes;
 use crate::services::threads;
@@ -42,6 +45,7 @@ use follow::Follow;
 pub(crate) use options::AllocOptions;
 use paths::Paths;
 use sums::{Key, Sums};
+use unseen::Unseen;
 
 /// Between two rounds of the thread that looks up what callbacks could not.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -56,6 +60,8 @@ struct Shared {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     types: Arc<ObjectTypes>,
+    functions: Arc<Functions>,
+    unseen: Unseen,
     sums: Sums,
     paths: Paths,
     engine: AllocationEngine,
@@ -83,6 +89,8 @@ impl Instrument for Alloc {
             info: context.info.clone(),
             writer: context.writer,
             types: Arc::clone(&context.object_types),
+            functions: Arc::clone(&context.functions),
+            unseen: Unseen::default(),
             sums: Sums::create(context, options.max_bytes)?,
             paths: Paths::new(context, options.frames)?,
             engine,
@@ -106,7 +114,9 @@ impl Instrument for Alloc {
             Some(event_pipe) => {
                 events | event_pipe.events() | Events::LARGE_OBJECT_ALLOCATED | Events::PINNED_OBJECT_ALLOCATED
             }
-            None => events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED,
+            None => {
+                events | Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED | Events::CACHE_SEARCHES
+            }
         };
         if self.0.follow.is_some() { events | Events::BASIC_GC } else { events }
     }
@@ -201,6 +211,10 @@ impl Shared {
         let key = if self.event_pipe.is_some() { self.of_other_heaps(key, object) } else { key };
         let added = self.sums.add(thread, key, |cell, rule| cell.add(rule.size(&self.info, object)));
         if added.is_none() {
+            // Literals and the like, which are never collected: the runtime makes them once, and counts them nowhere.
+            if self.info.is_frozen(object).unwrap_or(false) {
+                return;
+            }
             let (rule, bytes) = SizeRule::of(&self.info, object, class);
             if let Some(cell) = self.begin(thread, key, class, rule) {
                 cell.add(bytes);
@@ -286,6 +300,20 @@ impl Shared {
 impl Callbacks for Alloc {
     fn object_allocated_in(&self, object: ObjectId<'_>, class: ClassId, frame: NativeFrame) {
         self.0.allocated(object, class, frame);
+    }
+
+    fn module_attached_to_assembly(&self, module: ModuleId, _assembly: AssemblyId) {
+        let shared = self.0;
+        if shared.event_pipe.is_none()
+            && let Err(error) = shared.unseen.module_loaded(&shared.info, &shared.functions, module)
+        {
+            let text = format!("alloc: the runtime tells of no boxes that are allocated by its quick way: {error}");
+            shared.writer.note(monotonic_ns(), &text);
+        }
+    }
+
+    fn jit_cached_function_search_started(&self, function: FunctionId) -> bool {
+        self.0.event_pipe.is_some() || self.0.unseen.allows_precompiled(&self.0.info, function)
     }
 
     fn event_pipe_event_delivered(&self, event: &EventPipeEvent<'_>) {
