@@ -40,7 +40,8 @@ export function Table(props: Props) {
   const list = useVirtual(ordered.length, scroll);
   const [at, setAt] = useState(0);
   // Letters and the gaps between columns; below that the table is scrolled.
-  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : Math.min(column.width, 24)) + 2, 4);
+  const words = innerWidth < 600 ? 15 : 24;
+  const least = columns.reduce((sum, column) => sum + (column.numeric ? column.width : Math.min(column.width, words)) + 1.5, 2);
   const id = useMemo(() => `table${Math.random().toString(36).slice(2)}`, []);
 
   useEffect(() => setAt((now) => Math.min(now, Math.max(0, ordered.length - 1))), [ordered.length]);
@@ -63,7 +64,7 @@ export function Table(props: Props) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${Math.min(column.width, 24)}ch, ${column.width}fr)`)).join(" ") };
+  const grid = { "grid-template-columns": columns.map((column) => (column.numeric ? `${column.width}ch` : `minmax(${Math.min(column.width, words)}ch, ${column.width}fr)`)).join(" ") };
 
   return (
     <div

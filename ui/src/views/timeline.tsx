@@ -73,7 +73,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
         <label>from <input type="number" min="0" step="any" value={seconds(range?.[0] ?? 0)} onChange={(event) => setRange(0, event.currentTarget.value)} /> s</label>
         <label>to <input type="number" min="0" step="any" value={seconds(range?.[1] ?? whole)} onChange={(event) => setRange(1, event.currentTarget.value)} /> s</label>
         {range && <button type="button" class="chip" onClick={() => update({ range: null }, true)}>{time(range[1] - range[0])} chosen ×</button>}
-        <span class="faint">{count(lanes.lanes.length)} threads, {lanes.title} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time</span>
+        <span class="faint">{count(lanes.lanes.length)} {lanes.lanes.length === 1 ? "thread" : "threads"}, {lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time</span>
       </div>
       <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label="Threads over time; the tab Threads has the sums as a table" onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
         <div style={{ height: `${list.height}px`, position: "relative" }}>
