@@ -38,7 +38,7 @@ impl Exporter for Csv {
         let mut request = Request { query: Query { metric, ..options.query.clone() }, ..Request::default() };
         let columns = functions.columns(&request);
         let sampled = SAMPLES.is_recorded(recording);
-        let is_of_samples = |key: &str| key.ends_with("_samples") || key.starts_with("self_share");
+        let is_of_samples = |key: &str| key.ends_with("_samples") || key.starts_with("self_share") || key == "tiers";
         let is_shown = |key: &str| match key {
             "pid" => false,
             "thread" => options.query.per_thread,

@@ -69,6 +69,18 @@ fn exceptions() -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
 }
 
+/// What survived a collection, and a collection.
+fn collections() -> EventArena {
+    let (class, number) = ((Tag::CLASS, thing(0x50, 1)), (Tag::NUMBER, 1_u64.into()));
+    let counted = [(Tag::GENERATION, 1_u64), (Tag::COUNT, 3), (Tag::BYTES, 72)].map(|(tag, of)| (tag, of.into()));
+    let chunk = HandmadeChunk::new(0, 1, 3_000)
+        .put(Kind::NAME, &[class, (Tag::NAME, planted("SURVIVOR-TYPE").as_str().into())])
+        .put(Kind::GC_SURVIVORS, &[&[class][..], &counted].concat())
+        .put(Kind::GC_STARTED, &[number, (Tag::GENERATION, 1_u64.into())])
+        .put(Kind::GC_ENDED, &[number, (Tag::GENERATION, 1_u64.into())]);
+    EventArena { instrument: "gc".into(), chunks: vec![chunk.finish()] }
+}
+
 /// A call with a string as its argument, and the dictionary that says so.
 fn calls() -> [EventArena; 2] {
     let mut values = vec![value::STRING];
@@ -128,7 +140,8 @@ fn everything() -> Recording {
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20)];
     let [calls, types] = calls();
     let samples = EventArena { instrument: "cpu".into(), chunks: Vec::new() };
-    first.events = vec![events(), exceptions(), calls, types, samples];
+    let allocations = EventArena { instrument: "alloc".into(), chunks: Vec::new() };
+    first.events = vec![events(), exceptions(), calls, types, samples, collections(), allocations];
     first.ticks.ns_per_tick = 1.0;
     let second = Process { pid: 8, ..first.clone() };
     recording.processes.push(second);
