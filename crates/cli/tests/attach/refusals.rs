@@ -1,10 +1,12 @@
 //! Refusals of what can't be attached to: one clear sentence each, and nothing is left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clrscope_testkit::{self as testkit, Runtime, confine};
+use serde_json::Value;
 
 use crate::common::TestFolder;
 use crate::server::{Server, attach, kill, listed, recorded, refused, said, some_runtime, thrown};
