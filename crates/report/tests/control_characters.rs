@@ -69,7 +69,7 @@ fn exceptions() -> EventArena {
     EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
 }
 
-/// What survived a collection, and a collection.
+/// Survivors of a collection, and a collection.
 fn collections() -> EventArena {
     let (class, number) = ((Tag::CLASS, thing(0x50, 1)), (Tag::NUMBER, 1_u64.into()));
     let counted = [(Tag::GENERATION, 1_u64), (Tag::COUNT, 3), (Tag::BYTES, 72)].map(|(tag, of)| (tag, of.into()));

@@ -32,9 +32,9 @@ pub struct SurvivorRow<'a> {
     pub generation: u32,
     /// Survivals: an object that survives three collections counts three times.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of the objects.
     pub bytes: u64,
-    /// Those of them that were moved.
+    /// Objects among them that were moved.
     pub moved_objects: u64,
     /// Objects that died; known of generation 0 only.
     pub died_objects: Option<u64>,

@@ -3,7 +3,7 @@
 use super::spec::{Attach, Conflict, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
-/// What survives collections, by type.
+/// Survivors of collections, by type.
 pub const SURVIVORS: &str = "survivors";
 /// Memory limit in bytes.
 pub const MAX: &str = "max";

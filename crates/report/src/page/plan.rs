@@ -1,4 +1,4 @@
-//! What a page holds: the views, each with the requests whose answers the page has.
+//! Plan of a page: the views, each with the requests whose answers the page has.
 
 use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, TreeOptions, Unit};
 use clrscope_recording::model::Recording;

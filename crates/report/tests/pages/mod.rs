@@ -15,7 +15,7 @@ pub fn page(view: &'static View, recording: &Recording, request: &Request) -> St
     String::from_utf8(out).expect("UTF-8")
 }
 
-/// What stands between two texts of a page, the first time.
+/// Text between two texts of a page, the first time.
 pub fn between<'p>(page: &'p str, before: &str, behind: &str) -> &'p str {
     let from = page.find(before).expect("the beginning") + before.len();
     &page[from..from + page[from..].find(behind).expect("the end")]

@@ -50,7 +50,7 @@ pub(crate) struct Gc {
     /// Thread that has begun to stop the others, 0 for none.
     suspender: AtomicU32,
     reported_no_stack: AtomicBool,
-    /// What survives, where that is wanted.
+    /// Survivors, where they are wanted.
     survivors: Option<Survivors>,
 }
 

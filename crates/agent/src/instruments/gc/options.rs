@@ -6,7 +6,7 @@ use clrscope_contract::instruments::{Checked, Spec};
 /// The options as this instrument uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GcOptions {
-    /// What survives is wanted, by class.
+    /// Survivors are wanted, by class.
     pub(crate) survivors: bool,
     pub(crate) max_bytes: u64,
 }

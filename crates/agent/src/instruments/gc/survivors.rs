@@ -34,7 +34,7 @@ struct Range {
     bytes: usize,
 }
 
-/// What is known of a collection so far.
+/// Notes on a collection so far.
 #[derive(Default)]
 struct Noted {
     /// Pieces of the heap before, by their addresses.
