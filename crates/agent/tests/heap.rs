@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use clrscope_recording::heap::{HeapChunk, HeapData, HeapRoot};
 use clrscope_recording::model::{
-    HeapGeneration, HeapType, Process, Recording, RootKind, SnapshotReason, SnapshotState,
+    HeapGeneration, HeapSnapshot, HeapType, Process, Recording, RootKind, SnapshotReason, SnapshotState,
 };
 use clrscope_recording::writer::{Answer, Command, command};
-use clrscope_testkit::{Runtime, each_runtime, fixture, scratch, wait_for};
+use clrscope_testkit::{Runtime, confine, each_runtime, fixture, scratch, wait_for, wait_until};
 use support::{record_with, under_agent};
 
 /// A program under the agent that says when it is ready, and goes on until it may end.
@@ -275,13 +275,19 @@ fn check_threads(process: &Process, heap: &Heap, place: &str) {
     let notes: Vec<_> = notes.filter(|found| heap.name(found.3) == "Holders.Note").collect();
     assert!(notes.iter().all(|found| found.1 == RootKind::ThreadStatic), "{place}");
     assert_eq!(notes.iter().map(|found| name(found.2)).collect::<BTreeSet<_>>(), names, "{place}");
-    let locals =
-        heap.roots.iter().filter(|root| root.kind == RootKind::Stack && heap.name(root.object) == "Holders.Local");
-    let locals: Vec<_> = locals.collect();
-    assert_eq!(locals.iter().map(|root| name(root.thread)).collect::<BTreeSet<_>>(), names, "{place}");
-    let functions: BTreeSet<_> =
-        locals.iter().map(|root| process.functions[root.function as usize].name.as_str()).collect();
-    assert_eq!(functions, BTreeSet::from(["Holders.Program::Hold"]), "{place}");
+    let held = holders(process, heap);
+    let expected = ["holder-0", "holder-1", "holder-2"].map(|name| (name, "Holders.Program::Hold"));
+    assert_eq!(held, BTreeSet::from(expected), "{place}");
+}
+
+/// Threads and methods whose variables hold the objects that each thread has of its own.
+fn holders<'p>(process: &'p Process, heap: &Heap) -> BTreeSet<(&'p str, &'p str)> {
+    let is_one = |root: &&HeapRoot| root.kind == RootKind::Stack && heap.name(root.object) == "Holders.Local";
+    let locals = heap.roots.iter().filter(is_one).filter_map(|root| {
+        let thread = process.threads.iter().find(|thread| thread.id == root.thread)?;
+        Some((thread.name.as_str(), process.functions[root.function as usize].name.as_str()))
+    });
+    locals.collect()
 }
 
 #[test]
@@ -291,16 +297,23 @@ fn a_snapshot_has_known_objects_with_what_holds_them() {
             let place = format!("{}, server's collector {collector}", runtime.version);
             let kept = Kept::start(runtime, "heap:at=command", "keep", &[("DOTNET_gcServer", collector)]);
             assert_eq!(kept.snapshot("first"), Answer::Done, "{place}");
-            assert_eq!(kept.snapshot(""), Answer::Done, "{place}");
+            // Threads that run at that moment, as long as they spin, hold their variables nobody knows where.
+            let last = wait_for("a snapshot of threads that wait", || {
+                assert_eq!(kept.snapshot(""), Answer::Done, "{place}");
+                let recording = clrscope_recording::open(&kept.out).expect("a recording");
+                let process = &recording.processes[0];
+                let last = process.snapshots.len() as u32;
+                (holders(process, &Heap::read(process, last)).len() == 3).then_some(last)
+            });
             let recording = kept.finish();
             assert_eq!(recording.problems, [], "{place}");
             let process = &recording.processes[0];
-            let states: Vec<_> =
-                process.snapshots.iter().map(|found| (found.number, found.reason, &*found.name)).collect();
-            assert_eq!(states, [(1, SnapshotReason::Command, "first"), (2, SnapshotReason::Command, "")], "{place}");
+            let first = &process.snapshots[0];
+            assert_eq!((first.number, first.reason, &*first.name), (1, SnapshotReason::Command, "first"), "{place}");
+            assert_eq!(process.snapshots.len(), last as usize, "{place}");
             assert_eq!(process.remarks, [], "{place}");
-            check(process, 1, &place, true);
-            check(process, 2, &place, true);
+            check(process, 1, &place, false);
+            check(process, last, &place, true);
         }
     });
 }
@@ -323,13 +336,79 @@ fn a_snapshot_at_the_end_has_what_is_held_then() {
 fn snapshots_are_whole_while_four_threads_allocate() {
     each_runtime(|runtime| {
         let kept = Kept::start(runtime, "heap:at=100ms", "churn", &[]);
-        for _ in 0..3 {
+        wait_until("several snapshots, of many objects, and the timed one", || {
             assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
-        }
+            let recording = clrscope_recording::open(&kept.out).expect("a recording");
+            let process = &recording.processes[0];
+            let complete = || process.snapshots.iter().filter(|found| found.is_complete());
+            let is_timed = complete().any(|found| found.reason == SnapshotReason::Time);
+            let last = complete().last().expect("one that was just taken").number;
+            let links = Heap::read(process, last).count("Holders.Link");
+            process.snapshots.len() > 3 && is_timed && links > 1_000
+        });
         let recording = kept.finish();
         let process = &recording.processes[0];
-        let links = process.snapshots.iter().map(|found| Heap::read(process, found.number).count("Holders.Link"));
-        let links: Vec<usize> = links.collect();
-        assert!(links.len() == 4 && links[3] > 1_000, "{links:?} on {}", runtime.version);
+        assert!(process.snapshots.iter().all(HeapSnapshot::is_complete), "{:?}", process.snapshots);
+        process.snapshots.iter().for_each(|found| drop(Heap::read(process, found.number)));
+    });
+}
+
+/// The snapshots of a recording that may go on, by number.
+fn states(out: &Path) -> Vec<SnapshotState> {
+    let recording = clrscope_recording::open(out).expect("a recording");
+    recording.processes[0].snapshots.iter().map(|found| found.state).collect()
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_snapshot_costs_no_other() {
+    each_runtime(|runtime| {
+        let mut kept = Kept::start(runtime, "heap:at=command", "keep", &[]);
+        assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+        let process = kept.process();
+        let asked = std::thread::spawn(move || {
+            command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || true)
+        });
+        wait_for("the second snapshot", || (states(&kept.out).len() == 2).then_some(()));
+        kept.program.kill().expect("it lives");
+        kept.program.wait().expect("it ends");
+        let recording = clrscope_recording::open(&kept.out).expect("a recording");
+        let process = &recording.processes[0];
+        check(process, 1, &format!("{}, killed", runtime.version), false);
+        let second = &process.snapshots[1];
+        assert_eq!(process.heap(2).is_some(), second.is_complete(), "{second:?}");
+        assert!(matches!(second.state, SnapshotState::Begun | SnapshotState::Complete), "{second:?}");
+        // Nobody answers who asks a dead program.
+        drop(asked);
+    });
+}
+
+#[test]
+fn a_snapshot_without_room_says_so_and_costs_no_other() {
+    each_runtime(|runtime| {
+        let folder = scratch();
+        let out = folder.path().join("run.clrs.d");
+        let mut program = runtime.command(&fixture("Holders"));
+        program.args(["large", "3000000"]);
+        // The runtime maps memory for code by a file as well.
+        program.env("DOTNET_EnableWriteXorExecute", "0");
+        under_agent(&mut program, "heap:at=command", &out);
+        let mut program = confine::with_file_size_limit(&program, 3 << 10);
+        program.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = program.spawn().expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(program.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it writes");
+        assert_eq!(line, "ready\n");
+        let process = wait_for("the process's folder", || {
+            let entries = std::fs::read_dir(&out).ok()?.flatten();
+            entries.map(|entry| entry.path()).find(|path| path.join("state.seg").is_file())
+        });
+        let answer = command(&process, &Command::Snapshot(String::new()), Duration::from_secs(120), || true);
+        assert!(!matches!(answer, Ok(Answer::Done)), "{answer:?} on {}", runtime.version);
+        drop(program.stdin.take());
+        assert!(program.wait().expect("it ends").success(), "{}", runtime.version);
+        let recording = clrscope_recording::open(&out).expect("a recording");
+        let [snapshot] = &recording.processes[0].snapshots[..] else { panic!("one snapshot") };
+        assert_eq!(snapshot.state, SnapshotState::NoRoom, "{snapshot:?} on {}", runtime.version);
+        assert!(snapshot.why.contains("File too large"), "{snapshot:?}");
     });
 }

@@ -64,11 +64,12 @@ impl Callbacks for Heap {
     }
 
     fn root_references2(&self, roots: Roots<'_>) {
-        self.taker.exposure.roots(roots);
+        // The server's collector has threads of its own, for which a file size limit would be a deadly signal.
+        signals::with_all_blocked(|| self.taker.exposure.roots(roots));
     }
 
     fn conditional_weak_table_element_references(&self, elements: WeakTableElements<'_>) {
-        self.taker.exposure.dependents(elements);
+        signals::with_all_blocked(|| self.taker.exposure.dependents(elements));
     }
 
     /// The refusal ends the runtime's own walk of the heap, which it begins after every collection, at the first object.
@@ -79,7 +80,7 @@ impl Callbacks for Heap {
     fn garbage_collection_finished(&self) {
         // SAFETY: this is the callback, and the proof is dropped with the statement.
         let stopped = unsafe { Stopped::in_collection() };
-        self.taker.exposure.collection_finished(&self.taker.info, &stopped);
+        signals::with_all_blocked(|| self.taker.exposure.collection_finished(&self.taker.info, &stopped));
     }
 
     fn class_load_finished(&self, class: ClassId, status: Result<()>) {

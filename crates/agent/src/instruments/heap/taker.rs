@@ -14,6 +14,7 @@ use super::statics::{Fields, StaticFields};
 use super::types::HeapClass;
 use super::unloads::Unloads;
 use crate::services::developer_log::{Level, log};
+use crate::os::memory::copy_if_there;
 use crate::services::context::Context;
 use crate::services::functions::Functions;
 use crate::services::object_types::ObjectTypes;
@@ -109,6 +110,10 @@ impl Taker {
     }
 
     fn expose(&self, begun: HeapSnapshot) -> HeapSnapshot {
+        if !can_copy() {
+            let why = "the system refuses process_vm_readv here, by which classes are looked at".to_owned();
+            return HeapSnapshot { state: SnapshotState::Refused, why, ..begun };
+        }
         let (mut seen, names) = (Fields::default(), self.functions.names());
         let fields = self.statics().add(&self.info, names, self.known_classes(), &mut seen);
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
@@ -255,6 +260,12 @@ impl Taker {
             self.writer.remark(monotonic_ns(), RemarkKind::Note, &text);
         }
     }
+}
+
+/// Whether memory can be copied that may not be there.
+fn can_copy() -> bool {
+    let (word, mut copy) = (0x5EED_u64.to_ne_bytes(), [0; 8]);
+    copy_if_there(word.as_ptr().expose_provenance(), &mut copy) && copy == word
 }
 
 /// Serial number in the recording of a thread by the system's number, 0 where there is no room for one.

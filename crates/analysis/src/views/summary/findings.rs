@@ -66,7 +66,7 @@ pub(super) fn number(number: u64) -> String {
 }
 
 /// A time: milliseconds, from ten seconds on seconds.
-fn duration(ns: u64) -> String {
+pub(super) fn duration(ns: u64) -> String {
     let ms = ns / 1_000_000;
     if ms < 10_000 { format!("{} ms", number(ms)) } else { format!("{}.{} s", number(ms / 1_000), ms % 1_000 / 100) }
 }

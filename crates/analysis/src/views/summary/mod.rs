@@ -5,6 +5,7 @@ mod collections;
 mod elsewhere;
 mod findings;
 mod sampled;
+mod snapshots;
 
 use std::cmp::{Ordering, Reverse};
 
@@ -154,6 +155,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
     view.findings = findings::findings(&view, &rows, &below.waits, shown_ns(recording), query.filters_functions());
     view.findings.extend(collections::found(recording, query));
     view.findings.extend(allocating::found(recording, query));
+    view.findings.extend(snapshots::found(recording, query));
     if query.sort.is_some() {
         rows.sort_by(|a, b| a.compare(b, order));
     }
