@@ -2,7 +2,7 @@
 //!
 //! `CLRSCOPE_FLOOR=empty`: every function gets hooks, which return at once. `CLRSCOPE_FLOOR=clocks`: each reads the
 //! time stamp counter and returns. `CLRSCOPE_FLOOR=exceptions`: no hooks, but every callback about exceptions is asked
-//! for, and returns at once. `CLRSCOPE_FLOOR=safe`, `stacks`, `info`, `arguments`: what the framework's own kinds of
+//! for, and returns at once. `CLRSCOPE_FLOOR=allocations`: as that, of the callback about each allocation. `CLRSCOPE_FLOOR=safe`, `stacks`, `info`, `arguments`: what the framework's own kinds of
 //! hooks do for an observer that does nothing: `CallHooks`, `CallStacks`, `InfoHooks`, and these asking for the
 //! arguments at each enter. Anything else is refused, so that a bench cannot measure the wrong thing.
 
@@ -32,6 +32,9 @@ impl Profiler for Floor {
             Ok("info") => Hooks::with_info(Arc::new(Nothing), every),
             Ok("arguments") => Hooks::with_info(Arc::new(Arguments), every),
             Ok("exceptions") => return Ok((Self, Setup::new(Events::EXCEPTIONS | Events::CLR_EXCEPTIONS))),
+            Ok("allocations") => {
+                return Ok((Self, Setup::new(Events::OBJECT_ALLOCATED | Events::ENABLE_OBJECT_ALLOCATED)));
+            }
             _ => return Err(Error::refused("floors", "CLRSCOPE_FLOOR is none of those it knows")),
         };
         Ok((Self, Setup::default().with_hooks(hooks)))

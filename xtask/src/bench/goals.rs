@@ -4,7 +4,8 @@ use super::programs::Program::{
     self, Beside, Callees, Collects, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
 };
 use super::programs::Under::{
-    self, Agent, Bare, BareClocks, DotnetTrace, EmptyCallbacks, EmptyHooks, EventPipe, Framework, NoPrecompiled,
+    self, Agent, Bare, BareClocks, DotnetTrace, EmptyAllocationCallback, EmptyCallbacks, EmptyHooks, EventPipe, Framework,
+    GcVerbose, NoPrecompiled,
 };
 
 /// Demand of a goal.
@@ -64,7 +65,7 @@ const fn beside(what: &'static str, threads: u32, subject: Under, limit: Limit) 
 const LITTLE: Limit = Limit::Ratio(1.01);
 
 /// All of them, in the order of the report: the compiler, which takes longest, comes last.
-pub(super) const GOALS: [Goal; 39] = [
+pub(super) const GOALS: [Goal; 44] = [
     goal("P1", "tiny functions, `clock=tsc` / two bare clock reads", Tiny(400), TSC, BareClocks, Limit::Ratio(1.10)),
     goal("P2", "tiny functions, `clock=sampled` / empty hooks", Tiny(2_000), SAMPLED, EmptyHooks, Limit::Ratio(1.15)),
     goal("P2", "tiny functions, empty hooks / bare", Tiny(2_000), EmptyHooks, Bare, Limit::None),
@@ -104,6 +105,25 @@ pub(super) const GOALS: [Goal; 39] = [
         Limit::None,
     ),
     goal("gc", "3 GB allocated by two threads, `gc` / bare", Collects(3_000), Agent("gc"), Bare, Limit::Ratio(1.01)),
+    goal("P5", "3 GB allocated, `alloc` / bare", Collects(3_000), Agent("alloc"), Bare, Limit::Ratio(1.01)),
+    goal(
+        "P5",
+        "3 GB allocated, `alloc:exact` by type / empty allocation callback",
+        Collects(3_000),
+        Agent("alloc:exact,frames=0"),
+        EmptyAllocationCallback,
+        Limit::Ratio(1.1),
+    ),
+    goal(
+        "P5",
+        "3 GB allocated, `alloc:exact` with paths / empty allocation callback",
+        Collects(3_000),
+        Agent("alloc:exact"),
+        EmptyAllocationCallback,
+        Limit::Ratio(1.5),
+    ),
+    goal("P5", "3 GB allocated, empty allocation callback / bare", Collects(3_000), EmptyAllocationCallback, Bare, Limit::None),
+    goal("P5", "3 GB allocated, events of `gc-verbose` / bare", Collects(3_000), GcVerbose, Bare, Limit::None),
     framework("tiny functions, safe hooks of the framework / empty hooks", "safe"),
     framework("tiny functions, its `CallStacks` / empty hooks", "stacks"),
     framework("tiny functions, its hooks with information / empty hooks", "info"),

@@ -28,12 +28,16 @@ pub(super) enum Under {
     BareClocks,
     /// Callbacks about exceptions that return at once.
     EmptyCallbacks,
+    /// A callback about each allocation that returns at once.
+    EmptyAllocationCallback,
     /// Hooks of the framework's, for observers that do nothing.
     Framework(&'static str),
     /// Our agent.
     Agent(&'static str),
     /// The sampler of the runtime's own event pipe, 200 Hz.
     EventPipe,
+    /// Events of the runtime's own event pipe that `dotnet-trace` collects with its profile `gc-verbose`.
+    GcVerbose,
     /// `dotnet-trace` with its usual profile, which starts the program.
     DotnetTrace,
 }
@@ -129,6 +133,7 @@ impl Bench {
             Under::EmptyHooks => self.floor(&mut command, "empty"),
             Under::BareClocks => self.floor(&mut command, "clocks"),
             Under::EmptyCallbacks => self.floor(&mut command, "exceptions"),
+            Under::EmptyAllocationCallback => self.floor(&mut command, "allocations"),
             Under::Framework(which) => self.floor(&mut command, which),
             Under::Agent(request) => {
                 // Earlier recordings are not needed any more; those of the compiler are large.
@@ -136,7 +141,11 @@ impl Bench {
                 self.runs.set(self.runs.get() + 1);
                 under_agent(&mut command, request, &self.recording());
             }
-            Under::EventPipe => self.event_pipe(&mut command),
+            Under::EventPipe => self.event_pipe(
+                &mut command,
+                "Microsoft-DotNETCore-SampleProfiler:0:5,Microsoft-Windows-DotNETRuntime:4c14fccbd:5",
+            ),
+            Under::GcVerbose => self.event_pipe(&mut command, "Microsoft-Windows-DotNETRuntime:8003:5"),
             Under::DotnetTrace => return self.dotnet_trace(&command),
         }
         Ok(command)
@@ -225,13 +234,10 @@ impl Bench {
         command.env("CLRSCOPE_FLOOR", which);
     }
 
-    fn event_pipe(&self, command: &mut Command) {
+    fn event_pipe(&self, command: &mut Command, config: &str) {
         command.env("DOTNET_EnableEventPipe", "1");
         command.env("DOTNET_EventPipeOutputPath", self.folder.path().join("peer.nettrace"));
-        command.env(
-            "DOTNET_EventPipeConfig",
-            "Microsoft-DotNETCore-SampleProfiler:0:5,Microsoft-Windows-DotNETRuntime:4c14fccbd:5",
-        );
+        command.env("DOTNET_EventPipeConfig", config);
     }
 }
 
