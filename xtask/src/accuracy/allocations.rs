@@ -43,7 +43,10 @@ pub(super) fn run(runtime: &Runtime, page: &mut Page) -> Result<usize, String> {
             inside += usize::from(is_inside);
         }
     }
-    page.line(format_args!("\nalloc on .NET {}: bytes by type, {RUNS} runs        truth     report   within bounds", runtime.version));
+    page.line(format_args!(
+        "\nalloc on .NET {}: bytes by type, {RUNS} runs        truth     report   within bounds",
+        runtime.version
+    ));
     for (name, (truth, found, of)) in &types {
         let [truth, found] = [truth, found].map(|bytes| bytes / 1e6 / RUNS as f64);
         page.line(format_args!("  {name:42} {truth:>8.1} MB {found:>7.1} MB   {of} of {RUNS}"));

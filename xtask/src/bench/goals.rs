@@ -4,8 +4,8 @@ use super::programs::Program::{
     self, Beside, Callees, Collects, Compiler, CompilerUntiered, Hello, Library, Numbers, Quiet, Throws, Tiny,
 };
 use super::programs::Under::{
-    self, Agent, Bare, BareClocks, DotnetTrace, EmptyAllocationCallback, EmptyCallbacks, EmptyHooks, EventPipe, Framework,
-    GcVerbose, NoPrecompiled,
+    self, Agent, Bare, BareClocks, DotnetTrace, EmptyAllocationCallback, EmptyCallbacks, EmptyHooks, EventPipe,
+    Framework, GcVerbose, NoPrecompiled,
 };
 
 /// Demand of a goal.
@@ -122,7 +122,14 @@ pub(super) const GOALS: [Goal; 44] = [
         EmptyAllocationCallback,
         Limit::Ratio(1.5),
     ),
-    goal("P5", "3 GB allocated, empty allocation callback / bare", Collects(3_000), EmptyAllocationCallback, Bare, Limit::None),
+    goal(
+        "P5",
+        "3 GB allocated, empty allocation callback / bare",
+        Collects(3_000),
+        EmptyAllocationCallback,
+        Bare,
+        Limit::None,
+    ),
     goal("P5", "3 GB allocated, events of `gc-verbose` / bare", Collects(3_000), GcVerbose, Bare, Limit::None),
     framework("tiny functions, safe hooks of the framework / empty hooks", "safe"),
     framework("tiny functions, its `CallStacks` / empty hooks", "stacks"),

@@ -55,7 +55,7 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let by =
         row.place.map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
     let text = format!(
-        "{} that were allocated were alive at the end, {} of them {}{by}; the oldest outlived {} collections",
+        "{} that were allocated were alive at the end, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
         size(all as f64),
         size(live.bytes as f64),
         name(row),
