@@ -147,11 +147,11 @@ fn a_server(runtime: &Runtime, time: Duration) -> (String, Result<String, String
 /// Rounds of attaching to a process, until it is enough; every now and then the launcher is killed.
 fn attach_until(pid: u32, is_enough: impl Fn() -> bool) -> Result<u32, String> {
     let place = scratch();
-    let mut rounds = 0;
+    let (mut rounds, mut worked) = (0, 0);
     while !is_enough() {
         rounds += 1;
         let out = place.path().join(format!("{rounds}.clrs"));
-        if rounds % KILLED_EVERY == 0 {
+        if worked > 0 && rounds % KILLED_EVERY == 0 {
             let mut launcher = attach(pid, "1h", &out)?;
             pause(random_pause(Duration::from_millis(600)));
             launcher.kill().and_then(|()| launcher.wait()).map_err(|error| error.to_string())?;
@@ -159,7 +159,11 @@ fn attach_until(pid: u32, is_enough: impl Fn() -> bool) -> Result<u32, String> {
         } else {
             let launcher = attach(pid, "300ms", &out)?.wait_with_output().map_err(|error| error.to_string())?;
             let left = left_over(pid);
-            if is_running(pid) && !(launcher.status.success() && left.is_empty()) {
+            worked += u32::from(launcher.status.success());
+            // A runtime that still starts can't be attached to.
+            if worked == 0 && left.is_empty() {
+                pause(Duration::from_millis(100));
+            } else if is_running(pid) && !(launcher.status.success() && left.is_empty()) {
                 let said = String::from_utf8_lossy(&launcher.stderr).into_owned();
                 return Err(format!("round {rounds}: {}, left {left:?}: {said}", launcher.status));
             }
@@ -168,7 +172,7 @@ fn attach_until(pid: u32, is_enough: impl Fn() -> bool) -> Result<u32, String> {
         drop(std::fs::remove_file(&out));
         drop(std::fs::remove_dir_all(out.with_extension("clrs.d")));
     }
-    Ok(rounds)
+    if worked > 0 { Ok(rounds) } else { Err(format!("none of {rounds} rounds attached")) }
 }
 
 fn attach(pid: u32, duration: &str, out: &Path) -> Result<Child, String> {

@@ -17,9 +17,16 @@ static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function {
 
 static NO_MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
-/// Whether a function is the program's own: managed code that is not of the framework.
+/// Type that the runtime gives methods which are made while the program runs.
+const DYNAMIC: &str = "DynamicClass::";
+
+/// Whether a function is the program's own: managed code that is not of the framework, nor made while the program runs, as
+/// libraries do (routes, expressions, serializers).
 pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
-    function.kind() == FunctionKind::Managed && !function.module().is_empty() && !function.module.framework
+    function.kind() == FunctionKind::Managed
+        && !function.module().is_empty()
+        && !function.module.framework
+        && !function.name().starts_with(DYNAMIC)
 }
 
 /// A function of a process, by reference.
@@ -105,5 +112,21 @@ impl<'a> FunctionRef<'a> {
             .then_with(|| self.pid.cmp(&other.pid))
             .then_with(|| self.module.path.cmp(&other.module.path))
             .then_with(|| (self.kind(), &self.function.raw_name).cmp(&(other.kind(), &other.function.raw_name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Routes of ASP.NET came before the handlers that they call: `DynamicClass::lambda_method1`.
+    #[test]
+    fn methods_made_while_the_program_runs_are_not_its_own() {
+        let module = Module { name: "Shop".to_owned(), ..Module::default() };
+        let is_own_named = |name: &str| {
+            let function = Function { name: name.to_owned(), ..Function::default() };
+            is_own(&FunctionRef { pid: 1, function: &function, module: &module })
+        };
+        assert!(is_own_named("Shop.Cart::Total") && !is_own_named("DynamicClass::lambda_method1"));
     }
 }

@@ -61,6 +61,9 @@ fn findings<'c>() -> Sheet<'c, Findings> {
     ])
 }
 
+/// Share of all work that a function which is called has at least where it has a line.
+const LEAST_CALLED: f64 = 0.005;
+
 /// Rows of own functions.
 struct OwnRows;
 
@@ -72,18 +75,16 @@ impl RowKind for OwnRows {
 struct OwnEntry<'a> {
     own: &'a OwnRow<'a>,
     conditions: &'a Conditions<'a>,
-    /// Functions that it calls most, in a line.
+    /// Functions that it calls most, a line for each.
     calls: Vec<String>,
 }
 
 impl<'a> OwnEntry<'a> {
     fn new(own: &'a OwnRow<'a>, conditions: &'a Conditions<'a>) -> Self {
-        let called = |(function, amount): &(FunctionRef<'_>, u64)| {
-            format!("{} {}", function.label(), share(work_share(conditions, *amount)))
-        };
-        let calls: Vec<String> = own.calls.iter().flatten().map(called).collect();
-        let line = (!calls.is_empty()).then(|| format!("calls {}", calls.join(", ")));
-        Self { own, conditions, calls: line.into_iter().collect() }
+        let calls = own.calls.iter().flatten().map(|(function, amount)| (function, work_share(conditions, *amount)));
+        let worth = calls.filter(|(_, part)| *part >= LEAST_CALLED);
+        let calls = worth.map(|(function, part)| format!("{} in {}", share(part), function.label())).collect();
+        Self { own, conditions, calls }
     }
 }
 

@@ -13,6 +13,7 @@ const NEARLY_ALL: f64 = 0.95;
 pub(super) fn cell(tiers: &Tiers) -> Cell<'static> {
     let Some((most, part)) = tiers.most() else { return Cell::Absent };
     let said = match part {
+        _ if most == Tier::Unknown => String::new(),
         NEARLY_ALL.. => in_words(most).to_owned(),
         _ => format!("{:.0} % {}", part * 100.0, in_words(most)),
     };
