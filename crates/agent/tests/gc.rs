@@ -115,21 +115,25 @@ fn pauses_agree(run: &Run, rows: &[Collection<'_>], place: &str) {
     assert!(near(ours, paused), "{place}: {ours} ns here, {paused} ns by the runtime");
 }
 
+/// Where the collector has no thread yet for a collection beside the program, it stops the program all the same: what the
+/// runtime's event calls background is a blocking one then.
 #[test]
 fn a_collection_beside_the_program_is_one_in_the_background_with_short_pauses() {
     each_runtime(|runtime| {
         let run = record(runtime, COMMON[0], &["background"]);
-        let rows = rows(&run);
-        let number = said(&run, "BACKGROUND")[0];
-        if number == 0 {
-            return not_run(&format!("a collection in the background: .NET {} made none", runtime.version));
+        let (place, rows) = (&runtime.version, rows(&run));
+        let asked: Vec<_> = rows.iter().filter(|row| row.reason.words() == "induced, not forced").collect();
+        assert_eq!(asked.len(), 6, "{place}: {rows:?}");
+        for row in &asked {
+            assert!(row.generation == 2 && row.pause_ns > 0, "{place}: {row:?}");
+            assert!(row.live_bytes() > Some(1_000_000 * 24), "{place}: {row:?}");
+            assert_eq!(row.cause().map(|cause| cause.name()), Some("Collections.Program::Background"), "{place}");
+            let lasted_ns = row.end_ns.expect("an end") - row.start_ns;
+            assert_eq!(row.kind == CollectionKind::Background, row.pause_ns < lasted_ns, "{place}: {row:?}");
         }
-        let row = rows.iter().find(|row| row.number.map(u64::from) == Some(number)).expect("the collection");
-        assert_eq!(row.kind, CollectionKind::Background, "{}: {row:?}", runtime.version);
-        let place = &runtime.version;
-        assert!(row.generation == 2 && row.reason.is_induced() && row.end_ns.is_some(), "{place}: {row:?}");
-        assert!(row.pause_ns > 0 && row.live_bytes() > Some(1_000_000 * 24), "{place}: {row:?}");
-        assert_eq!(row.cause().map(|cause| cause.name()), Some("Collections.Program::Background"), "{place}");
+        if !asked.iter().any(|row| row.kind == CollectionKind::Background) {
+            not_run(&format!("a collection in the background: .NET {place} makes none here"));
+        }
     });
 }
 
