@@ -36,7 +36,7 @@ fn lacks_its_last(process: &Process) -> bool {
     process.exit.is_some() && !process.snapshots.iter().any(|found| found.reason == SnapshotReason::End)
 }
 
-/// What became of a snapshot.
+/// Outcome of a snapshot.
 fn outcome(snapshot: &HeapSnapshot) -> String {
     let HeapSnapshot { number: ordinal, name, why, .. } = snapshot;
     let name = if name.is_empty() { String::new() } else { format!(" '{}'", one_line(name)) };
