@@ -115,7 +115,7 @@ fn pauses_agree(run: &Run, rows: &[Collection<'_>], place: &str) {
     assert!(near(ours, paused), "{place}: {ours} ns here, {paused} ns by the runtime");
 }
 
-/// Where the collector has no thread yet for a collection beside the program, it stops the program all the same: what the
+/// Collectors that have no thread yet for a collection beside the program stop the program all the same: what the
 /// runtime's event calls background is a blocking one then.
 #[test]
 fn a_collection_beside_the_program_is_one_in_the_background_with_short_pauses() {
