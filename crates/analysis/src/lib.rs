@@ -59,11 +59,13 @@ mod exceptions;
 mod flow;
 mod forest;
 mod function;
+mod heap;
 mod limit;
 mod metric;
 mod metrics;
 mod module_sums;
 mod native;
+mod numbers;
 mod overflow;
 mod owners;
 mod parallel;
@@ -96,6 +98,12 @@ pub use exceptions::{
 pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
+pub use heap::{
+    DominatorNode, DominatorTree, Generation, HeapAmounts, HeapChange, HeapChanges, HeapContents, HeapQuery, HeapRow,
+    HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Missing, Retainer, SmallerNodes, SnapshotRef, WasteKind,
+    WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots, dominator_tree, heap, heap_changes,
+    heap_contents, heap_summary, heap_waste, heap_ways,
+};
 pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};
 pub use metrics::METRICS;

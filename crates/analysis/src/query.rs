@@ -132,7 +132,13 @@ impl Sort {
     ];
 
     /// Other names that the command line takes: the headings of columns.
-    pub const ALIASES: [(&'static str, Self); 2] = [("cpu", Self::ExclusiveCpu), ("cpu-total", Self::InclusiveCpu)];
+    pub const ALIASES: [(&'static str, Self); 5] = [
+        ("cpu", Self::ExclusiveCpu),
+        ("cpu-total", Self::InclusiveCpu),
+        ("bytes", Self::Own),
+        ("retained", Self::Total),
+        ("objects", Self::Calls),
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -146,7 +152,7 @@ impl Sort {
         let dashed = text.trim().replace('_', "-");
         let name = match dashed.as_str() {
             "max-recursion" => "recursion",
-            other => other.strip_suffix("-ns").unwrap_or(other),
+            other => other.strip_suffix("-ns").or(other.strip_suffix("-bytes")).unwrap_or(other),
         };
         Self::ALL.iter().chain(&Self::ALIASES).find(|(known, _)| *known == name).map(|(_, sort)| *sort)
     }
@@ -208,6 +214,20 @@ pub enum QueryProblem {
         /// The names of the parts there are.
         known: Vec<String>,
     },
+    /// No process has a snapshot of the heap of a number.
+    NoSnapshot {
+        /// The number.
+        wanted: u32,
+        /// Numbers of the snapshots there are.
+        known: Vec<u32>,
+    },
+    /// A snapshot of the heap is not complete.
+    SnapshotCut {
+        /// Number of the snapshot.
+        number: u32,
+        /// Reason, as part of a sentence.
+        why: String,
+    },
     /// No function matches.
     NoFunction {
         /// The patterns.
@@ -255,6 +275,11 @@ impl fmt::Display for QueryProblem {
             Self::NoPart { wanted, known } => {
                 write!(f, "no part is named {wanted}; the recording has {}", known.join(", "))
             }
+            Self::NoSnapshot { wanted, known } => {
+                let known: Vec<String> = known.iter().map(u32::to_string).collect();
+                write!(f, "no snapshot of the heap has the number {wanted}; the recording has {}", known.join(", "))
+            }
+            Self::SnapshotCut { number, why } => write!(f, "snapshot {number} of the heap is not complete: {why}"),
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
             Self::NoModule { wanted, .. } => write!(f, "no recorded function is of an assembly that matches {wanted}"),
         }

@@ -87,7 +87,10 @@ fn resolved_functions(recording: &Recording, query: &Query) -> Result<Vec<Patter
 }
 
 fn resolved_modules(recording: &Recording, query: &Query) -> Result<Vec<Glob>, QueryProblem> {
-    let names: BTreeSet<&str> = all_functions(recording).map(|(module, _)| module).collect();
+    let mut names: BTreeSet<&str> = all_functions(recording).map(|(module, _)| module).collect();
+    // Types on the heap are of assemblies of which no method may have been met.
+    let with_heap = recording.processes.iter().filter(|process| !process.snapshots.is_empty());
+    names.extend(with_heap.flat_map(|process| &process.modules).map(|module| module.name.as_str()));
     let mut resolved = Vec::new();
     for glob in &query.modules {
         if names.iter().any(|name| glob.matches(name)) {

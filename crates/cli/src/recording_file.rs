@@ -169,6 +169,10 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
             nothing(why, "while the program runs, 'clrscope record PID mark NAME' begins a part")
         }
         QueryProblem::NoPart { .. } => nothing(why, "name one of these with --part"),
+        QueryProblem::NoSnapshot { .. } => nothing(why, "choose one of these with --snapshot"),
+        QueryProblem::SnapshotCut { .. } => {
+            nothing(why, "choose another with --snapshot, or take one again: clrscope heap PID")
+        }
         QueryProblem::NoFunction { nearest, .. } => {
             nothing(why, &with_nearest(nearest, "'clrscope report REC --view functions' lists the functions"))
         }

@@ -20,6 +20,7 @@ fn help_explains_every_command_with_an_example() {
         "record",
         "ps",
         "report",
+        "diff",
         "export",
         "pack",
         "demo",

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use clrscope_recording::model::Recording;
 
-use crate::stacks::stacks;
+use crate::weighed::weighed_stacks;
 use crate::{ExportError, ExportOptions, Exporter};
 
 /// See the module's page.
@@ -18,7 +18,7 @@ impl Exporter for Collapsed {
     }
 
     fn description(&self) -> &'static str {
-        "one line per stack with its nanoseconds or number, for flame graph tools"
+        "one line per stack with its nanoseconds, bytes or number, for flame graph tools"
     }
 
     fn extension(&self) -> &'static str {
@@ -27,7 +27,7 @@ impl Exporter for Collapsed {
 
     fn write(&self, recording: &Recording, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
         let min_share = options.min_share.unwrap_or(0.0);
-        stacks(recording, options, min_share, |_, _| (), |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))?;
+        weighed_stacks(recording, options, min_share, |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))?;
         Ok(())
     }
 }

@@ -12,8 +12,11 @@ pub mod delimited;
 mod dot;
 #[cfg(feature = "flamegraph")]
 mod flamegraph;
+mod heapsnapshot;
 mod hst;
+mod pprof;
 mod stacks;
+mod weighed;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -29,6 +32,8 @@ pub struct ExportOptions {
     /// Smallest share of the metric that is drawn, 0 to 1 (`dot`, `flamegraph`, `collapsed`); each
     /// format has its own default, which `collapsed` sets to 0.
     pub min_share: Option<f64>,
+    /// Number of the snapshot of the heap; the last complete one when `None`. Stacks are those of the heap where it is given.
+    pub snapshot: Option<u32>,
 }
 
 /// Reason why an export failed.
@@ -103,6 +108,8 @@ pub fn exporters() -> &'static [&'static dyn Exporter] {
         &calllog::CallLog,
         &dot::Dot,
         &collapsed::Collapsed,
+        &pprof::Pprof,
+        &heapsnapshot::HeapSnapshot,
     ]
 }
 

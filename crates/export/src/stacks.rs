@@ -99,7 +99,7 @@ fn push_place(text: &mut String, node: &TreeNode<'_>, several: bool) {
 
 /// Appends a frame. What the format gives a meaning is replaced: semicolons and line breaks, and a
 /// space before a number at the end, which would read as a weight.
-fn push_frame(text: &mut String, name: &str) {
+pub(crate) fn push_frame(text: &mut String, name: &str) {
     if !text.is_empty() {
         text.push(';');
     }

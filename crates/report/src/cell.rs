@@ -90,6 +90,8 @@ pub enum Cell<'a> {
     Time(u64),
     /// Bytes.
     Bytes(u64),
+    /// More, or below zero less, than there was before.
+    Change(i64),
     /// A part of a whole, 0 to 1.
     Share(f64),
     /// Words.
@@ -160,6 +162,7 @@ impl<'a> Cell<'a> {
             Self::Null => Value::Null,
             Self::Flag(flag) => json!(flag),
             Self::Count(number) | Self::Number(number) | Self::Time(number) | Self::Bytes(number) => json!(number),
+            Self::Change(number) => json!(number),
             Self::Share(share) => json!(share),
             Self::Text(text) => json!(text),
             Self::Function(function) => json!(function.name),

@@ -158,8 +158,11 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
         (Sort::Own, "cpu") => is_sorted_by(key, Sort::ExclusiveCpu, ""),
         (Sort::Total, "cpu") => is_sorted_by(key, Sort::InclusiveCpu, ""),
         (Sort::Own | Sort::Total, "calls") => key == "calls",
-        (Sort::Own, _) => matches!(key, "exclusive_ns" | "running_ns") || key.starts_with("self_"),
-        (Sort::Total, _) => matches!(key, "inclusive_ns" | "running_ns") || key.starts_with("total_"),
+        (Sort::Own, _) => matches!(key, "exclusive_ns" | "running_ns" | "bytes") || key.starts_with("self_"),
+        (Sort::Total, _) => {
+            matches!(key, "inclusive_ns" | "running_ns" | "retained_bytes" | "wasted_bytes")
+                || key.starts_with("total_")
+        }
         (Sort::Exclusive, _) => matches!(key, "exclusive_ns" | "running_ns"),
         (Sort::Inclusive, _) => matches!(key, "inclusive_ns" | "running_ns" | "throw_to_catch_ns"),
         (Sort::Callee, _) => matches!(key, "callee_ns" | "running_ns"),
@@ -167,7 +170,7 @@ fn is_sorted_by(key: &str, sort: Sort, metric: &str) -> bool {
         (Sort::Profiler, _) => key == "profiler_ns",
         (Sort::ExclusiveCpu, _) => matches!(key, "exclusive_cpu_ns" | "cpu_ns"),
         (Sort::InclusiveCpu, _) => matches!(key, "inclusive_cpu_ns" | "cpu_ns"),
-        (Sort::Calls, _) => matches!(key, "calls" | "count"),
+        (Sort::Calls, _) => matches!(key, "calls" | "count" | "objects"),
         (Sort::Recursion, _) => matches!(key, "max_recursion" | "max_depth"),
         (Sort::Name, _) => matches!(key, "name" | "type"),
         (Sort::Module, _) => key == "module",

@@ -29,6 +29,10 @@ pub struct Request {
     pub verbose: bool,
     /// The source of each line beside its numbers.
     pub source: bool,
+    /// Number of the snapshot of the heap; the last complete one when `None`.
+    pub snapshot: Option<u32>,
+    /// Number of the snapshot that the other one is compared with; the first complete one when `None`.
+    pub against: Option<u32>,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
 }
@@ -84,11 +88,17 @@ pub enum Flag {
     JustMyCode,
     /// `--source`
     Source,
+    /// `--snapshot`
+    Snapshot,
+    /// `--against`
+    Against,
+    /// `--type`
+    Type,
 }
 
 impl Flag {
     /// Every option with its name on the command line.
-    pub const ALL: [(&'static str, Self); 24] = [
+    pub const ALL: [(&'static str, Self); 27] = [
         ("--pid", Self::Pid),
         ("--process", Self::Process),
         ("--thread", Self::Thread),
@@ -113,6 +123,9 @@ impl Flag {
         ("--verbose", Self::Verbose),
         ("--just-my-code", Self::JustMyCode),
         ("--source", Self::Source),
+        ("--snapshot", Self::Snapshot),
+        ("--against", Self::Against),
+        ("--type", Self::Type),
     ];
 
     /// The name on the command line.
@@ -136,6 +149,8 @@ impl Flag {
             files,
             verbose,
             source,
+            snapshot,
+            against,
             min_share: _,
         } = request;
         match self {
@@ -163,6 +178,9 @@ impl Flag {
             Self::Verbose => *verbose,
             Self::JustMyCode => query.just_my_code,
             Self::Source => *source,
+            Self::Snapshot => snapshot.is_some(),
+            Self::Against => against.is_some(),
+            Self::Type => !query.types.is_empty(),
         }
     }
 }

@@ -169,6 +169,18 @@ pub struct Report<'a> {
     answer: Box<dyn Answer + 'a>,
 }
 
+impl<'a> Report<'a> {
+    /// The answer of a view to a request about this recording, among others.
+    pub(crate) fn new(
+        view: &'static View,
+        recording: &'a Recording,
+        answer: Box<dyn Answer + 'a>,
+        request: &Request,
+    ) -> Self {
+        Self { view, recording, metric: None, answer, request: request.clone() }
+    }
+}
+
 impl Report<'_> {
     /// Hands the whole report to a renderer.
     ///

@@ -10,11 +10,12 @@ use clrscope_contract::request::{Glob, Pattern};
 use clrscope_recording::events::{EntityRef, Group, Kind, Tag, Value};
 use clrscope_recording::layout::flow;
 use clrscope_recording::model::{
-    Allocation, EventArena, EventChunk, HookCost, Loss, LossReason, Module, ObjectType, Process, Recording, Sample,
-    StackFrame, StacksBuilder,
+    Allocation, EventArena, EventChunk, HeapType, HookCost, Loss, LossReason, Module, ObjectType, Process, Recording,
+    RootKind, Sample, StackFrame, StacksBuilder,
 };
 use clrscope_recording::testing::ascii_trees::recording_with;
 use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::heap::HandmadeHeap;
 use clrscope_report::{Flag, FollowState, Format, Request, VIEWS, View, view};
 
 const TREES: &str = "
@@ -160,6 +161,40 @@ fn allocations(nodes: [u32; 2]) -> EventArena {
     EventArena { instrument: "alloc".into(), chunks: vec![record(0, of(1, 3, 72)), record(1, of(2, 1, 90_024))] }
 }
 
+/// A snapshot with so many orders in a list that a static field of `Lib` holds, and as many equal strings on a stack.
+fn snapshot(process: &mut Process, lib: u32, orders: u64) {
+    let mut heap = HandmadeHeap::default();
+    let statics = heap.array("object[]", 8, &[""]);
+    let list = heap.class("System.Collections.Generic.List<Shop.Order>", 32, &["_items", "_large"]);
+    let array = heap.array("Shop.Order[]", 8, &[""]);
+    let order = heap.class("Shop.Order", 32, &["Name"]);
+    let text = heap.with_content("string", HeapType::STRING);
+    heap.type_mut(order).module = lib;
+    let of_statics = heap.object(statics, 1);
+    heap.root(RootKind::PinnedHandle, of_statics, 0, 0);
+    heap.static_field(of_statics, 0, "Shop.Program.orders", 0);
+    let (of_list, of_array) = (heap.object(list, 0), heap.object(array, 4 * orders));
+    heap.refer(of_statics, 0, of_list);
+    heap.refer(of_list, 0, of_array);
+    for at in 0..orders {
+        let one = heap.object(order, 0);
+        heap.refer(of_array, at, one);
+        let name = heap.object_with(text, 1, 5);
+        heap.root(RootKind::Stack, name, 1, 1);
+    }
+    // As many bytes as the orders hold in all, in one object.
+    let large = heap.class("Shop.Large", 1_000_000, &[]);
+    let of_large = heap.object(large, 0);
+    heap.refer(of_list, 1, of_large);
+    let several = heap.class("Shop.Several", 100_000 * orders as u32, &["Own"]);
+    let of_several = heap.object(several, 0);
+    let small = heap.class("A.Small", 24, &[]);
+    let of_small = heap.object(small, 0);
+    heap.refer(of_several, 0, of_small);
+    heap.root(RootKind::Handle, of_several, 0, 0);
+    heap.add_to(process);
+}
+
 /// Two processes with two threads each, functions of two modules, and something of every instrument.
 fn everything() -> Recording {
     let cost = HookCost { enter_ns: 2.0, leave_ns: 1.0, pair_low_ns: 1.0, pair_high_ns: 4.0 };
@@ -181,6 +216,7 @@ fn everything() -> Recording {
         ["", "Zoo.Point", "byte[]"].map(|name| ObjectType { name: name.into(), module: u32::from(name == "byte[]") });
     first.types = types.to_vec();
     first.stacks = Arc::new(stacks.finish());
+    [2, 5, 9].into_iter().for_each(|orders| snapshot(first, lib, orders));
     first.ticks.ns_per_tick = 1.0;
     first.losses = vec![Loss::new(LossReason::PanicCaught, 2, 10, 20), Loss::new(LossReason::AbruptEnd, 1, 80, 90)];
     let second = Process { pid: 8, command: vec!["dotnet".into(), "/app/Other.dll".into()], ..first.clone() };
@@ -254,6 +290,9 @@ fn with(flag: Flag, view: &'static View, recording: &Recording) -> Vec<Request> 
         Flag::Verbose => request.verbose = true,
         Flag::JustMyCode => query.just_my_code = true,
         Flag::Source => request.source = true,
+        Flag::Snapshot => request.snapshot = Some(2),
+        Flag::Against => request.against = Some(2),
+        Flag::Type => query.types = vec![Glob::new(if view.name == "allocations" { "*Point" } else { "*Order" })],
     }
     vec![request]
 }
@@ -283,8 +322,11 @@ fn every_option_of_every_view_changes_what_is_shown_or_is_refused() {
                 }
                 match (flag, json(view, &recording, request)) {
                     // Whether a part of the time can be had depends on the metric, which is one of sums here.
-                    // The same goes for own code alone.
-                    (Flag::Since | Flag::Until | Flag::JustMyCode, Err(QueryProblem::NotAvailable { .. })) => true,
+                    // The same goes for own code alone, and for types.
+                    (
+                        Flag::Since | Flag::Until | Flag::JustMyCode | Flag::Type,
+                        Err(QueryProblem::NotAvailable { .. }),
+                    ) => true,
                     // Files of threads, and following a growing recording, are the command's work: tested elsewhere.
                     (Flag::Output | Flag::Follow, Ok(_)) => true,
                     // The recording is reduced to its parts before a view is asked of it.

@@ -56,6 +56,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if plan.wants("P10") {
         println!("{}", report.absolute(absolute::open(folder.path())?));
     }
+    if plan.wants("P7") {
+        println!("{}", report.absolute(absolute::heap()?));
+    }
     if plan.wants("memory") {
         println!("{}", report.absolute(absolute::threads(&bench, plan.pairs)?));
     }

@@ -8,7 +8,7 @@ use clrscope_analysis::{Metric, Query};
 use clrscope_export::ExportOptions;
 use clrscope_report::exporters;
 
-use super::filters::{Filters, metrics};
+use super::filters::{Filters, metrics, whole};
 use crate::commands::export::ExportTask;
 use crate::errors::Failure;
 
@@ -16,7 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   clrscope export app.clrs --to flamegraph -o app.svg
   clrscope export app.clrs --to hst > app.hst
-  clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n";
+  clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n
+  clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot";
 
 /// Write a recording in the format of another program
 #[derive(Debug, Args)]
@@ -46,6 +47,10 @@ pub(super) struct Export {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_share: Option<f64>,
 
+    /// Number of the snapshot of the heap (heapsnapshot, collapsed, pprof) [default: the last complete one]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
+    snapshot: Option<u32>,
+
     #[command(flatten)]
     filters: Filters,
 }
@@ -69,6 +74,7 @@ impl Export {
             export: ExportOptions {
                 query: Query { metric: self.metric, ..self.filters.into_query()? },
                 min_share: self.min_share,
+                snapshot: self.snapshot,
             },
         })
     }

@@ -37,6 +37,11 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
+    /// Only objects of types that match, such as 'Shop.Order', 'Shop.*' or 'string', of allocations and of the heap; can be
+    /// repeated
+    #[arg(long = "type", value_name = "PATTERN")]
+    types: Vec<String>,
+
     #[arg(long, value_name = "NAME", help = format!("Only this part of the recording, by its name or number (see clrscope record); can be repeated; {}", not_in()))]
     part: Vec<String>,
 
@@ -51,7 +56,8 @@ pub(super) struct Filters {
     limit: Option<usize>,
 
     /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended, profiler, cpu
-    /// (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module
+    /// (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module; of the heap retained, bytes, objects,
+    /// name or module
     #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
@@ -67,7 +73,8 @@ pub(super) struct Filters {
 /// Views that do not obey `--part`, in words.
 fn not_in() -> String {
     let refusing: Vec<&str> = VIEWS.iter().filter(|view| view.why_not(Flag::Part).is_some()).map(|v| v.name).collect();
-    format!("not in the views {}", refusing.join(" and "))
+    let (last, others) = refusing.split_last().unwrap_or((&"", &[]));
+    format!("not in the views {} and {last}", others.join(", "))
 }
 
 /// Views that obey `--since` and `--until`, in words: of samples, of single events, and of metrics that are sums of such.
@@ -97,7 +104,7 @@ impl Filters {
             per_thread: false,
             raw: self.raw,
             just_my_code: self.just_my_code,
-            types: Vec::new(),
+            types: self.types.iter().map(|text| Glob::new(text)).collect(),
             metric: None,
         })
     }

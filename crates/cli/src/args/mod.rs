@@ -3,6 +3,7 @@
 mod attach;
 mod completions;
 mod demo;
+mod diff;
 mod doctor;
 mod env;
 mod export;
@@ -50,6 +51,7 @@ enum Command {
     Heap(heap::Heap),
     Ps(ps::Ps),
     Report(Box<report::Report>),
+    Diff(Box<diff::Diff>),
     Export(Box<export::Export>),
     Pack(pack::Pack),
     Demo(demo::Demo),
@@ -105,6 +107,7 @@ impl Command {
             Self::Heap(args) => Task::Heap(args.into_options()),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
+            Self::Diff(args) => Task::Diff(Box::new(args.into_options()?)),
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
             Self::Demo(args) => Task::Demo(args.into_options()?),

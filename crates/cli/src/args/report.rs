@@ -77,6 +77,9 @@ pub(super) struct Report {
     logs: LogFlags,
 
     #[command(flatten)]
+    heap: HeapFlags,
+
+    #[command(flatten)]
     filters: Filters,
 }
 
@@ -110,6 +113,27 @@ struct LogFlags {
     interleave: bool,
 }
 
+/// Options that views of snapshots of the heap have.
+#[derive(Debug, Args, Default)]
+#[command(next_help_heading = "Snapshots of the heap")]
+pub(super) struct HeapFlags {
+    /// Number of the snapshot [default: the last complete one]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
+    snapshot: Option<u32>,
+
+    /// Number of the snapshot that it is compared with [default: the first of one recording, the last of another]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
+    against: Option<u32>,
+}
+
+impl HeapFlags {
+    /// Adds the options to a request.
+    pub(super) fn put_into(self, request: &mut Request) {
+        request.snapshot = self.snapshot;
+        request.against = self.against;
+    }
+}
+
 fn views() -> PossibleValuesParser {
     let value = |view: &&View| {
         let instruments = view.instruments();
@@ -121,21 +145,24 @@ fn views() -> PossibleValuesParser {
 }
 
 fn formats() -> PossibleValuesParser {
-    Format::ALL.iter().map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
+    formats_that(|_| true)
+}
+
+/// Formats of one view.
+pub(super) fn formats_of_rows() -> PossibleValuesParser {
+    formats_that(|format| format != Format::Html)
+}
+
+fn formats_that(is_wanted: impl Fn(Format) -> bool) -> PossibleValuesParser {
+    let wanted = Format::ALL.iter().filter(|(.., format)| is_wanted(*format));
+    wanted.map(|(name, about, _)| PossibleValue::new(*name).help(*about)).collect::<Vec<_>>().into()
 }
 
 impl Report {
     pub(super) fn into_task(self) -> Result<Task, Failure> {
         let recording = only(self.recordings)?;
         let format = if self.json { "json" } else { &self.format };
-        // clap lets no other names through.
-        let (Some(view), Some(format)) = (view(&self.view), Format::parse(format)) else {
-            return Err(Failure::usage(
-                "cannot show that",
-                "there is no such view or format",
-                "see 'clrscope report --help'",
-            ));
-        };
+        let (view, format) = (view_named(&self.view)?, self::format(format)?);
         if self.output.is_some() && !self.per_thread && format != Format::Html {
             let why = "a file is for a page, and a folder for a log with a file per thread";
             return Err(Failure::usage("'--output' needs more", why, "add --format html, or --per-thread"));
@@ -150,7 +177,6 @@ impl Report {
         let is_page = format == Format::Html;
         let mut request = Request {
             query,
-            columns: (!self.columns.is_empty()).then_some(self.columns),
             max_depth: depth,
             groups: groups.iter().map(|name| group(name)).collect::<Result<_, _>>()?,
             names: name.iter().map(|text| Glob::new(text)).collect(),
@@ -162,16 +188,33 @@ impl Report {
             source: self.source,
             ..Request::default()
         };
-        // What is no column is refused with the others.
-        let keys = request
-            .columns
-            .as_ref()
-            .map(|words| words.iter().map(|word| view.column_key(&request, word).unwrap_or(word).to_owned()).collect());
-        request.columns = keys;
+        self.heap.put_into(&mut request);
+        request.columns = column_keys(view, &request, self.columns);
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
         let (output, force) = (self.output, self.force);
         Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, output, force })))
     }
+}
+
+/// The view of this name.
+pub(super) fn view_named(name: &str) -> Result<&'static View, Failure> {
+    view(name).ok_or_else(not_known)
+}
+
+/// The format of this name.
+pub(super) fn format(name: &str) -> Result<Format, Failure> {
+    Format::parse(name).ok_or_else(not_known)
+}
+
+/// The failure of names that clap does not let through.
+fn not_known() -> Failure {
+    Failure::usage("cannot show that", "there is no such view or format", "see 'clrscope report --help'")
+}
+
+/// Keys of the columns that words name; `None` for none. What is no column stays as it is, and is refused with the others.
+pub(super) fn column_keys(view: &'static View, request: &Request, words: Vec<String>) -> Option<Vec<String>> {
+    let key = |word: &String| view.column_key(request, word).unwrap_or(word).to_owned();
+    (!words.is_empty()).then(|| words.iter().map(key).collect())
 }
 
 /// A report is about one recording.

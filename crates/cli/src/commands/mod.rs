@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod export;
@@ -37,6 +38,8 @@ pub(crate) enum Task {
     Record(record::RecordOptions),
     /// `clrscope report`
     Report(Box<report::ReportOptions>),
+    /// `clrscope diff`
+    Diff(Box<diff::DiffOptions>),
     /// `clrscope export`
     Export(Box<export::ExportTask>),
     /// `clrscope pack`
@@ -70,6 +73,7 @@ impl Task {
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Record(options) => record::perform(&options).map(done),
             Self::Report(options) => report::perform(&options).map(done),
+            Self::Diff(options) => diff::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
             Self::Demo(options) => demo::perform(options),

@@ -16,6 +16,6 @@ pub const SPEC: &Spec = &Spec {
     }],
     rules: &[],
     conflicts: &[],
-    views: &["summary"],
+    views: &["summary", "heap", "roots", "dominators", "waste", "heap-diff"],
     attach: Attach::Without(&[]),
 };

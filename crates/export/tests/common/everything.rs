@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, METRICS, Query, TreeOptions, allocations,
-    call_graph, callees, callers, conditions, functions, lines, losses, modules, name_native_code, summary, threads,
-    tree,
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, HeapQuery, METRICS, Query, TreeOptions,
+    allocations, call_graph, callees, callers, conditions, dominator_tree, functions, heap, heap_changes, heap_summary,
+    heap_waste, heap_ways, lines, losses, modules, name_native_code, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_export::{ExportOptions, exporters};
@@ -29,6 +29,7 @@ pub(crate) fn everything(recording: &Recording) {
             let _ = black_box(format.write(recording, &options, &mut Limited(MOST_TEXT)));
         }
     }
+    heaps(recording);
     for metric in METRICS {
         paths(recording, &Query { metric: Some(metric), ..Query::default() });
     }
@@ -48,6 +49,19 @@ fn tables(recording: &Recording, query: &Query) {
     let mut line = |_: &str, method: u32, offset: u32| Some((format!("{method}.cs"), offset));
     black_box(lines(recording, query, &mut line)).ok();
     paths(recording, query);
+}
+
+/// Runs every view of snapshots of the heap.
+fn heaps(recording: &Recording) {
+    let query = HeapQuery::default();
+    black_box(heap(recording, &query)).ok();
+    black_box(heap_ways(recording, &query)).ok();
+    black_box(heap_waste(recording, &query)).ok();
+    black_box(heap_summary(recording, &query)).ok();
+    black_box(heap_changes((recording, &query), (recording, &query))).ok();
+    if let Ok(tree) = dominator_tree(recording, &query) {
+        black_box(tree.walk(0.01, |node| Ok(_ = black_box(node.retained_bytes)))).ok();
+    }
 }
 
 /// Runs every view and format of paths.

@@ -4,6 +4,7 @@ pub mod allocator;
 pub mod ascii_trees;
 pub mod chunk;
 pub mod fuzzing;
+pub mod heap;
 mod instruments;
 pub mod logs;
 pub mod mutate;

@@ -74,13 +74,15 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
 pub(super) fn filters_for(asked: &Request, view: Option<&View>) -> Query {
     let mut query = Query { sort: None, limit: None, metric: None, per_thread: false, ..asked.query.clone() };
     let refuses = |flag: Flag| view.is_some_and(|view| view.why_not(flag).is_some());
-    let Query { pid, process, threads, functions, modules, since_ns, until_ns, raw, just_my_code, .. } = &mut query;
-    let drop: [(Flag, &mut dyn FnMut()); 9] = [
+    let Query { pid, process, threads, functions, modules, types, since_ns, until_ns, raw, just_my_code, .. } =
+        &mut query;
+    let drop: [(Flag, &mut dyn FnMut()); 10] = [
         (Flag::Pid, &mut || *pid = None),
         (Flag::Process, &mut || *process = None),
         (Flag::Thread, &mut || threads.clear()),
         (Flag::Function, &mut || functions.clear()),
         (Flag::Module, &mut || modules.clear()),
+        (Flag::Type, &mut || types.clear()),
         (Flag::Since, &mut || *since_ns = None),
         (Flag::Until, &mut || *until_ns = None),
         (Flag::Raw, &mut || *raw = false),

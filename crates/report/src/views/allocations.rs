@@ -8,7 +8,7 @@ use clrscope_analysis::{
 use clrscope_recording::model::{AllocationEngine, Recording};
 
 use super::summary::show_findings;
-use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
@@ -20,7 +20,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "allocations",
     about: "Types by the bytes allocated, the own code that allocates most of each, and what is still alive",
-    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_SOURCE, THREADS_APART],
+    refuses: &[LOG_FLAGS, RAW, NO_METRIC, NO_FOLDING, NO_SOURCE, NO_HEAP, THREADS_APART],
     sorts: &[Sort::Own, Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
     has_head: true,

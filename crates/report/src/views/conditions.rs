@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, conditions};
 use clrscope_recording::model::Recording;
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, THREADS_APART, TIMES};
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, THREADS_APART, TIMES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::facts::{Fact, facts};
@@ -22,6 +22,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         TIMES,
         THREADS_APART,
         (&[Flag::Function, Flag::Module], "it is about whole threads"),

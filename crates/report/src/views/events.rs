@@ -6,7 +6,7 @@ use clrscope_analysis::{EventLog, EventQuery, EventRow};
 use clrscope_recording::model::Recording;
 use serde_json::{Map, Value, json};
 
-use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::events::{Threads, event_line, thread_title};
@@ -25,6 +25,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         (&[Flag::Depth], "its depth is that of events within events, not of calls"),
         (&[Flag::Each], "it shows each event anyway"),
     ],

@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
 use serde_json::{Value, json};
 
-use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object, values};
@@ -28,6 +28,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         (&[Flag::PerThread], "it shows the thread of each exception with --each"),
         (
             &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Interleave, Flag::Output],

@@ -6,7 +6,7 @@ use std::io;
 use clrscope_analysis::{Captured, FlowFunction, FlowKind, FlowLog, FlowRow};
 use clrscope_recording::model::Recording;
 
-use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::json::values;
@@ -25,6 +25,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         (&[Flag::Interleave], "it shows calls thread after thread"),
         (&[Flag::Group], "it shows calls, not events"),
         (&[Flag::Verbose], "it has no head; see --view conditions"),

@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
 use super::summary::show_findings;
-use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW, nothing};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object};
@@ -27,6 +27,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         ORDERED,
         (&[Flag::PerThread], "it shows the thread that caused each collection"),
         (

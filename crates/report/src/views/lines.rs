@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use clrscope_analysis::{Conditions, LineRow, LinesView, Sort, lines, share_bounds};
 use clrscope_symbols::{Lines, Sources};
 
-use super::{LOG_FLAGS, NO_METRIC, THREADS_APART, nothing, tiers};
+use super::{LOG_FLAGS, NO_HEAP, NO_METRIC, NO_TYPES, THREADS_APART, nothing, tiers};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::count;
@@ -22,6 +22,8 @@ pub(super) static VIEW: View = View {
         LOG_FLAGS,
         NO_METRIC,
         THREADS_APART,
+        NO_HEAP,
+        NO_TYPES,
         (&[Flag::Raw], "samples in the profiler's own code are on no line"),
         (&[Flag::JustMyCode], "code without a source is counted for the line that led to it anyway"),
     ],

@@ -6,7 +6,7 @@ use clrscope_analysis::{Conditions, LossRow, Losses, conditions, losses};
 use clrscope_recording::model::{LossReason, Problem, Recording};
 use serde_json::json;
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE};
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -23,6 +23,8 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         (&[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Module], "losses are counted per process"),
         (&[Flag::Part], "losses have times, and may tell of all parts"),
         (&[Flag::Sort], "its rows are in order of process and reason"),

@@ -7,6 +7,7 @@ mod exceptions;
 mod flow;
 mod functions;
 mod gc;
+mod heap;
 mod lines;
 mod losses;
 mod modules;
@@ -28,6 +29,8 @@ use crate::render::text::units::time;
 use crate::request::Flag;
 use crate::view::View;
 
+pub use heap::compare_heaps;
+
 /// Every view, in the order of the help text.
 pub static VIEWS: &[&View] = &[
     &summary::VIEW,
@@ -47,6 +50,11 @@ pub static VIEWS: &[&View] = &[
     &allocations::VIEW,
     &gc::VIEW,
     &survivors::VIEW,
+    &heap::HEAP,
+    &heap::ROOTS,
+    &heap::DOMINATORS,
+    &heap::WASTE,
+    &heap::HEAP_DIFF,
 ];
 
 /// The view with this name.
@@ -64,6 +72,12 @@ const LOG_FLAGS: (&[Flag], &str) = (
 const NO_FOLDING: (&[Flag], &str) = (&[Flag::JustMyCode], "its rows are not made of samples");
 /// Lines of sources, which only lines have.
 const NO_SOURCE: (&[Flag], &str) = (&[Flag::Source], "its rows are no lines");
+/// Snapshots of the heap, where rows are not of one.
+const NO_HEAP: (&[Flag], &str) = (&[Flag::Snapshot, Flag::Against], "its rows are not about a snapshot of the heap");
+/// Types of objects, where rows are none of objects.
+const NO_TYPES: (&[Flag], &str) = (&[Flag::Type], "its rows are not about objects");
+/// A second snapshot of the heap, and types, where the heap is one table among others.
+const ONE_HEAP: (&[Flag], &str) = (&[Flag::Against, Flag::Type], "it shows the first types of one snapshot");
 /// Parts of the time, which sums don't have.
 const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "its numbers are sums over the whole run");
 /// A metric, where rows are not made of paths.

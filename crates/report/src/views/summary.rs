@@ -10,7 +10,7 @@ use clrscope_recording::model::Recording;
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::timed::{Present, Timed, resolved};
-use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, no_functions, sampled, threads};
+use super::{LOG_FLAGS, NO_METRIC, NO_SOURCE, ONE_HEAP, THREADS_APART, heap, no_functions, sampled, threads};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{count, share, time};
@@ -22,7 +22,7 @@ use crate::view::{Answer, View};
 pub(super) static VIEW: View = View {
     name: "summary",
     about: "What stands out: own code and framework by CPU time, waits, compilation, exceptions",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART],
+    refuses: &[LOG_FLAGS, NO_METRIC, NO_SOURCE, THREADS_APART, ONE_HEAP],
     sorts: &SORTS,
     text_rows: |_| None,
     has_head: true,
@@ -30,7 +30,8 @@ pub(super) static VIEW: View = View {
     columns: |_| functions::sheet(Present::all(None)).infos(),
     open: |recording, request| {
         let view = summary(recording, &request.query)?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
+        let heap = heap::of_summary(recording, request)?;
+        Ok(Box::new(Opened { view, heap, request: request.clone(), recording }))
     },
 };
 
@@ -212,6 +213,7 @@ fn detail(row: &Elsewhere<'_>) -> String {
 
 struct Opened<'a> {
     view: Summary<'a>,
+    heap: heap::OfSummary<'a>,
     request: Request,
     recording: &'a Recording,
 }
@@ -255,7 +257,7 @@ impl Opened<'_> {
         let text = functions::text(top.iter(), conditions);
         let (first, all) = (top.len(), count(self.view.functions as u64));
         let order = order(self.request.query.sort.unwrap_or(Sort::Exclusive));
-        let is_shown = self.is_one_table() || top.is_empty();
+        let is_shown = self.is_one_table() || (top.is_empty() && self.heap.is_empty());
         let section = Section {
             title: Title::Bold(format!("The first {first} of {all} functions by {order}")),
             nothing: no_functions(conditions),
@@ -355,13 +357,15 @@ impl Answer for Opened<'_> {
     }
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        show_findings(&self.view.findings, renderer)?;
+        let findings = [self.view.findings.as_slice(), self.heap.findings()].concat();
+        show_findings(&findings, renderer)?;
         self.top(renderer)?;
         sampled::kinds(&self.view, self.is_one_table(), renderer)?;
         self.own(renderer)?;
         self.framework(renderer)?;
         sampled::states(&self.view, self.is_one_table(), renderer)?;
         threads::of_summary(&self.view, self.is_one_table(), renderer)?;
+        self.heap.show(self.is_one_table(), renderer)?;
         self.elsewhere(renderer)
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use clrscope_analysis::{Conditions, GENERATION_NAMES, Sort, SurvivorQuery, SurvivorRow, conditions, survivors};
 use clrscope_recording::model::Recording;
 
-use super::{NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
+use super::{NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, RAW, THREADS_APART, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::{Layout, Renderer, Section, Style, Tail};
@@ -21,7 +21,9 @@ pub(super) static VIEW: View = View {
         NO_METRIC,
         NO_FOLDING,
         NO_SOURCE,
+        NO_HEAP,
         THREADS_APART,
+        (&[Flag::Type], "its types are chosen by --name"),
         (&[Flag::Thread, Flag::Function], "survivors are those of the whole process"),
         (
             &[Flag::Depth, Flag::Follow, Flag::Group, Flag::Each, Flag::Interleave, Flag::Output],

@@ -4,7 +4,7 @@ use std::io;
 
 use clrscope_analysis::{Conditions, Lane, Timeline, TimelineRow, timeline};
 
-use super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, ORDERED, RAW, nothing};
+use super::{LOG_FLAGS, NO_FOLDING, NO_HEAP, NO_METRIC, NO_SOURCE, NO_TYPES, ORDERED, RAW, nothing};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::time;
@@ -21,6 +21,8 @@ pub(super) static VIEW: View = View {
         NO_FOLDING,
         NO_METRIC,
         NO_SOURCE,
+        NO_HEAP,
+        NO_TYPES,
         ORDERED,
         RAW,
         (&[Flag::Function, Flag::Module], "it is about whole threads"),

@@ -3,8 +3,9 @@
 use clrscope_recording::model::Recording;
 
 use super::collections::size;
-use super::findings::{Finding, number, percent};
+use super::findings::Finding;
 use crate::allocations::BYTES;
+use crate::numbers::{number, percent};
 use crate::query::Query;
 use crate::views::allocations::{AllocationRow, Allocations, allocations};
 

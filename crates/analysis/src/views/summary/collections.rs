@@ -2,8 +2,9 @@
 
 use clrscope_recording::model::Recording;
 
-use super::findings::{Finding, number, percent};
+use super::findings::Finding;
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
+use crate::numbers::{number, percent};
 use crate::query::Query;
 
 /// Pauses of this many nanoseconds are worth a sentence.

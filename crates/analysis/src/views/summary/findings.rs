@@ -6,6 +6,7 @@ use clrscope_recording::model::Tier;
 use super::elsewhere::ElsewhereKind;
 use super::{OwnWait, Summary, is_code};
 use crate::function::is_own;
+use crate::numbers::{number, percent};
 use crate::query::Sort;
 use crate::samples::SampleKind;
 use crate::views::rows::FunctionRow;
@@ -46,23 +47,6 @@ pub(super) fn findings(
         found.extend(runtime(view));
     }
     found
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-/// A number with its thousands apart.
-pub(super) fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A time: milliseconds, from ten seconds on seconds.

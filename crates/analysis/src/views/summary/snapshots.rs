@@ -6,7 +6,8 @@ use clrscope_contract::instruments::spec::Moment;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotReason, SnapshotState};
 
 use super::collections::size;
-use super::findings::{Finding, duration, number};
+use super::findings::{Finding, duration};
+use crate::numbers::number;
 use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;

@@ -147,6 +147,7 @@ pub(crate) fn words(cell: &Cell<'_>) -> String {
         Cell::Number(number) => number.to_string(),
         Cell::Time(ns) => time_cell(*ns),
         Cell::Bytes(number) => bytes_cell(*number),
+        Cell::Change(number) => number.to_string(),
         Cell::Share(part) => share(*part),
         Cell::Text(text) => one_line(text.as_ref()),
         Cell::Function(named) => format!("{}{}{}", named.before, one_line(named.name), named.after),

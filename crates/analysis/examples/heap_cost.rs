@@ -1,0 +1,33 @@
+//! Time and memory that the view `heap` takes: `heap_cost MILLIONS` of objects with three references each.
+
+use std::time::Instant;
+
+use clrscope_analysis::{HeapQuery, heap};
+use clrscope_recording::model::Recording;
+use clrscope_recording::testing::heap::large_heap;
+
+/// A value of `/proc/self/status` in bytes.
+fn status(key: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[expect(clippy::print_stdout, reason = "an example prints")]
+fn main() {
+    let millions: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(10);
+    let recording = Recording { processes: vec![large_heap(millions * 1_000_000)], ..Recording::default() };
+    // What the recording itself takes is no part of the analysis.
+    let before = status("VmRSS");
+    let began = Instant::now();
+    let view = heap(&recording, &HeapQuery::default()).expect("the view");
+    let took = began.elapsed();
+    let snapshot = view.snapshots[0];
+    println!(
+        "retained sizes in {:.2}s, {:.2} GB at most, {} objects, {} references",
+        took.as_secs_f64(),
+        status("VmHWM").saturating_sub(before) as f64 / 1e9,
+        snapshot.objects,
+        snapshot.references
+    );
+}

@@ -1,0 +1,91 @@
+//! All objects of one snapshot and what they refer to, for formats that have them one by one.
+
+use std::sync::Arc;
+
+use clrscope_recording::model::Recording;
+
+use super::holders::{WayPlace, place};
+use super::load::{Loaded, WayRoot};
+use super::snapshots::{HeapQuery, SnapshotRef};
+use super::ways::Shapes;
+use crate::query::QueryProblem;
+
+/// One snapshot with all its objects, which are numbers from 0 on.
+#[derive(Debug)]
+pub struct HeapContents<'a>(Loaded<'a>);
+
+/// The objects of the snapshot that a query means, of the first process that has one.
+///
+/// # Errors
+/// When no process or snapshot is meant.
+pub fn heap_contents<'a>(
+    recording: &'a Recording,
+    query: &HeapQuery,
+    format: &'static str,
+) -> Result<Option<HeapContents<'a>>, QueryProblem> {
+    let first = query.select(recording, format)?.into_iter().next();
+    Ok(first.and_then(|(process, snapshot)| Loaded::new(process, snapshot)).map(HeapContents))
+}
+
+impl<'a> HeapContents<'a> {
+    /// The snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> SnapshotRef<'a> {
+        SnapshotRef::of(&self.0)
+    }
+
+    /// Number of objects.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Numbers of rows of types; [`type_of`](Self::type_of) gives smaller ones.
+    #[must_use]
+    pub fn types(&self) -> u32 {
+        self.0.classes().len() as u32
+    }
+
+    /// Name of a type.
+    #[must_use]
+    pub fn type_name(&self, of: u32) -> Arc<str> {
+        self.0.classes().name(of)
+    }
+
+    /// Type of an object.
+    #[must_use]
+    pub fn type_of(&self, object: u32) -> u32 {
+        self.0.kind(object)
+    }
+
+    /// Bytes of an object.
+    #[must_use]
+    pub fn bytes(&self, object: u32) -> u64 {
+        self.0.sizes[object as usize]
+    }
+
+    /// Number of references of an object.
+    #[must_use]
+    pub fn references(&self, object: u32) -> u32 {
+        self.0.graph.edges(object).len() as u32
+    }
+
+    /// References of an object: where each lies in it, and the object that it leads to.
+    pub fn references_of(&self, object: u32) -> impl Iterator<Item = (WayPlace, u32)> {
+        self.0.graph.references_of(object).map(move |(target, slot)| {
+            let (member, element) = self.0.step(object, slot);
+            (place(&self.0, member, element), target)
+        })
+    }
+
+    /// What roots hold: the root, and the object. Weak handles hold nothing.
+    pub fn roots(&self) -> impl Iterator<Item = (&WayRoot<'a>, u32)> {
+        self.0.holds.iter().map(|hold| (&self.0.roots[hold.root as usize], hold.object))
+    }
+}

@@ -1,0 +1,138 @@
+//! Sentences about the heap.
+
+use std::fmt::Write as _;
+
+use clrscope_recording::model::RootKind;
+
+use super::holders::{HeapWay, WayPlace};
+use super::load::WayRoot;
+use super::summary::{RootHold, TypeHistory};
+use crate::numbers::{bytes, number, percent};
+use crate::views::summary::Finding;
+
+/// Growth that is worth a sentence: of the bytes that a type had in the first snapshot.
+const MUCH_GROWTH: f64 = 0.1;
+/// Objects of which growth is worth a sentence at least.
+const LEAST_GROWTH: u64 = 100;
+
+/// So many objects of the framework may grow with each own object.
+const PUT_DOWN_TO: u64 = 10;
+
+/// The type whose bytes grew most, from each snapshot to the next: an own type, where one grew about as much in number.
+pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {
+    let grows = |of: &&TypeHistory| {
+        let (first, last) = (of.amounts[0], of.amounts[of.amounts.len() - 1]);
+        let each = of.amounts.windows(2).all(|pair| pair[1].0 > pair[0].0);
+        let is_much = (last.1.saturating_sub(first.1)) as f64 >= MUCH_GROWTH * first.1 as f64;
+        each && is_much && last.0 - first.0 >= LEAST_GROWTH
+    };
+    let growth = |of: &TypeHistory| {
+        let (first, last) = (of.amounts[0], of.amounts[of.amounts.len() - 1]);
+        (last.1.saturating_sub(first.1), last.0 - first.0)
+    };
+    let grown = || history.iter().filter(|of| of.amounts.len() > 1).filter(grows);
+    let most = grown().max_by_key(|of| growth(of))?;
+    let own = grown().filter(|of| of.is_own && growth(of).1 >= growth(most).1 / PUT_DOWN_TO);
+    Some(own.max_by_key(|of| growth(of)).unwrap_or(most))
+}
+
+/// Sentence about a type that grows.
+pub(super) fn growth(grown: &TypeHistory, way: Option<&HeapWay<'_>>) -> Finding {
+    let (first, last) = (grown.amounts[0], grown.amounts[grown.amounts.len() - 1]);
+    let counts: Vec<String> = grown.amounts.iter().map(|(objects, _)| number(*objects)).collect();
+    let more = last.1.saturating_sub(first.1);
+    let mut text = format!(
+        "{} objects grow from snapshot to snapshot: {}, {} more",
+        grown.type_name,
+        counts.join(", "),
+        bytes(more)
+    );
+    if let Some(way) = way.filter(|way| way.root.is_some()) {
+        let _ = write!(text, "; held by {}", way.label());
+    }
+    Finding { text, share: more as f64 / last.1.max(1) as f64 }
+}
+
+/// Sentence about the root that holds most.
+pub(super) fn hold(hold: &RootHold<'_>, all: u64) -> Finding {
+    let share = hold.retained_bytes as f64 / all.max(1) as f64;
+    let root = root_label(&hold.root);
+    let mut text = format!("{root} keeps {}, {} of the heap", bytes(hold.retained_bytes), percent(share));
+    if let Some(most) = &hold.most {
+        let _ = write!(text, ": {} {}", number(most.objects), most.type_name());
+        let _ = write!(text, " with {}, by {}", bytes(most.bytes), most.label());
+    }
+    Finding { text, share: share.min(1.0) }
+}
+
+/// A root in words: `static field Shop.Cache.items`.
+fn root_label(root: &WayRoot<'_>) -> String {
+    let thread = root.thread.map_or_else(String::new, |thread| match thread.name.as_str() {
+        "" => format!(" on thread {}", thread.id),
+        name => format!(" on thread {name}"),
+    });
+    let what = match (root.kind, root.name.is_empty()) {
+        (RootKind::Static, false) => "static field",
+        (RootKind::ThreadStatic, false) => "thread-static field",
+        (RootKind::Stack, false) => "a variable of",
+        (kind, true) => return format!("{}{thread}", kind.name()),
+        (kind, false) => kind.name(),
+    };
+    format!("{what} {}{thread}", root.name)
+}
+
+impl WayRoot<'_> {
+    /// The root in words: `static field Shop.Cache.items`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        root_label(self)
+    }
+}
+
+impl HeapWay<'_> {
+    /// Name of the type of the objects that are held.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        self.steps.last().map_or("", |step| &step.type_name)
+    }
+
+    /// The root in words: `static field Shop.Cache.items`.
+    #[must_use]
+    pub fn root_label(&self) -> String {
+        self.root.as_ref().map_or_else(|| "nothing that is known".to_owned(), root_label)
+    }
+
+    /// The way in a line: the root, then each object with what leads on, without the last one's name.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut text = self.root_label();
+        for pair in self.steps.windows(2) {
+            let again = if pair[1].repeats { " (again and again)" } else { "" };
+            let _ = write!(text, " -> {}{}{again}", short(&pair[0].type_name), pair[1].place.label());
+        }
+        text
+    }
+}
+
+impl WayPlace {
+    /// The place as it is written behind the object before: `.items`, `[3].Value`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field(name) => format!(".{name}"),
+            Self::Index(at) => format!("[{at}]"),
+            Self::FieldOfElement(at, name) => format!("[{at}].{name}"),
+            Self::Dependent => " (as key of a weak table)".to_owned(),
+            Self::Loader => " (its load context)".to_owned(),
+            Self::Unknown => ".?".to_owned(),
+        }
+    }
+}
+
+/// The name of a type without its namespace.
+fn short(name: &str) -> &str {
+    let end = name.find(['<', '[']).unwrap_or(name.len());
+    let from = name[..end].rfind('.').map_or(0, |at| at + 1);
+    &name[from..]
+}

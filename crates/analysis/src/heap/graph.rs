@@ -1,0 +1,142 @@
+//! Objects and their references in compressed rows: two numbers of 32 bits a reference, one of 64 an object.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+/// Place of the value that a dependent handle or a conditional weak table keeps for its key: no field of the key.
+pub(crate) const DEPENDENT: u32 = u32::MAX;
+/// Place of the object that keeps a type of a collectible context loaded: no field either.
+pub(crate) const LOADER: u32 = u32::MAX - 1;
+/// Most objects of a graph: numbers above stand for none.
+pub(crate) const MOST_OBJECTS: usize = u32::MAX as usize - 2;
+
+/// What refers to what: objects are numbers from 0 on.
+#[derive(Debug, Clone)]
+pub(crate) struct Graph {
+    /// Place of each object's first reference, and behind the last object the number of references.
+    first: Vec<u64>,
+    /// Objects that are referred to.
+    targets: Vec<u32>,
+    /// Slot of each reference in its object, or [`DEPENDENT`] or [`LOADER`].
+    places: Vec<u32>,
+}
+
+impl Graph {
+    /// Number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// Number of references.
+    pub(crate) fn references(&self) -> u64 {
+        self.targets.len() as u64
+    }
+
+    /// Places of an object's references among all.
+    pub(crate) fn edges(&self, object: u32) -> Range<usize> {
+        self.first[object as usize] as usize..self.first[object as usize + 1] as usize
+    }
+
+    /// Object that the reference at this place among all leads to.
+    pub(crate) fn target(&self, edge: usize) -> u32 {
+        self.targets[edge]
+    }
+
+    /// Objects that an object refers to.
+    pub(crate) fn targets(&self, object: u32) -> &[u32] {
+        &self.targets[self.edges(object)]
+    }
+
+    /// References of an object: target and place.
+    pub(crate) fn references_of(&self, object: u32) -> impl Iterator<Item = (u32, u32)> {
+        let edges = self.edges(object);
+        self.targets[edges.clone()].iter().copied().zip(self.places[edges].iter().copied())
+    }
+}
+
+/// Makes a graph of objects in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct GraphBuilder {
+    graph: Graph,
+    /// Values by key, of dependent handles.
+    dependents: FxHashMap<u32, Vec<u32>>,
+}
+
+impl GraphBuilder {
+    /// A builder without objects. `dependents` are the values that live as long as a key.
+    pub(crate) fn new(dependents: FxHashMap<u32, Vec<u32>>) -> Self {
+        Self { graph: Graph { first: vec![0], targets: Vec::new(), places: Vec::new() }, dependents }
+    }
+
+    /// Number of objects that were ended.
+    pub(crate) fn len(&self) -> usize {
+        self.graph.len()
+    }
+
+    /// Makes room for so many objects and references.
+    pub(crate) fn reserve(&mut self, objects: usize, references: usize) {
+        self.graph.first.reserve_exact(objects);
+        self.graph.targets.reserve_exact(references);
+        self.graph.places.reserve_exact(references);
+    }
+
+    /// Adds a reference of the object that is being added.
+    pub(crate) fn refer(&mut self, target: u32, place: u32) {
+        self.graph.targets.push(target);
+        self.graph.places.push(place);
+    }
+
+    /// Ends the object whose references were added.
+    pub(crate) fn end_object(&mut self) {
+        let object = self.graph.first.len() as u32 - 1;
+        if !self.dependents.is_empty() {
+            for value in self.dependents.remove(&object).into_iter().flatten() {
+                self.refer(value, DEPENDENT);
+            }
+        }
+        self.graph.first.push(self.graph.targets.len() as u64);
+    }
+
+    /// The graph of so many objects: those that were not added have no references.
+    pub(crate) fn finish(mut self, objects: usize) -> Graph {
+        while self.graph.len() < objects {
+            self.end_object();
+        }
+        self.graph
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// The graph of these references, `(from, to)`, among so many objects; places are numbered within each object.
+    pub(crate) fn graph(objects: usize, references: &[(u32, u32)]) -> Graph {
+        let mut builder = GraphBuilder::new(FxHashMap::default());
+        for object in 0..objects as u32 {
+            let mut place = 0;
+            for (_, to) in references.iter().filter(|(from, _)| *from == object) {
+                builder.refer(*to, place);
+                place += 1;
+            }
+            builder.end_object();
+        }
+        builder.finish(objects)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_dependent_handles_are_references_of_their_keys() {
+        let mut builder = GraphBuilder::new(FxHashMap::from_iter([(0, vec![2]), (7, vec![1])]));
+        builder.refer(1, 1);
+        builder.end_object();
+        let graph = builder.finish(3);
+        assert_eq!(graph.references_of(0).collect::<Vec<_>>(), [(1, 1), (2, DEPENDENT)]);
+        assert_eq!((graph.len(), graph.references(), graph.targets(2)), (3, 2, &[][..]));
+    }
+}

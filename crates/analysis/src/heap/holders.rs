@@ -1,0 +1,157 @@
+//! The view `roots`: who holds the objects of a type.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, Recording};
+use rustc_hash::FxHashMap;
+
+use super::load::{Loaded, WayRoot};
+use super::shortest::Shortest;
+use super::snapshots::{HeapQuery, SnapshotRef};
+use super::ways::{Member, Shapes, Ways};
+use crate::query::{QueryProblem, Sort};
+
+/// What leads from one object of a way to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WayPlace {
+    /// The root.
+    Root,
+    /// A field.
+    Field(Arc<str>),
+    /// An element of an array: of the first object that is held in this way.
+    Index(u64),
+    /// A field of an element, which is a struct.
+    FieldOfElement(u64, Arc<str>),
+    /// The entry of a conditional weak table: the value lives as long as the key.
+    Dependent,
+    /// What keeps the type of the object before loaded: a load context that can be unloaded.
+    Loader,
+    /// A place that nothing is known of.
+    Unknown,
+}
+
+/// A step of a way: an object, and what leads to it from the one before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WayStep {
+    /// Type of the object.
+    pub type_name: Arc<str>,
+    /// Place in the object before.
+    pub place: WayPlace,
+    /// Whether ways come by here several times: elements of a linked list, for instance.
+    pub repeats: bool,
+}
+
+/// Objects that are held in one way: the shortest from any root.
+#[derive(Debug, Clone)]
+pub struct HeapWay<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their own bytes.
+    pub bytes: u64,
+    /// The root; `None` where no root leads to the objects.
+    pub root: Option<WayRoot<'a>>,
+    /// Objects from the root on. The last one is of the type; where nothing holds it, it stands alone.
+    pub steps: Vec<WayStep>,
+}
+
+/// The view `roots`.
+#[derive(Debug)]
+pub struct HeapWays<'a> {
+    /// Rows: what holds most bytes first.
+    pub rows: Vec<HeapWay<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// The snapshots.
+    pub snapshots: Vec<SnapshotRef<'a>>,
+}
+
+/// Ways from roots to the objects of the types that a query means.
+///
+/// # Errors
+/// When no process or snapshot is meant, or no type of that name is there.
+pub fn heap_ways<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapWays<'a>, QueryProblem> {
+    let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
+    for (process, snapshot) in query.select(recording, "roots")? {
+        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
+        snapshots.push(SnapshotRef::of(&loaded));
+        let is_wanted = |class: u32| query.wants(&loaded.classes().name(class), loaded.classes().module(class));
+        rows.extend(ways_to(&loaded, is_wanted));
+    }
+    match query.query.sort {
+        Some(Sort::Calls) => rows.sort_by_key(|row| Reverse(row.objects)),
+        Some(Sort::Name) => {
+            rows.sort_by_cached_key(|row: &HeapWay<'_>| row.steps.last().map(|step| step.type_name.clone()))
+        }
+        _ => rows.sort_by_key(|row| Reverse(row.bytes)),
+    }
+    let left_out = query.query.cut(&mut rows);
+    Ok(HeapWays { rows, left_out, snapshots })
+}
+
+/// Ways to the objects of classes that are wanted, a row for each shape.
+pub(super) fn ways_to<'a>(loaded: &Loaded<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+    let wanted: Vec<bool> = (0..loaded.classes().len() as u32).map(is_wanted).collect();
+    ways_to_objects(loaded, |object| wanted[loaded.class[object as usize] as usize])
+}
+
+/// Ways to the objects that are wanted, a row for each shape.
+pub(super) fn ways_to_objects<'a>(loaded: &Loaded<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+    let search = Shortest::new(&loaded.graph, loaded.held());
+    let ways = Ways::new(&search, loaded, &is_wanted);
+    let mut sums: FxHashMap<(Option<u32>, u32), (u64, u64)> = FxHashMap::default();
+    for object in (0..loaded.len() as u32).filter(|&object| is_wanted(object)) {
+        let last = ways.last(object);
+        // What nothing holds is told apart by its type alone; what comes by a step again by its own.
+        let (objects, bytes) = sums.entry((last, loaded.kind(object))).or_default();
+        (*objects, *bytes) = (*objects + 1, bytes.saturating_add(loaded.sizes[object as usize]));
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    // What nothing holds comes last among equals.
+    sums.sort_unstable_by_key(|&((last, kind), _)| (last.is_none(), last, kind));
+    let row = |((last, kind), (objects, bytes)): ((Option<u32>, u32), (u64, u64))| {
+        let steps = last.map(|last| ways.to(last)).unwrap_or_default();
+        let root = steps.first().map(|step| loaded.roots[step.root as usize].clone());
+        let mut shown: Vec<WayStep> = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let place = place(loaded, step.member, step.element);
+            shown.push(WayStep { type_name: loaded.classes().name(step.class), place, repeats: step.repeats });
+        }
+        if steps.is_empty() {
+            let type_name = loaded.classes().name(kind);
+            shown.push(WayStep { type_name, place: WayPlace::Unknown, repeats: false });
+        }
+        HeapWay { process: loaded.process, objects, bytes, root, steps: shown }
+    };
+    sums.into_iter().map(row).collect()
+}
+
+/// Place of a step in the object before.
+pub(super) fn place(loaded: &Loaded<'_>, member: Member, element: Option<u64>) -> WayPlace {
+    let field = |number: u32| loaded.classes().field(number);
+    match (member, element) {
+        (Member::Root, _) => WayPlace::Root,
+        (Member::Dependent, _) => WayPlace::Dependent,
+        (Member::Loader, _) => WayPlace::Loader,
+        (Member::Field(number), None) => WayPlace::Field(field(number)),
+        (Member::Field(number), Some(element)) => WayPlace::FieldOfElement(element, field(number)),
+        (Member::Element | Member::Unknown, Some(element)) => WayPlace::Index(element),
+        (Member::Element | Member::Unknown, None) => WayPlace::Unknown,
+    }
+}
+
+impl Shapes for Loaded<'_> {
+    fn class(&self, object: u32) -> u32 {
+        self.kind(object)
+    }
+
+    fn member(&self, object: u32, place: u32) -> (Member, Option<u64>) {
+        self.classes().member(self.class[object as usize], place)
+    }
+
+    fn root_group(&self, hold: u32) -> u32 {
+        self.holds[hold as usize].root
+    }
+}

@@ -1,0 +1,44 @@
+//! Snapshots of the heap: what is there, what it retains, and who holds it.
+//!
+//! - **objects**, **bytes**: objects of a type and their own sizes.
+//! - **retained bytes**: what would be free if these objects were not there: their own sizes and those of all objects that
+//!   every way from a root comes by them to (that they *dominate*). What objects of one type retain together counts once, also
+//!   where one of them is held by another.
+//! - **ways**: for each object the shortest way from a root; static fields come before stacks, and stacks before handles where
+//!   several are equally short. References are strong ones: a weak handle holds nothing, and the value of a conditional weak
+//!   table (a dependent handle) is held by its key.
+//! - What no root leads to is there as well: garbage where nothing was collected before the snapshot, or held by something that the
+//!   runtime does not tell. Such objects hold nothing that a root holds.
+//!
+//! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion (`dominators.rs`): about 100 bytes of
+//! memory an object and 12 a reference.
+
+mod addresses;
+mod classes;
+mod comparison;
+mod contents;
+mod dominators;
+mod findings;
+mod graph;
+mod holders;
+mod load;
+mod preorder;
+mod retained;
+mod rows;
+mod shortest;
+mod snapshots;
+mod source;
+mod summary;
+mod tree;
+mod waste;
+mod ways;
+
+pub use comparison::{HeapAmounts, HeapChange, HeapChanges, heap_changes};
+pub use contents::{HeapContents, heap_contents};
+pub use holders::{HeapWay, HeapWays, WayPlace, WayStep, heap_ways};
+pub use load::{Missing, WayRoot};
+pub use rows::{Generation, HeapRow, HeapView, heap};
+pub use snapshots::{HeapQuery, SnapshotRef, complete_snapshots, cut_snapshots};
+pub use summary::{HeapSummary, Retainer, heap_summary};
+pub use tree::{DominatorNode, DominatorTree, SmallerNodes, dominator_tree};
+pub use waste::{HeapWaste, WasteKind, WasteRow, heap_waste};

@@ -1,0 +1,135 @@
+//! Snapshots that a query means.
+
+use clrscope_contract::request::Glob;
+use clrscope_recording::layout::instrument;
+use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotState};
+
+use super::load::{Loaded, Missing};
+use crate::query::{Query, QueryProblem};
+use crate::select::processes;
+
+/// Selection of snapshots and of types in these.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeapQuery {
+    /// Processes, modules, types, order and limit.
+    pub query: Query,
+    /// Number of the snapshot in each process; the last complete one when `None`.
+    pub snapshot: Option<u32>,
+}
+
+/// A snapshot, as views name it.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotRef<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The snapshot.
+    pub snapshot: &'a HeapSnapshot,
+    /// Objects that are there.
+    pub objects: u64,
+    /// Bytes of the objects that are there.
+    pub bytes: u64,
+    /// References among these objects.
+    pub references: u64,
+    /// What is not there.
+    pub missing: Missing,
+}
+
+impl HeapQuery {
+    /// Whether rows of a type of a module are wanted.
+    pub(super) fn wants(&self, type_name: &str, module: &str) -> bool {
+        let has = |globs: &[Glob], name: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(name));
+        has(&self.query.types, type_name) && has(&self.query.modules, module)
+    }
+
+    /// The snapshots that are meant, one of each process that has any.
+    pub(super) fn select<'a>(
+        &self,
+        recording: &'a Recording,
+        view: &'static str,
+    ) -> Result<Vec<(&'a Process, &'a HeapSnapshot)>, QueryProblem> {
+        let found = processes(recording, &self.query)?;
+        let all = || found.iter().flat_map(|process| process.snapshots.iter());
+        let Some(last) = all().last() else {
+            return Err(QueryProblem::NotRecorded { view, instrument: instrument::HEAP });
+        };
+        let is_meant = |snapshot: &&'a HeapSnapshot| match self.snapshot {
+            Some(number) => snapshot.number == number,
+            None => snapshot.is_complete(),
+        };
+        let meant = |process: &&'a Process| Some((*process, process.snapshots.iter().rfind(is_meant)?));
+        let chosen: Vec<_> = found.iter().filter_map(meant).collect();
+        if let Some((_, cut)) = chosen.iter().find(|(_, snapshot)| !snapshot.is_complete()) {
+            return Err(cut_problem(cut));
+        }
+        match (chosen.is_empty(), self.snapshot) {
+            (false, _) => Ok(chosen),
+            (true, None) => Err(cut_problem(last)),
+            (true, Some(wanted)) => {
+                let mut known: Vec<u32> = all().map(|snapshot| snapshot.number).collect();
+                known.sort_unstable();
+                known.dedup();
+                Err(QueryProblem::NoSnapshot { wanted, known })
+            }
+        }
+    }
+}
+
+fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
+    QueryProblem::SnapshotCut { number: snapshot.number, why: why_cut(snapshot) }
+}
+
+/// Reason why a snapshot is not complete, as part of a sentence.
+pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
+    let reason = match snapshot.state {
+        SnapshotState::Begun => "the program or its recording ended meanwhile",
+        SnapshotState::NoRoom => "the recording found no room on the disk, or has its greatest size",
+        SnapshotState::Refused => "the runtime refused",
+        _ => "it was not completed",
+    };
+    match snapshot.why.as_str() {
+        "" => reason.to_owned(),
+        why => format!("{reason}: {why}"),
+    }
+}
+
+impl<'a> SnapshotRef<'a> {
+    pub(super) fn of(loaded: &Loaded<'a>) -> Self {
+        Self {
+            process: loaded.process,
+            snapshot: loaded.snapshot,
+            objects: loaded.len() as u64,
+            bytes: loaded.bytes(),
+            references: loaded.graph.references(),
+            missing: loaded.missing,
+        }
+    }
+
+    /// Time of the snapshot, nanoseconds since the start of the run.
+    #[must_use]
+    pub fn time_ns(&self) -> u64 {
+        self.process.started_ns.saturating_add(self.snapshot.time_ns)
+    }
+}
+
+/// The complete snapshots of the processes that a query means, in the order of their numbers in each.
+///
+/// # Errors
+/// When no process is meant.
+pub fn complete_snapshots<'a>(
+    recording: &'a Recording,
+    query: &Query,
+) -> Result<Vec<(&'a Process, &'a HeapSnapshot)>, QueryProblem> {
+    let all = processes(recording, query)?.into_iter();
+    let all = all.flat_map(|process| process.snapshots.iter().map(move |snapshot| (process, snapshot)));
+    Ok(all.filter(|(_, snapshot)| snapshot.is_complete()).collect())
+}
+
+/// Snapshots that are not complete, each with the reason why.
+#[must_use]
+pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<(&'a Process, &'a HeapSnapshot, String)> {
+    let all = processes(recording, query).unwrap_or_default();
+    let all = all.into_iter().flat_map(|process| process.snapshots.iter().map(move |snapshot| (process, snapshot)));
+    all.filter(|(_, snapshot)| !snapshot.is_complete())
+        .map(|(process, snapshot)| (process, snapshot, why_cut(snapshot)))
+        .collect()
+}

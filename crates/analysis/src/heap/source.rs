@@ -1,0 +1,72 @@
+//! The objects of a snapshot in the order of their addresses, as often as somebody asks.
+
+use clrscope_recording::heap::{HeapChunk, HeapData, HeapObject, HeapRoot};
+use clrscope_recording::model::{EventChunk, HeapPlace, Process};
+
+use super::classes::Classes;
+
+/// A snapshot that is read chunk by chunk.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    data: HeapData<'a>,
+    pub(crate) classes: Classes<'a>,
+    /// Chunks with objects, by the address of the first.
+    rows: Vec<&'a EventChunk>,
+    others: Vec<&'a EventChunk>,
+}
+
+impl<'a> Source<'a> {
+    /// The snapshot of this number; `None` where it is not complete.
+    pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
+        let data = process.heap(number)?;
+        let classes = Classes::new(process, data.types());
+        let (mut rows, mut others) = (Vec::new(), Vec::new());
+        for chunk in data.chunks() {
+            match data.chunk(&chunk.bytes.load()) {
+                HeapChunk::Objects(row) => rows.push((row.address(), *chunk)),
+                _ => others.push(*chunk),
+            }
+        }
+        // A chunk whose first object goes on from another has the same address, and stands behind.
+        rows.sort_by_key(|(address, _)| *address);
+        Some(Self { rows: rows.into_iter().map(|(_, chunk)| chunk).collect(), others, classes, data })
+    }
+
+    /// Chunks of the snapshot that are missing.
+    pub(crate) fn missing_chunks(&self) -> u64 {
+        self.data.missing_chunks()
+    }
+
+    /// Visits every object; one with very many references several times, where it [goes on](HeapObject::goes_on).
+    pub(crate) fn objects(&self, mut visit: impl FnMut(&HeapObject<'_>)) {
+        for chunk in &self.rows {
+            if let HeapChunk::Objects(row) = self.data.chunk(&chunk.bytes.load()) {
+                // What makes no sense ends its chunk; what refers to it is counted as missing.
+                let _ = row.visit(self.classes.types(), &mut visit);
+            }
+        }
+    }
+
+    /// Visits every root.
+    pub(crate) fn roots(&self, mut visit: impl FnMut(HeapRoot)) {
+        for chunk in &self.others {
+            if let HeapChunk::Roots(roots) = self.data.chunk(&chunk.bytes.load()) {
+                roots.for_each(&mut visit);
+            }
+        }
+    }
+
+    /// Visits every pair of objects of which the second lives as long as the first does.
+    pub(crate) fn dependents(&self, mut visit: impl FnMut((u64, u64))) {
+        for chunk in &self.others {
+            if let HeapChunk::Dependents(pairs) = self.data.chunk(&chunk.bytes.load()) {
+                pairs.for_each(&mut visit);
+            }
+        }
+    }
+
+    /// Places of static fields.
+    pub(crate) fn places(&self) -> Vec<HeapPlace> {
+        self.data.places()
+    }
+}

@@ -1,0 +1,157 @@
+//! The heap in a summary: what stays, who holds it, and what grew from one snapshot to the next.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use clrscope_recording::model::{HeapSnapshot, Process, Recording};
+use rustc_hash::FxHashMap;
+
+use super::findings;
+use super::holders::{HeapWay, ways_to};
+use super::load::{Loaded, WayRoot};
+use super::preorder::TOP;
+use super::retained::Retained;
+use super::rows::{HeapRow, types};
+use super::snapshots::{HeapQuery, SnapshotRef};
+use super::source::Source;
+use crate::query::QueryProblem;
+use crate::views::summary::Finding;
+
+/// Types in the summary at most: the view `heap` has all.
+const TOP_TYPES: usize = 10;
+
+/// A type with what holds most of its bytes.
+#[derive(Debug, Clone)]
+pub struct Retainer<'a> {
+    /// The type.
+    pub row: HeapRow<'a>,
+    /// The way in which most bytes of the type are held.
+    pub way: Option<HeapWay<'a>>,
+}
+
+/// A root with all that it alone keeps alive.
+#[derive(Debug, Clone)]
+pub(super) struct RootHold<'a> {
+    /// The root.
+    pub(super) root: WayRoot<'a>,
+    /// Bytes that would be free without it.
+    pub(super) retained_bytes: u64,
+    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to them.
+    pub(super) most: Option<HeapWay<'a>>,
+}
+
+/// A type in each of a process's snapshots.
+#[derive(Debug, Clone)]
+pub(super) struct TypeHistory {
+    /// Name of the type.
+    pub(super) type_name: Arc<str>,
+    /// Whether the type is none of the framework's.
+    pub(super) is_own: bool,
+    /// Objects and bytes, snapshot by snapshot.
+    pub(super) amounts: Vec<(u64, u64)>,
+}
+
+/// The heap in a summary.
+#[derive(Debug, Default)]
+pub struct HeapSummary<'a> {
+    /// Sentences, the most important first.
+    pub findings: Vec<Finding>,
+    /// Types that retain most, of all processes.
+    pub types: Vec<Retainer<'a>>,
+    /// Number of types in all.
+    pub all_types: usize,
+    /// The snapshots.
+    pub snapshots: Vec<SnapshotRef<'a>>,
+}
+
+/// The summary of the snapshots that a query means: nothing where there is none.
+///
+/// # Errors
+/// When no process is meant.
+pub fn heap_summary<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapSummary<'a>, QueryProblem> {
+    let mut summary = HeapSummary::default();
+    let chosen = match query.select(recording, "summary") {
+        Err(problem @ QueryProblem::NoProcess { .. }) => return Err(problem),
+        Err(_) => return Ok(summary),
+        Ok(chosen) => chosen,
+    };
+    for (process, snapshot) in chosen {
+        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
+        let retained = loaded.retained();
+        summary.snapshots.push(SnapshotRef::of(&loaded));
+        let mut rows = types(&loaded, &retained);
+        rows.sort_by_key(|row| Reverse((row.retained_bytes, row.bytes)));
+        summary.all_types += rows.len();
+        rows.truncate(query.query.limit.map_or(TOP_TYPES, |limit| limit.min(TOP_TYPES)));
+        let history = history(process, snapshot);
+        let grown = findings::most_grown(&history);
+        let hold = most_held(&loaded, &retained);
+        let names = rows.iter().map(|row| &row.type_name).chain(grown.map(|grown| &grown.type_name));
+        let names: Vec<Arc<str>> = names.cloned().collect();
+        let ways = ways_to(&loaded, |class| names.contains(&loaded.classes().name(class)));
+        let way = |name: &str| ways.iter().filter(|way| way.type_name() == name).max_by_key(|way| way.bytes).cloned();
+        summary.findings.extend(grown.map(|grown| findings::growth(grown, way(&grown.type_name).as_ref())));
+        summary.findings.extend(hold.map(|hold| findings::hold(&hold, loaded.bytes())));
+        summary.types.extend(rows.into_iter().map(|row| Retainer { way: way(&row.type_name), row }));
+    }
+    summary.types.sort_by_key(|retainer| Reverse((retainer.row.retained_bytes, retainer.row.bytes)));
+    summary.types.truncate(query.query.limit.map_or(TOP_TYPES, |limit| limit.min(TOP_TYPES)));
+    Ok(summary)
+}
+
+/// The root that alone keeps most bytes alive, and what most of these are.
+fn most_held<'a>(loaded: &Loaded<'a>, retained: &Retained) -> Option<RootHold<'a>> {
+    // Of several roots of an object the first says most.
+    let mut root_of: FxHashMap<u32, u32> = FxHashMap::default();
+    loaded.holds.iter().for_each(|hold| _ = root_of.entry(hold.object).or_insert(hold.root));
+    let mut sums: FxHashMap<u32, (u64, Vec<u32>)> = FxHashMap::default();
+    for &number in retained.children(TOP) {
+        if let Some(&root) = root_of.get(&retained.order.object[number as usize]) {
+            let (bytes, numbers) = sums.entry(root).or_default();
+            *bytes = bytes.saturating_add(retained.bytes(number));
+            numbers.push(number);
+        }
+    }
+    let named = sums.into_iter().filter(|(root, _)| !loaded.roots[*root as usize].name.is_empty());
+    let (root, (bytes, numbers)) = named.max_by_key(|(root, (bytes, _))| (*bytes, Reverse(*root)))?;
+    // Everything below these in the tree of dominators.
+    let mut below = vec![false; loaded.len()];
+    let mut open = numbers;
+    let mut by_class: FxHashMap<u32, u64> = FxHashMap::default();
+    while let Some(number) = open.pop() {
+        let object = retained.order.object[number as usize];
+        below[object as usize] = true;
+        let sum = by_class.entry(loaded.kind(object)).or_default();
+        *sum = sum.saturating_add(loaded.sizes[object as usize]);
+        open.extend_from_slice(retained.children(number));
+    }
+    let (class, _) = by_class.into_iter().max_by_key(|(class, bytes)| (*bytes, Reverse(*class)))?;
+    let ways = super::holders::ways_to_objects(loaded, |object| below[object as usize] && loaded.kind(object) == class);
+    let most = ways.into_iter().max_by_key(|way| way.bytes);
+    Some(RootHold { root: loaded.roots[root as usize].clone(), retained_bytes: bytes, most })
+}
+
+/// Objects and bytes of each type in the complete snapshots of a process up to one of them.
+fn history(process: &Process, last: &HeapSnapshot) -> Vec<TypeHistory> {
+    let complete = process.snapshots.iter().filter(|snapshot| snapshot.is_complete() && snapshot.number <= last.number);
+    let sources: Vec<_> = complete.filter_map(|snapshot| Source::open(process, snapshot.number)).collect();
+    let mut all: FxHashMap<(Arc<str>, bool), Vec<(u64, u64)>> = FxHashMap::default();
+    for (at, source) in sources.iter().enumerate().filter(|_| sources.len() > 1) {
+        let mut sums = vec![(0_u64, 0_u64); source.classes.len()];
+        source.objects(|object| {
+            let (objects, bytes) = &mut sums[object.type_number as usize];
+            if !object.goes_on {
+                (*objects, *bytes) = (*objects + 1, bytes.saturating_add(object.bytes));
+            }
+        });
+        for (class, (objects, bytes)) in (0..).zip(sums).filter(|(_, (objects, _))| *objects > 0) {
+            let key = (source.classes.name(class), source.classes.is_own(class));
+            let sums = all.entry(key).or_insert_with(|| vec![(0, 0); sources.len()]);
+            sums[at] = (sums[at].0 + objects, sums[at].1.saturating_add(bytes));
+        }
+    }
+    let history = |((type_name, is_own), amounts)| TypeHistory { type_name, is_own, amounts };
+    let mut all: Vec<TypeHistory> = all.into_iter().map(history).collect();
+    all.sort_by(|a, b| a.type_name.cmp(&b.type_name));
+    all
+}

@@ -1,0 +1,181 @@
+//! The view `dominators`: what holds what alone, type by type.
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::Arc;
+
+use clrscope_recording::model::{Process, Recording};
+use rustc_hash::FxHashMap;
+
+use super::load::Loaded;
+use super::preorder::TOP;
+use super::retained::Retained;
+use super::snapshots::{HeapQuery, SnapshotRef};
+use crate::query::QueryProblem;
+
+/// Deeper nodes count for the node at this depth.
+const MOST_DEEP: u32 = 200;
+
+/// Objects of one type that the objects of the node above dominate, and no other object between.
+///
+/// What objects of a type dominate of their own type counts in one node: the elements of a linked list are no tree a
+/// million deep.
+#[derive(Debug, Clone)]
+pub struct DominatorNode<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Depth in the tree: 0 for what no single object holds.
+    pub depth: u32,
+    /// Name of the type.
+    pub type_name: Arc<str>,
+    /// Name of the module that declares the type.
+    pub module: &'a str,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their own bytes.
+    pub bytes: u64,
+    /// Bytes that they retain: their own and those of all nodes below.
+    pub retained_bytes: u64,
+}
+
+/// Nodes that were left out of a tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SmallerNodes {
+    /// Number of nodes, without those below.
+    pub nodes: u64,
+    /// Bytes that they retain.
+    pub bytes: u64,
+}
+
+/// The view `dominators`.
+#[derive(Debug)]
+pub struct DominatorTree<'a> {
+    heaps: Vec<(Loaded<'a>, Retained)>,
+    query: HeapQuery,
+    /// The snapshots.
+    pub snapshots: Vec<SnapshotRef<'a>>,
+}
+
+/// The tree of dominators of the snapshots that a query means.
+///
+/// # Errors
+/// When no process or snapshot is meant.
+pub fn dominator_tree<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<DominatorTree<'a>, QueryProblem> {
+    let load = |(process, snapshot)| {
+        let loaded = Loaded::new(process, snapshot)?;
+        let retained = loaded.retained();
+        Some((loaded, retained))
+    };
+    let heaps: Vec<_> = query.select(recording, "dominators")?.into_iter().filter_map(load).collect();
+    let snapshots = heaps.iter().map(|(loaded, _)| SnapshotRef::of(loaded)).collect();
+    Ok(DominatorTree { heaps, query: query.clone(), snapshots })
+}
+
+impl<'a> DominatorTree<'a> {
+    /// Hands over every node in preorder, the one that retains most first; nodes with a smaller share of their heap than
+    /// `min_share`, and those that the query's limit leaves out of the children of a node, are counted only.
+    ///
+    /// # Errors
+    /// Errors of `visit`.
+    pub fn walk(
+        &self,
+        min_share: f64,
+        mut visit: impl FnMut(&DominatorNode<'a>) -> io::Result<()>,
+    ) -> io::Result<SmallerNodes> {
+        let mut smaller = SmallerNodes::default();
+        for (loaded, retained) in &self.heaps {
+            let least = (min_share * loaded.bytes() as f64) as u64;
+            let walk = Walk { loaded, retained, query: &self.query, least };
+            walk.all(&mut smaller, &mut visit)?;
+        }
+        Ok(smaller)
+    }
+}
+
+/// Objects that are a node, and those that they dominate.
+struct Group {
+    kind: u32,
+    objects: u64,
+    bytes: u64,
+    retained: u64,
+    /// Numbers of the objects of other types right below.
+    below: Vec<u32>,
+}
+
+struct Walk<'w, 'a> {
+    loaded: &'w Loaded<'a>,
+    retained: &'w Retained,
+    query: &'w HeapQuery,
+    least: u64,
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn all(
+        &self,
+        smaller: &mut SmallerNodes,
+        visit: &mut impl FnMut(&DominatorNode<'a>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        // Groups that are not shown yet, the next one last, each with its depth.
+        let mut open: Vec<(u32, Group)> = Vec::new();
+        self.open(self.retained.children(TOP).to_vec(), 0, smaller, &mut open);
+        while let Some((depth, group)) = open.pop() {
+            let classes = self.loaded.classes();
+            visit(&DominatorNode {
+                process: self.loaded.process,
+                depth,
+                type_name: classes.name(group.kind),
+                module: classes.module(group.kind),
+                objects: group.objects,
+                bytes: group.bytes,
+                retained_bytes: group.retained,
+            })?;
+            if depth < MOST_DEEP {
+                self.open(group.below, depth + 1, smaller, &mut open);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens groups of numbers: what is large enough, the largest last.
+    fn open(&self, numbers: Vec<u32>, depth: u32, smaller: &mut SmallerNodes, open: &mut Vec<(u32, Group)>) {
+        let mut members: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for number in numbers {
+            members.entry(self.kind(number)).or_default().push(number);
+        }
+        let is_top = depth == 0;
+        let wanted = |kind: &u32| {
+            !is_top || self.query.wants(&self.loaded.classes().name(*kind), self.loaded.classes().module(*kind))
+        };
+        let sums = members.into_iter().filter(|(kind, _)| wanted(kind)).map(|(kind, members)| {
+            let retained = members.iter().fold(0_u64, |sum, &number| sum.saturating_add(self.retained.bytes(number)));
+            (Reverse(retained), self.loaded.classes().name(kind), kind, members)
+        });
+        let mut sums: Vec<_> = sums.collect();
+        sums.sort_unstable_by(|a, b| (a.0, &a.1, a.2).cmp(&(b.0, &b.1, b.2)));
+        let large = sums.iter().take_while(|(retained, ..)| retained.0 >= self.least).count();
+        let shown = large.min(self.query.query.limit.unwrap_or(usize::MAX));
+        for (retained, ..) in sums.drain(shown..) {
+            *smaller = SmallerNodes { nodes: smaller.nodes + 1, bytes: smaller.bytes.saturating_add(retained.0) };
+        }
+        open.extend(
+            sums.into_iter().rev().map(|(retained, _, kind, members)| (depth, self.group(kind, members, retained.0))),
+        );
+    }
+
+    /// The group of numbers of a type, with those of their type that they dominate.
+    fn group(&self, kind: u32, mut members: Vec<u32>, retained: u64) -> Group {
+        let (mut objects, mut bytes, mut below) = (0, 0_u64, Vec::new());
+        while let Some(number) = members.pop() {
+            objects += 1;
+            bytes = bytes.saturating_add(self.loaded.sizes[self.retained.order.object[number as usize] as usize]);
+            for &child in self.retained.children(number) {
+                if self.kind(child) == kind { members.push(child) } else { below.push(child) }
+            }
+        }
+        Group { kind, objects, bytes, retained, below }
+    }
+
+    fn kind(&self, number: u32) -> u32 {
+        self.loaded.kind(self.retained.order.object[number as usize])
+    }
+}

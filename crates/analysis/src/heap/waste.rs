@@ -1,0 +1,293 @@
+//! The view `waste`: memory that a program could do without: equal strings and boxes, room in arrays that nothing is in.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use clrscope_recording::heap::HeapObject;
+use clrscope_recording::model::{HeapType, Process, Recording};
+use rustc_hash::FxHashMap;
+
+use super::holders::{WayPlace, place};
+use super::load::Loaded;
+use super::shortest::{NO_OBJECT, Shortest};
+use super::snapshots::{HeapQuery, SnapshotRef};
+use super::ways::Shapes;
+use crate::query::{QueryProblem, Sort};
+
+/// Kind of waste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WasteKind {
+    /// Strings with the same characters.
+    DuplicateStrings,
+    /// Boxed values of one type that are equal.
+    DuplicateBoxes,
+    /// Collections of references with room for at least twice as much as is in them.
+    SparseCollections,
+    /// Collections of references with nothing in them.
+    EmptyCollections,
+    /// Arrays of references of which at least half are null, and that no collection holds.
+    SparseArrays,
+    /// Arrays without elements.
+    EmptyArrays,
+}
+
+impl WasteKind {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DuplicateStrings => "duplicate_strings",
+            Self::DuplicateBoxes => "duplicate_boxes",
+            Self::SparseCollections => "sparse_collections",
+            Self::EmptyCollections => "empty_collections",
+            Self::SparseArrays => "sparse_arrays",
+            Self::EmptyArrays => "empty_arrays",
+        }
+    }
+
+    /// The kind in words.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::DuplicateStrings => "equal strings",
+            Self::DuplicateBoxes => "equal boxed values",
+            Self::SparseCollections => "collections at most half full",
+            Self::EmptyCollections => "empty collections",
+            Self::SparseArrays => "arrays at most half used",
+            Self::EmptyArrays => "empty arrays",
+        }
+    }
+}
+
+/// Objects that waste memory in one way.
+#[derive(Debug, Clone)]
+pub struct WasteRow<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// Kind of waste.
+    pub kind: WasteKind,
+    /// Type of the objects.
+    pub type_name: Arc<str>,
+    /// Module that declares the type.
+    pub module: &'a str,
+    /// Number of characters of equal strings.
+    pub length: Option<u64>,
+    /// Object that holds the first of the objects, by the shortest way: its type, and the place in it.
+    pub held_by: Option<(Arc<str>, WayPlace)>,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their bytes; of collections those of their arrays.
+    pub bytes: u64,
+    /// Bytes that are too many.
+    pub wasted_bytes: u64,
+}
+
+/// The view `waste`.
+#[derive(Debug)]
+pub struct HeapWaste<'a> {
+    /// Rows: what wastes most first.
+    pub rows: Vec<WasteRow<'a>>,
+    /// Rows that the limit left out.
+    pub left_out: usize,
+    /// Bytes wasted in each way, before any limit.
+    pub sums: Vec<(WasteKind, u64)>,
+    /// The snapshots.
+    pub snapshots: Vec<SnapshotRef<'a>>,
+}
+
+/// Waste in the snapshots that a query means.
+///
+/// # Errors
+/// When no process or snapshot is meant.
+pub fn heap_waste<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapWaste<'a>, QueryProblem> {
+    let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
+    for (process, snapshot) in query.select(recording, "waste")? {
+        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
+        snapshots.push(SnapshotRef::of(&loaded));
+        rows.extend(rows_of(&loaded, found(&loaded), query));
+    }
+    rows.sort_by(|a: &WasteRow<'_>, b| {
+        let key = |row: &WasteRow<'_>| match query.query.sort {
+            Some(Sort::Calls) => row.objects,
+            Some(Sort::Own) => row.bytes,
+            _ => row.wasted_bytes,
+        };
+        (Reverse(key(a)), a.kind, &a.type_name, a.length).cmp(&(Reverse(key(b)), b.kind, &b.type_name, b.length))
+    });
+    let mut sums: FxHashMap<WasteKind, u64> = FxHashMap::default();
+    for row in &rows {
+        let sum = sums.entry(row.kind).or_default();
+        *sum = sum.saturating_add(row.wasted_bytes);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(kind, bytes)| (Reverse(*bytes), *kind));
+    let left_out = query.query.cut(&mut rows);
+    Ok(HeapWaste { rows, left_out, sums, snapshots })
+}
+
+/// What the objects of a row have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Of {
+    kind: WasteKind,
+    /// Row of the type.
+    class: u32,
+    /// What stands for the content of equal objects, and the length of strings.
+    value: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    first: u32,
+    objects: u64,
+    bytes: u64,
+    wasted: u64,
+}
+
+/// An array of references, and how many of its elements hold some.
+#[derive(Debug, Clone, Copy)]
+struct Array {
+    object: u32,
+    length: u64,
+    used: u64,
+}
+
+/// All that is wasteful. Objects are looked at in the order of their numbers.
+fn found(loaded: &Loaded<'_>) -> FxHashMap<Of, Sum> {
+    let mut sums = FxHashMap::default();
+    let arrays = equals_and_arrays(loaded, &mut sums);
+    // Equal objects of which there is one are no waste, and of several the first is none.
+    sums.retain(|_, sum: &mut Sum| sum.objects > 1);
+    sums.values_mut().for_each(|sum| sum.wasted = sum.bytes - sum.bytes / sum.objects);
+    let collections = collections(loaded, &arrays);
+    for array in arrays {
+        let bytes = loaded.sizes[array.object as usize];
+        let element = u64::from(loaded.source.classes.get(loaded.class[array.object as usize]).element_bytes);
+        let free = array.length.saturating_sub(array.used).saturating_mul(element);
+        let (kind, owner, wasted) = match collections.get(&array.object) {
+            Some(&(owner, 0)) => (WasteKind::EmptyCollections, owner, bytes),
+            Some(&(owner, _)) if array.used * 2 <= array.length => (WasteKind::SparseCollections, owner, free),
+            None if array.length == 0 => (WasteKind::EmptyArrays, array.object, bytes),
+            None if array.used * 2 <= array.length => (WasteKind::SparseArrays, array.object, free),
+            _ => continue,
+        };
+        add(&mut sums, Of { kind, class: loaded.kind(owner), value: (0, 0) }, owner, bytes, wasted);
+    }
+    sums
+}
+
+fn add(sums: &mut FxHashMap<Of, Sum>, of: Of, object: u32, bytes: u64, wasted: u64) {
+    let sum = sums.entry(of).or_insert(Sum { first: object, objects: 0, bytes: 0, wasted: 0 });
+    sum.objects += 1;
+    sum.bytes = sum.bytes.saturating_add(bytes);
+    sum.wasted = sum.wasted.saturating_add(wasted);
+}
+
+/// Adds objects by their content, and finds arrays of references.
+fn equals_and_arrays(loaded: &Loaded<'_>, sums: &mut FxHashMap<Of, Sum>) -> Vec<Array> {
+    let mut arrays: Vec<Array> = Vec::new();
+    let mut next = 0;
+    loaded.source.objects(|found| {
+        let of_type = loaded.source.classes.get(found.type_number);
+        if found.goes_on && next > 0 {
+            if let Some(array) = arrays.last_mut().filter(|array| array.object == next - 1) {
+                array.used += used(of_type, found);
+            }
+            return;
+        }
+        let object = next;
+        next += 1;
+        if object as usize >= loaded.len() {
+            return;
+        }
+        let kind = match of_type.content {
+            HeapType::STRING => Some(WasteKind::DuplicateStrings),
+            HeapType::BOX => Some(WasteKind::DuplicateBoxes),
+            _ => None,
+        };
+        if let (Some(kind), Some(content)) = (kind, found.content) {
+            let of = Of { kind, class: loaded.kind(object), value: (content, found.length.unwrap_or(0)) };
+            add(sums, of, object, found.bytes, 0);
+        } else if let Some(length) = found.length.filter(|_| !of_type.element_fields.is_empty()) {
+            arrays.push(Array { object, length, used: used(of_type, found) });
+        }
+    });
+    arrays
+}
+
+/// Elements that hold a reference.
+fn used(of_type: &HeapType, object: &HeapObject<'_>) -> u64 {
+    let (fixed, each) = (of_type.fields.len() as u64, of_type.element_fields.len().max(1) as u64);
+    let mut elements = object.references.iter().map(|found| found.slot.saturating_sub(fixed) / each);
+    let mut count = 0;
+    let mut last = None;
+    for element in &mut elements {
+        count += u64::from(last.replace(element) != Some(element));
+    }
+    count
+}
+
+/// Arrays that a collection keeps its elements in: the collection, and the most elements that one of its arrays has in use.
+fn collections(loaded: &Loaded<'_>, arrays: &[Array]) -> FxHashMap<u32, (u32, u64)> {
+    let used: FxHashMap<u32, u64> = arrays.iter().map(|array| (array.object, array.used)).collect();
+    let is_collection: Vec<bool> =
+        (0..loaded.classes().len() as u32).map(|class| is_collection(&loaded.classes().name(class))).collect();
+    let mut owners = FxHashMap::default();
+    for object in (0..loaded.len() as u32).filter(|&object| is_collection[loaded.class[object as usize] as usize]) {
+        let own = || loaded.graph.targets(object).iter().filter(|target| used.contains_key(target));
+        let most = own().map(|target| used[target]).max().unwrap_or(0);
+        own().for_each(|&target| _ = owners.entry(target).or_insert((object, most)));
+    }
+    owners
+}
+
+/// Whether a type is one of the framework's collections, rather than a part of one.
+fn is_collection(name: &str) -> bool {
+    let plain = name.split('<').next().unwrap_or(name);
+    let is_part = name.ends_with(']') || name.rsplit_once('>').is_some_and(|(_, rest)| !rest.is_empty());
+    plain.starts_with("System.Collections.") && !is_part
+}
+
+/// Rows of what was found.
+fn rows_of<'a>(loaded: &Loaded<'a>, found: FxHashMap<Of, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
+    let classes = loaded.classes();
+    let search = Shortest::new(&loaded.graph, loaded.held());
+    let holder = |object: u32| {
+        let from = search.from[object as usize];
+        let (member, element) = (from != NO_OBJECT).then(|| loaded.step(from, search.place[object as usize]))?;
+        Some((classes.name(loaded.kind(from)), place(loaded, member, element)))
+    };
+    let mut all: Vec<(Of, Sum)> = found.into_iter().collect();
+    all.sort_by_key(|(of, _)| *of);
+    all.retain(|(of, _)| query.wants(&classes.name(of.class), classes.module(of.class)));
+    let row = |(of, sum): (Of, Sum)| WasteRow {
+        process: loaded.process,
+        kind: of.kind,
+        type_name: classes.name(of.class),
+        module: classes.module(of.class),
+        length: (of.kind == WasteKind::DuplicateStrings).then_some(of.value.1),
+        held_by: holder(sum.first),
+        objects: sum.objects,
+        bytes: sum.bytes,
+        wasted_bytes: sum.wasted,
+    };
+    all.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collections_are_those_of_the_framework_and_not_what_they_are_made_of() {
+        let all = ["System.Collections.Generic.List<Shop.Order>", "System.Collections.Hashtable"];
+        assert!(all.into_iter().all(is_collection));
+        let none = [
+            "System.Collections.Generic.Dictionary<string, Shop.Order>.Entry[]",
+            "System.Collections.Generic.Dictionary<string, Shop.Order>.KeyCollection",
+            "System.Collections.Generic.List<Shop.Order>[]",
+            "Shop.List<int>",
+            "string",
+        ];
+        assert!(!none.into_iter().any(is_collection));
+    }
+}

@@ -1,0 +1,272 @@
+//! Views of snapshots of the heap, on heaps made by hand.
+
+use clrscope_analysis::{
+    HeapQuery, HeapWay, Query, QueryProblem, Sort, WasteKind, WayPlace, cut_snapshots, dominator_tree, heap,
+    heap_changes, heap_summary, heap_waste, heap_ways,
+};
+use clrscope_contract::request::Glob;
+use clrscope_recording::model::{
+    Function, HeapGeneration, HeapType, Module, Process, Recording, RootKind, SnapshotState, Thread,
+};
+use clrscope_recording::testing::heap::HandmadeHeap;
+
+fn recording(make: impl FnOnce(&mut Process)) -> Recording {
+    let mut process = Process {
+        pid: 7,
+        functions: vec![Function::default(), Function { name: "Shop.Worker::Run".to_owned(), ..Function::default() }],
+        modules: vec![Module::default(), Module { name: "Shop".to_owned(), ..Module::default() }],
+        threads: vec![Thread { id: 3, name: "waits".to_owned(), ..Thread::default() }],
+        ..Process::default()
+    };
+    make(&mut process);
+    Recording { processes: vec![process], ..Recording::default() }
+}
+
+/// A cache in a static field with a list of orders, each with a name; a chain that a stack holds; orders without a holder.
+struct Shop {
+    heap: HandmadeHeap,
+    order: u32,
+    array: u32,
+}
+
+fn shop(orders: u64) -> Shop {
+    let mut heap = HandmadeHeap::default();
+    let objects = heap.array("object[]", 8, &[""]);
+    let cache = heap.class("Shop.Cache", 24, &["items"]);
+    let list = heap.class("System.Collections.Generic.List<Shop.Order>", 32, &["_items"]);
+    let array = heap.array("Shop.Order[]", 8, &[""]);
+    let order = heap.class("Shop.Order", 32, &["Name", "Next"]);
+    let text = heap.with_content("string", HeapType::STRING);
+    heap.type_mut(order).module = 1;
+    let statics = heap.object(objects, 4);
+    heap.root(RootKind::PinnedHandle, statics, 0, 0);
+    heap.static_field(statics, 2, "Shop.Program.cache", 0);
+    let of_cache = heap.object(cache, 0);
+    heap.refer(statics, 2, of_cache);
+    let (of_list, of_array) = (heap.object(list, 0), heap.object(array, 2 * orders));
+    heap.refer(of_cache, 0, of_list);
+    heap.refer(of_list, 0, of_array);
+    for at in 0..orders {
+        let one = heap.object(order, 0);
+        let name = heap.object_with(text, 5, 77);
+        heap.refer(one, 0, name);
+        heap.refer(of_array, at, one);
+    }
+    let chain: Vec<u32> = (0..4).map(|_| heap.object(order, 0)).collect();
+    chain.windows(2).for_each(|pair| heap.refer(pair[0], 1, pair[1]));
+    heap.root(RootKind::Stack, chain[0], 3, 1);
+    // A weak handle holds nothing.
+    let forgotten = heap.object(order, 0);
+    heap.root(RootKind::WeakHandle, forgotten, 0, 0);
+    Shop { heap, order, array }
+}
+
+fn query(name: &str) -> HeapQuery {
+    HeapQuery { query: Query { types: vec![Glob::new(name)], ..Query::default() }, ..HeapQuery::default() }
+}
+
+#[test]
+fn types_have_their_own_bytes_and_what_they_retain_together() {
+    let Shop { heap: made, .. } = shop(10);
+    let recording = recording(|process| _ = made.add_to(process));
+    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    let row = |name: &str| {
+        let found = view.rows.iter().find(|row| &*row.type_name == name).unwrap();
+        (found.objects, found.bytes, found.retained_bytes)
+    };
+    // Orders are 32 bytes, names 22 and 10 characters in words, the array 24 and 20 elements.
+    let (orders, names, array) = (10 * 32, 10 * 32, 24 + 160);
+    assert_eq!(row("Shop.Cache"), (1, 24, 24 + 32 + array + orders + names));
+    assert_eq!(row("Shop.Order[]"), (1, array, array + orders + names));
+    // The chain's four and the forgotten one are beside the cache; a chain counts once.
+    assert_eq!(row("Shop.Order"), (15, 15 * 32, 15 * 32 + names));
+    assert_eq!(row("string"), (10, names, names));
+    let order = view.rows.iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
+    assert_eq!((order.module, order.generations[HeapGeneration::Gen2 as usize].objects), ("Shop", 15));
+    assert!(view.rows.windows(2).all(|pair| pair[0].retained_bytes >= pair[1].retained_bytes));
+    let snapshot = view.snapshots[0];
+    assert_eq!((snapshot.objects, snapshot.bytes), (29, snapshot.snapshot.bytes));
+}
+
+fn shown(way: &HeapWay<'_>) -> (String, Vec<(String, String)>) {
+    let steps = way.steps.iter().map(|step| (step.place.label(), step.type_name.to_string()));
+    (way.root_label(), steps.collect())
+}
+
+#[test]
+fn ways_name_the_static_field_the_stack_and_every_field() {
+    let Shop { heap: made, .. } = shop(10);
+    let recording = recording(|process| _ = made.add_to(process));
+    let view = heap_ways(&recording, &query("Shop.Order")).unwrap();
+    let sums: Vec<_> = view.rows.iter().map(|row| (row.objects, row.root.as_ref().map(|root| root.kind))).collect();
+    assert_eq!(
+        sums,
+        [(10, Some(RootKind::Static)), (3, Some(RootKind::Stack)), (1, Some(RootKind::Stack)), (1, None)]
+            .map(|(objects, kind)| (objects, kind))
+    );
+    let (root, steps) = shown(&view.rows[0]);
+    assert_eq!(root, "static field Shop.Program.cache");
+    let expected = [
+        ("", "Shop.Cache"),
+        (".items", "System.Collections.Generic.List<Shop.Order>"),
+        ("._items", "Shop.Order[]"),
+        ("[0]", "Shop.Order"),
+    ];
+    assert_eq!(steps, expected.map(|(place, name)| (place.to_owned(), name.to_owned())));
+    // The chain is held by its first element, and that by a variable.
+    assert_eq!(view.rows[1].root_label(), "a variable of Shop.Worker::Run on thread waits");
+    assert!(view.rows[1].steps[1].repeats);
+    // What nothing holds stands alone.
+    assert_eq!(view.rows[3].steps.len(), 1);
+    let all: u64 = view.rows.iter().map(|row| row.objects).sum();
+    assert_eq!(all, 15);
+}
+
+#[test]
+fn values_of_weak_tables_live_by_their_keys_and_collectible_types_keep_their_context() {
+    let recording = recording(|process| {
+        let mut heap = HandmadeHeap::default();
+        let (key, value) = (heap.class("Key", 24, &[]), heap.class("Value", 24, &[]));
+        let (context, plugin) = (heap.class("Context", 24, &[]), heap.class("Plugin", 24, &[]));
+        let (of_key, of_value) = (heap.object(key, 0), heap.object(value, 0));
+        let (of_context, of_plugin) = (heap.object(context, 0), heap.object(plugin, 0));
+        heap.type_mut(plugin).loader = heap.address(of_context);
+        heap.dependent(of_key, of_value);
+        heap.root(RootKind::Handle, of_key, 0, 0);
+        heap.root(RootKind::Stack, of_plugin, 3, 1);
+        heap.add_to(process);
+    });
+    let retained = |name: &str| heap(&recording, &query(name)).unwrap().rows[0].retained_bytes;
+    assert_eq!((retained("Key"), retained("Plugin")), (48, 48));
+    let place = |name: &str| heap_ways(&recording, &query(name)).unwrap().rows[0].steps[1].place.clone();
+    assert_eq!((place("Value"), place("Context")), (WayPlace::Dependent, WayPlace::Loader));
+}
+
+#[test]
+fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
+    let Shop { heap: made, .. } = shop(10);
+    let recording = recording(|process| _ = made.add_to(process));
+    let tree = dominator_tree(&recording, &HeapQuery::default()).unwrap();
+    let mut nodes = Vec::new();
+    let smaller = tree
+        .walk(0.0, |node| {
+            nodes.push((node.depth, node.type_name.to_string(), node.objects, node.retained_bytes));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(smaller.nodes, 0);
+    let orders = nodes.iter().find(|(_, name, ..)| name == "Shop.Order").unwrap();
+    let cache = nodes.iter().position(|(_, name, ..)| name == "Shop.Cache").unwrap();
+    let depths: Vec<_> = nodes[cache..cache + 5].iter().map(|(depth, _, objects, _)| (*depth, *objects)).collect();
+    assert_eq!(depths, [(0, 1), (1, 1), (2, 1), (3, 10), (4, 10)]);
+    assert_eq!(orders.0, 3);
+    let chain = nodes.iter().find(|(depth, name, ..)| *depth == 0 && name == "Shop.Order").unwrap();
+    assert_eq!((chain.2, chain.3), (5, 5 * 32));
+    let top: u64 = nodes.iter().filter(|(depth, ..)| *depth == 0).map(|node| node.3).sum();
+    assert_eq!(top, tree.snapshots[0].bytes);
+    let mut large = 0;
+    let smaller = tree.walk(0.2, |_| Ok(large += 1)).unwrap();
+    assert!(large < nodes.len() && smaller.nodes > 0);
+}
+
+#[test]
+fn equal_strings_and_half_empty_lists_are_waste() {
+    let Shop { heap: made, .. } = shop(10);
+    let recording = recording(|process| _ = made.add_to(process));
+    let view = heap_waste(&recording, &HeapQuery::default()).unwrap();
+    let row = |kind| view.rows.iter().find(|row| row.kind == kind).unwrap();
+    let strings = row(WasteKind::DuplicateStrings);
+    assert_eq!((strings.objects, strings.bytes, strings.wasted_bytes, strings.length), (10, 320, 288, Some(5)));
+    let (name, place) = strings.held_by.clone().unwrap();
+    assert_eq!((&*name, place.label().as_str()), ("Shop.Order", ".Name"));
+    // Ten of twenty elements of the list's array are null.
+    let lists = row(WasteKind::SparseCollections);
+    assert_eq!((&*lists.type_name, lists.wasted_bytes), ("System.Collections.Generic.List<Shop.Order>", 80));
+    assert_eq!(row(WasteKind::SparseArrays).type_name.as_ref(), "object[]");
+}
+
+#[test]
+fn growth_between_snapshots_is_found_with_what_holds_it() {
+    let recording = recording(|process| {
+        for orders in [1_000, 2_000, 3_000] {
+            shop(orders).heap.add_to(process);
+        }
+    });
+    let changes = |before, after| {
+        let side = |number| HeapQuery { snapshot: Some(number), ..HeapQuery::default() };
+        heap_changes((&recording, &side(before)), (&recording, &side(after))).unwrap()
+    };
+    let found = changes(1, 3);
+    let orders = found.rows.iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
+    assert_eq!(orders.growth(), [2_000, 2_000 * 32, 2_000 * 64]);
+    assert!(changes(3, 1).rows.iter().all(|row| row.growth()[1] <= 0));
+    assert!(changes(2, 2).rows.is_empty());
+    let summary = heap_summary(&recording, &HeapQuery::default()).unwrap();
+    let texts: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert_eq!(
+        texts[0],
+        "Shop.Order objects grow from snapshot to snapshot: 1,005, 2,005, 3,005, 64.0 kB more; held by static field \
+         Shop.Program.cache -> Cache.items -> List<Shop.Order>._items -> Order[][0]"
+    );
+    assert!(
+        texts[1].starts_with("static field Shop.Program.cache keeps 240 kB, 99.9 % of the heap: 3,000 "),
+        "{texts:?}"
+    );
+    assert_eq!(&*summary.types[0].row.type_name, "Shop.Cache");
+}
+
+#[test]
+fn a_cut_snapshot_is_named_and_the_last_complete_one_is_shown() {
+    let recording = recording(|process| {
+        shop(3).heap.add_to(process);
+        let cut = shop(9).heap.add_to(process);
+        (cut.state, cut.why) = (SnapshotState::Begun, String::new());
+    });
+    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    assert_eq!(view.snapshots[0].snapshot.number, 1);
+    let cut = cut_snapshots(&recording, &Query::default());
+    assert_eq!((cut.len(), cut[0].1.number), (1, 2));
+    let asked = |number| heap(&recording, &HeapQuery { snapshot: Some(number), ..HeapQuery::default() }).unwrap_err();
+    assert_eq!(
+        asked(2).to_string(),
+        "snapshot 2 of the heap is not complete: the program or its recording ended meanwhile"
+    );
+    assert_eq!(asked(5), QueryProblem::NoSnapshot { wanted: 5, known: vec![1, 2] });
+}
+
+#[test]
+fn missing_pieces_are_counted_and_the_rest_is_shown() {
+    let recording = recording(|process| {
+        let Shop { mut heap, order, array } = shop(5);
+        heap.row(HeapGeneration::Large);
+        let far = heap.object(array, 2);
+        let near = heap.object(order, 0);
+        heap.refer(far, 0, 1);
+        heap.refer(0, 0, far);
+        heap.root(RootKind::Handle, near, 0, 0);
+        heap.add_to(process);
+        process.events[0].chunks.remove(1);
+    });
+    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    let missing = view.snapshots[0].missing;
+    assert_eq!((missing.chunks, missing.references, missing.roots), (1, 1, 1));
+    assert!(view.rows.iter().any(|row| &*row.type_name == "Shop.Cache"));
+}
+
+#[test]
+fn orders_limits_and_modules_are_obeyed() {
+    let Shop { heap: made, .. } = shop(10);
+    let recording = recording(|process| _ = made.add_to(process));
+    let first = |sort, limit| {
+        let query = Query { sort: Some(sort), limit, ..Query::default() };
+        let view = heap(&recording, &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+        (view.rows[0].type_name.to_string(), view.rows.len(), view.left_out)
+    };
+    assert_eq!(first(Sort::Own, Some(2)), ("Shop.Order".to_owned(), 2, 4));
+    assert_eq!(first(Sort::Name, None), ("Shop.Cache".to_owned(), 6, 0));
+    let query = Query { modules: vec![Glob::new("Shop")], ..Query::default() };
+    let view = heap(&recording, &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+    assert_eq!(view.rows.iter().map(|row| row.module).collect::<Vec<_>>(), ["Shop"]);
+    let none = Recording::default();
+    assert!(matches!(heap(&none, &HeapQuery::default()), Err(QueryProblem::NotRecorded { .. })));
+}

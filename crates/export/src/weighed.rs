@@ -1,0 +1,93 @@
+//! Stacks with a weight each, of whatever was recorded: calls and events along their stacks, or the heap along the ways by which
+//! objects hold each other alone.
+//!
+//! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to the objects
+//! themselves; frames are types, and the weight of a path is the bytes of the objects at its end.
+
+use clrscope_analysis::{HeapQuery, Metric, Unit, dominator_tree};
+use clrscope_recording::model::Recording;
+
+use crate::stacks::{push_frame, stacks};
+use crate::{ExportError, ExportOptions};
+
+/// Meaning of weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Name of the metric.
+    pub(crate) name: &'static str,
+    /// Unit of values, as pprof has it.
+    pub(crate) unit: &'static str,
+}
+
+/// The weight of paths of the heap.
+const HEAP: Weight = Weight { name: "heap", unit: "bytes" };
+
+impl ExportOptions {
+    /// The part of the options that is about snapshots of the heap.
+    pub(crate) fn heap_query(&self) -> HeapQuery {
+        HeapQuery { query: self.query.clone(), snapshot: self.snapshot }
+    }
+
+    /// Whether stacks are those of the heap: a snapshot was asked for, or nothing else was recorded.
+    fn is_of_heap(&self, recording: &Recording) -> bool {
+        let has_snapshots = recording.processes.iter().any(|process| !process.snapshots.is_empty());
+        let is_alone = || Metric::of(recording, &self.query).is_ok_and(|metric| !metric.is_recorded(recording));
+        has_snapshots && self.query.metric.is_none() && (self.snapshot.is_some() || is_alone())
+    }
+}
+
+/// Shows each stack (`a;b;c`) with its weight, if it has any, to `visit`. Returns what the weights are.
+pub(crate) fn weighed_stacks(
+    recording: &Recording,
+    options: &ExportOptions,
+    min_share: f64,
+    visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
+) -> Result<Weight, ExportError> {
+    if options.is_of_heap(recording) {
+        return of_heap(recording, options, min_share, visit).map(|()| HEAP);
+    }
+    let metric = stacks(recording, options, min_share, |_, _| (), visit)?;
+    let unit = match metric.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        _ if metric.name == "bytes" => "bytes",
+        _ => "count",
+    };
+    Ok(Weight { name: metric.name, unit })
+}
+
+fn of_heap(
+    recording: &Recording,
+    options: &ExportOptions,
+    min_share: f64,
+    mut visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    let tree = dominator_tree(recording, &options.heap_query())?;
+    let several = tree.snapshots.len() > 1;
+    let mut text = String::new();
+    // Length of the text in front of each frame of the path.
+    let mut path: Vec<usize> = Vec::new();
+    let mut failed = None;
+    let walked = tree.walk(min_share, |node| {
+        let depth = node.depth as usize;
+        if let Some(&before) = path.get(depth) {
+            text.truncate(before);
+            path.truncate(depth);
+        }
+        path.push(text.len());
+        if depth == 0 && several {
+            push_frame(&mut text, &format!("process {}", node.process.pid));
+        }
+        push_frame(&mut text, &node.type_name);
+        match visit(&text, node.bytes) {
+            Ok(()) => Ok(()),
+            Err(problem) => {
+                failed = Some(problem);
+                Err(std::io::Error::other("stopped"))
+            }
+        }
+    });
+    match (walked, failed) {
+        (_, Some(problem)) => Err(problem),
+        (walked, None) => Ok(walked.map(|_| ())?),
+    }
+}
