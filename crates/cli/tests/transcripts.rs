@@ -17,6 +17,7 @@ fn help_explains_every_command_with_an_example() {
     let commands = [
         "run",
         "attach",
+        "heap",
         "record",
         "ps",
         "report",
