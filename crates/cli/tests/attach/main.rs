@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
+mod heap;
 mod refusals;
 mod server;
 

@@ -1,0 +1,59 @@
+//! `clrscope heap PID`: one snapshot of a program that runs, in a recording of its own or in the one that it is in.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use clrscope_recording::heap::{HeapChunk, HeapData};
+use clrscope_recording::model::Process;
+use clrscope_testkit as testkit;
+
+use crate::common::TestFolder;
+use crate::server::said;
+
+/// The fixture with known objects, until it may end.
+fn start(runtime: &testkit::Runtime, place: &TestFolder) -> Child {
+    let mut command = runtime.command(&testkit::fixture("Holders"));
+    command.arg("keep").arg(place.file("end")).stdout(Stdio::piped());
+    let mut program = command.spawn().expect("the program starts");
+    let mut line = String::new();
+    BufReader::new(program.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it writes");
+    assert_eq!(line, "ready\n");
+    program
+}
+
+/// Number of objects of a type.
+fn count(process: &Process, number: u32, name: &str) -> usize {
+    let data: HeapData<'_> = process.heap(number).unwrap_or_else(|| panic!("{:?}", process.snapshots));
+    let types = data.types();
+    let mut found = 0;
+    for chunk in data.chunks() {
+        let bytes = chunk.bytes.load();
+        let HeapChunk::Objects(row) = data.chunk(&bytes) else { continue };
+        let is_it = |number: u32| types[number as usize].name == name;
+        row.visit(&types, |object| found += usize::from(!object.goes_on && is_it(object.type_number)))
+            .expect("objects");
+    }
+    found
+}
+
+#[test]
+fn a_snapshot_of_a_running_program_is_taken_twice_and_the_program_is_left() {
+    testkit::each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut program = start(runtime, &place);
+        for name in ["first.clrs", "second.clrs"] {
+            let output = place.run(&format!("heap {} -o {name}", program.id()));
+            assert!(output.status.success(), "{}", said(&output));
+            let text = said(&output);
+            assert!(text.contains("clrscope: snapshot 1 of the heap has "), "{text}");
+            let recording = clrscope_recording::open(&place.file(name)).expect("a recording");
+            assert_eq!(recording.problems, []);
+            let process = &recording.processes[0];
+            let counts = ["Holders.Subscriber", "Holders.Order", "Emitted.Made"].map(|name| count(process, 1, name));
+            assert_eq!(counts, [60, 500, 7], "on {}", runtime.version);
+            assert_eq!(testkit::left_over(program.id()), Default::default());
+        }
+        std::fs::write(place.file("end"), "").expect("a file");
+        assert!(program.wait().expect("it ends").success());
+    });
+}
