@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fields::Fields;
-use super::growing::{AHEAD_LITTLE, Growing};
+use super::growing::{AHEAD_LEAST, Growing};
 use super::mapping::{CommitError, Segment};
 use crate::layout::{kind, stack};
 use crate::model::{StackFrame, StackNode, Stacks};
@@ -41,7 +41,7 @@ impl StackTable {
     /// # Errors
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
-        let segment = Segment::create(path, kind::STACKS, CAPACITY, AHEAD_LITTLE)?;
+        let segment = Segment::create(path, kind::STACKS, CAPACITY, AHEAD_LEAST)?;
         // Number 0 is no stack.
         let space = Growing::new(segment, CAPACITY, stack::BYTES);
         Ok(Self { space, index: Mutex::new(Index { slots: vec![0; FIRST_SLOTS], used: 0 }) })
@@ -70,7 +70,7 @@ impl StackTable {
     /// # Errors
     /// When the disk refused; the next call tries again.
     pub fn keep_ahead(&self) -> Result<(), CommitError> {
-        self.space.keep_ahead(AHEAD_LITTLE)
+        self.space.keep_ahead(AHEAD_LEAST)
     }
 
     /// The number of the stack with these frames, innermost first; 0 for none. Of more than [`Stacks::DEEPEST`] the

@@ -34,6 +34,14 @@ pub(super) struct Poll {
     next_ns: u64,
 }
 
+/// Sources of what is found out about a thread that waits.
+struct Sources<'a> {
+    frames: &'a mut Frames,
+    /// Bounds of stacks, once a thread needed them.
+    stacks: Option<StackRanges>,
+    work: &'a Spans,
+}
+
 struct Watched {
     task: Task,
     thread: KnownThread,
@@ -71,7 +79,7 @@ impl Poll {
         threads: &mut KnownThreads,
         work: &Spans,
     ) {
-        let (now, mut stacks) = (monotonic_ns(), None);
+        let (now, mut sources) = (monotonic_ns(), Sources { frames, stacks: None, work });
         for &os_id in alive {
             if self.watched.contains_key(&os_id) {
                 continue;
@@ -82,7 +90,7 @@ impl Poll {
             };
             if !thread.is_own {
                 let mut watched = Watched::new(task, thread, schedule, now);
-                watched.find_out(os_id, frames, &mut stacks, work);
+                watched.find_out(os_id, &mut sources);
                 self.watched.insert(os_id, watched);
             }
         }
@@ -102,10 +110,10 @@ impl Poll {
             return;
         }
         self.next_ns = now + self.interval_ns / 2;
-        let mut stacks = None;
+        let mut sources = Sources { frames, stacks: None, work };
         for (&os_id, watched) in &mut self.watched {
             if watched.due_ns <= now {
-                watched.look(os_id, self.interval_ns, self.start_ns, output, frames, &mut stacks, work);
+                watched.look(os_id, self.interval_ns, self.start_ns, output, &mut sources);
             }
         }
     }
@@ -153,16 +161,7 @@ impl Watched {
         }
     }
 
-    fn look(
-        &mut self,
-        os_id: u32,
-        interval_ns: u64,
-        start_ns: u64,
-        output: &mut Output,
-        frames: &mut Frames,
-        stacks: &mut Option<StackRanges>,
-        work: &Spans,
-    ) {
+    fn look(&mut self, os_id: u32, interval_ns: u64, start_ns: u64, output: &mut Output, sources: &mut Sources<'_>) {
         let Some(schedule) = self.task.schedule() else { return };
         let stood_still = schedule == self.schedule && self.state != ThreadState::Unknown;
         self.account(schedule, start_ns, interval_ns, output);
@@ -174,7 +173,7 @@ impl Watched {
         if !stood_still || !self.stack.is_complete && self.tries > 0 {
             self.tries = self.tries.saturating_sub(1);
             self.close(start_ns, interval_ns, output);
-            self.find_out(os_id, frames, stacks, work);
+            self.find_out(os_id, sources);
         }
         if self.open_ns >= RECORD_NS {
             self.close(start_ns, interval_ns, output);
@@ -197,15 +196,15 @@ impl Watched {
     }
 
     /// Finds out what the thread waits for, and where.
-    fn find_out(&mut self, os_id: u32, frames: &mut Frames, stacks: &mut Option<StackRanges>, work: &Spans) {
+    fn find_out(&mut self, os_id: u32, sources: &mut Sources<'_>) {
         self.stack = FoundStack::default();
         let Some(call) = self.task.system_call() else {
             self.state = ThreadState::Running;
             return;
         };
         let known = self.stack_end.filter(|&end| call.sp < end);
-        self.stack_end =
-            known.or_else(|| stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
+        self.stack_end = known
+            .or_else(|| sources.stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
         let registers = Registers { ip: call.ip, sp: call.sp, bp: 0 };
         let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
         copy_stack(&mut sample, self.stack_end.unwrap_or(0));
@@ -214,10 +213,12 @@ impl Watched {
             self.state = ThreadState::Running;
             return;
         }
-        self.stack = frames.of(&sample);
+        self.stack = sources.frames.of(&sample);
         self.state = match call.state() {
             _ if !self.stack.touched.own_code && is_pool(&self.thread) => ThreadState::Idle,
-            ThreadState::Lock => frames.state_of_last(self.stack, work.is_suspended(os_id, sample.time_ns)),
+            ThreadState::Lock => {
+                sources.frames.state_of_last(self.stack, sources.work.is_suspended(os_id, sample.time_ns))
+            }
             state => state,
         };
     }
