@@ -239,7 +239,7 @@ fn number_of(types: &mut Vec<ObjectType>, kind: &HeapType) -> u32 {
     if types.is_empty() {
         types.push(ObjectType::default());
     }
-    let wanted = ObjectType { name: kind.name.clone(), module: kind.module, ..ObjectType::default() };
+    let wanted = ObjectType { name: kind.name.clone(), module: kind.module };
     let known = types.iter().position(|known| known.name == wanted.name && known.module == wanted.module);
     known.unwrap_or_else(|| {
         types.push(wanted);

@@ -147,7 +147,7 @@ impl Shape {
     fn repeated(&mut self, class: usize, count: u64) -> Option<()> {
         let start = i64_before(class, 16)? as u64;
         let room = u64::from(self.component);
-        if count > MOST_SERIES || room == 0 || room % 8 != 0 || start % 8 != 0 || start < u64::from(self.elements_at()) {
+        if count > MOST_SERIES || room == 0 || !room.is_multiple_of(8) || !start.is_multiple_of(8) || start < u64::from(self.elements_at()) {
             return None;
         }
         let mut word = 0_u32;
