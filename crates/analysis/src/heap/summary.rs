@@ -131,11 +131,14 @@ fn most_held<'a>(loaded: &Loaded<'a>, retained: &Retained) -> Option<RootHold<'a
     Some(RootHold { root: loaded.roots[root as usize].clone(), retained_bytes: bytes, most })
 }
 
+/// Objects and bytes of one type, in each of several snapshots.
+type SumsOfType = Vec<(u64, u64)>;
+
 /// Objects and bytes of each type in the complete snapshots of a process up to one of them.
 fn history(process: &Process, last: &HeapSnapshot) -> Vec<TypeHistory> {
     let complete = process.snapshots.iter().filter(|snapshot| snapshot.is_complete() && snapshot.number <= last.number);
     let sources: Vec<_> = complete.filter_map(|snapshot| Source::open(process, snapshot.number)).collect();
-    let mut all: FxHashMap<(Arc<str>, bool), Vec<(u64, u64)>> = FxHashMap::default();
+    let mut all: FxHashMap<(Arc<str>, bool), SumsOfType> = FxHashMap::default();
     for (at, source) in sources.iter().enumerate().filter(|_| sources.len() > 1) {
         let mut sums = vec![(0_u64, 0_u64); source.classes.len()];
         source.objects(|object| {
