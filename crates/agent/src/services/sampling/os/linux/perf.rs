@@ -172,7 +172,7 @@ fn pages_for(interval_ns: u64) -> usize {
 /// A period that no program has: with a round one a loop that repeats itself every millisecond is met at always the same
 /// place.
 fn odd_period(interval_ns: u64) -> u64 {
-    (interval_ns - interval_ns / 367).max(10_000) | 1
+    (interval_ns + interval_ns * 100 / 2_618).max(10_000) | 1
 }
 
 /// The processors that are on.
@@ -353,7 +353,10 @@ mod tests {
         assert_eq!(size_of::<Attributes>(), 136);
         assert_eq!(std::mem::offset_of!(Attributes, user_registers), 80);
         assert_eq!(std::mem::offset_of!(Attributes, most_frames), 108);
-        assert!(odd_period(1_000_000) % 2 == 1 && (990_000..1_000_000).contains(&odd_period(1_000_000)));
+        assert!(odd_period(1_000_000) % 2 == 1 && (1_030_000..1_045_000).contains(&odd_period(1_000_000)));
+        // Phases of a loop as long as the interval are met in turn within the first 27 samples.
+        let drift = odd_period(1_000_000) - 1_000_000;
+        assert!(drift * 27 > 1_000_000, "{drift}");
         assert!(!processors().is_empty());
         assert_eq!([10_000_000, 1_000_000, 50_000].map(pages_for), [32, 256, 8192]);
     }
