@@ -158,7 +158,7 @@ fn several_processes_share_the_greatest_size_of_their_recording() {
     let shell = |one: Command| {
         let mut command = Command::new("sh");
         command.args(["-c", "\"$@\" & \"$@\"; wait; \"$@\"", "sh"]).arg(one.get_program()).args(one.get_args());
-        one.get_envs().for_each(|(name, value)| drop(value.map(|value| command.env(name, value))));
+        command.envs(one.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     };
     let lines = |finished: Finished| {
@@ -171,7 +171,6 @@ fn several_processes_share_the_greatest_size_of_their_recording() {
     let mut command = program(runtime, "Paths", &["20"]);
     under_agent(&mut command, &format!("flow:all;max-size={SIZE}"), &out);
     assert_eq!(lines(run(shell(command))), bare);
-    let entries = fs::read_dir(&out).expect("the recording").flatten().map(|entry| entry.path());
     // Alone each would fill the size; what two write at once between two looks at the disk is not yet counted by the other.
     let entries = fs::read_dir(&out).expect("the recording").flatten().map(|entry| entry.path());
     let sizes: Vec<u64> = entries.filter(|path| path.is_dir()).map(|folder| size_of(&folder)).collect();

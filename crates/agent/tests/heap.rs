@@ -342,7 +342,7 @@ fn snapshots_are_whole_while_four_threads_allocate() {
             let process = &recording.processes[0];
             let complete = || process.snapshots.iter().filter(|found| found.is_complete());
             let is_timed = complete().any(|found| found.reason == SnapshotReason::Time);
-            let last = complete().last().expect("one that was just taken").number;
+            let last = complete().next_back().expect("one that was just taken").number;
             let links = Heap::read(process, last).count("Holders.Link");
             process.snapshots.len() > 3 && is_timed && links > 1_000
         });

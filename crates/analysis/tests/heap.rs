@@ -165,7 +165,12 @@ fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
     let top: u64 = nodes.iter().filter(|(depth, ..)| *depth == 0).map(|node| node.3).sum();
     assert_eq!(top, tree.snapshots[0].bytes);
     let mut large = 0;
-    let smaller = tree.walk(0.2, |_| Ok(large += 1)).unwrap();
+    let smaller = tree
+        .walk(0.2, |_| {
+            large += 1;
+            Ok(())
+        })
+        .unwrap();
     assert!(large < nodes.len() && smaller.nodes > 0);
 }
 

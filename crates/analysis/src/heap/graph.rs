@@ -115,10 +115,9 @@ pub(crate) mod testing {
     pub(crate) fn graph(objects: usize, references: &[(u32, u32)]) -> Graph {
         let mut builder = GraphBuilder::new(FxHashMap::default());
         for object in 0..objects as u32 {
-            let mut place = 0;
-            for (_, to) in references.iter().filter(|(from, _)| *from == object) {
-                builder.refer(*to, place);
-                place += 1;
+            let targets = references.iter().filter(|(from, _)| *from == object).map(|(_, to)| *to);
+            for (place, to) in (0..).zip(targets) {
+                builder.refer(to, place);
             }
             builder.end_object();
         }

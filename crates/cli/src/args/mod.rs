@@ -110,7 +110,7 @@ impl Command {
             Self::Diff(args) => Task::Diff(Box::new(args.into_options()?)),
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),
-            Self::Demo(args) => Task::Demo(args.into_options()?),
+            Self::Demo(args) => Task::Demo(Box::new(args.into_options()?)),
             Self::Doctor(args) => Task::Doctor(args.into_options()),
             Self::Env(args) => Task::Env(Box::new(args.into_options()?)),
             Self::New(args) => Task::New(args.into_options()?),

@@ -45,7 +45,7 @@ pub(crate) enum Task {
     /// `clrscope pack`
     Pack(pack::PackOptions),
     /// `clrscope demo`
-    Demo(demo::DemoOptions),
+    Demo(Box<demo::DemoOptions>),
     /// `clrscope doctor`
     Doctor(doctor::DoctorOptions),
     /// `clrscope env`
@@ -76,7 +76,7 @@ impl Task {
             Self::Diff(options) => diff::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),
-            Self::Demo(options) => demo::perform(options),
+            Self::Demo(options) => demo::perform(*options),
             Self::Doctor(options) => doctor::perform(&options),
             Self::Env(options) => env::perform(*options).map(done),
             Self::New(options) => new::perform(&options).map(done),
