@@ -27,6 +27,12 @@ fn numbers(session: &Session) -> Vec<Option<u64>> {
     of_start.map(|record| record.number(Tag::NUMBER)).collect()
 }
 
+/// The helper thread of a recording that stays stopped keeps hooks off in this whole process, in agents of other tests too.
+fn leave(program: &mut Running<Agent>) {
+    assert!(program.profiler().start_again(), "it starts again");
+    program.play(&[on(0, Event::Shutdown())]);
+}
+
 #[test]
 fn the_session_begins_and_ends_with_the_recording() {
     let session = Session::new();
@@ -51,13 +57,15 @@ fn the_session_begins_and_ends_with_the_recording() {
     collect(&mut program, 3);
     assert!(program.profiler().stop(), "it stops again");
     assert_eq!((open_sessions(&program), numbers(&session)), (0, vec![Some(1), Some(3)]));
+    leave(&mut program);
 }
 
 #[test]
 fn without_an_instrument_that_asks_there_is_no_session() {
     let session = Session::new();
-    let program = session.load(FakeRuntime::new(), "exceptions", Events::NONE).expect("is loaded");
+    let mut program = session.load(FakeRuntime::new(), "exceptions", Events::NONE).expect("is loaded");
     assert!(program.profiler().stop(), "it stops");
     assert!(program.sessions().is_empty());
     assert!(!program.events().intersects(Events::EVENT_PIPE));
+    leave(&mut program);
 }

@@ -158,7 +158,7 @@ record! {
     pub struct HeapType {
         /// Number by which objects of this snapshot name the type, from 1.
         pub number: u32,
-        /// Index into [`Process::types`](super::Process::object_types), 0 where nobody could say.
+        /// Index into [`Process::types`](super::Process::types), 0 where nobody could say.
         pub object_type: u32,
         /// Bytes of an object without its elements.
         pub base_bytes: u32,
