@@ -62,10 +62,12 @@ fn flamegraph_and_collapsed_keep_the_suffix() {
     for format in exporters() {
         let mut out = Vec::new();
         if format.write(&recording, &ExportOptions::default(), &mut out).is_err() {
-            assert_eq!(format.name(), "calllog", "it needs a log of calls");
+            let needs = ["calllog", "heapsnapshot"];
+            assert!(needs.contains(&format.name()), "{} needs a log of calls or a snapshot", format.name());
             continue;
         }
-        let text = String::from_utf8(out).expect("UTF-8");
+        // Names stand as they are in binary formats, too.
+        let text = String::from_utf8_lossy(&out);
         for code in ["(lambda 1)", "(lambda 3)", "(async)"] {
             assert!(text.contains(code), "{}: no {code} in {text}", format.name());
         }
