@@ -15,7 +15,7 @@ use crate::query::{QueryProblem, Sort};
 pub struct HeapAmounts {
     /// Number of objects.
     pub objects: u64,
-    /// Their own bytes.
+    /// Bytes of the objects alone.
     pub bytes: u64,
     /// Bytes that they retain together.
     pub retained_bytes: u64,

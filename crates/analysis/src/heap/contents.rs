@@ -84,7 +84,7 @@ impl<'a> HeapContents<'a> {
         })
     }
 
-    /// What roots hold: the root, and the object. Weak handles hold nothing.
+    /// Objects that roots hold: the root, and the object. Weak handles hold nothing.
     pub fn roots(&self) -> impl Iterator<Item = (&WayRoot<'a>, u32)> {
         self.0.holds.iter().map(|hold| (&self.0.roots[hold.root as usize], hold.object))
     }

@@ -1,12 +1,12 @@
 //! Sentences about the heap.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use clrscope_recording::model::RootKind;
 
 use super::holders::{HeapWay, WayPlace};
 use super::load::WayRoot;
-use super::summary::{RootHold, TypeHistory};
 use crate::numbers::{bytes, number, percent};
 use crate::views::summary::Finding;
 
@@ -17,6 +17,28 @@ const LEAST_GROWTH: u64 = 100;
 
 /// So many objects of the framework may grow with each own object.
 const PUT_DOWN_TO: u64 = 10;
+
+/// A root with all that it alone keeps alive.
+#[derive(Debug, Clone)]
+pub(super) struct RootHold<'a> {
+    /// The root.
+    pub(super) root: WayRoot<'a>,
+    /// Bytes that would be free without it.
+    pub(super) retained_bytes: u64,
+    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to them.
+    pub(super) most: Option<HeapWay<'a>>,
+}
+
+/// A type in each of a process's snapshots.
+#[derive(Debug, Clone)]
+pub(super) struct TypeHistory {
+    /// Name of the type.
+    pub(super) type_name: Arc<str>,
+    /// Whether the type is none of the framework's.
+    pub(super) is_own: bool,
+    /// Objects and bytes, snapshot by snapshot.
+    pub(super) amounts: Vec<(u64, u64)>,
+}
 
 /// The type whose bytes grew most, from each snapshot to the next: an own type, where one grew about as much in number.
 pub(super) fn most_grown(history: &[TypeHistory]) -> Option<&TypeHistory> {

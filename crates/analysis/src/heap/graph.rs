@@ -11,7 +11,7 @@ pub(crate) const LOADER: u32 = u32::MAX - 1;
 /// Most objects of a graph: numbers above stand for none.
 pub(crate) const MOST_OBJECTS: usize = u32::MAX as usize - 2;
 
-/// What refers to what: objects are numbers from 0 on.
+/// References between objects, which are numbers from 0 on.
 #[derive(Debug, Clone)]
 pub(crate) struct Graph {
     /// Place of each object's first reference, and behind the last object the number of references.

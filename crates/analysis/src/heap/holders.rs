@@ -12,7 +12,7 @@ use super::snapshots::{HeapQuery, SnapshotRef};
 use super::ways::{Member, Shapes, Ways};
 use crate::query::{QueryProblem, Sort};
 
-/// What leads from one object of a way to the next.
+/// Step from one object of a way to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayPlace {
     /// The root.
@@ -25,7 +25,7 @@ pub enum WayPlace {
     FieldOfElement(u64, Arc<str>),
     /// The entry of a conditional weak table: the value lives as long as the key.
     Dependent,
-    /// What keeps the type of the object before loaded: a load context that can be unloaded.
+    /// Load context that can be unloaded and keeps the type of the object before loaded.
     Loader,
     /// A place that nothing is known of.
     Unknown,
@@ -49,7 +49,7 @@ pub struct HeapWay<'a> {
     pub process: &'a Process,
     /// Number of objects.
     pub objects: u64,
-    /// Their own bytes.
+    /// Bytes of the objects alone.
     pub bytes: u64,
     /// The root; `None` where no root leads to the objects.
     pub root: Option<WayRoot<'a>>,

@@ -74,7 +74,7 @@ pub(crate) struct Loaded<'a> {
     pub(crate) generation: Vec<HeapGeneration>,
     /// Different roots, each once.
     pub(crate) roots: Vec<WayRoot<'a>>,
-    /// What roots hold: the roots that say most come first.
+    /// Objects that roots hold: the roots that say most come first.
     pub(crate) holds: Vec<Hold>,
     pub(crate) missing: Missing,
 }
@@ -169,7 +169,7 @@ impl Objects {
     }
 }
 
-/// What references are read with.
+/// Tables that references are read with.
 struct References<'l, 'a> {
     source: &'l Source<'a>,
     class: &'l [u32],
@@ -267,7 +267,7 @@ impl<'a> Roots<'a> {
         self.holds.extend(frozen.map(|(object, _)| Hold { object, root }));
     }
 
-    /// What all other roots hold.
+    /// Objects that all other roots hold.
     fn others(&mut self, source: &Source<'_>, addresses: &Addresses, missing: &mut Missing) {
         let process = self.process;
         source.roots(|root| {

@@ -18,7 +18,7 @@ const GENERATIONS: usize = HeapGeneration::ALL.len();
 pub struct Generation {
     /// Number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of the objects.
     pub bytes: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct HeapRow<'a> {
     pub module: &'a str,
     /// Number of objects.
     pub objects: u64,
-    /// Their own bytes.
+    /// Bytes of the objects alone.
     pub bytes: u64,
     /// Bytes that the objects retain together.
     pub retained_bytes: u64,

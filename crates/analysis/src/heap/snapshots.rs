@@ -30,7 +30,7 @@ pub struct SnapshotRef<'a> {
     pub bytes: u64,
     /// References among these objects.
     pub references: u64,
-    /// What is not there.
+    /// Parts of the snapshot that are not there.
     pub missing: Missing,
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording};
 use rustc_hash::FxHashMap;
 
-use super::findings;
+use super::findings::{self, RootHold, TypeHistory};
 use super::holders::{HeapWay, ways_to};
-use super::load::{Loaded, WayRoot};
+use super::load::Loaded;
 use super::preorder::TOP;
 use super::retained::Retained;
 use super::rows::{HeapRow, types};
@@ -27,28 +27,6 @@ pub struct Retainer<'a> {
     pub row: HeapRow<'a>,
     /// The way in which most bytes of the type are held.
     pub way: Option<HeapWay<'a>>,
-}
-
-/// A root with all that it alone keeps alive.
-#[derive(Debug, Clone)]
-pub(super) struct RootHold<'a> {
-    /// The root.
-    pub(super) root: WayRoot<'a>,
-    /// Bytes that would be free without it.
-    pub(super) retained_bytes: u64,
-    /// Type that most of these bytes are of: number of its objects, their bytes, and the way to them.
-    pub(super) most: Option<HeapWay<'a>>,
-}
-
-/// A type in each of a process's snapshots.
-#[derive(Debug, Clone)]
-pub(super) struct TypeHistory {
-    /// Name of the type.
-    pub(super) type_name: Arc<str>,
-    /// Whether the type is none of the framework's.
-    pub(super) is_own: bool,
-    /// Objects and bytes, snapshot by snapshot.
-    pub(super) amounts: Vec<(u64, u64)>,
 }
 
 /// The heap in a summary.

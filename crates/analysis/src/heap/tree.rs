@@ -32,7 +32,7 @@ pub struct DominatorNode<'a> {
     pub module: &'a str,
     /// Number of objects.
     pub objects: u64,
-    /// Their own bytes.
+    /// Bytes of the objects alone.
     pub bytes: u64,
     /// Bytes that they retain: their own and those of all nodes below.
     pub retained_bytes: u64,

@@ -76,7 +76,7 @@ pub struct WasteRow<'a> {
     pub held_by: Option<(Arc<str>, WayPlace)>,
     /// Number of objects.
     pub objects: u64,
-    /// Their bytes; of collections those of their arrays.
+    /// Bytes of the objects; of collections those of their arrays.
     pub bytes: u64,
     /// Bytes that are too many.
     pub wasted_bytes: u64,
@@ -125,13 +125,13 @@ pub fn heap_waste<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<Hea
     Ok(HeapWaste { rows, left_out, sums, snapshots })
 }
 
-/// What the objects of a row have in common.
+/// Key of a row, which its objects have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Of {
     kind: WasteKind,
     /// Row of the type.
     class: u32,
-    /// What stands for the content of equal objects, and the length of strings.
+    /// Hash of the content of equal objects, and the length of strings.
     value: (u64, u64),
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Member {
     Element,
     /// The value that a dependent handle keeps for the object before.
     Dependent,
-    /// What keeps the type of the object before loaded.
+    /// Object that keeps the type of the object before loaded.
     Loader,
     /// A field that is not known.
     Unknown,
@@ -41,7 +41,7 @@ pub(crate) trait Shapes {
     /// Roots of one name and kind have one number.
     fn root_group(&self, root: u32) -> u32;
 
-    /// What leads on from an object at a place that a search found.
+    /// Step on from an object at a place that a search found.
     fn step(&self, object: u32, place: u32) -> (Member, Option<u64>) {
         match place {
             DEPENDENT => (Member::Dependent, None),
@@ -77,7 +77,7 @@ pub(crate) struct Ways {
     last: Vec<u32>,
 }
 
-/// What tells steps behind one step apart.
+/// Key that tells steps behind one step apart.
 type Key = (Option<u32>, u32, u32, Member);
 
 impl Ways {

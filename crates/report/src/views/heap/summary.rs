@@ -53,7 +53,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Retainers> {
     ])
 }
 
-/// What the view `summary` says of the heap; nothing where there is no snapshot.
+/// Part of the view `summary` about the heap; nothing where there is no snapshot.
 pub(in crate::views) struct OfSummary<'a> {
     heap: HeapSummary<'a>,
     note: Option<String>,
