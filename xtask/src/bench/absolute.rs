@@ -47,8 +47,9 @@ pub(super) fn flow(bench: &Bench, runs: usize) -> Result<Line, String> {
 }
 
 /// Time and memory to open a recording of a thousand megabytes, by the recording crate's own example.
-pub(super) fn open(folder: &std::path::Path) -> Result<Line, String> {
-    let path = folder.join("large.clrs.d");
+pub(super) fn open() -> Result<Line, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("large.clrs.d");
     let example = |words: &[&str]| -> Result<String, String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);

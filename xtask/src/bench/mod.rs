@@ -20,6 +20,7 @@ mod series;
 mod source;
 mod web;
 
+use absolute::Line;
 use goals::{GOALS, Goal, Limit, ON_EACH};
 use programs::{Bench, Under};
 use report::Report;
@@ -28,8 +29,20 @@ use crate::agents::newest_runtime;
 
 const USAGE: &str = "usage: cargo xtask bench [--only P1,P2,...] [--pairs N] [--no-file]";
 
-/// Ids of what is no ratio of [`GOALS`].
-const ABSOLUTE: [&str; 7] = ["P9", "P10", "memory", "samples", "attach", "rates", "exceptions"];
+/// A measurement that is no ratio of [`GOALS`]: what it is asked for by, and the lines of the report that it makes.
+type Absolute = (&'static str, fn(&Bench, &Plan) -> Result<Vec<Line>, String>);
+
+const ABSOLUTE: [Absolute; 9] = [
+    ("P9", |bench, plan| Ok(vec![absolute::flow(bench, plan.pairs)?])),
+    ("P10", |_, _| Ok(vec![absolute::open()?])),
+    ("P7", |_, _| Ok(vec![absolute::heap()?])),
+    ("memory", |bench, plan| Ok(vec![absolute::threads(bench, plan.pairs)?])),
+    ("memory", |bench, _| with_compiler(bench, absolute::memory)),
+    ("samples", |bench, _| with_compiler(bench, absolute::samples)),
+    ("attach", |bench, plan| Ok(vec![attached::first_sample(bench, plan.pairs)?])),
+    ("attach", |bench, plan| Ok(vec![attached::speed_after(bench, plan.pairs)?])),
+    ("rates", |_, plan| web::under_load(plan.pairs)),
+];
 
 struct Plan {
     /// Ids of the goals to measure; all when empty.
@@ -49,36 +62,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let runtime = newest_runtime()?;
     let bench = Bench::new(runtime)?;
     let mut report = Report::new(&runtime.version.to_string(), plan.pairs);
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    if plan.wants("P9") {
-        println!("{}", report.absolute(absolute::flow(&bench, plan.pairs)?));
-    }
-    if plan.wants("P10") {
-        println!("{}", report.absolute(absolute::open(folder.path())?));
-    }
-    if plan.wants("P7") {
-        println!("{}", report.absolute(absolute::heap()?));
-    }
-    if plan.wants("memory") {
-        println!("{}", report.absolute(absolute::threads(&bench, plan.pairs)?));
-    }
-    if plan.wants("memory") && bench.has_compiler() {
-        println!("{}", report.absolute(absolute::memory(&bench)?));
-    }
-    if plan.wants("samples") && bench.has_compiler() {
-        println!("{}", report.absolute(absolute::samples(&bench)?));
-    }
-    if plan.wants("attach") {
-        println!("{}", report.absolute(attached::first_sample(&bench, plan.pairs)?));
-        println!("{}", report.absolute(attached::speed_after(&bench, plan.pairs)?));
-    }
-    if plan.wants("rates") {
-        match web::under_load(plan.pairs)? {
-            None => println!("rates: no ASP.NET at hand, so no web service"),
-            Some(lines) => lines.into_iter().for_each(|line| println!("{}", report.absolute(line))),
+    for (id, measure) in ABSOLUTE.iter().filter(|(id, _)| plan.wants(id)) {
+        let lines = measure(&bench, &plan)?;
+        if lines.is_empty() {
+            println!("{id}: the program that it is measured on is not at hand");
         }
+        lines.into_iter().for_each(|line| println!("{}", report.absolute(line)));
     }
-    if plan.wants("exceptions") {
+    if ON_EACH.iter().any(|goal| plan.wants(goal.id)) {
         on_each_runtime(&plan, &mut report)?;
     }
     for goal in GOALS.iter().filter(|goal| plan.wants(goal.id)) {
@@ -105,6 +96,11 @@ fn on_each_runtime(plan: &Plan, report: &mut Report) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A line that is measured on the compiler; none where the compiler is not at hand.
+fn with_compiler(bench: &Bench, line: fn(&Bench) -> Result<Line, String>) -> Result<Vec<Line>, String> {
+    if bench.has_compiler() { Ok(vec![line(bench)?]) } else { Ok(Vec::new()) }
 }
 
 fn measure(bench: &Bench, goal: &Goal, pairs: usize) -> Result<series::Series, String> {
@@ -135,7 +131,8 @@ fn parse(arguments: &[String]) -> Result<Plan, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    let known = |id: &String| ABSOLUTE.contains(&id.as_str()) || GOALS.iter().any(|g| g.id == id);
+    let ids = ABSOLUTE.iter().map(|&(id, _)| id).chain(GOALS.iter().chain(&ON_EACH).map(|goal| goal.id));
+    let known = |id: &String| ids.clone().any(|known| known == id);
     if let Some(id) = plan.only.iter().find(|id| !known(id)) {
         return Err(format!("{id} is no goal that is measured here\n{USAGE}"));
     }
