@@ -1,0 +1,252 @@
+//! Edits of a body.
+//!
+//! Instructions keep their labels; what changes is who names them: a branch to an instruction with code in front of it leads
+//! to that code.
+
+use std::collections::HashMap;
+
+use crate::clause::{Clause, ClauseKind};
+use crate::edits::Place;
+use crate::{Body, Code, Edits, Error, Instruction, Label, Opcode, Operand, Result, ResultPlace};
+
+/// Code to be inserted, by the numbers of instructions.
+#[derive(Default)]
+struct Plan<'e> {
+    entry: Vec<&'e Code>,
+    before: HashMap<usize, Vec<&'e Code>>,
+    after: HashMap<usize, Vec<&'e Code>>,
+    /// In the order in which they run: the last author's first.
+    returns: Vec<&'e Code>,
+    exits: Vec<&'e Code>,
+    deepest: u16,
+}
+
+/// Whether the method ends there in order.
+const fn is_return(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Ret | Opcode::Jmp)
+}
+
+impl Body {
+    /// Inserts what is wished. Nothing is changed where there is an error.
+    ///
+    /// The depth of the stack grows by what the deepest inserted code needs.
+    ///
+    /// # Errors
+    /// A place that the method does not have, code that can't be inserted, or [`Error::NothingAfter`],
+    /// [`Error::ResultUnknown`], [`Error::Jumps`].
+    pub fn apply(&mut self, edits: &Edits) -> Result<()> {
+        if edits.is_empty() {
+            return Ok(());
+        }
+        let mut changed = self.clone();
+        let plan = changed.plan(edits)?;
+        changed.drop_tail_prefixes(&plan);
+        changed.insert(&plan, edits.result)?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn plan<'e>(&self, edits: &'e Edits) -> Result<Plan<'e>> {
+        let mut plan = Plan::default();
+        let index = self.index();
+        for (place, code) in &edits.wishes {
+            plan.deepest = plan.deepest.max(code.deepest_stack()?);
+            let number = |label| index.get(label).map(|number| number as usize).ok_or(Error::NoSuchPlace(label));
+            match *place {
+                Place::Entry => plan.entry.push(code),
+                Place::Returns => plan.returns.insert(0, code),
+                Place::Exits => plan.exits.insert(0, code),
+                Place::Before(label) => {
+                    plan.before.entry(self.group_start(number(label)?)).or_default().push(code);
+                }
+                Place::After(label) => {
+                    let last = self.group_end(number(label)?);
+                    if !self.instructions[last].opcode.flow().goes_on() {
+                        return Err(Error::NothingAfter(label));
+                    }
+                    plan.after.entry(last).or_default().insert(0, code);
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    fn with_opcode(&self, is_wanted: impl Fn(Opcode) -> bool) -> impl Iterator<Item = (usize, &Instruction)> {
+        self.instructions.iter().enumerate().filter(move |(_, instruction)| is_wanted(instruction.opcode))
+    }
+
+    /// The first prefix of an instruction, or the instruction.
+    fn group_start(&self, number: usize) -> usize {
+        let before = self.instructions[..number].iter().rev();
+        number - before.take_while(|instruction| instruction.opcode.is_prefix()).count()
+    }
+
+    /// The instruction that prefixes belong to.
+    fn group_end(&self, number: usize) -> usize {
+        let prefixes = self.instructions[number..].iter().take_while(|instruction| instruction.opcode.is_prefix());
+        (number + prefixes.count()).min(self.instructions.len() - 1)
+    }
+
+    /// A call stays a tail call only where its `ret` follows at once. The prefix becomes a `nop` in front of the others, and
+    /// no label goes.
+    fn drop_tail_prefixes(&mut self, plan: &Plan<'_>) {
+        let is_parted = |number: usize| {
+            let call = self.group_end(number);
+            let has_end = !(plan.returns.is_empty() && plan.exits.is_empty());
+            has_end || plan.after.contains_key(&call) || plan.before.contains_key(&(call + 1))
+        };
+        let tails = self.with_opcode(|opcode| opcode == Opcode::Tail).map(|(number, _)| number);
+        let parted: Vec<usize> = tails.filter(|number| is_parted(*number)).collect();
+        for number in parted {
+            let start = self.group_start(number);
+            for at in (start..number).rev() {
+                let (opcode, operand) = (self.instructions[at].opcode, self.instructions[at].operand.clone());
+                self.instructions[at + 1].opcode = opcode;
+                self.instructions[at + 1].operand = operand;
+            }
+            self.instructions[start].opcode = Opcode::Nop;
+            self.instructions[start].operand = Operand::None;
+        }
+    }
+
+    /// Makes whoever names one place name another from now on.
+    fn redirect(&mut self, instead: &HashMap<Label, Label>) {
+        if instead.is_empty() {
+            return;
+        }
+        for label in self.references_mut() {
+            if let Some(other) = instead.get(label) {
+                *label = *other;
+            }
+        }
+    }
+
+    fn insert(&mut self, plan: &Plan<'_>, result: Option<ResultPlace>) -> Result<()> {
+        let wraps = !plan.exits.is_empty();
+        let result = match (wraps, result) {
+            (false, _) => None,
+            (true, None) => return Err(Error::ResultUnknown),
+            (true, Some(place)) => Some(place),
+        };
+        if wraps && self.with_opcode(|opcode| opcode == Opcode::Jmp).next().is_some() {
+            return Err(Error::Jumps);
+        }
+        let epilogue = self.new_label();
+        let old = std::mem::take(&mut self.instructions);
+        let mut inner = Vec::with_capacity(old.len());
+        let mut instead = HashMap::new();
+        for (number, instruction) in old.into_iter().enumerate() {
+            let (label, start) = (instruction.label, inner.len());
+            let returns = if is_return(instruction.opcode) { plan.returns.as_slice() } else { &[] };
+            for code in plan.before.get(&number).into_iter().flatten().chain(returns) {
+                self.emit(code, &mut inner)?;
+            }
+            if let Some(first) = inner.get(start) {
+                instead.insert(label, first.label);
+            }
+            match (result, instruction.opcode) {
+                (Some(place), Opcode::Ret) => self.leave(label, place, epilogue, &mut inner),
+                _ => inner.push(instruction),
+            }
+            for code in plan.after.get(&number).into_iter().flatten() {
+                self.emit(code, &mut inner)?;
+            }
+        }
+        let mut all = Vec::with_capacity(inner.len());
+        for code in &plan.entry {
+            self.emit(code, &mut all)?;
+        }
+        let first = inner.first().map_or(Label::END, |instruction| instruction.label);
+        let has_epilogue = inner.iter().any(|instruction| instruction.operand.targets().contains(&epilogue));
+        self.redirect_all(&instead, &mut inner);
+        all.append(&mut inner);
+        self.header.max_stack = self.header.max_stack.saturating_add(plan.deepest);
+        if let Some(place) = result {
+            let end = has_epilogue.then_some(epilogue);
+            self.wrap(first, plan, place, end, &mut all)?;
+        }
+        self.instructions = all;
+        Ok(())
+    }
+
+    /// [`redirect`](Self::redirect) while the instructions are elsewhere. Inserted code names its own instructions only, and
+    /// none of these is redirected.
+    fn redirect_all(&mut self, instead: &HashMap<Label, Label>, instructions: &mut Vec<Instruction>) {
+        std::mem::swap(&mut self.instructions, instructions);
+        self.redirect(instead);
+        std::mem::swap(&mut self.instructions, instructions);
+    }
+
+    /// In place of a `ret`: keeps the result and leaves the protected block.
+    fn leave(&mut self, label: Label, place: ResultPlace, epilogue: Label, to: &mut Vec<Instruction>) {
+        let mut label = label;
+        if let ResultPlace::Local(local) = place {
+            to.push(Instruction { label, opcode: Opcode::Stloc, operand: Operand::Word(local) });
+            label = self.new_label();
+        }
+        to.push(Instruction { label, opcode: Opcode::LeaveS, operand: Operand::Target(epilogue) });
+    }
+
+    /// Makes everything from `first` on a protected block, and adds its handler and the end of the method.
+    fn wrap(
+        &mut self,
+        first: Label,
+        plan: &Plan<'_>,
+        place: ResultPlace,
+        epilogue: Option<Label>,
+        all: &mut Vec<Instruction>,
+    ) -> Result<()> {
+        let handler = self.new_label();
+        // So that the handler has a first instruction whatever the code is.
+        all.push(Instruction { label: handler, opcode: Opcode::Nop, operand: Operand::None });
+        for code in &plan.exits {
+            self.emit(code, all)?;
+        }
+        let end_label = self.new_label();
+        all.push(Instruction { label: end_label, opcode: Opcode::Endfinally, operand: Operand::None });
+        // Blocks that ended with the method end where the handler begins.
+        for label in self.clauses.iter_mut().flat_map(Clause::labels_mut).filter(|label| **label == Label::END) {
+            *label = handler;
+        }
+        self.clauses.push(Clause {
+            kind: ClauseKind::Finally,
+            try_start: first,
+            try_end: handler,
+            start: handler,
+            end: epilogue.unwrap_or(Label::END),
+            unused: 0,
+        });
+        let Some(epilogue) = epilogue else { return Ok(()) };
+        let mut label = epilogue;
+        if let ResultPlace::Local(local) = place {
+            all.push(Instruction { label, opcode: Opcode::Ldloc, operand: Operand::Word(local) });
+            label = self.new_label();
+            self.header.max_stack = self.header.max_stack.max(1);
+        }
+        all.push(Instruction { label, opcode: Opcode::Ret, operand: Operand::None });
+        Ok(())
+    }
+
+    /// Appends code with labels of its own.
+    fn emit(&mut self, code: &Code, to: &mut Vec<Instruction>) -> Result<()> {
+        let labels: Vec<Label> = code.pieces.iter().map(|_| self.new_label()).collect();
+        let mut reaches_end = false;
+        let base = to.len();
+        for (piece, label) in code.pieces.iter().zip(&labels) {
+            to.push(Instruction::new(*label, piece.opcode, piece.operand.clone())?);
+        }
+        let end = Label(self.next_new);
+        for instruction in &mut to[base..] {
+            for target in instruction.operand.targets_mut() {
+                let number = code.target(*target)? as usize;
+                reaches_end |= number == labels.len();
+                *target = labels.get(number).copied().unwrap_or(end);
+            }
+        }
+        if reaches_end {
+            let label = self.new_label();
+            to.push(Instruction { label, opcode: Opcode::Nop, operand: Operand::None });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Code that is to be inserted.
+
+use crate::{Error, Flow, Label, Opcode, Operand, Result};
+
+/// An instruction of [`Code`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) opcode: Opcode,
+    pub(crate) operand: Operand,
+    /// Values that the instruction takes and gives, where the table does not say it.
+    call: Option<(u16, u16)>,
+}
+
+/// A place within code that is to be inserted, see [`Code::mark`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mark(u32);
+
+/// Instructions that are to be inserted into a method. They may use the stack, and must leave it as they found it: what lies
+/// on it belongs to the method.
+///
+/// ```
+/// use clr_il::{Code, Opcode};
+///
+/// // Adds one to the number of 8 bytes at an address.
+/// let count = Code::new().address(0x7f00_1234_5678).plain(Opcode::Dup).plain(Opcode::LdindI8).plain(Opcode::LdcI4_1)
+///     .plain(Opcode::ConvI8).plain(Opcode::Add).plain(Opcode::StindI8);
+/// assert_eq!(count, Code::add_one(0x7f00_1234_5678));
+/// assert_eq!(count.deepest_stack(), Ok(3));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Code {
+    pub(crate) pieces: Vec<Piece>,
+    /// Numbers of the instructions that marks stand in front of.
+    marks: Vec<Option<u32>>,
+}
+
+impl Code {
+    /// Without any instruction.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one to the number of 8 bytes at an address of the process's memory. Threads that do it at the same time may lose
+    /// counts, as an atomic addition would cost many times as much.
+    #[must_use]
+    pub fn add_one(address: u64) -> Self {
+        let head = Self::new().address(address).plain(Opcode::Dup).plain(Opcode::LdindI8);
+        head.plain(Opcode::LdcI4_1).plain(Opcode::ConvI8).plain(Opcode::Add).plain(Opcode::StindI8)
+    }
+
+    /// Sets the byte at an address of the process's memory to 1.
+    #[must_use]
+    pub fn set_one(address: u64) -> Self {
+        Self::new().address(address).plain(Opcode::LdcI4_1).plain(Opcode::StindI1)
+    }
+
+    /// An instruction with an operand. Whether it fits shows when the code is inserted.
+    #[must_use]
+    pub fn with(mut self, opcode: Opcode, operand: Operand) -> Self {
+        self.pieces.push(Piece { opcode, operand, call: None });
+        self
+    }
+
+    /// An instruction without an operand.
+    #[must_use]
+    pub fn plain(self, opcode: Opcode) -> Self {
+        self.with(opcode, Operand::None)
+    }
+
+    /// Puts an address of the process's memory on the stack.
+    #[must_use]
+    pub fn address(self, address: u64) -> Self {
+        self.with(Opcode::LdcI8, Operand::Long(address.cast_signed())).plain(Opcode::ConvU)
+    }
+
+    /// A call (`call`, `calli`, `callvirt`, `newobj`) of a method or signature, which takes and gives that many values; `this`
+    /// and the address of a `calli` are among them.
+    #[must_use]
+    pub fn call(mut self, opcode: Opcode, token: u32, takes: u16, gives: u16) -> Self {
+        self.pieces.push(Piece { opcode, operand: Operand::Token(token), call: Some((takes, gives)) });
+        self
+    }
+
+    /// A place for [`branch`](Self::branch), which is put somewhere by [`mark`](Self::mark).
+    pub fn new_mark(&mut self) -> Mark {
+        self.marks.push(None);
+        Mark(self.marks.len() as u32 - 1)
+    }
+
+    /// The mark stands here, in front of the next instruction or at the end.
+    #[must_use]
+    pub fn mark(mut self, mark: Mark) -> Self {
+        let here = self.pieces.len() as u32;
+        if let Some(place) = self.marks.get_mut(mark.0 as usize) {
+            *place = Some(here);
+        }
+        self
+    }
+
+    /// A branch to a mark of this code.
+    #[must_use]
+    pub fn branch(self, opcode: Opcode, mark: Mark) -> Self {
+        self.with(opcode, Operand::Target(Label(mark.0)))
+    }
+
+    /// Whether there is no instruction.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Number of the instruction that a branch leads to; that behind the last is the end.
+    pub(crate) fn target(&self, label: Label) -> Result<u32> {
+        self.marks.get(label.0 as usize).copied().flatten().ok_or(Error::NoSuchMark)
+    }
+
+    /// Most values that the code has on the stack at a time.
+    ///
+    /// # Errors
+    /// Why it can't be inserted: [`Error::Unbalanced`], [`Error::Leaves`], [`Error::WrongOperand`], [`Error::NoSuchMark`].
+    pub fn deepest_stack(&self) -> Result<u16> {
+        let end = self.pieces.len() as u32;
+        let mut depths = Depths(vec![None; self.pieces.len() + 1]);
+        // Nothing behind a branch that is always taken.
+        let mut running = Some(0);
+        let mut deepest = 0;
+        for (number, piece) in (0..).zip(&self.pieces) {
+            let before = depths.meet(number, running.or(depths.known(number)).unwrap_or(0))?;
+            let (takes, gives) = piece.check()?;
+            let after = before.checked_sub(takes.into()).ok_or(Error::Unbalanced)? + u32::from(gives);
+            deepest = deepest.max(after);
+            for label in piece.operand.targets() {
+                depths.meet(self.target(*label)?, after)?;
+            }
+            running = piece.opcode.flow().goes_on().then_some(after);
+        }
+        if let Some(depth) = running {
+            depths.meet(end, depth)?;
+        }
+        match (depths.known(end), self.pieces.last()) {
+            (Some(0), Some(last)) if last.opcode.is_prefix() => Err(Error::Leaves(last.opcode)),
+            (Some(0), _) => u16::try_from(deepest).map_err(|_| Error::Unbalanced),
+            (None, Some(last)) => Err(Error::Leaves(last.opcode)),
+            _ => Err(Error::Unbalanced),
+        }
+    }
+}
+
+/// Depth of the stack in front of each instruction and at the end.
+struct Depths(Vec<Option<u32>>);
+
+impl Depths {
+    fn known(&self, place: u32) -> Option<u32> {
+        self.0[place as usize]
+    }
+
+    /// A place is reached with a depth, the only one.
+    fn meet(&mut self, place: u32, depth: u32) -> Result<u32> {
+        match self.0[place as usize].replace(depth) {
+            Some(other) if other != depth => Err(Error::Unbalanced),
+            _ => Ok(depth),
+        }
+    }
+}
+
+impl Piece {
+    /// Values taken and given by an instruction that may be inserted.
+    fn check(&self) -> Result<(u16, u16)> {
+        let leaves = matches!(self.opcode, Opcode::Leave | Opcode::LeaveS) || self.opcode.flow() == Flow::Leave;
+        if leaves {
+            return Err(Error::Leaves(self.opcode));
+        }
+        if !self.operand.is_of(self.opcode.operand()) {
+            return Err(Error::WrongOperand(self.opcode));
+        }
+        let told = self.opcode.pops().zip(self.opcode.pushes()).map(|(pops, pushes)| (pops.into(), pushes.into()));
+        told.or(self.call).ok_or(Error::Unbalanced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_leaves_the_stack_as_it_was_may_be_inserted() {
+        assert_eq!(Code::new().deepest_stack(), Ok(0));
+        assert_eq!(Code::set_one(1).deepest_stack(), Ok(2));
+        let call = Code::new().plain(Opcode::Ldarg0).plain(Opcode::LdcI4_1).call(Opcode::Call, 0x0a00_0001, 2, 1);
+        assert_eq!(call.clone().plain(Opcode::Pop).deepest_stack(), Ok(2));
+        assert_eq!(call.deepest_stack(), Err(Error::Unbalanced));
+    }
+
+    #[test]
+    fn branches_within_inserted_code_agree_about_the_stack() {
+        let mut code = Code::new();
+        let (skip, end) = (code.new_mark(), code.new_mark());
+        let code = code.plain(Opcode::Ldarg0).branch(Opcode::BrtrueS, skip).plain(Opcode::LdcI4_1);
+        let code = code.branch(Opcode::BrS, end).mark(skip).plain(Opcode::LdcI4_2).mark(end).plain(Opcode::Pop);
+        assert_eq!(code.deepest_stack(), Ok(1));
+
+        let mut uneven = Code::new();
+        let end = uneven.new_mark();
+        let uneven = uneven.plain(Opcode::Ldarg0).branch(Opcode::BrtrueS, end).plain(Opcode::LdcI4_1).mark(end);
+        assert_eq!(uneven.deepest_stack(), Err(Error::Unbalanced));
+    }
+
+    #[test]
+    fn code_that_can_not_be_inserted_says_why() {
+        let wrong = |code: Code| code.deepest_stack().unwrap_err();
+        assert_eq!(wrong(Code::new().plain(Opcode::Pop)), Error::Unbalanced);
+        assert_eq!(wrong(Code::new().plain(Opcode::Ret)), Error::Leaves(Opcode::Ret));
+        assert_eq!(wrong(Code::new().plain(Opcode::Volatile)), Error::Leaves(Opcode::Volatile));
+        assert_eq!(wrong(Code::new().plain(Opcode::LdcI4)), Error::WrongOperand(Opcode::LdcI4));
+        assert_eq!(wrong(Code::new().with(Opcode::Call, Operand::Token(1))), Error::Unbalanced);
+        let mut nowhere = Code::new();
+        let mark = nowhere.new_mark();
+        assert_eq!(wrong(nowhere.branch(Opcode::Br, mark)), Error::NoSuchMark);
+        let mut endless = Code::new();
+        let mark = endless.new_mark();
+        assert_eq!(wrong(endless.mark(mark).branch(Opcode::Br, mark)), Error::Leaves(Opcode::Br));
+    }
+}

@@ -1,0 +1,99 @@
+//! Wishes for changes of a method.
+
+use crate::{Code, Label};
+
+/// Place for code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Entry,
+    Before(Label),
+    After(Label),
+    Returns,
+    Exits,
+}
+
+/// Place of a method's result while code runs at its exits: by then the stack is empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ResultPlace {
+    /// The method returns nothing.
+    None,
+    /// In the local variable with this number, which is of the type that the method returns and used by nobody else.
+    Local(u16),
+}
+
+/// Wishes of code to be inserted into a method. Several authors' edits of one method are [merged](Self::merge) into one.
+///
+/// Code in front of an instruction belongs to the instruction: who branches there, and a block that begins there, begins with
+/// the code. Code at the entry does not: a loop back to the first instruction does not run it again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Edits {
+    pub(crate) wishes: Vec<(Place, Code)>,
+    pub(crate) result: Option<ResultPlace>,
+}
+
+impl Edits {
+    /// No wishes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs code when the method is called.
+    pub fn at_entry(&mut self, code: Code) {
+        self.wishes.push((Place::Entry, code));
+    }
+
+    /// Runs code before the instruction. A place within an instruction's prefixes means the first of them.
+    pub fn before(&mut self, place: Label, code: Code) {
+        self.wishes.push((Place::Before(place), code));
+    }
+
+    /// Runs code after the instruction, where it goes on with the next one: not where a condition branches away, nor where an
+    /// exception leaves it.
+    pub fn after(&mut self, place: Label, code: Code) {
+        self.wishes.push((Place::After(place), code));
+    }
+
+    /// Runs code before and after the instruction.
+    pub fn around(&mut self, place: Label, before: Code, after: Code) {
+        self.before(place, before);
+        self.after(place, after);
+    }
+
+    /// Runs code before each return, with the result on the stack: not where an exception leaves the method. Needs no local
+    /// variable.
+    pub fn at_returns(&mut self, code: Code) {
+        self.wishes.push((Place::Returns, code));
+    }
+
+    /// Runs code at each exit, by return or by exception: the method becomes a protected block with a `finally`, and each
+    /// return a jump out of it. [`set_result`](Self::set_result) says where the result lies meanwhile.
+    pub fn at_exits(&mut self, code: Code) {
+        self.wishes.push((Place::Exits, code));
+    }
+
+    /// Says where the method's result lies while code runs [at exits](Self::at_exits).
+    pub fn set_result(&mut self, place: ResultPlace) {
+        self.result = Some(place);
+    }
+
+    /// Whether nothing is wished.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.wishes.is_empty()
+    }
+
+    /// Whether something is to run at exits, so that [`set_result`](Self::set_result) must be said.
+    #[must_use]
+    pub fn wraps(&self) -> bool {
+        self.wishes.iter().any(|(place, _)| *place == Place::Exits)
+    }
+
+    /// Adds the wishes of another author, who is nested within this one: where both want something at one place, this one's
+    /// code runs first before and last after.
+    pub fn merge(&mut self, other: Self) {
+        self.wishes.extend(other.wishes);
+        self.result = self.result.or(other.result);
+    }
+}

@@ -1,0 +1,132 @@
+//! Instructions.
+
+use std::fmt;
+
+use crate::{Error, Label, Opcode, OperandKind, Result};
+
+/// Operand of an instruction.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Operand {
+    /// None.
+    None,
+    /// A variable's number, a small constant (signed), an alignment.
+    Byte(u8),
+    /// A variable's number.
+    Word(u16),
+    /// A constant.
+    Int(i32),
+    /// A constant.
+    Long(i64),
+    /// The bits of a floating point number.
+    Float(u32),
+    /// The bits of a floating point number.
+    Double(u64),
+    /// A metadata token.
+    Token(u32),
+    /// A place, whatever the length of the distance.
+    Target(Label),
+    /// The places of a `switch`.
+    Targets(Box<[Label]>),
+}
+
+impl Operand {
+    /// Whether instructions with operands of this kind can have this one.
+    pub(crate) const fn is_of(&self, kind: OperandKind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::None, OperandKind::None)
+                | (Self::Byte(_), OperandKind::Byte)
+                | (Self::Word(_), OperandKind::Word)
+                | (Self::Int(_), OperandKind::Int)
+                | (Self::Long(_), OperandKind::Long)
+                | (Self::Float(_), OperandKind::Float)
+                | (Self::Double(_), OperandKind::Double)
+                | (Self::Token(_), OperandKind::Token)
+                | (Self::Target(_), OperandKind::ShortTarget | OperandKind::Target)
+                | (Self::Targets(_), OperandKind::Targets)
+        )
+    }
+
+    /// Places that the operand names.
+    #[must_use]
+    pub fn targets(&self) -> &[Label] {
+        match self {
+            Self::Target(target) => std::slice::from_ref(target),
+            Self::Targets(targets) => targets,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn targets_mut(&mut self) -> &mut [Label] {
+        match self {
+            Self::Target(target) => std::slice::from_mut(target),
+            Self::Targets(targets) => targets,
+            _ => &mut [],
+        }
+    }
+}
+
+/// An instruction with its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Instruction {
+    pub(crate) label: Label,
+    pub(crate) opcode: Opcode,
+    pub(crate) operand: Operand,
+}
+
+impl Instruction {
+    /// Instruction whose operand is of the right kind.
+    pub(crate) fn new(label: Label, opcode: Opcode, operand: Operand) -> Result<Self> {
+        if !operand.is_of(opcode.operand()) {
+            return Err(Error::WrongOperand(opcode));
+        }
+        Ok(Self { label, opcode, operand })
+    }
+
+    /// Place of the instruction.
+    #[must_use]
+    pub const fn label(&self) -> Label {
+        self.label
+    }
+
+    /// Code of the instruction.
+    #[must_use]
+    pub const fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    /// Operand.
+    #[must_use]
+    pub const fn operand(&self) -> &Operand {
+        &self.operand
+    }
+
+    /// Length in bytes, with the operand.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let targets = match &self.operand {
+            Operand::Targets(targets) => targets.len() * 4,
+            _ => 0,
+        };
+        self.opcode.code_size() + self.opcode.operand().size() + targets
+    }
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.label, self.opcode)?;
+        match &self.operand {
+            Operand::None => Ok(()),
+            Operand::Byte(number) => write!(f, " {number}"),
+            Operand::Word(number) => write!(f, " {number}"),
+            Operand::Int(number) => write!(f, " {number}"),
+            Operand::Long(number) => write!(f, " {number}"),
+            Operand::Float(bits) => write!(f, " {}", f32::from_bits(*bits)),
+            Operand::Double(bits) => write!(f, " {}", f64::from_bits(*bits)),
+            Operand::Token(token) => write!(f, " {token:08x}"),
+            Operand::Target(target) => write!(f, " {target}"),
+            Operand::Targets(targets) => write!(f, " {targets:?}"),
+        }
+    }
+}

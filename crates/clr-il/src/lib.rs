@@ -1,0 +1,114 @@
+//! Bodies of .NET methods: read, change and write CIL, the code that compilers of .NET write.
+//!
+//! A profiler that counts, times or covers code puts instructions of its own into methods before the runtime compiles them. This
+//! crate does what is to be done with the bytes: [`Body::read`] makes instructions with labels and exception clauses of them,
+//! [`Edits`] say what is to be inserted where, [`Body::apply`] does it, and [`Body::write`] makes bytes again, with branches,
+//! `switch` tables, clause ranges and the depth of the stack right. What nobody asked to change stays byte for byte.
+//!
+//! ```
+//! use clr_il::{Body, Code, Edits, Opcode};
+//!
+//! // if (arg) return 1; return 2;
+//! let bytes = [7 << 2 | 2, 0x02, 0x2c, 0x02, 0x17, 0x2a, 0x18, 0x2a];
+//! let mut body = Body::read(&bytes)?;
+//! assert_eq!(body.write()?, bytes);
+//!
+//! static mut CALLS: u64 = 0;
+//! let mut edits = Edits::new();
+//! edits.at_entry(Code::add_one(&raw const CALLS as u64));
+//! edits.at_returns(Code::new().plain(Opcode::Nop));
+//! body.apply(&edits)?;
+//! let changed = Body::read(&body.write()?)?;
+//! assert!(changed.max_stack() >= 3 && changed.instructions().len() > 12);
+//! # Ok::<(), clr_il::Error>(())
+//! ```
+//!
+//! | to | look at |
+//! |---|---|
+//! | look at instructions without memory of one's own | [`raw_instructions`], [`Opcode`] |
+//! | know how long a body is | [`length`], [`length_by`] |
+//! | read, change, write | [`Body`], [`Edits`], [`Code`] |
+//! | run code at each exit, by exception too | [`Edits::at_exits`], with [`append_local`] and [`method_shape`] for the result |
+//! | join what several authors want | [`Edits::merge`] |
+//!
+//! # What is checked and what is not
+//!
+//! Bytes may be anything: whatever is wrong with them is an [`Error`] with its own name, and memory stays within a small multiple
+//! of their length. The result of an edit is as right as the code that was inserted: that it keeps to the stack is checked, types
+//! and tokens are not, and the runtime does not verify them either.
+//!
+//! No unsafe code and no dependencies. Source of the format: ECMA-335, parts II.25.4 and III.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::must_use_candidate, clippy::return_self_not_must_use)]
+
+mod apply;
+mod body;
+mod clause;
+mod code;
+mod edits;
+mod error;
+mod format;
+mod instruction;
+mod label;
+mod opcode;
+mod read;
+mod signature;
+mod stack;
+mod write;
+
+pub use body::Body;
+pub use clause::{Clause, ClauseKind};
+pub use code::{Code, Mark};
+pub use edits::{Edits, ResultPlace};
+pub use error::{Error, Result};
+pub use format::{check, length, length_by};
+pub use instruction::{Instruction, Operand};
+pub use label::Label;
+pub use opcode::{Flow, Opcode, OperandKind};
+pub use read::{RawInstruction, RawInstructions, raw_instructions};
+pub use signature::{MethodShape, append_local, method_shape};
+
+/// Entry points for fuzzing: bytes of any kind.
+#[doc(hidden)]
+pub mod fuzzing {
+    use crate::{Body, Code, Edits, ResultPlace, append_local, method_shape};
+
+    /// Reads bytes as a body; where they are one, they come out again as they were, and each kind of edit gives one that
+    /// can be read and means what it should.
+    ///
+    /// # Panics
+    /// Where that does not hold.
+    pub fn change_body(bytes: &[u8]) {
+        let Ok(body) = Body::read(bytes) else { return };
+        assert_eq!(body.write().as_deref(), Ok(bytes), "a body that nobody changed");
+        let mut changed = body.clone();
+        changed.lengthen_branches();
+        let mut edits = Edits::new();
+        for place in body.places() {
+            edits.before(place, Code::new().plain(crate::Opcode::Nop));
+        }
+        let read_again = |body: &Body| Body::read(&body.write().expect("written")).expect("read again");
+        changed.apply(&edits).expect("nothing is in the way of nops");
+        assert!(read_again(&changed).means(&body), "long branches and nops change nothing");
+        edits.at_entry(Code::add_one(1));
+        edits.at_returns(Code::set_one(1));
+        edits.at_exits(Code::add_one(2));
+        edits.set_result(ResultPlace::Local(0));
+        let mut wrapped = body;
+        if wrapped.apply(&edits).is_ok() {
+            assert!(read_again(&wrapped).means(&wrapped), "what is written is what was meant");
+        }
+    }
+
+    /// Reads bytes as signatures.
+    pub fn read_signatures(bytes: &[u8]) {
+        let _ = method_shape(bytes);
+        let _ = append_local(bytes, &[8]);
+    }
+}
+
+/// So that the README's example is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,83 @@
+//! Depth of the stack.
+
+use crate::clause::ClauseKind;
+use crate::{Body, Error, Instruction, Label, Opcode, Result};
+
+impl Body {
+    /// Most values on the stack at a time, by the instructions. `amounts` tells of calls how many values they take and give
+    /// (`this` and the address of a `calli` among them), and of `ret` how many it takes; of other instructions the table says
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Depth`] where a value is missing, a place is reached with different depths, or `amounts` says nothing.
+    pub fn deepest_stack(&self, amounts: impl Fn(&Instruction) -> Option<(u16, u16)>) -> Result<u32> {
+        let mut walk = Walk { body: self, amounts, depths: vec![None; self.instructions.len()], todo: Vec::new() };
+        let index = self.index();
+        let number = |label| index.get(label).ok_or(Error::NoSuchPlace(label));
+        walk.reach(0, 0)?;
+        for clause in &self.clauses {
+            let depth = match clause.kind {
+                ClauseKind::Catch(_) => 1,
+                ClauseKind::Filter(start) => {
+                    walk.reach(number(start)?, 1)?;
+                    1
+                }
+                ClauseKind::Finally | ClauseKind::Fault => 0,
+            };
+            walk.reach(number(clause.start)?, depth)?;
+        }
+        let mut deepest = 0;
+        // What only a branch backwards reaches is empty where the linear walk comes to it.
+        for start in 0..self.instructions.len() as u32 {
+            if walk.depths[start as usize].is_none() {
+                walk.reach(start, 0)?;
+            }
+            while let Some(at) = walk.todo.pop() {
+                deepest = deepest.max(walk.step(at, &number)?);
+            }
+        }
+        Ok(deepest)
+    }
+}
+
+struct Walk<'b, A> {
+    body: &'b Body,
+    amounts: A,
+    depths: Vec<Option<u32>>,
+    todo: Vec<u32>,
+}
+
+impl<A: Fn(&Instruction) -> Option<(u16, u16)>> Walk<'_, A> {
+    fn reach(&mut self, number: u32, depth: u32) -> Result<()> {
+        let known = self.depths.get_mut(number as usize).ok_or(Error::Depth { index: number })?;
+        match known {
+            Some(other) if *other == depth => {}
+            Some(_) => return Err(Error::Depth { index: number }),
+            None => {
+                *known = Some(depth);
+                self.todo.push(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes over an instruction, and gives the deeper of the depths before and after.
+    fn step(&mut self, at: u32, number: &impl Fn(Label) -> Result<u32>) -> Result<u32> {
+        let wrong = Error::Depth { index: at };
+        let instruction = &self.body.instructions[at as usize];
+        let opcode = instruction.opcode;
+        let before = self.depths[at as usize].ok_or(wrong)?;
+        let told = opcode.pops().zip(opcode.pushes()).map(|(pops, pushes)| (u16::from(pops), u16::from(pushes)));
+        let (takes, gives) = told.or_else(|| (self.amounts)(instruction)).ok_or(wrong)?;
+        let after = before.checked_sub(takes.into()).ok_or(wrong)? + u32::from(gives);
+        // A block is left with an empty stack, whatever lies on it.
+        let at_target = if matches!(opcode, Opcode::Leave | Opcode::LeaveS) { 0 } else { after };
+        for target in instruction.operand.targets() {
+            self.reach(number(*target)?, at_target)?;
+        }
+        if opcode.flow().goes_on() && at as usize + 1 < self.body.instructions.len() {
+            self.reach(at + 1, after)?;
+        }
+        Ok(before.max(after))
+    }
+}
