@@ -154,7 +154,7 @@ impl Heap {
 
     fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = (u64, &'h Seen)> {
         let found = self.objects.iter().map(|(address, seen)| (*address, seen));
-        found.filter(move |(_, seen)| self.types[seen.type_number as usize].name == name)
+        found.filter(move |(_, seen)| *self.types[seen.type_number as usize].name == *name)
     }
 
     fn count(&self, name: &str) -> usize {
@@ -227,8 +227,9 @@ fn check(process: &Process, number: u32, place: &str, with_threads: bool) {
     assert_eq!(heap.fields("Emitted.Made", "object[]"), one(&[("Held", 7)]), "{place}");
     let matrix = heap.all("int[,]").next().expect("an array").1;
     assert_eq!((matrix.length, matrix.bytes), (Some(63), 40 + 63 * 4 + 4), "{place}");
-    // Static fields. Of generic classes the runtime does not say where they lie.
+    // Static fields, also of a generic class.
     for (name, held) in [
+        ("Holders.Store<Holders.Stored>.Kept", "Holders.Stored[]"),
         ("Holders.Publisher.Changed", "System.EventHandler"),
         ("Holders.Cache.Items", "System.Collections.Generic.Dictionary<int, Holders.Order>"),
         ("Holders.Program.pairs", "Holders.Pair[]"),
@@ -353,6 +354,45 @@ fn snapshots_are_whole_while_four_threads_allocate() {
     });
 }
 
+/// Number of links that are there of a snapshot.
+fn links(data: &HeapData<'_>) -> usize {
+    let types = data.types();
+    let is_link = |number: u32| &*types[number as usize].name == "Holders.Link";
+    let mut links = 0;
+    for chunk in data.chunks() {
+        if let HeapChunk::Objects(row) = data.chunk(&chunk.bytes.load()) {
+            row.visit(&types, |object| links += usize::from(is_link(object.type_number)))
+                .expect("types that are known");
+        }
+    }
+    links
+}
+
+#[test]
+fn a_snapshot_of_the_heap_as_it_is_has_the_garbage_and_what_is_held() {
+    each_runtime(|runtime| {
+        let kept = Kept::start(runtime, "heap:at=command,collect=off", "keep", &[]);
+        assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+        let recording = kept.finish();
+        let process = &recording.processes[0];
+        assert!(!process.snapshots[0].collected, "{:?}", process.snapshots);
+        check(process, 1, &format!("{}, as it is", runtime.version), false);
+        // Objects that the collection moves afterwards: roots and references lead to where they were.
+        let kept = Kept::start(runtime, "heap:at=command,collect=off", "churn", &[]);
+        let most_held = 4 * 20_001;
+        wait_until("a snapshot with garbage", || {
+            assert_eq!(kept.snapshot(""), Answer::Done, "{}", runtime.version);
+            let recording = clrscope_recording::open(&kept.out).expect("a recording");
+            let process = &recording.processes[0];
+            let last = process.snapshots.len() as u32;
+            let has_garbage = links(&process.heap(last).expect("a snapshot")) > most_held;
+            // Each reference and each root leads to an object.
+            has_garbage.then(|| Heap::read(process, last)).is_some()
+        });
+        kept.finish();
+    });
+}
+
 /// The snapshots of a recording that may go on, by number.
 fn states(out: &Path) -> Vec<SnapshotState> {
     let recording = clrscope_recording::open(out).expect("a recording");
@@ -410,5 +450,8 @@ fn a_snapshot_without_room_says_so_and_costs_no_other() {
         let [snapshot] = &recording.processes[0].snapshots[..] else { panic!("one snapshot") };
         assert_eq!(snapshot.state, SnapshotState::NoRoom, "{snapshot:?} on {}", runtime.version);
         assert!(snapshot.why.contains("File too large"), "{snapshot:?}");
+        // What was written is there all the same, with the type's name.
+        let links = links(&recording.processes[0].cut_heap(1).expect("a part of it"));
+        assert!(links > 1_000, "{links} links on {}", runtime.version);
     });
 }

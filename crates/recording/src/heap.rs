@@ -8,14 +8,18 @@
 //! Addresses name objects within a snapshot, and each object has one. References are to the beginning of objects. What an address
 //! leads to may lie outside of all rows, where a recording is damaged.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::codec::{Field, decode};
 use crate::layout::{heap, u32_at, u64_at};
 use crate::model::{EventChunk, HeapGeneration, HeapPlace, HeapSnapshot, HeapType, Process, RootKind};
 use crate::payload::PayloadReader;
 use crate::varint::{Varints, unzigzag};
 
-/// Numbers of types from here on are not believed: each has a record of many bytes.
-const MOST_TYPES: u32 = 1 << 24;
+/// So many types for each that is there, and so many more, are believed to be missing where a recording is damaged.
+const MISSING_FOR_EACH: usize = 4;
+const MISSING: usize = 1 << 10;
 
 impl Process {
     /// The snapshot of the heap with this number, if it is complete and its chunks are there.
@@ -24,9 +28,32 @@ impl Process {
         let snapshot =
             self.snapshots.iter().find(|found| found.number == number).filter(|found| found.is_complete())?;
         let range = snapshot.first_chunk..=snapshot.last_chunk;
-        let chunks = self.arenas(crate::layout::instrument::HEAP).flat_map(|arena| &arena.chunks);
-        let chunks: Vec<_> = chunks.filter(|chunk| range.contains(&chunk.sequence)).collect();
-        Some(HeapData { process: self, snapshot, chunks })
+        let chunks = self.heap_chunks().filter(|chunk| range.contains(&chunk.sequence)).collect();
+        Some(HeapData { process: self, snapshot, chunks, types_from: snapshot.tail_chunk })
+    }
+
+    /// What is there of a snapshot that is not complete: the program was killed while it was taken, or there was no room for more.
+    /// Objects may be missing, and names of types and of static fields; `None` where nothing was written of it. Reads all chunks of
+    /// snapshots that no complete one has.
+    #[must_use]
+    pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
+        let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
+        let complete: Vec<_> = self.snapshots.iter().filter(|found| found.is_complete()).collect();
+        let is_free = |chunk: &EventChunk| {
+            complete.iter().all(|other| !(other.first_chunk..=other.last_chunk).contains(&chunk.sequence))
+        };
+        let is_of_it = |chunk: &&EventChunk| is_free(chunk) && u32_at(&chunk.bytes.load(), 0) == number;
+        let chunks: Vec<_> = self.heap_chunks().filter(is_of_it).collect();
+        (!snapshot.is_complete() && !chunks.is_empty()).then_some(HeapData {
+            process: self,
+            snapshot,
+            chunks,
+            types_from: 0,
+        })
+    }
+
+    fn heap_chunks(&self) -> impl Iterator<Item = &EventChunk> {
+        self.arenas(crate::layout::instrument::HEAP).flat_map(|arena| &arena.chunks)
     }
 }
 
@@ -36,6 +63,8 @@ pub struct HeapData<'r> {
     process: &'r Process,
     snapshot: &'r HeapSnapshot,
     chunks: Vec<&'r EventChunk>,
+    /// Sequence number of the first chunk with types and places.
+    types_from: u64,
 }
 
 /// Contents of one chunk.
@@ -59,9 +88,13 @@ impl<'r> HeapData<'r> {
         self.snapshot
     }
 
-    /// Whether chunks of the snapshot are missing: their objects and roots are not there.
+    /// Number of chunks of the snapshot that are missing: their objects and roots are not there. Nobody knows it of a snapshot that is
+    /// not complete.
     #[must_use]
     pub fn missing_chunks(&self) -> u64 {
+        if !self.snapshot.is_complete() {
+            return 0;
+        }
         let all = self.snapshot.last_chunk.saturating_sub(self.snapshot.first_chunk).saturating_add(1);
         all.saturating_sub(self.chunks.len() as u64)
     }
@@ -88,28 +121,29 @@ impl<'r> HeapData<'r> {
         }
     }
 
-    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Reads the last chunks only.
+    /// The types of objects, by their numbers; entry 0 is none, as are numbers that are missing. Of a complete snapshot it reads the last
+    /// chunks only.
     #[must_use]
     pub fn types(&self) -> Vec<HeapType> {
-        let mut types: Vec<HeapType> = Vec::new();
-        self.records(heap::TYPES, |found: HeapType| {
-            let at = found.number as usize;
-            // Damage must not make room for types that can't be.
-            if found.number < MOST_TYPES && at <= types.len() + (1 << 16) {
-                if types.len() <= at {
-                    types.resize_with(at + 1, HeapType::default);
-                }
-                types[at] = self.named(found);
+        let mut found: Vec<HeapType> = Vec::new();
+        self.records(heap::TYPES, |one: HeapType| found.push(one));
+        // Damage must not make room for types that can't be.
+        let most = found.len().saturating_mul(MISSING_FOR_EACH).saturating_add(MISSING);
+        found.retain(|one| one.number as usize <= most);
+        let last = found.iter().map(|one| one.number as usize).max();
+        let mut types = vec![HeapType::default(); last.map_or(0, |last| last + 1)];
+        // Each name is there once, however many types have it.
+        let mut names: HashMap<u32, Arc<str>> = HashMap::new();
+        for mut one in found {
+            if let Some(entry) = self.process.types.get(one.object_type as usize) {
+                one.name = names.entry(one.object_type).or_insert_with(|| entry.name.as_str().into()).clone();
+                one.module = entry.module;
             }
-        });
-        types
-    }
-
-    fn named(&self, found: HeapType) -> HeapType {
-        match self.process.types.get(found.object_type as usize) {
-            Some(entry) => HeapType { name: entry.name.clone(), module: entry.module, ..found },
-            None => found,
+            // What was met while the heap was walked has its names later, if ever.
+            let at = one.number as usize;
+            types[at] = one;
         }
+        types
     }
 
     /// The places of static fields: each names a reference of an object of the runtime's own. Reads the last chunks only.
@@ -121,7 +155,7 @@ impl<'r> HeapData<'r> {
     }
 
     fn records<R: Field>(&self, kind: u32, mut take: impl FnMut(R)) {
-        for chunk in self.chunks.iter().filter(|chunk| chunk.sequence >= self.snapshot.tail_chunk) {
+        for chunk in self.chunks.iter().filter(|chunk| chunk.sequence >= self.types_from) {
             let bytes = chunk.bytes.load();
             if (u32_at(&bytes, 0), u32_at(&bytes, 4)) != (self.snapshot.number, kind) {
                 continue;

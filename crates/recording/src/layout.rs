@@ -349,7 +349,8 @@ pub mod allocation {
 }
 
 /// The chunks of snapshots of the heap, of no thread. Those of one snapshot stand one behind the other; its record
-/// ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are, and only what that calls complete is whole.
+/// ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log says which they are, and only what that calls complete is whole. Of a
+/// snapshot that is not, the chunks with its number are what was written before the program ended or the room did.
 ///
 /// A chunk is `u32` number of the snapshot, `u32` kind, then what the kind says. Varints have seven bits to a byte, lowest first,
 /// the top bit set when more follow; differences are zigzag (0, -1, 1, -2, ... are 0, 1, 2, 3).
@@ -371,7 +372,8 @@ pub mod heap {
     /// Pairs of objects of which the second lives as long as the first does: two varints each, the differences of both addresses
     /// from those of the pair before, zigzag.
     pub const DEPENDENTS: u32 = 3;
-    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload.
+    /// Records [`HeapType`](crate::model::HeapType): `u32` length, then the payload. Of several with one number the last counts: types
+    /// stand in front of their objects without names, and behind all objects with names.
     pub const TYPES: u32 = 4;
     /// Records [`HeapPlace`](crate::model::HeapPlace): `u32` length, then the payload.
     pub const PLACES: u32 = 5;

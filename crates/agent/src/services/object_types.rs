@@ -68,6 +68,13 @@ impl ObjectTypes {
         number.0
     }
 
+    /// The number of a class by the runtime's identifier, if it has one; asks nothing of the runtime.
+    pub(crate) fn known(&self, class: usize) -> Option<u32> {
+        // SAFETY: a key to compare with; nobody asks the runtime about it.
+        let class = unsafe { ClassId::from_raw(class) };
+        self.tables().by_class.get(&class).copied()
+    }
+
     /// The number of a class, also where the runtime may not be asked; its name follows ([`settle`](Self::settle)).
     pub(crate) fn reserved(&self, class: ClassId) -> u32 {
         self.numbered(class, true).0

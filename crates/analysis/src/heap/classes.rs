@@ -42,7 +42,7 @@ impl<'a> Classes<'a> {
         };
         let mut numbers = |names: &[String]| names.iter().map(&mut number).collect();
         let slots = types.iter().map(|found| [numbers(&found.fields), numbers(&found.element_fields)]).collect();
-        let name = |found: &HeapType| if found.name.is_empty() { UNKNOWN.into() } else { found.name.as_str().into() };
+        let name = |found: &HeapType| if found.name.is_empty() { UNKNOWN.into() } else { found.name.clone() };
         let names = types.iter().map(name).collect();
         let mut classes = Self { process, types, names, kind: Vec::new(), slots, fields };
         let mut known = FxHashMap::default();

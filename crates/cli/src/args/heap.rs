@@ -11,6 +11,7 @@ Examples:
   clrscope ps                              which processes there are
   clrscope heap 4711                       what is on the heap of process 4711
   clrscope heap 4711 -o before.clrs        into a file of this name
+  clrscope heap 4711 --no-collect          with what the next collection would take
 
 The program stands still for a full collection and while its heap is read: about a second for ten
 million objects. Then the agent leaves, as 'clrscope attach' does. Where the program is recorded
@@ -23,6 +24,10 @@ pub(super) struct Heap {
     #[command(flatten)]
     result: ResultArgs,
 
+    /// Take the heap as it is before the collection, garbage included, instead of what the collection leaves
+    #[arg(long)]
+    no_collect: bool,
+
     /// The process, as 'clrscope ps' lists it
     #[arg(value_name = "PID", value_parser = whole::<u32>)]
     pid: u32,
@@ -31,6 +36,6 @@ pub(super) struct Heap {
 impl Heap {
     pub(super) fn into_options(self) -> HeapOptions {
         let ResultArgs { output, force, quiet, .. } = self.result;
-        HeapOptions { pid: self.pid, output, force, quiet }
+        HeapOptions { pid: self.pid, collects: !self.no_collect, output, force, quiet }
     }
 }

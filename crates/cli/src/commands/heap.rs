@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clrscope_contract::instruments::heap::{AT, SPEC};
+use clrscope_contract::instruments::heap::{AT, COLLECT, SPEC};
 use clrscope_contract::instruments::spec::BY_COMMAND;
 use clrscope_contract::request::{InstrumentRequest, Request};
 use clrscope_recording::writer::Command;
@@ -19,6 +19,8 @@ use crate::terminal::messages_on_terminal;
 pub(crate) struct HeapOptions {
     /// The process.
     pub(crate) pid: u32,
+    /// Take what a full collection leaves; otherwise the heap as it was before that.
+    pub(crate) collects: bool,
     /// Path of the recording; named after the program when `None`.
     pub(crate) output: Option<PathBuf>,
     /// Overwrite what is there.
@@ -32,16 +34,18 @@ pub(crate) struct HeapOptions {
 /// # Errors
 /// When the process can't be attached to, or the snapshot could not be taken.
 pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
-    let HeapOptions { pid, output, force, quiet } = options;
+    let HeapOptions { pid, collects, output, force, quiet } = options;
     if is_recorded(pid) {
         return match output {
+            None if !collects => Err(collects_elsewhere(pid)),
             None => record::perform(&RecordOptions { pid, command: Command::Snapshot(String::new()) }),
             Some(path) => Err(recorded_elsewhere(pid, &path)),
         };
     }
     let target = Target::find(pid)?;
-    let option = (AT.to_owned(), Some(BY_COMMAND.to_owned()));
-    let instrument = InstrumentRequest { options: vec![option], ..InstrumentRequest::named(SPEC.name) };
+    let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
+    options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));
+    let instrument = InstrumentRequest { options, ..InstrumentRequest::named(SPEC.name) };
     let path = record(AttachPlan {
         target: &target,
         request: Request { instruments: vec![instrument], ..Request::default() },
@@ -53,6 +57,12 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
     })?;
     summary::of(&path, false, quiet);
     Ok(())
+}
+
+fn collects_elsewhere(pid: u32) -> Failure {
+    let what = "cannot leave the collection out";
+    let why = format!("process {pid} is recorded already, and its snapshots are as that recording was begun");
+    Failure::new(what, why, format!("write clrscope heap {pid}, or begin the recording with -i heap:collect=off"))
 }
 
 fn recorded_elsewhere(pid: u32, path: &Path) -> Failure {

@@ -29,7 +29,7 @@ fn count(process: &Process, number: u32, name: &str) -> usize {
     for chunk in data.chunks() {
         let bytes = chunk.bytes.load();
         let HeapChunk::Objects(row) = data.chunk(&bytes) else { continue };
-        let is_it = |number: u32| types[number as usize].name == name;
+        let is_it = |number: u32| *types[number as usize].name == *name;
         row.visit(&types, |object| found += usize::from(!object.goes_on && is_it(object.type_number)))
             .expect("objects");
     }

@@ -13,7 +13,7 @@ fn types() -> Vec<HeapType> {
     let node = HeapType {
         number: 1,
         object_type: 2,
-        name: "Shop.Node".to_owned(),
+        name: "Shop.Node".into(),
         module: 5,
         base_bytes: 32,
         fields: names(&["Left", "Right"]),
@@ -77,10 +77,17 @@ fn write(store: &EventStore) -> (u64, u64, u64) {
 fn process(folder: &Path) -> Process {
     let path = folder.join("events-heap.seg");
     let store = EventStore::create(&path, 1 << 30, Keep::First).expect("a store");
-    let (first_chunk, last_chunk, tail_chunk) = write(&store);
-    let state = SnapshotState::Complete;
+    let chunks = write(&store);
+    let node = ObjectType { name: "Shop.Node".to_owned(), module: 5 };
+    let types = vec![ObjectType::default(), ObjectType::default(), node];
+    Process { types, ..of_segment(&path, SnapshotState::Complete, chunks) }
+}
+
+/// A process with the chunks of a segment and one snapshot: its first and last chunk, and the first behind objects.
+fn of_segment(path: &Path, state: SnapshotState, chunks: (u64, u64, u64)) -> Process {
+    let (first_chunk, last_chunk, tail_chunk) = chunks;
     let snapshot = HeapSnapshot { number: 1, state, first_chunk, last_chunk, tail_chunk, ..HeapSnapshot::default() };
-    let file = std::fs::read(&path).expect("the segment");
+    let file = std::fs::read(path).expect("the segment");
     let mut chunks = Vec::new();
     let mut at = crate::layout::HEADER_BYTES;
     while u32_at(&file, at + crate::layout::chunk::BYTES) > 0 {
@@ -92,9 +99,7 @@ fn process(folder: &Path) -> Process {
         at += u32_at(&file, at + crate::layout::chunk::BYTES) as usize;
     }
     let arena = EventArena { instrument: instrument::HEAP.to_owned(), chunks };
-    let node = ObjectType { name: "Shop.Node".to_owned(), module: 5 };
-    let types = vec![ObjectType::default(), ObjectType::default(), node];
-    Process { types, snapshots: vec![snapshot], events: vec![arena], ..Process::default() }
+    Process { snapshots: vec![snapshot], events: vec![arena], ..Process::default() }
 }
 
 fn objects(data: &HeapData<'_>, types: &[HeapType]) -> Seen {
@@ -188,4 +193,69 @@ fn damaged_chunks_do_no_harm() {
             }
         }
     }
+}
+
+#[test]
+fn numbers_of_types_that_cannot_be_take_no_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("events-heap.seg");
+    let store = EventStore::create(&path, 1 << 30, Keep::First).expect("a store");
+    let mut writer = HeapWriter::new(&store, 1);
+    let numbers = (0..300).map(|at| 1 + at * 60_000);
+    let hostile: Vec<HeapType> = numbers.map(|number| HeapType { number, ..HeapType::default() }).collect();
+    writer.types(&hostile);
+    let process = of_segment(&path, SnapshotState::Complete, (1, writer.chunks().1, 1));
+    let types = process.heap(1).expect("the snapshot").types();
+    assert!(types.len() <= 300 * MISSING_FOR_EACH + MISSING + 1, "{}", types.len());
+    assert_eq!(types[1].number, 1);
+}
+
+#[test]
+fn one_long_name_of_many_types_is_there_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = process(folder.path());
+    process.types[2].name = "N".repeat(1 << 20);
+    let (one, other) = (process.heap(1).expect("the snapshot").types(), 1);
+    assert_eq!((one[1].name.len(), one[other].module), (1 << 20, 5));
+    let path = folder.path().join("again.seg");
+    let store = EventStore::create(&path, 1 << 30, Keep::First).expect("a store");
+    let mut writer = HeapWriter::new(&store, 1);
+    let same: Vec<HeapType> =
+        (1..500).map(|number| HeapType { number, object_type: 2, ..HeapType::default() }).collect();
+    writer.types(&same);
+    let again = of_segment(&path, SnapshotState::Complete, (1, writer.chunks().1, 1));
+    let again = Process { types: process.types, ..again };
+    let types = again.heap(1).expect("the snapshot").types();
+    assert!(types[1..].iter().all(|found| Arc::ptr_eq(&found.name, &types[1].name)));
+}
+
+#[test]
+fn a_snapshot_that_was_cut_is_read_as_far_as_it_was_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("events-heap.seg");
+    let store = EventStore::create(&path, 1 << 30, Keep::First).expect("a store");
+    let mut first = HeapWriter::new(&store, 1);
+    first.root(HeapRootRecord::default());
+    first.flush_all();
+    let mut writer = HeapWriter::new(&store, 2);
+    writer.row(HeapGeneration::Gen2, BASE);
+    let early = HeapType { name: "".into(), module: 0, object_type: 0, ..types()[0].clone() };
+    for _ in 0..120_000 {
+        writer.met_type(&early);
+        writer.object(ObjectHead { type_number: 1, bytes: 32, ..ObjectHead::default() });
+        writer.slot(BASE);
+        writer.slot(0);
+        writer.end();
+    }
+    // The rest is in the writer's memory when the program is killed.
+    drop(writer);
+    let mut process = of_segment(&path, SnapshotState::Complete, (1, 1, 1));
+    process.snapshots.push(HeapSnapshot { number: 2, ..HeapSnapshot::default() });
+    assert!(process.heap(2).is_none() && process.cut_heap(1).is_none() && process.cut_heap(3).is_none());
+    let data = process.cut_heap(2).expect("what was written");
+    let known = data.types();
+    assert_eq!((known[1].number, known[1].base_bytes, data.missing_chunks()), (1, 32, 0));
+    let seen = objects(&data, &known);
+    assert!((10_000..120_000).contains(&seen.len()), "{}", seen.len());
+    assert_eq!((seen[0].0, &seen[0].5), (BASE, &vec![(0, BASE)]));
 }

@@ -1,5 +1,7 @@
 //! Snapshots of the managed heap: what is known of each, and the records in its chunks that are no rows of numbers.
 
+use std::sync::Arc;
+
 use crate::codec::{Field, record};
 use crate::payload::{PayloadReader, PayloadWriter};
 
@@ -175,7 +177,7 @@ record! {
     }
     beside {
         /// Name as C# writes it, of the [`object_type`](Self::object_type).
-        pub name: String,
+        pub name: Arc<str>,
         /// Index into [`Process::modules`](super::Process::modules), of the [`object_type`](Self::object_type).
         pub module: u32,
     }

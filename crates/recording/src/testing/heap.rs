@@ -239,7 +239,7 @@ fn number_of(types: &mut Vec<ObjectType>, kind: &HeapType) -> u32 {
     if types.is_empty() {
         types.push(ObjectType::default());
     }
-    let wanted = ObjectType { name: kind.name.clone(), module: kind.module };
+    let wanted = ObjectType { name: kind.name.to_string(), module: kind.module };
     let known = types.iter().position(|known| known.name == wanted.name && known.module == wanted.module);
     known.unwrap_or_else(|| {
         types.push(wanted);
@@ -318,7 +318,7 @@ pub fn large_heap(objects: u64) -> Process {
 }
 
 fn named(name: &str) -> HeapType {
-    HeapType { name: name.to_owned(), ..HeapType::default() }
+    HeapType { name: name.into(), ..HeapType::default() }
 }
 
 fn names(names: &[&str]) -> Vec<String> {

@@ -38,6 +38,8 @@ pub struct HeapWriter<'s> {
     store: &'s EventStore,
     snapshot: u32,
     objects: Buffer,
+    /// Records of types that were met, written before the objects.
+    met: Vec<u8>,
     roots: Buffer,
     dependents: Buffer,
     last_root: u64,
@@ -61,6 +63,7 @@ impl<'s> HeapWriter<'s> {
             store,
             snapshot,
             objects: Buffer::new(),
+            met: Vec::new(),
             roots: Buffer::new(),
             dependents: Buffer::new(),
             last_root: 0,
@@ -156,6 +159,10 @@ impl<'s> HeapWriter<'s> {
     }
 
     fn flush_objects(&mut self) {
+        if !self.met.is_empty() {
+            let met = std::mem::take(&mut self.met);
+            self.write(&met);
+        }
         let buffer = std::mem::take(&mut self.objects);
         self.objects = self.flush(buffer);
     }
@@ -190,9 +197,18 @@ impl<'s> HeapWriter<'s> {
         self.dependents.number(zigzag(value.wrapping_sub(last_value) as i64));
     }
 
+    /// Writes a type that is met while objects are written, before the first object of the type: what is there of a snapshot that is
+    /// cut can be read with it. Of several records with one number the last counts.
+    pub fn met_type(&mut self, met: &HeapType) {
+        if self.met.is_empty() {
+            self.met = head(self.snapshot, heap::TYPES);
+        }
+        push_record(&mut self.met, codec::encode(met).bytes());
+    }
+
     /// Writes types.
-    pub fn types(&mut self, types: &[HeapType]) {
-        self.records(heap::TYPES, types.iter().map(|entry| codec::encode(entry).bytes().to_vec()));
+    pub fn types<'t>(&mut self, types: impl IntoIterator<Item = &'t HeapType>) {
+        self.records(heap::TYPES, types.into_iter().map(|entry| codec::encode(entry).bytes().to_vec()));
     }
 
     /// Writes places of static fields.
@@ -201,14 +217,12 @@ impl<'s> HeapWriter<'s> {
     }
 
     fn records(&mut self, kind: u32, records: impl Iterator<Item = Vec<u8>>) {
-        let begin = |snapshot: u32| [snapshot.to_le_bytes(), kind.to_le_bytes()].concat();
-        let mut content = begin(self.snapshot);
+        let mut content = head(self.snapshot, kind);
         for record in records {
-            content.extend_from_slice(&(record.len() as u32).to_le_bytes());
-            content.extend_from_slice(&record);
+            push_record(&mut content, &record);
             if content.len() >= CHUNK {
                 self.write(&content);
-                content = begin(self.snapshot);
+                content = head(self.snapshot, kind);
             }
         }
         if content.len() > heap::HEAD {
@@ -253,6 +267,16 @@ impl<'s> HeapWriter<'s> {
             None => self.has_room = false,
         }
     }
+}
+
+/// Beginning of a chunk.
+fn head(snapshot: u32, kind: u32) -> Vec<u8> {
+    [snapshot.to_le_bytes(), kind.to_le_bytes()].concat()
+}
+
+fn push_record(content: &mut Vec<u8>, record: &[u8]) {
+    content.extend_from_slice(&(record.len() as u32).to_le_bytes());
+    content.extend_from_slice(record);
 }
 
 /// A root as it is written.

@@ -11,8 +11,8 @@ impl Stopped {
     /// In a callback in which the runtime says where objects are.
     ///
     /// # Safety
-    /// The caller is in [`garbage_collection_finished`](clr_profiler::Callbacks::garbage_collection_finished), and drops the proof
-    /// before it returns.
+    /// The caller is in [`garbage_collection_started`](clr_profiler::Callbacks::garbage_collection_started) or
+    /// [`garbage_collection_finished`](clr_profiler::Callbacks::garbage_collection_finished), and drops the proof before it returns.
     pub(super) unsafe fn in_collection() -> Self {
         Self(())
     }

@@ -3,7 +3,9 @@
 //! A snapshot is taken in a full collection that the agent asks for, while the program stands still for it anyway: the
 //! runtime reports the roots ([`shot`]), and at the collection's end the heap is read from memory, object by object
 //! ([`walk`], by the [`shape`]s of classes), which takes a fraction of the time that callbacks about each object would. What
-//! is found goes straight into chunks of the recording. Names are asked for when the program goes on ([`taker`]).
+//! is found goes straight into chunks of the recording, with the types as they are met. Names are asked for when the program
+//! goes on ([`taker`]). With `collect=off` the heap is read at the collection's beginning, garbage included; roots are reported
+//! at its end all the same, and are brought back to where the objects were ([`moves`]).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -11,11 +13,16 @@
 //! | [`shot`] | what callbacks of the collection add to it |
 //! | [`walk`] | the objects; [`memory`] the words they lie in, [`shape`] and [`types`] what these mean |
 //! | [`stacks`] | on which thread's stack an object is held |
-//! | [`statics`] | the places of static fields |
+//! | [`moves`] | where objects lay before the collection |
+//! | [`statics`] | the places of static fields; [`generics`] those of generic classes |
+//! | [`maps`] | the process's mappings |
 //! | [`unloads`] | questions about what may be unloaded |
 //! | [`task`] | when snapshots are taken |
 
+mod generics;
+mod maps;
 mod memory;
+mod moves;
 mod options;
 mod shape;
 mod shot;
@@ -30,7 +37,7 @@ mod walk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clr_profiler::callback_args::{GcReason, Generations, Roots, WeakTableElements};
+use clr_profiler::callback_args::{GcReason, Generations, MovedRanges, Roots, WeakTableElements};
 use clr_profiler::{Callbacks, ClassId, Error, Events, FunctionId, ModuleId, ObjectId, Result};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::SnapshotReason;
@@ -60,7 +67,14 @@ pub(crate) struct Heap {
 
 impl Callbacks for Heap {
     fn garbage_collection_started(&self, generations: Generations<'_>, _reason: GcReason) {
-        self.taker.exposure.collection_started(generations.contains(2));
+        // SAFETY: this is the callback, and the proof is dropped with the statement.
+        let stopped = unsafe { Stopped::in_collection() };
+        let is_full = generations.contains(2);
+        signals::with_all_blocked(|| self.taker.exposure.collection_started(is_full, &self.taker.info, &stopped));
+    }
+
+    fn moved_references(&self, moved: MovedRanges<'_>) {
+        signals::with_all_blocked(|| self.taker.exposure.moved(moved));
     }
 
     fn root_references2(&self, roots: Roots<'_>) {
@@ -137,7 +151,7 @@ impl Instrument for Heap {
             .map_err(|error| format!("no memory for snapshots: {error}"))?;
         // Callbacks come even after the end, so both are never freed.
         let store = Box::leak(Box::new(store));
-        let taker = Box::leak(Box::new(Taker::new(context, store)));
+        let taker = Box::leak(Box::new(Taker::new(context, store, options.collects)));
         Ok(Self { taker, options: options.clone(), has_ended: Arc::default() })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clrscope_contract::instruments::heap::{AT, SPEC};
+use clrscope_contract::instruments::heap::{AT, COLLECT, SPEC};
 use clrscope_contract::instruments::spec::Moment;
 use clrscope_contract::instruments::{Checked, Spec};
 
@@ -15,6 +15,8 @@ pub(crate) struct HeapOptions {
     pub(super) after: Vec<Duration>,
     /// Whether there is to be one at the end.
     pub(super) at_end: bool,
+    /// Whether snapshots are of what a full collection leaves.
+    pub(super) collects: bool,
 }
 
 impl InstrumentOptions for HeapOptions {
@@ -26,7 +28,11 @@ impl InstrumentOptions for HeapOptions {
             Moment::After(ms) => Some(Duration::from_millis(*ms)),
             Moment::End => None,
         };
-        Self { after: moments.iter().filter_map(time).collect(), at_end: moments.contains(&Moment::End) }
+        Self {
+            after: moments.iter().filter_map(time).collect(),
+            at_end: moments.contains(&Moment::End),
+            collects: request.is_on(COLLECT),
+        }
     }
 }
 
@@ -38,9 +44,10 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let of = |text| HeapOptions::of(&checked(text));
-        assert_eq!(of("heap"), HeapOptions { after: Vec::new(), at_end: true });
-        assert_eq!(of("heap:at=command"), HeapOptions { after: Vec::new(), at_end: false });
+        assert_eq!(of("heap"), HeapOptions { after: Vec::new(), at_end: true, collects: true });
+        assert_eq!(of("heap:at=command"), HeapOptions { after: Vec::new(), at_end: false, collects: true });
         let after = [500, 10_000].map(Duration::from_millis).to_vec();
-        assert_eq!(of("heap:at=10s+end+500ms"), HeapOptions { after, at_end: true });
+        assert_eq!(of("heap:at=10s+end+500ms"), HeapOptions { after, at_end: true, collects: true });
+        assert!(!of("heap:collect=off").collects);
     }
 }

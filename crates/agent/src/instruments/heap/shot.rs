@@ -1,20 +1,25 @@
-//! One snapshot while it is taken: what callbacks of the collection add to it, and the walk at the collection's end.
+//! One snapshot while it is taken: what callbacks of the collection add to it, and the walk of the heap at the collection's end; of
+//! the heap as it was, at its beginning.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::callback_args::{Roots, RootKind as RootOf, WeakTableElements};
+use clr_profiler::callback_args::{Generation, MovedRanges, RootKind as RootOf, Roots, WeakTableElements};
 use clr_profiler::{FunctionId, ProfilerInfo};
 use clrscope_recording::layout::heap;
 use clrscope_recording::model::RootKind;
 use clrscope_recording::writer::{EventStore, HeapRootRecord, HeapWriter, monotonic_ns};
 
+use super::generics::Room;
 use super::memory::Stopped;
+use super::moves::Moves;
 use super::stacks::Holders;
 use super::types::Classes;
 use super::walk::{Sums, Walk};
+use crate::services::object_types::ObjectTypes;
 
 /// Reference that a variable on a stack holds.
 pub(super) struct StackRoot {
+    /// Address of the object after the collection.
     pub(super) object: u64,
     pub(super) flags: u32,
     /// Function whose variable it is; `None` for the runtime's own.
@@ -37,10 +42,19 @@ pub(super) struct Shot {
     pub(super) tail_chunk: u64,
     /// Question that the runtime did not answer.
     pub(super) refused: Option<String>,
+    /// Pieces of the heap where the runtime keeps static fields.
+    pub(super) room: Room,
+    /// Whether the heap is walked after the collection; otherwise before it, and then objects have moved when roots are reported.
+    collects: bool,
+    pub(super) moves: Moves,
+    /// Roots and pairs by the addresses after the collection, of a heap that was walked before.
+    late_roots: Vec<HeapRootRecord>,
+    late_pairs: Vec<(u64, u64)>,
+    object_types: Arc<ObjectTypes>,
 }
 
 impl Shot {
-    fn new(store: &'static EventStore, number: u32) -> Self {
+    fn new(store: &'static EventStore, number: u32, collects: bool, object_types: Arc<ObjectTypes>) -> Self {
         Self {
             writer: HeapWriter::new(store, number),
             classes: Classes::new(),
@@ -53,6 +67,12 @@ impl Shot {
             walk_ns: 0,
             tail_chunk: 0,
             refused: None,
+            room: Room::default(),
+            collects,
+            moves: Moves::default(),
+            late_roots: Vec::new(),
+            late_pairs: Vec::new(),
+            object_types,
         }
     }
 
@@ -74,11 +94,34 @@ impl Shot {
                 RootOf::Finalizer => RootKind::Finalizer,
                 _ => RootKind::Other,
             };
-            self.writer.root(HeapRootRecord { kind, flags, object, ..HeapRootRecord::default() });
+            let root = HeapRootRecord { kind, flags, object, ..HeapRootRecord::default() };
+            if self.collects { self.writer.root(root) } else { self.late_roots.push(root) }
         }
     }
 
-    /// Walks the heap. In the callback about the end of the collection.
+    fn add_dependent(&mut self, key: u64, value: u64) {
+        if self.collects { self.writer.dependent(key, value) } else { self.late_pairs.push((key, value)) }
+    }
+
+    /// Writes what came by the addresses after the collection, of a heap that was walked before, by those that the objects had there.
+    fn bring_back(&mut self) {
+        self.moves.sort();
+        for root in std::mem::take(&mut self.late_roots) {
+            self.writer.root(HeapRootRecord { object: self.moves.before(root.object), ..root });
+        }
+        for (key, value) in std::mem::take(&mut self.late_pairs) {
+            self.writer.dependent(self.moves.before(key), self.moves.before(value));
+        }
+    }
+
+    /// The collection is over.
+    fn finish(&mut self) {
+        self.holders = Holders::find(self.stack_roots.iter().map(|root| root.object));
+        self.writer.flush_all();
+        self.tail_chunk = self.writer.chunks().1 + 1;
+    }
+
+    /// Walks the heap. In the callback about the beginning or the end of the collection.
     fn walk(&mut self, info: &ProfilerInfo, stopped: &Stopped) {
         let began = monotonic_ns();
         let mut ranges = match info.generation_bounds() {
@@ -90,13 +133,16 @@ impl Shot {
         };
         // Before .NET 8 there are none.
         ranges.extend(info.non_gc_heap_bounds().unwrap_or_default());
-        let Self { classes, writer, .. } = self;
-        let mut walk = Walk { info, classes, writer, sums: Sums::default() };
+        let stays = |of: Generation| matches!(of, Generation::PinnedObjects | Generation::LargeObjects);
+        let room = ranges.iter().filter(|range| stays(range.generation)).map(|range| (range.start, range.start + range.bytes));
+        self.room = Room(room.collect());
+        // So that they are there if the program is killed meanwhile.
+        self.writer.flush_all();
+        let Self { classes, writer, object_types, .. } = self;
+        let mut walk = Walk { info, classes, writer, object_types, sums: Sums::default(), met: 0 };
         walk.pieces(stopped, ranges);
         self.sums = walk.sums;
-        self.holders = Holders::find(self.stack_roots.iter().map(|root| root.object));
         self.writer.flush_all();
-        self.tail_chunk = self.writer.chunks().1 + 1;
         self.walk_ns = monotonic_ns() - began;
     }
 }
@@ -123,9 +169,9 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wants a snapshot with this number of the next full collection.
-    pub(super) fn arm(&self, store: &'static EventStore, number: u32) {
-        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number)));
+    /// Wants a snapshot with this number of the next full collection: after it, or of the heap as it is before.
+    pub(super) fn arm(&self, store: &'static EventStore, number: u32, collects: bool, object_types: &Arc<ObjectTypes>) {
+        *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, collects, Arc::clone(object_types))));
     }
 
     /// The snapshot, if it was taken; none is wanted any more.
@@ -136,16 +182,31 @@ impl Exposure {
         }
     }
 
-    /// A collection begins.
-    pub(super) fn collection_started(&self, is_full: bool) {
-        let mut phase = self.phase();
-        *phase = match std::mem::take(&mut *phase) {
-            Phase::Armed(mut shot) if is_full => {
-                shot.began_ns = monotonic_ns();
-                Phase::Collecting(shot)
+    /// A collection begins, and the program stands. In the callback about that.
+    pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &Stopped) {
+        let taken = |phase: &mut Phase| match std::mem::take(phase) {
+            Phase::Armed(shot) if is_full => Some(shot),
+            other => {
+                *phase = other;
+                None
             }
-            other => other,
         };
+        let Some(mut shot) = taken(&mut self.phase()) else { return };
+        shot.began_ns = monotonic_ns();
+        if !shot.collects {
+            // Without the lock: the runtime is asked.
+            shot.walk(info, stopped);
+        }
+        *self.phase() = Phase::Collecting(shot);
+    }
+
+    /// Objects that the collection moves. The server's collector has several threads that report them.
+    pub(super) fn moved(&self, ranges: MovedRanges<'_>) {
+        if let Phase::Collecting(shot) = &mut *self.phase() {
+            if !shot.collects {
+                shot.moves.add(ranges);
+            }
+        }
     }
 
     /// Roots that the collection reports. The server's collector has several threads that do.
@@ -159,7 +220,7 @@ impl Exposure {
     pub(super) fn dependents(&self, elements: WeakTableElements<'_>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
             for (key, value, _handle) in elements.iter().filter(|(key, ..)| !key.is_null()) {
-                shot.writer.dependent(key.address() as u64, value.address() as u64);
+                shot.add_dependent(key.address() as u64, value.address() as u64);
             }
         }
     }
@@ -176,8 +237,13 @@ impl Exposure {
                 }
             }
         };
-        // Without the lock: the runtime is asked.
-        shot.walk(info, stopped);
+        if shot.collects {
+            // Without the lock: the runtime is asked.
+            shot.walk(info, stopped);
+        } else {
+            shot.bring_back();
+        }
+        shot.finish();
         shot.pause_ns = monotonic_ns() - shot.began_ns;
         *self.phase() = Phase::Taken(shot);
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::maps::Mappings;
 use crate::os::memory::copy_if_there;
 use crate::os::threads;
 
@@ -24,14 +25,14 @@ impl Holders {
         if holders.0.is_empty() {
             return holders;
         }
-        let stacks = Stacks::read();
+        let stacks = Mappings::read();
         let mut words = vec![0; PIECE];
         for os_id in threads::all() {
             if os_id == threads::thread_id() {
                 continue;
             }
             let Some(from) = stack_pointer(os_id) else { continue };
-            let Some(end) = stacks.end_of(from) else { continue };
+            let Some((_, end)) = stacks.around(from) else { continue };
             holders.look_through(os_id, from & !7, end.min(from.saturating_add(MOST)), &mut words);
         }
         holders
@@ -76,41 +77,14 @@ fn parse_stack_pointer(text: &str) -> Option<usize> {
     usize::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
-/// Mappings that may be stacks, in ascending order: start and end.
-struct Stacks(Vec<(usize, usize)>);
-
-impl Stacks {
-    fn read() -> Self {
-        Self::parse(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
-    }
-
-    fn parse(maps: &str) -> Self {
-        let mapping = |line: &str| {
-            let mut fields = line.split_ascii_whitespace();
-            let (range, rights) = (fields.next()?, fields.next()?);
-            let (start, end) = range.split_once('-')?;
-            let address = |text| usize::from_str_radix(text, 16).ok();
-            rights.starts_with("rw").then_some((address(start)?, address(end)?))
-        };
-        Self(maps.lines().filter_map(mapping).collect())
-    }
-
-    fn end_of(&self, address: usize) -> Option<usize> {
-        let at = self.0.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
-        Some(self.0[at].1).filter(|end| address < *end)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn stack_pointers_and_stacks_are_read_from_the_system_s_words() {
+    fn stack_pointers_are_read_from_the_system_s_words() {
         assert_eq!(parse_stack_pointer("202 0x1 0x2 0x0 0x0 0x0 0x0 0x7ffd10 0x7f00aa\n"), Some(0x7ffd10));
         assert_eq!(parse_stack_pointer("running\n"), None);
-        let stacks = Stacks::parse("1000-2000 r--p 0 00:00 0 /lib\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n");
-        assert_eq!([0x1000, 0x3000, 0x4fff, 0x5000].map(|at| stacks.end_of(at)), [None, Some(0x5000), Some(0x5000), None]);
     }
 
     #[test]

@@ -55,6 +55,14 @@ impl StaticFields {
         added
     }
 
+    /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class declares none of this token.
+    pub(super) fn name(&mut self, info: &ProfilerInfo, names: &NameCache, class: ClassId, token: u32) -> Option<String> {
+        let about = info.class_info(class).ok()?;
+        let declared = self.of_module(info, names, about.module).get(&about.token)?;
+        let (_, field) = declared.iter().find(|(known, _)| known.as_raw() == token)?;
+        Some(format!("{}.{field}", names.class(info, class)))
+    }
+
     fn of_module(&mut self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> &HashMap<Token, Declared> {
         self.modules.entry(module).or_insert_with(|| declared_in(info, names, module).unwrap_or_default())
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{ClassId, ModuleId, ProfilerInfo};
-use clrscope_recording::model::{HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
+use clrscope_recording::model::{HeapPlace, HeapSnapshot, HeapType, RemarkKind, RootKind, SnapshotReason, SnapshotState};
 use clrscope_recording::writer::{EventStore, HeapRootRecord, ProcessWriter, monotonic_ns};
 
-use super::shape::Content;
+use super::generics;
 use super::shot::{Exposure, Shot};
 use super::statics::{Fields, StaticFields};
 use super::types::HeapClass;
@@ -25,6 +25,9 @@ const HEAP_PER_BYTE: usize = 10;
 /// Bytes that are backed at most before the program is stopped.
 const MOST_BACKED: usize = 512 << 20;
 
+/// Types that are written at once.
+const TYPES_AT_ONCE: usize = 256;
+
 /// Taker of snapshots.
 pub(super) struct Taker {
     pub(super) info: ProfilerInfo,
@@ -33,6 +36,8 @@ pub(super) struct Taker {
     pub(super) functions: Arc<Functions>,
     pub(super) object_types: Arc<ObjectTypes>,
     pub(super) start_ns: u64,
+    /// Whether snapshots are of what a collection leaves, rather than of the heap as it was before.
+    collects: bool,
     pub(super) exposure: Exposure,
     pub(super) unloads: Unloads,
     /// Held by the thread that takes a snapshot; no callback takes it.
@@ -46,7 +51,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(context: &Context, store: &'static EventStore) -> Self {
+    pub(super) fn new(context: &Context, store: &'static EventStore, collects: bool) -> Self {
         Self {
             info: context.info.clone(),
             writer: context.writer,
@@ -54,6 +59,7 @@ impl Taker {
             functions: Arc::clone(&context.functions),
             object_types: Arc::clone(&context.object_types),
             start_ns: context.start_ns,
+            collects,
             exposure: Exposure::default(),
             unloads: Unloads::default(),
             turn: Mutex::default(),
@@ -100,8 +106,8 @@ impl Taker {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let time_ns = monotonic_ns().saturating_sub(self.start_ns);
-        let begun =
-            HeapSnapshot { number, time_ns, reason, name: name.to_owned(), collected: true, ..HeapSnapshot::default() };
+        let (name, collected) = (name.to_owned(), self.collects);
+        let begun = HeapSnapshot { number, time_ns, reason, name, collected, ..HeapSnapshot::default() };
         self.writer.snapshot(&begun);
         let snapshot = self.expose(begun);
         log(Level::Info, || format!("snapshot: {snapshot:?}"));
@@ -115,12 +121,15 @@ impl Taker {
             return HeapSnapshot { state: SnapshotState::Refused, why, ..begun };
         }
         let (mut seen, names) = (Fields::default(), self.functions.names());
-        let fields = self.statics().add(&self.info, names, self.known_classes(), &mut seen);
+        let known = self.known_classes();
+        // Names that are known before show in what is there of a snapshot that is cut.
+        known.iter().for_each(|class| _ = self.object_types.noted(*class));
+        let fields = self.statics().add(&self.info, names, known, &mut seen);
         let heap: usize = self.info.generation_bounds().unwrap_or_default().iter().map(|range| range.bytes).sum();
         // What finds no room shows when it is written.
         let _ = self.store.back((heap / HEAP_PER_BYTE).clamp(1 << 20, MOST_BACKED));
         let unloads = self.unloads.count();
-        self.exposure.arm(self.store, begun.number);
+        self.exposure.arm(self.store, begun.number, self.collects, &self.object_types);
         let forced = self.info.force_gc();
         let refused = |why: String| HeapSnapshot { state: SnapshotState::Refused, why, ..begun.clone() };
         match (self.exposure.take(), forced) {
@@ -142,17 +151,8 @@ impl Taker {
     /// Asks for the names of what was found, when the program goes on.
     fn finish(&self, begun: &HeapSnapshot, mut shot: Shot, fields: (Fields, Fields), unloads: u64) -> HeapSnapshot {
         // First, as these may move with the next collection.
-        let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
-        let (fields, mut seen) = fields;
-        let (info, names) = (&self.info, self.functions.names());
-        shot.writer.places(&fields.places(info, names, serial));
-        // Classes with objects are loaded, too. Those that may be unloaded are asked about only where that was noted.
-        // SAFETY: as in `describe`, of classes that stay as long as the process.
-        let stay = shot.classes.all().iter().filter(|class| class.loader == 0).map(|class| unsafe { ClassId::from_raw(class.id) });
-        let more = self.statics().add(info, names, stay, &mut seen);
-        shot.writer.places(&more.places(info, names, serial));
-        let types: Vec<HeapType> = self.types(shot.classes.all(), unloads);
-        shot.writer.types(&types);
+        self.places(&mut shot, fields, unloads);
+        let types = self.types(&mut shot, unloads);
         self.stack_roots(&mut shot, unloads);
         shot.writer.flush_all();
         self.remark(&shot, &types);
@@ -181,7 +181,30 @@ impl Taker {
         }
     }
 
-    fn types(&self, classes: &[HeapClass], unloads: u64) -> Vec<HeapType> {
+    /// Writes the places of static fields.
+    fn places(&self, shot: &mut Shot, (fields, mut seen): (Fields, Fields), unloads: u64) {
+        let serial = |thread| self.info.os_thread(thread).map_or(0, serial_of);
+        let (info, names) = (&self.info, self.functions.names());
+        let mut places = fields.places(info, names, serial);
+        // Classes with objects are loaded, too. Those that may be unloaded are asked about only where that was noted.
+        // SAFETY: as in `describe`, of classes that stay as long as the process.
+        let stay = shot.classes.all().iter().filter(|class| class.loader == 0).map(|class| unsafe { ClassId::from_raw(class.id) });
+        places.extend(self.statics().add(info, names, stay, &mut seen).places(info, names, serial));
+        for field in generics::find(info, shot.classes.all().iter().map(|class| class.id), &shot.room) {
+            // SAFETY: the runtime's tables say that the class is there: forever, or until the runtime says that it unloads, for which `Unloads`
+            // lets that wait.
+            let class = unsafe { ClassId::from_raw(field.class) };
+            let name = self.unloads.ask(unloads, || self.statics().name(info, names, class, field.token)).flatten();
+            let place = |name| HeapPlace { address: field.address as u64, kind: RootKind::Static, name, thread: 0 };
+            places.extend(name.map(place));
+        }
+        places.iter_mut().for_each(|place| place.address = shot.moves.before(place.address));
+        shot.writer.places(&places);
+    }
+
+    /// Writes the types with their names, some at a time: what is written shows also where the program is killed meanwhile.
+    fn types(&self, shot: &mut Shot, unloads: u64) -> Vec<HeapType> {
+        let classes = shot.classes.all();
         let mut types: Vec<(usize, HeapType)> = Vec::with_capacity(classes.len());
         // Those first that may be unloaded.
         let mut order: Vec<usize> = (0..classes.len()).collect();
@@ -193,8 +216,14 @@ impl Taker {
                 0 => Some(self.describe(number, class)),
                 _ => self.unloads.ask(unloads, || self.describe(number, class)),
             };
-            types.push((at, described.unwrap_or_else(|| without_names(number, class))));
+            types.push((at, described.unwrap_or_else(|| class.without_names(number))));
+            if types.len().is_multiple_of(TYPES_AT_ONCE) {
+                let last = &types[types.len() - TYPES_AT_ONCE..];
+                shot.writer.types(last.iter().map(|(_, described)| described));
+            }
         }
+        let rest = types.len() / TYPES_AT_ONCE * TYPES_AT_ONCE;
+        shot.writer.types(types[rest..].iter().map(|(_, described)| described));
         types.sort_by_key(|(at, _)| *at);
         types.into_iter().map(|(_, described)| described).collect()
     }
@@ -212,10 +241,10 @@ impl Taker {
         };
         HeapType {
             object_type: self.object_types.noted(id),
-            name: names.class(info, id).to_string(),
+            name: (*names.class(info, id)).into(),
             fields: shape.fixed.iter().map(|&word| member(word)).collect(),
             element_fields: shape.element.iter().map(element).collect(),
-            ..without_names(number, class)
+            ..class.without_names(number)
         }
     }
 
@@ -231,7 +260,7 @@ impl Taker {
             shot.writer.root(HeapRootRecord {
                 kind: RootKind::Stack,
                 flags: root.flags,
-                object: root.object,
+                object: shot.moves.before(root.object),
                 thread: shot.holders.next_of(root.object).map_or(0, serial_of),
                 function: root.function.and_then(index).unwrap_or(0),
             });
@@ -246,7 +275,7 @@ impl Taker {
             .iter()
             .zip(types)
             .filter(|(class, _)| class.is_unlike)
-            .map(|(_, described)| described.name.as_str())
+            .map(|(_, described)| &*described.name)
             .collect();
         if let Some(first) = unlike.first() {
             let text = format!(
@@ -271,24 +300,4 @@ fn can_copy() -> bool {
 /// Serial number in the recording of a thread by the system's number, 0 where there is no room for one.
 fn serial_of(os_id: u32) -> u32 {
     threads::seen(os_id).map_or(0, |record| record.serial())
-}
-
-/// A type as it is stored, with as many slots as it has and names for none.
-fn without_names(number: u32, class: &HeapClass) -> HeapType {
-    let shape = &class.shape;
-    let slots = |count: usize| vec![String::new(); if class.is_unlike { 0 } else { count }];
-    HeapType {
-        number,
-        base_bytes: shape.base,
-        element_bytes: shape.component,
-        fields: slots(shape.fixed.len()),
-        element_fields: slots(shape.element.len()),
-        content: match shape.content {
-            Content::None => HeapType::NO_CONTENT,
-            Content::Characters => HeapType::STRING,
-            Content::Box => HeapType::BOX,
-        },
-        loader: class.loader as u64,
-        ..HeapType::default()
-    }
 }

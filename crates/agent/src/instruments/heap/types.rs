@@ -1,6 +1,8 @@
 //! The types that a walk has met, by the first words of objects.
 
-use super::shape::{Described, Shape, describe};
+use clrscope_recording::model::HeapType;
+
+use super::shape::{Content, Described, Shape, describe};
 
 /// Objects of a type that are compared with what the runtime says of them.
 const PROOFS: u8 = 3;
@@ -19,6 +21,28 @@ pub(super) struct HeapClass {
     pub(super) is_unlike: bool,
     /// Address of the object that keeps the type loaded, 0 for types that stay anyway.
     pub(super) loader: usize,
+}
+
+impl HeapClass {
+    /// The type as it is stored, with as many slots as it has and names for none.
+    pub(super) fn without_names(&self, number: u32) -> HeapType {
+        let shape = &self.shape;
+        let slots = |count: usize| vec![String::new(); if self.is_unlike { 0 } else { count }];
+        HeapType {
+            number,
+            base_bytes: shape.base,
+            element_bytes: shape.component,
+            fields: slots(shape.fixed.len()),
+            element_fields: slots(shape.element.len()),
+            content: match shape.content {
+                Content::None => HeapType::NO_CONTENT,
+                Content::Characters => HeapType::STRING,
+                Content::Box => HeapType::BOX,
+            },
+            loader: self.loader as u64,
+            ..HeapType::default()
+        }
+    }
 }
 
 /// Meaning of a first word.

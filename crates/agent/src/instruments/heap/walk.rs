@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clr_profiler::callback_args::Generation;
 use clr_profiler::{HeapRange, ObjectId, ProfilerInfo};
-use clrscope_recording::model::HeapGeneration;
+use clrscope_recording::model::{HeapGeneration, HeapType};
 use clrscope_recording::writer::{HeapWriter, ObjectHead};
 
 use super::memory::Stopped;
 use super::shape::Content;
 use super::types::{Classes, Meaning};
+use crate::services::object_types::ObjectTypes;
 
 /// Bits of the first word that the collector uses for itself.
 const MARKS: u64 = 7;
@@ -33,7 +34,10 @@ pub(super) struct Walk<'w, 's> {
     pub(super) info: &'w ProfilerInfo,
     pub(super) classes: &'w mut Classes,
     pub(super) writer: &'w mut HeapWriter<'s>,
+    pub(super) object_types: &'w ObjectTypes,
     pub(super) sums: Sums,
+    /// Number of the last class that is written already.
+    pub(super) met: u32,
 }
 
 impl Walk<'_, '_> {
@@ -89,6 +93,7 @@ impl Walk<'_, '_> {
     fn object(&mut self, number: u32, address: usize, words: &[AtomicU64], length: u64) -> Option<usize> {
         if self.classes.class(number).proofs_left > 0 {
             self.prove(number, address, words, length);
+            self.note(number);
         }
         let class = self.classes.class(number);
         let shape = &class.shape;
@@ -122,6 +127,17 @@ impl Walk<'_, '_> {
         self.sums.objects += 1;
         self.sums.bytes += bytes;
         Some(words.len())
+    }
+
+    /// Writes a class when it is met first: without names, which nobody may ask for now, but with its number in the dictionary where it is
+    /// known already. What is written of the heap can be read then, also where the program is killed before it goes on.
+    fn note(&mut self, number: u32) {
+        if number > self.met {
+            self.met = number;
+            let class = self.classes.class(number);
+            let object_type = self.object_types.known(class.id).unwrap_or(0);
+            self.writer.met_type(&HeapType { object_type, ..class.without_names(number) });
+        }
     }
 
     /// Compares what the shape says of an object with what the runtime says.

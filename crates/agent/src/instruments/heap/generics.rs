@@ -1,0 +1,269 @@
+//! Static fields of generic classes: where their values lie. The runtime answers that question of other classes alone.
+//!
+//! The runtime's own tables say it. They are read as memory that may not be there, and nothing is believed that does not lead
+//! back: a table to the class that it is of, a description of a field to the class too, and what a class is said to keep must
+//! lie in the part of the heap where the runtime keeps static fields. Where a version lays its tables out in another way,
+//! nothing is found, and the fields have no names.
+//!
+//! | from | what | where |
+//! |---|---|---|
+//! | .NET 9 | the first value of a class, then of two other words the class | the three words in front of what the class names at 32 |
+//! | | descriptions of the fields | the word before these |
+//! | .NET 8 | descriptions of the fields, and a number | two words somewhere behind the first eight of the class |
+//! | | classes by their numbers, two counts in front of it | a word of the module |
+//! | | the first values by these numbers | a table of pairs; it and its length stand in what another word of the module leads to |
+//!
+//! A description of a field takes two words: the class; then 24 bits of its token and flags, 27 bits of the distance from
+//! the first value, and its type.
+
+use clr_profiler::{ModuleId, ProfilerInfo};
+
+use super::maps::Mappings;
+use crate::os::memory::copy_if_there;
+
+/// Place in a class of what is known of it beside.
+const BESIDE: usize = 32;
+/// First place in a class, in words, where .NET 8 may keep descriptions of fields, and the number of places.
+const DESCRIPTIONS: (usize, usize) = (8, 64);
+/// Words looked at of a module.
+const MODULE_WORDS: usize = 256;
+/// Bytes that are copied at a time.
+const PIECE: usize = 64 << 10;
+/// Bytes of the runtime's tables that are looked through at most.
+const MOST: usize = 1 << 30;
+/// Classes of a module, and fields of a class, at most.
+const MOST_CLASSES: usize = 1 << 20;
+const MOST_FIELDS: usize = 1 << 12;
+/// Flags of a field: one for the program, and no other kind of static.
+const STATIC: u32 = 1 << 24;
+const OTHER_STATIC: u32 = 0b110 << 24;
+/// Types of fields that hold references: values in boxes, and references.
+const VALUE: u32 = 0x11;
+const REFERENCE: u32 = 0x12;
+
+/// A static field of a generic class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GenericField {
+    /// First word of the class's objects.
+    pub(super) class: usize,
+    /// Token of the field.
+    pub(super) token: u32,
+    /// Address of its value.
+    pub(super) address: usize,
+}
+
+/// Pieces of the heap where static fields can lie: start and end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Room(pub(super) Vec<(usize, usize)>);
+
+impl Room {
+    fn has(&self, address: usize) -> bool {
+        self.0.iter().any(|&(start, end)| (start..end).contains(&address))
+    }
+}
+
+/// All static fields of generic classes that can be found. `classes` are some that are loaded, by their first words.
+pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> Vec<GenericField> {
+    let (mut beside, mut proven) = (Vec::new(), 0);
+    for class in classes {
+        let Some(at) = word(class + BESIDE).filter(|at| at.is_multiple_of(8) && *at > 24) else { continue };
+        proven += usize::from(word(at - 8) == Some(class));
+        beside.push(at);
+    }
+    match proven {
+        0 => info.modules().unwrap_or_default().into_iter().flat_map(|module| of_module(module, room)).collect(),
+        _ => beside_classes(beside, room),
+    }
+}
+
+/// From .NET 9 on: looks for what classes keep beside them, wherever that of known classes lies.
+fn beside_classes(mut known: Vec<usize>, room: &Room) -> Vec<GenericField> {
+    let maps = Mappings::read();
+    known.sort_unstable();
+    let mut mappings: Vec<(usize, usize)> = known.into_iter().filter_map(|at| maps.around(at)).collect();
+    mappings.dedup();
+    let (mut found, mut left, mut piece) = (Vec::new(), MOST, vec![0; PIECE]);
+    for (start, end) in mappings {
+        for at in (start..end).step_by(PIECE) {
+            let piece = &mut piece[..(end - at).min(PIECE)];
+            left = left.saturating_sub(piece.len());
+            if left == 0 || !copy_if_there(at, piece) {
+                continue;
+            }
+            for (place, word) in (at..).step_by(8).zip(words_of(piece)) {
+                if room.has(word & !1) {
+                    found.extend(fields_beside(place, word & !1));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The fields of the class whose first value's address stands at a place, if it is one of a generic class.
+fn fields_beside(place: usize, first: usize) -> Vec<GenericField> {
+    let class = word(place + 16).filter(|class| word(class.wrapping_add(BESIDE)) == Some(place + 24));
+    let descriptions = class.and_then(|class| Some((class, word(place - 8)?)));
+    descriptions.map_or_else(Vec::new, |(class, descriptions)| fields(class, descriptions, first))
+}
+
+/// The fields that are described there, where the descriptions are of this class.
+fn fields(class: usize, descriptions: usize, first: usize) -> Vec<GenericField> {
+    let mut found = Vec::new();
+    for number in 0..MOST_FIELDS {
+        let Some([of, rest]) = words::<2>(descriptions.wrapping_add(16 * number)) else { break };
+        let (name, place) = (rest as u32, (rest >> 32) as u32);
+        if of != class || name & STATIC == 0 {
+            break;
+        }
+        if name & OTHER_STATIC == 0 && matches!(place >> 27, VALUE | REFERENCE) {
+            let address = first + (place & 0x07FF_FFFF) as usize;
+            found.push(GenericField { class, token: 0x0400_0000 | name & 0x00FF_FFFF, address });
+        }
+    }
+    found
+}
+
+/// .NET 8: the fields of the generic classes of a module.
+fn of_module(module: ModuleId, room: &Room) -> Vec<GenericField> {
+    let Some(words) = words::<MODULE_WORDS>(module.as_raw()) else { return Vec::new() };
+    let Some(classes) = words.windows(3).find_map(|head| classes_of([head[0], head[1], head[2]])) else {
+        return Vec::new();
+    };
+    let Some(values) = words.iter().find_map(|&head| first_values(head, &classes, room)) else { return Vec::new() };
+    let with_values = classes.into_iter().zip(values).filter(|(_, first)| *first != 0);
+    with_values.flat_map(|(class, first)| fields(class.class, class.descriptions, first)).collect()
+}
+
+/// A generic class of .NET 8.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    class: usize,
+    number: usize,
+    descriptions: usize,
+}
+
+/// The classes of a table of which number, room and address stand one behind the other.
+fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
+    if count == 0 || count > room || room > MOST_CLASSES || !table.is_multiple_of(8) || table == 0 {
+        return None;
+    }
+    let class = |number: usize| {
+        let class = word(table.checked_add(8 * number)?).filter(|class| class.is_multiple_of(8) && *class != 0)?;
+        let (from, many) = DESCRIPTIONS;
+        let descriptions = (from..from + many).find_map(|at| {
+            let [descriptions, id] = words::<2>(class.checked_add(8 * at)?)?;
+            let is_it = id == number && descriptions.is_multiple_of(8) && word(descriptions) == Some(class);
+            is_it.then_some(descriptions)
+        })?;
+        Some(Class { class, number, descriptions })
+    };
+    let classes: Vec<Class> = (0..count).filter_map(class).collect();
+    (!classes.is_empty()).then_some(classes)
+}
+
+/// Address of the first value of each class, 0 where there is none: by a table and its length, which stand at an address.
+fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize>> {
+    let head = words::<5>(Some(head).filter(|head| head.is_multiple_of(8) && *head != 0)?)?;
+    head.windows(2).find_map(|pair| {
+        let (table, length) = (pair[0], pair[1]);
+        if table == 0 || !table.is_multiple_of(8) || length > MOST_CLASSES || !classes.iter().all(|class| class.number < length) {
+            return None;
+        }
+        let value = |class: &Class| match word(table.checked_add(16 * class.number)?)? {
+            0 => Some(0),
+            entry => word(entry).filter(|first| *first == 0 || room.has(*first)),
+        };
+        let values: Option<Vec<usize>> = classes.iter().map(value).collect();
+        values.filter(|values| values.iter().any(|first| *first != 0))
+    })
+}
+
+fn word(address: usize) -> Option<usize> {
+    words::<1>(address).map(|[word]| word)
+}
+
+fn words<const N: usize>(address: usize) -> Option<[usize; N]> {
+    let mut bytes = vec![0; 8 * N];
+    if !copy_if_there(address, &mut bytes) {
+        return None;
+    }
+    let mut all = [0; N];
+    all.iter_mut().zip(words_of(&bytes)).for_each(|(word, read)| *word = read);
+    Some(all)
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    bytes.chunks_exact(8).map(|word| usize::from_ne_bytes(word.try_into().expect("eight bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: (usize, usize) = (0x7000_0000, 0x7000_1000);
+
+    /// A description of a field.
+    fn described(class: usize, token: usize, flags: u32, place: usize, kind: u32) -> [usize; 2] {
+        [class, token | (flags as usize) | (place | (kind as usize) << 27) << 32]
+    }
+
+    /// Address of words that are read as memory.
+    fn address(words: &[usize]) -> usize {
+        std::hint::black_box(words).as_ptr().expose_provenance()
+    }
+
+    #[test]
+    fn fields_beside_a_class_are_those_that_lead_back_to_it() {
+        let room = Room(vec![ROOM]);
+        let mut class = vec![0_usize; 16];
+        let class_at = address(&class);
+        // A reference, a number, one of each thread, a value in a box; then those of another class.
+        let descriptions = [
+            described(class_at, 3, STATIC, 0, REFERENCE),
+            described(class_at, 4, STATIC, 0, 8),
+            described(class_at, 5, STATIC | 1 << 25, 8, REFERENCE),
+            described(class_at, 6, STATIC, 16, VALUE),
+            described(class_at + 8, 7, STATIC, 0, REFERENCE),
+        ]
+        .concat();
+        // In front of what stands beside the class: descriptions, first value and not initialized yet, another word, the class.
+        let beside = vec![address(&descriptions), ROOM.0 + 0x101, 0, class_at, 0];
+        class[BESIDE / 8] = address(&beside) + 32;
+        std::hint::black_box(&mut class);
+        let found = beside_classes(vec![address(&beside) + 32], &room);
+        // The tests' memory may hold an old copy of these words elsewhere; each leads to the same.
+        let expected = [(0x0400_0003, ROOM.0 + 0x100), (0x0400_0006, ROOM.0 + 0x110)];
+        assert!(found.len() >= 2, "{found:?}");
+        for field in &found {
+            assert!(field.class == class_at && expected.contains(&(field.token, field.address)), "{field:?}");
+        }
+        // Nothing leads back.
+        class[BESIDE / 8] = 0;
+        std::hint::black_box(&mut class);
+        assert_eq!(fields_beside(address(&beside) + 8, ROOM.0), []);
+    }
+
+    #[test]
+    fn fields_of_a_module_s_generic_classes_are_found_by_their_numbers() {
+        let room = Room(vec![ROOM]);
+        let mut class = vec![0_usize; 90];
+        let class_at = address(&class);
+        let descriptions = described(class_at, 9, STATIC, 8, REFERENCE);
+        class[21..23].copy_from_slice(&[address(&descriptions), 1]);
+        let by_number = [0, class_at];
+        let entry = [ROOM.0 + 0x40];
+        let table = [0, 0, address(&entry), 0];
+        let local = [0, address(&table), 2, 0, 0];
+        let mut module = vec![0_usize; MODULE_WORDS];
+        module[7] = address(&local);
+        module[40..43].copy_from_slice(&[2, 16, address(&by_number)]);
+        std::hint::black_box((&mut class, &mut module));
+        // SAFETY: no runtime is asked about it; its words are read as memory.
+        let id = unsafe { ModuleId::from_raw(address(&module)) };
+        let expected = GenericField { class: class_at, token: 0x0400_0009, address: ROOM.0 + 0x48 };
+        assert_eq!(of_module(id, &room), [expected]);
+        // Values elsewhere on the heap are none of a static field.
+        assert_eq!(of_module(id, &Room(vec![(1, 2)])), []);
+    }
+}

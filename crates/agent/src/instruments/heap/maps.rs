@@ -1,0 +1,40 @@
+//! Mappings of this process that can be written to: stacks, and the runtime's own tables.
+
+/// Start and end of each, in ascending order.
+#[derive(Debug, Default)]
+pub(super) struct Mappings(Vec<(usize, usize)>);
+
+impl Mappings {
+    pub(super) fn read() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
+    }
+
+    fn parse(maps: &str) -> Self {
+        let mapping = |line: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            let (range, rights) = (fields.next()?, fields.next()?);
+            let (start, end) = range.split_once('-')?;
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            rights.starts_with("rw").then_some((address(start)?, address(end)?))
+        };
+        Self(maps.lines().filter_map(mapping).collect())
+    }
+
+    /// Start and end of the mapping that an address lies in.
+    pub(super) fn around(&self, address: usize) -> Option<(usize, usize)> {
+        let at = self.0.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        Some(self.0[at]).filter(|(_, end)| address < *end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_written_to_is_found() {
+        let maps = Mappings::parse("1000-2000 r--p 0 00:00 0 /lib\n3000-5000 rw-p 0 00:00 0\n5000-6000 ---p 0 00:00 0\n");
+        let end = |at| maps.around(at).map(|(_, end)| end);
+        assert_eq!([0x1000, 0x3000, 0x4fff, 0x5000].map(end), [None, Some(0x5000), Some(0x5000), None]);
+    }
+}
