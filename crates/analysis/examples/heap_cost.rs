@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use clrscope_analysis::{HeapQuery, heap};
+use clrscope_analysis::{HeapQuery, Heaps, heap};
 use clrscope_recording::model::Recording;
 use clrscope_recording::testing::heap::large_heap;
 
@@ -20,7 +20,7 @@ fn main() {
     // What the recording itself takes is no part of the analysis.
     let before = status("VmRSS");
     let began = Instant::now();
-    let view = heap(&recording, &HeapQuery::default()).expect("the view");
+    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).expect("the view");
     let took = began.elapsed();
     let snapshot = view.snapshots[0];
     println!(

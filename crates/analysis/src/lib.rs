@@ -99,10 +99,10 @@ pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, Flow
 pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
 pub use function::FunctionRef;
 pub use heap::{
-    DominatorNode, DominatorTree, Generation, HeapAmounts, HeapChange, HeapChanges, HeapContents, HeapQuery, HeapRow,
-    HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Missing, Retainer, SmallerNodes, SnapshotRef, WasteKind,
-    WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots, dominator_tree, heap, heap_changes,
-    heap_contents, heap_summary, heap_waste, heap_ways,
+    CutSnapshot, DominatorNode, DominatorTree, Generation, GrownWay, HeapAmounts, HeapChange, HeapChanges,
+    HeapContents, HeapQuery, HeapRow, HeapSummary, HeapView, HeapWaste, HeapWay, HeapWays, Heaps, Missing, Retainer,
+    SmallerNodes, SnapshotRef, WasteKind, WasteRow, WayPlace, WayRoot, WayStep, complete_snapshots, cut_snapshots,
+    dominator_tree, heap, heap_changes, heap_contents, heap_summary, heap_waste, heap_ways,
 };
 pub use limit::LeftOut;
 pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackEvent, StackEvents, Unit, WALL};

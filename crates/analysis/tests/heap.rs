@@ -1,7 +1,7 @@
 //! Views of snapshots of the heap, on heaps made by hand.
 
 use clrscope_analysis::{
-    HeapQuery, HeapWay, Query, QueryProblem, Sort, WasteKind, WayPlace, cut_snapshots, dominator_tree, heap,
+    HeapQuery, HeapWay, Heaps, Query, QueryProblem, Sort, WasteKind, WayPlace, cut_snapshots, dominator_tree, heap,
     heap_changes, heap_summary, heap_waste, heap_ways,
 };
 use clrscope_contract::request::Glob;
@@ -69,7 +69,7 @@ fn query(name: &str) -> HeapQuery {
 fn types_have_their_own_bytes_and_what_they_retain_together() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     let row = |name: &str| {
         let found = view.rows.iter().find(|row| &*row.type_name == name).unwrap();
         (found.objects, found.bytes, found.retained_bytes)
@@ -97,7 +97,7 @@ fn shown(way: &HeapWay<'_>) -> (String, Vec<(String, String)>) {
 fn ways_name_the_static_field_the_stack_and_every_field() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap_ways(&recording, &query("Shop.Order")).unwrap();
+    let view = heap_ways(&Heaps::of(&recording), &query("Shop.Order")).unwrap();
     let sums: Vec<_> = view.rows.iter().map(|row| (row.objects, row.root.as_ref().map(|root| root.kind))).collect();
     assert_eq!(
         sums,
@@ -136,9 +136,9 @@ fn values_of_weak_tables_live_by_their_keys_and_collectible_types_keep_their_con
         heap.root(RootKind::Stack, of_plugin, 3, 1);
         heap.add_to(process);
     });
-    let retained = |name: &str| heap(&recording, &query(name)).unwrap().rows[0].retained_bytes;
+    let retained = |name: &str| heap(&Heaps::of(&recording), &query(name)).unwrap().rows[0].retained_bytes;
     assert_eq!((retained("Key"), retained("Plugin")), (48, 48));
-    let place = |name: &str| heap_ways(&recording, &query(name)).unwrap().rows[0].steps[1].place.clone();
+    let place = |name: &str| heap_ways(&Heaps::of(&recording), &query(name)).unwrap().rows[0].steps[1].place.clone();
     assert_eq!((place("Value"), place("Context")), (WayPlace::Dependent, WayPlace::Loader));
 }
 
@@ -146,7 +146,7 @@ fn values_of_weak_tables_live_by_their_keys_and_collectible_types_keep_their_con
 fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let tree = dominator_tree(&recording, &HeapQuery::default()).unwrap();
+    let tree = dominator_tree(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     let mut nodes = Vec::new();
     let smaller = tree
         .walk(0.0, |node| {
@@ -178,7 +178,7 @@ fn dominators_are_a_tree_of_types_and_a_chain_is_one_node() {
 fn equal_strings_and_half_empty_lists_are_waste() {
     let Shop { heap: made, .. } = shop(10);
     let recording = recording(|process| _ = made.add_to(process));
-    let view = heap_waste(&recording, &HeapQuery::default()).unwrap();
+    let view = heap_waste(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     let row = |kind| view.rows.iter().find(|row| row.kind == kind).unwrap();
     let strings = row(WasteKind::DuplicateStrings);
     assert_eq!((strings.objects, strings.bytes, strings.wasted_bytes, strings.length), (10, 320, 288, Some(5)));
@@ -199,14 +199,18 @@ fn growth_between_snapshots_is_found_with_what_holds_it() {
     });
     let changes = |before, after| {
         let side = |number| HeapQuery { snapshot: Some(number), ..HeapQuery::default() };
-        heap_changes((&recording, &side(before)), (&recording, &side(after))).unwrap()
+        heap_changes((&Heaps::of(&recording), &side(before)), (&Heaps::of(&recording), &side(after))).unwrap()
     };
     let found = changes(1, 3);
     let orders = found.rows.iter().find(|row| &*row.type_name == "Shop.Order").unwrap();
     assert_eq!(orders.growth(), [2_000, 2_000 * 32, 2_000 * 64]);
-    assert!(changes(3, 1).rows.iter().all(|row| row.growth()[1] <= 0));
+    // Who holds what came, whichever elements these are.
+    let held = orders.held_by.as_ref().expect("a holder");
+    assert_eq!((held.objects, held.bytes), (2_000, 64_000));
+    assert_eq!(held.label, "static field Shop.Program.cache -> Cache.items -> List<Shop.Order>._items -> Order[][0]");
+    assert!(changes(3, 1).rows.iter().all(|row| row.growth()[1] <= 0 && row.held_by.is_none()));
     assert!(changes(2, 2).rows.is_empty());
-    let summary = heap_summary(&recording, &HeapQuery::default()).unwrap();
+    let summary = heap_summary(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     let texts: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
     assert_eq!(
         texts[0],
@@ -226,17 +230,54 @@ fn a_cut_snapshot_is_named_and_the_last_complete_one_is_shown() {
         shop(3).heap.add_to(process);
         let cut = shop(9).heap.add_to(process);
         (cut.state, cut.why) = (SnapshotState::Begun, String::new());
+        // Nothing of it was written.
+        process.events[0].chunks.retain(|chunk| chunk.sequence < process.snapshots[1].first_chunk);
     });
-    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     assert_eq!(view.snapshots[0].snapshot.number, 1);
     let cut = cut_snapshots(&recording, &Query::default());
-    assert_eq!((cut.len(), cut[0].1.number), (1, 2));
-    let asked = |number| heap(&recording, &HeapQuery { snapshot: Some(number), ..HeapQuery::default() }).unwrap_err();
+    assert_eq!((cut.len(), cut[0].snapshot.number, cut[0].is_there), (1, 2, false));
+    let asked = |number| {
+        heap(&Heaps::of(&recording), &HeapQuery { snapshot: Some(number), ..HeapQuery::default() }).unwrap_err()
+    };
     assert_eq!(
         asked(2).to_string(),
         "snapshot 2 of the heap is not complete: the program or its recording ended meanwhile"
     );
     assert_eq!(asked(5), QueryProblem::NoSnapshot { wanted: 5, known: vec![1, 2] });
+}
+
+#[test]
+fn what_there_is_of_a_cut_snapshot_is_shown_where_no_other_is_complete() {
+    let recording = recording(|process| {
+        let snapshot = shop(9).heap.add_to(process);
+        (snapshot.state, snapshot.why) = (SnapshotState::NoRoom, "No space left on device".to_owned());
+        // Its last chunk was not written: places of static fields.
+        process.events[0].chunks.pop();
+    });
+    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
+    let snapshot = view.snapshots[0];
+    let why = snapshot.why_cut().expect("a reason");
+    assert!(why.ends_with(": No space left on device"), "{why}");
+    assert!(view.rows.iter().any(|row| &*row.type_name == "Shop.Order" && row.objects == 14));
+    let ways = heap_ways(&Heaps::of(&recording), &query("Shop.Order")).unwrap();
+    assert_eq!(ways.rows[0].root_label(), "pinned handle");
+    assert!(cut_snapshots(&recording, &Query::default())[0].is_there);
+}
+
+#[test]
+fn several_views_read_a_snapshot_once() {
+    let recording = recording(|process| _ = shop(3).heap.add_to(process));
+    let heaps = Heaps::of(&recording);
+    let first = heap(&heaps, &HeapQuery::default()).unwrap();
+    // All that follows is about objects that are in memory already: the recording's own are not read again.
+    let tree = dominator_tree(&heaps, &HeapQuery::default()).unwrap();
+    assert_eq!(format!("{heaps:?}").matches("Loaded {").count(), 1);
+    heap_ways(&heaps, &query("Shop.Order")).unwrap();
+    heap_waste(&heaps, &HeapQuery::default()).unwrap();
+    heap_summary(&heaps, &HeapQuery::default()).unwrap();
+    assert_eq!(format!("{heaps:?}").matches("Loaded {").count(), 1);
+    assert_eq!(first.snapshots[0].objects, tree.snapshots[0].objects);
 }
 
 #[test]
@@ -252,7 +293,7 @@ fn missing_pieces_are_counted_and_the_rest_is_shown() {
         heap.add_to(process);
         process.events[0].chunks.remove(1);
     });
-    let view = heap(&recording, &HeapQuery::default()).unwrap();
+    let view = heap(&Heaps::of(&recording), &HeapQuery::default()).unwrap();
     let missing = view.snapshots[0].missing;
     assert_eq!((missing.chunks, missing.references, missing.roots), (1, 1, 1));
     assert!(view.rows.iter().any(|row| &*row.type_name == "Shop.Cache"));
@@ -264,14 +305,14 @@ fn orders_limits_and_modules_are_obeyed() {
     let recording = recording(|process| _ = made.add_to(process));
     let first = |sort, limit| {
         let query = Query { sort: Some(sort), limit, ..Query::default() };
-        let view = heap(&recording, &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+        let view = heap(&Heaps::of(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
         (view.rows[0].type_name.to_string(), view.rows.len(), view.left_out)
     };
     assert_eq!(first(Sort::Own, Some(2)), ("Shop.Order".to_owned(), 2, 4));
     assert_eq!(first(Sort::Name, None), ("Shop.Cache".to_owned(), 6, 0));
     let query = Query { modules: vec![Glob::new("Shop")], ..Query::default() };
-    let view = heap(&recording, &HeapQuery { query, ..HeapQuery::default() }).unwrap();
+    let view = heap(&Heaps::of(&recording), &HeapQuery { query, ..HeapQuery::default() }).unwrap();
     assert_eq!(view.rows.iter().map(|row| row.module).collect::<Vec<_>>(), ["Shop"]);
     let none = Recording::default();
-    assert!(matches!(heap(&none, &HeapQuery::default()), Err(QueryProblem::NotRecorded { .. })));
+    assert!(matches!(heap(&Heaps::of(&none), &HeapQuery::default()), Err(QueryProblem::NotRecorded { .. })));
 }

@@ -4,7 +4,7 @@
 //! Of the heap the stacks are paths of the tree of dominators, from what no single object holds to the objects
 //! themselves; frames are types, and the weight of a path is the bytes of the objects at its end.
 
-use clrscope_analysis::{HeapQuery, Metric, Unit, dominator_tree};
+use clrscope_analysis::{HeapQuery, Heaps, Metric, Unit, dominator_tree};
 use clrscope_recording::model::Recording;
 
 use crate::stacks::{push_frame, stacks};
@@ -61,7 +61,7 @@ fn of_heap(
     min_share: f64,
     mut visit: impl FnMut(&str, u64) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let tree = dominator_tree(recording, &options.heap_query())?;
+    let tree = dominator_tree(&Heaps::of(recording), &options.heap_query())?;
     let several = tree.snapshots.len() > 1;
     let mut text = String::new();
     // Length of the text in front of each frame of the path.

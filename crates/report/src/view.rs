@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clrscope_analysis::{Metric, Query, QueryProblem, Sort};
+use clrscope_analysis::{Heaps, Metric, Query, QueryProblem, Sort};
 use clrscope_contract::instruments;
 use clrscope_recording::model::Recording;
 
@@ -35,8 +35,8 @@ pub struct View {
     pub(crate) open: Open,
 }
 
-/// Function that answers a request about a recording.
-pub(crate) type Open = for<'a> fn(&'a Recording, &Request) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
+/// Function that answers a request about a recording, whose snapshots of the heap other views may look at as well.
+pub(crate) type Open = for<'a> fn(&'a Recording, &Request, &Heaps<'a>) -> Result<Box<dyn Answer + 'a>, QueryProblem>;
 
 impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -137,9 +137,22 @@ impl View {
     /// # Errors
     /// When nothing of the recording is meant, or what the view shows was not recorded.
     pub fn open<'a>(&'static self, recording: &'a Recording, request: &Request) -> Result<Report<'a>, QueryProblem> {
+        self.open_with(recording, request, &Heaps::of(recording))
+    }
+
+    /// As [`open`](Self::open), one of several views: what it reads of snapshots of the heap, the others need not.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_with<'a>(
+        &'static self,
+        recording: &'a Recording,
+        request: &Request,
+        heaps: &Heaps<'a>,
+    ) -> Result<Report<'a>, QueryProblem> {
         let request = &self.with_metric_of_columns(request);
         self.check_columns_of(recording, request)?;
-        let answer = (self.open)(recording, request)?;
+        let answer = (self.open)(recording, request, heaps)?;
         let is_default = |asked: &&'static Metric| Metric::of(recording, &Query::default()) == Ok(asked);
         let metric = request.query.metric.filter(|asked| !is_default(asked));
         Ok(Report { view: self, recording, metric, answer, request: request.clone() })

@@ -127,10 +127,24 @@ impl HeapWay<'_> {
     /// The way in a line: the root, then each object with what leads on, without the last one's name.
     #[must_use]
     pub fn label(&self) -> String {
+        self.line(WayPlace::label)
+    }
+
+    /// The way in a line, the same for all that differ in the numbers of elements alone.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        self.line(|place| match place {
+            WayPlace::Index(_) => "[]".to_owned(),
+            WayPlace::FieldOfElement(_, name) => format!("[].{name}"),
+            other => other.label(),
+        })
+    }
+
+    fn line(&self, of: impl Fn(&WayPlace) -> String) -> String {
         let mut text = self.root_label();
         for pair in self.steps.windows(2) {
             let again = if pair[1].repeats { " (again and again)" } else { "" };
-            let _ = write!(text, " -> {}{}{again}", short(&pair[0].type_name), pair[1].place.label());
+            let _ = write!(text, " -> {}{}{again}", short(&pair[0].type_name), of(&pair[1].place));
         }
         text
     }

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::model::Process;
 use rustc_hash::FxHashMap;
 
+use super::heaps::{Heaps, OpenHeap};
 use super::load::{Loaded, WayRoot};
-use super::shortest::Shortest;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use super::ways::{Member, Shapes, Ways};
 use crate::query::{QueryProblem, Sort};
@@ -72,13 +72,13 @@ pub struct HeapWays<'a> {
 ///
 /// # Errors
 /// When no process or snapshot is meant, or no type of that name is there.
-pub fn heap_ways<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapWays<'a>, QueryProblem> {
+pub fn heap_ways<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWays<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
-    for (process, snapshot) in query.select(recording, "roots")? {
-        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&loaded));
-        let is_wanted = |class: u32| query.wants(&loaded.classes().name(class), loaded.classes().module(class));
-        rows.extend(ways_to(&loaded, is_wanted));
+    for (process, snapshot) in query.select(heaps.recording, "roots")? {
+        let Some(heap) = heaps.open(process, snapshot) else { continue };
+        snapshots.push(SnapshotRef::of(&heap.loaded));
+        let classes = heap.loaded.classes();
+        rows.extend(ways_to(&heap, |class| query.wants(&classes.name(class), classes.module(class))));
     }
     match query.query.sort {
         Some(Sort::Calls) => rows.sort_by_key(|row| Reverse(row.objects)),
@@ -92,15 +92,16 @@ pub fn heap_ways<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<Heap
 }
 
 /// Ways to the objects of classes that are wanted, a row for each shape.
-pub(super) fn ways_to<'a>(loaded: &Loaded<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+pub(super) fn ways_to<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+    let loaded = &heap.loaded;
     let wanted: Vec<bool> = (0..loaded.classes().len() as u32).map(is_wanted).collect();
-    ways_to_objects(loaded, |object| wanted[loaded.class[object as usize] as usize])
+    ways_to_objects(heap, |object| wanted[loaded.class[object as usize] as usize])
 }
 
 /// Ways to the objects that are wanted, a row for each shape.
-pub(super) fn ways_to_objects<'a>(loaded: &Loaded<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
-    let search = Shortest::new(&loaded.graph, loaded.held());
-    let ways = Ways::new(&search, loaded, &is_wanted);
+pub(super) fn ways_to_objects<'a>(heap: &OpenHeap<'a>, is_wanted: impl Fn(u32) -> bool) -> Vec<HeapWay<'a>> {
+    let loaded = &heap.loaded;
+    let ways = Ways::new(heap.search(), loaded, &is_wanted);
     let mut sums: FxHashMap<(Option<u32>, u32), (u64, u64)> = FxHashMap::default();
     for object in (0..loaded.len() as u32).filter(|&object| is_wanted(object)) {
         let last = ways.last(object);

@@ -80,7 +80,8 @@ pub(crate) struct Loaded<'a> {
 }
 
 impl<'a> Loaded<'a> {
-    /// Reads a snapshot: once for its objects, and once for their references. `None` where it is not complete.
+    /// Reads a snapshot: once for its objects, and once for their references; what there is of one that is not complete. `None` where that
+    /// is nothing.
     pub(crate) fn new(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
         let source = Source::open(process, snapshot.number)?;
         let objects = Objects::read(&source);

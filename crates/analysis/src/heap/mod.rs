@@ -9,6 +9,8 @@
 //!   table (a dependent handle) is held by its key.
 //! - What no root leads to is there as well: garbage where nothing was collected before the snapshot, or held by something that the
 //!   runtime does not tell. Such objects hold nothing that a root holds.
+//! - Of a snapshot that is **not complete** there is what was written before the program or the room ended: objects, and roots
+//!   without the names of static fields. What it retains, and who holds it, is said of these objects alone.
 //!
 //! The graph is in compressed rows (`graph.rs`), dominators are computed without recursion (`dominators.rs`): about 100 bytes of
 //! memory an object and 12 a reference.
@@ -20,6 +22,7 @@ mod contents;
 mod dominators;
 mod findings;
 mod graph;
+mod heaps;
 mod holders;
 mod load;
 mod preorder;
@@ -33,12 +36,13 @@ mod tree;
 mod waste;
 mod ways;
 
-pub use comparison::{HeapAmounts, HeapChange, HeapChanges, heap_changes};
+pub use comparison::{GrownWay, HeapAmounts, HeapChange, HeapChanges, heap_changes};
 pub use contents::{HeapContents, heap_contents};
+pub use heaps::Heaps;
 pub use holders::{HeapWay, HeapWays, WayPlace, WayStep, heap_ways};
 pub use load::{Missing, WayRoot};
 pub use rows::{Generation, HeapRow, HeapView, heap};
-pub use snapshots::{HeapQuery, SnapshotRef, complete_snapshots, cut_snapshots};
+pub use snapshots::{CutSnapshot, HeapQuery, SnapshotRef, complete_snapshots, cut_snapshots};
 pub use summary::{HeapSummary, Retainer, heap_summary};
 pub use tree::{DominatorNode, DominatorTree, SmallerNodes, dominator_tree};
 pub use waste::{HeapWaste, WasteKind, WasteRow, heap_waste};

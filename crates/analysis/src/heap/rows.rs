@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use clrscope_recording::model::{HeapGeneration, Process, Recording};
+use clrscope_recording::model::{HeapGeneration, Process};
 
-use super::load::Loaded;
-use super::retained::Retained;
+use super::heaps::{Heaps, OpenHeap};
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::{QueryProblem, Sort};
 
@@ -56,32 +55,23 @@ pub struct HeapView<'a> {
 ///
 /// # Errors
 /// When no process or snapshot is meant.
-pub fn heap<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapView<'a>, QueryProblem> {
+pub fn heap<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapView<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
-    for (process, snapshot) in query.select(recording, "heap")? {
-        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&loaded));
-        rows.extend(
-            types(&loaded, &loaded.retained()).into_iter().filter(|row| query.wants(&row.type_name, row.module)),
-        );
+    for (process, snapshot) in query.select(heaps.recording, "heap")? {
+        let Some(heap) = heaps.open(process, snapshot) else { continue };
+        snapshots.push(SnapshotRef::of(&heap.loaded));
+        rows.extend(types(&heap).into_iter().filter(|row| query.wants(&row.type_name, row.module)));
     }
     order(&mut rows, query.query.sort.unwrap_or(Sort::Total));
     let left_out = query.query.cut(&mut rows);
     Ok(HeapView { rows, left_out, snapshots })
 }
 
-impl Loaded<'_> {
-    /// The tree of dominators.
-    pub(super) fn retained(&self) -> Retained {
-        let roots: Vec<u32> = self.held().collect();
-        Retained::new(&self.graph, &roots, &self.sizes)
-    }
-}
-
 /// A row for each type, in the order of the snapshot's classes.
-pub(super) fn types<'a>(loaded: &Loaded<'a>, retained: &Retained) -> Vec<HeapRow<'a>> {
+pub(super) fn types<'a>(heap: &OpenHeap<'a>) -> Vec<HeapRow<'a>> {
+    let loaded = &heap.loaded;
     let classes = loaded.classes().len();
-    let retained = retained.by_class(classes, |object| loaded.kind(object));
+    let retained = heap.retained().by_class(classes, |object| loaded.kind(object));
     let row = |class: u32| HeapRow {
         process: loaded.process,
         type_name: loaded.classes().name(class),

@@ -1,6 +1,7 @@
 //! Snapshots that a query means.
 
 use clrscope_contract::request::Glob;
+use clrscope_recording::heap::{HeapChunk, HeapData};
 use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotState};
 
@@ -52,13 +53,16 @@ impl HeapQuery {
         let Some(last) = all().last() else {
             return Err(QueryProblem::NotRecorded { view, instrument: instrument::HEAP });
         };
-        let is_meant = |snapshot: &&'a HeapSnapshot| match self.snapshot {
-            Some(number) => snapshot.number == number,
-            None => snapshot.is_complete(),
+        let meant = |process: &&'a Process| {
+            let last = |is_it: &dyn Fn(&HeapSnapshot) -> bool| process.snapshots.iter().rfind(|found| is_it(found));
+            let snapshot = match self.snapshot {
+                Some(number) => last(&|found| found.number == number),
+                None => last(&HeapSnapshot::is_complete).or_else(|| last(&|found| is_there(process, found))),
+            };
+            Some((*process, snapshot?))
         };
-        let meant = |process: &&'a Process| Some((*process, process.snapshots.iter().rfind(is_meant)?));
         let chosen: Vec<_> = found.iter().filter_map(meant).collect();
-        if let Some((_, cut)) = chosen.iter().find(|(_, snapshot)| !snapshot.is_complete()) {
+        if let Some((_, cut)) = chosen.iter().find(|(process, snapshot)| !is_there(process, snapshot)) {
             return Err(cut_problem(cut));
         }
         match (chosen.is_empty(), self.snapshot) {
@@ -72,6 +76,14 @@ impl HeapQuery {
             }
         }
     }
+}
+
+/// Whether objects of a snapshot are there to be shown: of one that is not complete some may be.
+fn is_there(process: &Process, snapshot: &HeapSnapshot) -> bool {
+    let has_objects = |data: HeapData<'_>| {
+        data.chunks().iter().any(|chunk| matches!(data.chunk(&chunk.bytes.load()), HeapChunk::Objects(_)))
+    };
+    snapshot.is_complete() || process.cut_heap(snapshot.number).is_some_and(has_objects)
 }
 
 fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
@@ -104,6 +116,12 @@ impl<'a> SnapshotRef<'a> {
         }
     }
 
+    /// Reason why the snapshot is not complete, as part of a sentence; `None` where it is.
+    #[must_use]
+    pub fn why_cut(&self) -> Option<String> {
+        (!self.snapshot.is_complete()).then(|| why_cut(self.snapshot))
+    }
+
     /// Time of the snapshot, nanoseconds since the start of the run.
     #[must_use]
     pub fn time_ns(&self) -> u64 {
@@ -124,12 +142,28 @@ pub fn complete_snapshots<'a>(
     Ok(all.filter(|(_, snapshot)| snapshot.is_complete()).collect())
 }
 
-/// Snapshots that are not complete, each with the reason why.
+/// A snapshot that is not complete.
+#[derive(Debug, Clone)]
+pub struct CutSnapshot<'a> {
+    /// The process.
+    pub process: &'a Process,
+    /// The snapshot.
+    pub snapshot: &'a HeapSnapshot,
+    /// Reason why it is not complete, as part of a sentence.
+    pub why: String,
+    /// Whether some of its objects are there, which views show when they are asked for this number.
+    pub is_there: bool,
+}
+
+/// Snapshots that are not complete.
 #[must_use]
-pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<(&'a Process, &'a HeapSnapshot, String)> {
+pub fn cut_snapshots<'a>(recording: &'a Recording, query: &Query) -> Vec<CutSnapshot<'a>> {
     let all = processes(recording, query).unwrap_or_default();
     let all = all.into_iter().flat_map(|process| process.snapshots.iter().map(move |snapshot| (process, snapshot)));
-    all.filter(|(_, snapshot)| !snapshot.is_complete())
-        .map(|(process, snapshot)| (process, snapshot, why_cut(snapshot)))
-        .collect()
+    let cut = all.filter(|(_, snapshot)| !snapshot.is_complete());
+    cut.map(|(process, snapshot)| {
+        let (why, is_there) = (why_cut(snapshot), is_there(process, snapshot));
+        CutSnapshot { process, snapshot, why, is_there }
+    })
+    .collect()
 }

@@ -16,9 +16,9 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The snapshot of this number; `None` where it is not complete.
+    /// The snapshot of this number, or what there is of it where it is not complete; `None` where that is nothing.
     pub(crate) fn open(process: &'a Process, number: u32) -> Option<Self> {
-        let data = process.heap(number)?;
+        let data = process.heap(number).or_else(|| process.cut_heap(number))?;
         let classes = Classes::new(process, data.types());
         let (mut rows, mut others) = (Vec::new(), Vec::new());
         for chunk in data.chunks() {

@@ -3,14 +3,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use clrscope_recording::model::{HeapSnapshot, Process, Recording};
+use clrscope_recording::model::{HeapSnapshot, Process};
 use rustc_hash::FxHashMap;
 
 use super::findings::{self, RootHold, TypeHistory};
+use super::heaps::{Heaps, OpenHeap};
 use super::holders::{HeapWay, ways_to};
-use super::load::Loaded;
 use super::preorder::TOP;
-use super::retained::Retained;
 use super::rows::{HeapRow, types};
 use super::snapshots::{HeapQuery, SnapshotRef};
 use super::source::Source;
@@ -46,27 +45,27 @@ pub struct HeapSummary<'a> {
 ///
 /// # Errors
 /// When no process is meant.
-pub fn heap_summary<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapSummary<'a>, QueryProblem> {
+pub fn heap_summary<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapSummary<'a>, QueryProblem> {
     let mut summary = HeapSummary::default();
-    let chosen = match query.select(recording, "summary") {
+    let chosen = match query.select(heaps.recording, "summary") {
         Err(problem @ QueryProblem::NoProcess { .. }) => return Err(problem),
         Err(_) => return Ok(summary),
         Ok(chosen) => chosen,
     };
     for (process, snapshot) in chosen {
-        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
-        let retained = loaded.retained();
-        summary.snapshots.push(SnapshotRef::of(&loaded));
-        let mut rows = types(&loaded, &retained);
+        let Some(heap) = heaps.open(process, snapshot) else { continue };
+        let loaded = &heap.loaded;
+        summary.snapshots.push(SnapshotRef::of(loaded));
+        let mut rows = types(&heap);
         rows.sort_by_key(|row| Reverse((row.retained_bytes, row.bytes)));
         summary.all_types += rows.len();
         rows.truncate(query.query.limit.map_or(TOP_TYPES, |limit| limit.min(TOP_TYPES)));
         let history = history(process, snapshot);
         let grown = findings::most_grown(&history);
-        let hold = most_held(&loaded, &retained);
+        let hold = most_held(&heap);
         let names = rows.iter().map(|row| &row.type_name).chain(grown.map(|grown| &grown.type_name));
         let names: Vec<Arc<str>> = names.cloned().collect();
-        let ways = ways_to(&loaded, |class| names.contains(&loaded.classes().name(class)));
+        let ways = ways_to(&heap, |class| names.contains(&loaded.classes().name(class)));
         let way = |name: &str| ways.iter().filter(|way| way.type_name() == name).max_by_key(|way| way.bytes).cloned();
         summary.findings.extend(grown.map(|grown| findings::growth(grown, way(&grown.type_name).as_ref())));
         summary.findings.extend(hold.map(|hold| findings::hold(&hold, loaded.bytes())));
@@ -78,7 +77,8 @@ pub fn heap_summary<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<H
 }
 
 /// The root that alone keeps most bytes alive, and what most of these are.
-fn most_held<'a>(loaded: &Loaded<'a>, retained: &Retained) -> Option<RootHold<'a>> {
+fn most_held<'a>(heap: &OpenHeap<'a>) -> Option<RootHold<'a>> {
+    let (loaded, retained) = (&heap.loaded, heap.retained());
     // Of several roots of an object the first says most.
     let mut root_of: FxHashMap<u32, u32> = FxHashMap::default();
     loaded.holds.iter().for_each(|hold| _ = root_of.entry(hold.object).or_insert(hold.root));
@@ -104,7 +104,7 @@ fn most_held<'a>(loaded: &Loaded<'a>, retained: &Retained) -> Option<RootHold<'a
         open.extend_from_slice(retained.children(number));
     }
     let (class, _) = by_class.into_iter().max_by_key(|(class, bytes)| (*bytes, Reverse(*class)))?;
-    let ways = super::holders::ways_to_objects(loaded, |object| below[object as usize] && loaded.kind(object) == class);
+    let ways = super::holders::ways_to_objects(heap, |object| below[object as usize] && loaded.kind(object) == class);
     let most = ways.into_iter().max_by_key(|way| way.bytes);
     Some(RootHold { root: loaded.roots[root as usize].clone(), retained_bytes: bytes, most })
 }

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 
-use clrscope_recording::model::{Process, Recording};
+use clrscope_recording::model::Process;
 use rustc_hash::FxHashMap;
 
+use super::heaps::{Heaps, OpenHeap};
 use super::load::Loaded;
 use super::preorder::TOP;
 use super::retained::Retained;
@@ -50,7 +51,7 @@ pub struct SmallerNodes {
 /// The view `dominators`.
 #[derive(Debug)]
 pub struct DominatorTree<'a> {
-    heaps: Vec<(Loaded<'a>, Retained)>,
+    heaps: Vec<Arc<OpenHeap<'a>>>,
     query: HeapQuery,
     /// The snapshots.
     pub snapshots: Vec<SnapshotRef<'a>>,
@@ -60,14 +61,10 @@ pub struct DominatorTree<'a> {
 ///
 /// # Errors
 /// When no process or snapshot is meant.
-pub fn dominator_tree<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<DominatorTree<'a>, QueryProblem> {
-    let load = |(process, snapshot)| {
-        let loaded = Loaded::new(process, snapshot)?;
-        let retained = loaded.retained();
-        Some((loaded, retained))
-    };
-    let heaps: Vec<_> = query.select(recording, "dominators")?.into_iter().filter_map(load).collect();
-    let snapshots = heaps.iter().map(|(loaded, _)| SnapshotRef::of(loaded)).collect();
+pub fn dominator_tree<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<DominatorTree<'a>, QueryProblem> {
+    let chosen = query.select(heaps.recording, "dominators")?.into_iter();
+    let heaps: Vec<_> = chosen.filter_map(|(process, snapshot)| heaps.open(process, snapshot)).collect();
+    let snapshots = heaps.iter().map(|heap| SnapshotRef::of(&heap.loaded)).collect();
     Ok(DominatorTree { heaps, query: query.clone(), snapshots })
 }
 
@@ -83,7 +80,8 @@ impl<'a> DominatorTree<'a> {
         mut visit: impl FnMut(&DominatorNode<'a>) -> io::Result<()>,
     ) -> io::Result<SmallerNodes> {
         let mut smaller = SmallerNodes::default();
-        for (loaded, retained) in &self.heaps {
+        for heap in &self.heaps {
+            let (loaded, retained) = (&heap.loaded, heap.retained());
             let least = (min_share * loaded.bytes() as f64) as u64;
             let walk = Walk { loaded, retained, query: &self.query, least };
             walk.all(&mut smaller, &mut visit)?;

@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use clrscope_recording::heap::HeapObject;
-use clrscope_recording::model::{HeapType, Process, Recording};
+use clrscope_recording::model::{HeapType, Process};
 use rustc_hash::FxHashMap;
 
+use super::heaps::{Heaps, OpenHeap};
 use super::holders::{WayPlace, place};
 use super::load::Loaded;
-use super::shortest::{NO_OBJECT, Shortest};
+use super::shortest::NO_OBJECT;
 use super::snapshots::{HeapQuery, SnapshotRef};
 use super::ways::Shapes;
 use crate::query::{QueryProblem, Sort};
@@ -99,12 +100,12 @@ pub struct HeapWaste<'a> {
 ///
 /// # Errors
 /// When no process or snapshot is meant.
-pub fn heap_waste<'a>(recording: &'a Recording, query: &HeapQuery) -> Result<HeapWaste<'a>, QueryProblem> {
+pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<'a>, QueryProblem> {
     let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
-    for (process, snapshot) in query.select(recording, "waste")? {
-        let Some(loaded) = Loaded::new(process, snapshot) else { continue };
-        snapshots.push(SnapshotRef::of(&loaded));
-        rows.extend(rows_of(&loaded, found(&loaded), query));
+    for (process, snapshot) in query.select(heaps.recording, "waste")? {
+        let Some(heap) = heaps.open(process, snapshot) else { continue };
+        snapshots.push(SnapshotRef::of(&heap.loaded));
+        rows.extend(rows_of(&heap, found(&heap.loaded), query));
     }
     rows.sort_by(|a: &WasteRow<'_>, b| {
         let key = |row: &WasteRow<'_>| match query.query.sort {
@@ -248,9 +249,9 @@ fn is_collection(name: &str) -> bool {
 }
 
 /// Rows of what was found.
-fn rows_of<'a>(loaded: &Loaded<'a>, found: FxHashMap<Of, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
+fn rows_of<'a>(heap: &OpenHeap<'a>, found: FxHashMap<Of, Sum>, query: &HeapQuery) -> Vec<WasteRow<'a>> {
+    let (loaded, search) = (&heap.loaded, heap.search());
     let classes = loaded.classes();
-    let search = Shortest::new(&loaded.graph, loaded.held());
     let holder = |object: u32| {
         let from = search.from[object as usize];
         let (member, element) = (from != NO_OBJECT).then(|| loaded.step(from, search.place[object as usize]))?;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io::{self, Write};
 
 use clrscope_analysis::{
-    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, HeapQuery, METRICS, Query, TreeOptions,
+    EventLog, EventQuery, ExceptionLog, ExceptionQuery, FlowLog, Forest, HeapQuery, Heaps, METRICS, Query, TreeOptions,
     allocations, call_graph, callees, callers, conditions, dominator_tree, functions, heap, heap_changes, heap_summary,
     heap_waste, heap_ways, lines, losses, modules, name_native_code, summary, threads, tree,
 };
@@ -53,13 +53,13 @@ fn tables(recording: &Recording, query: &Query) {
 
 /// Runs every view of snapshots of the heap.
 fn heaps(recording: &Recording) {
-    let query = HeapQuery::default();
-    black_box(heap(recording, &query)).ok();
-    black_box(heap_ways(recording, &query)).ok();
-    black_box(heap_waste(recording, &query)).ok();
-    black_box(heap_summary(recording, &query)).ok();
-    black_box(heap_changes((recording, &query), (recording, &query))).ok();
-    if let Ok(tree) = dominator_tree(recording, &query) {
+    let (heaps, query) = (Heaps::of(recording), HeapQuery::default());
+    black_box(heap(&heaps, &query)).ok();
+    black_box(heap_ways(&heaps, &query)).ok();
+    black_box(heap_waste(&heaps, &query)).ok();
+    black_box(heap_summary(&heaps, &query)).ok();
+    black_box(heap_changes((&heaps, &query), (&heaps, &query))).ok();
+    if let Ok(tree) = dominator_tree(&heaps, &query) {
         black_box(tree.walk(0.01, |node| Ok(_ = black_box(node.retained_bytes)))).ok();
     }
 }

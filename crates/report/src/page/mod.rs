@@ -10,7 +10,7 @@ mod plan;
 
 use std::io::{self, Write};
 
-use clrscope_analysis::one_line;
+use clrscope_analysis::{Heaps, one_line};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::render::json::recording;
 use crate::render::page::{Packed, Plain, Pool, escaped};
 use crate::request::Request;
-use crate::view::Report;
+use crate::view::{Report, View};
 use crate::views::view;
 use plan::{Budget, Planned, planned};
 
@@ -37,9 +37,9 @@ const MOST_DATA: usize = 9_000_000;
 /// # Errors
 /// Errors of `out`.
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut budget = Budget::FIRST;
+    let (mut budget, heaps) = (Budget::FIRST, Heaps::of(report.recording));
     let data = loop {
-        let data = base64::encoded(&compressed(&documents(report, budget)?)?);
+        let data = base64::encoded(&compressed(&documents(report, &heaps, budget)?)?);
         match budget.smaller(data.len(), MOST_DATA) {
             Some(smaller) => budget = smaller,
             None => break data,
@@ -58,17 +58,17 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
     writeln!(out, "<meta name=\"referrer\" content=\"no-referrer\">")?;
     writeln!(out, "<title>{} - clrscope</title>\n<style>{STYLE}</style>\n</head>\n<body>", escaped(&command))?;
-    writeln!(out, "<div id=\"page\"><main class=\"plain\">\n{}</main></div>", plain(report, &command)?)?;
+    writeln!(out, "<div id=\"page\"><main class=\"plain\">\n{}</main></div>", plain(report, &heaps, &command)?)?;
     writeln!(out, "<script type=\"application/octet-stream\" id=\"data\">{data}</script>")?;
     writeln!(out, "<script>{SCRIPT}</script>\n</body>\n</html>")
 }
 
 /// The documents and what belongs to all of them, as JSON.
-fn documents(report: &Report<'_>, budget: Budget) -> io::Result<String> {
+fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budget) -> io::Result<String> {
     let (recording, mut pool, mut all) = (report.recording, Pool::default(), Vec::new());
     for Planned { view, request, measures, options } in planned(recording, &report.request, budget) {
         // What was not recorded has no document.
-        let Ok(opened) = view.open(recording, &request) else { continue };
+        let Ok(opened) = view.open_with(recording, &request, heaps) else { continue };
         let mut packed = Packed::new(&mut pool);
         opened.render(&mut packed)?;
         let head = json!({ "view": view.name, "about": view.about, "options": options, "measures": measures });
@@ -92,10 +92,11 @@ fn compressed(text: &str) -> io::Result<Vec<u8>> {
 }
 
 /// The summary for readers without script.
-fn plain(report: &Report<'_>, command: &str) -> io::Result<String> {
+fn plain<'a>(report: &Report<'a>, heaps: &Heaps<'a>, command: &str) -> io::Result<String> {
     let mut plain = Plain::default();
     let request = Request { query: plan::filters_for(&report.request, view("summary")), ..Request::default() };
-    let summary = view("summary").and_then(|view| view.open(report.recording, &view.for_people(&request)).ok());
+    let open = |view: &'static View| view.open_with(report.recording, &view.for_people(&request), heaps).ok();
+    let summary = view("summary").and_then(open);
     if let Some(summary) = summary {
         summary.render(&mut plain)?;
     }

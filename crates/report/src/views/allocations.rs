@@ -26,7 +26,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Pretty,
     columns: |_| sheet(true).infos(),
-    open: |recording: &Recording, request| {
+    open: |recording: &Recording, request, _| {
         let view = allocations(recording, &request.query)?;
         let whole = allocations(recording, &Query { sort: None, limit: None, ..request.query.clone() })?;
         let findings = findings_about_allocations(&whole);

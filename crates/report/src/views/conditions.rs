@@ -36,7 +36,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Pretty,
     columns: |_| sheet().infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let conditions = conditions(recording, &request.query)?;
         Ok(Box::new(Opened { conditions, request: request.clone(), recording }))
     },

@@ -35,7 +35,7 @@ pub(super) static VIEW: View = View {
     has_head: false,
     layout: Layout::Rows,
     columns: |_| sheet(true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let query = EventQuery {
             query: request.query.clone(),
             groups: request.groups.clone(),

@@ -41,7 +41,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Rows,
     columns: |request| if request.each { each(true).infos() } else { groups(true).infos() },
-    open: |recording, request| {
+    open: |recording, request, _| {
         let query = ExceptionQuery { query: request.query.clone(), types: request.names.clone() };
         let log = ExceptionLog::open(recording, &query)?;
         Ok(Box::new(Opened { log, request: request.clone(), recording }))

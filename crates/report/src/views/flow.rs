@@ -38,7 +38,7 @@ pub(super) static VIEW: View = View {
     has_head: false,
     layout: Layout::Dense,
     columns: |_| sheet(true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let log = FlowLog::open(recording, &request.query, request.max_depth)?;
         // The view's own limit is of rows, not of what is counted below them.
         let log = if request.query.limit == Some(TEXT_ROWS) { log.reading_on() } else { log };

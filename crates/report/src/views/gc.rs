@@ -41,7 +41,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Rows,
     columns: |_| sheet(true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let rows = collections(recording, &request.query)?;
         Ok(Box::new(Opened { rows, request: request.clone(), recording }))
     },

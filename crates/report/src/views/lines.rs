@@ -32,7 +32,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Pretty,
     columns: |_| sheet().infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let mut found = Lines::default();
         let view = lines(recording, &request.query, &mut |module, method, offset| {
             found.find(module, method, offset).map(|line| (line.file, line.line))

@@ -24,7 +24,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Pretty,
     columns: |_| sheet(true, true, true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let view = modules(recording, &request.query)?;
         Ok(Box::new(Opened { view, request: request.clone(), recording }))
     },

@@ -28,9 +28,9 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Pretty,
     columns: |_| functions::sheet(Present::all(None)).infos(),
-    open: |recording, request| {
+    open: |recording, request, heaps| {
         let view = summary(recording, &request.query)?;
-        let heap = heap::of_summary(recording, request)?;
+        let heap = heap::of_summary(recording, heaps, request)?;
         Ok(Box::new(Opened { view, heap, request: request.clone(), recording }))
     },
 };

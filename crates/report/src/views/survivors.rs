@@ -35,7 +35,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Rows,
     columns: |_| sheet(true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let query = SurvivorQuery { query: request.query.clone(), types: request.names.clone() };
         let (rows, left_out) = survivors(recording, &query)?;
         Ok(Box::new(Opened { rows, left_out, request: request.clone(), recording }))

@@ -33,7 +33,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Rows,
     columns: |_| sheet(true).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let view = timeline(recording, &request.query)?;
         let processes = recording.processes.len() > 1;
         Ok(Box::new(Opened { view, request: request.clone(), processes }))

@@ -27,7 +27,7 @@ pub(super) static VIEW: View = View {
     has_head: true,
     layout: Layout::Dense,
     columns: |request| sheet(Present::all(request.query.metric)).infos(),
-    open: |recording, request| {
+    open: |recording, request, _| {
         let forest = Forest::open(recording, &request.query)?;
         Ok(Box::new(Opened { forest, request: request.clone(), recording }))
     },

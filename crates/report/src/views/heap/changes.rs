@@ -2,36 +2,22 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, HeapAmounts, HeapChange, HeapChanges, HeapQuery, QueryProblem, Sort};
-use clrscope_analysis::{complete_snapshots, conditions, heap_changes};
+use clrscope_analysis::{
+    GrownWay, HeapAmounts, HeapChange, HeapChanges, HeapQuery, Heaps, QueryProblem, SnapshotRef, Sort,
+    complete_snapshots, heap_changes,
+};
 use clrscope_recording::model::Recording;
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
-use super::{REFUSED, TIMES, heap_query, snapshots};
-use crate::cell::{Cell, Kind};
+use super::frame::{Frame, HeapRows, OF_TWO, Refusals, answer, heap_query, heap_view};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
-use crate::render::{Layout, Renderer, Section, Style, Tail, Title};
+use crate::render::{Renderer, Section, Style, Title};
 use crate::request::Request;
-use crate::view::{Answer, Report, View};
+use crate::view::{Report, View};
 
 /// The view `heap-diff`.
-pub(in crate::views) static VIEW: View = View {
-    name: "heap-diff",
-    about: "Types by what their objects retain more than in an earlier snapshot (see --against)",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES],
-    sorts: &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module],
-    text_rows: |_| Some(30),
-    has_head: true,
-    layout: Layout::Rows,
-    columns: |_| sheet().infos(),
-    open: |recording, request| {
-        let after = heap_query(request);
-        let before = HeapQuery { snapshot: Some(earlier(recording, request)?), ..after.clone() };
-        let view = heap_changes((recording, &before), (recording, &after))?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
-    },
-};
+pub(in crate::views) static VIEW: View = heap_view::<Changes>();
 
 /// Number of the snapshot to compare with, in one recording: the first that is complete, unless the request names one.
 fn earlier(recording: &Recording, request: &Request) -> Result<u32, QueryProblem> {
@@ -52,18 +38,37 @@ pub fn compare_heaps<'a>(
 ) -> Result<Report<'a>, QueryProblem> {
     let query = heap_query(request);
     let base = HeapQuery { snapshot: request.against, ..query.clone() };
-    let view = heap_changes((before, &base), (after, &query))?;
-    let answer = Opened { view, request: request.clone(), recording: after };
-    Ok(Report::new(&VIEW, after, Box::new(answer), request))
+    let found = heap_changes((&Heaps::of(before), &base), (&Heaps::of(after), &query))?;
+    Ok(Report::new(&VIEW, after, answer::<Changes>(found, request, after), request))
 }
 
 struct Changes;
 
 impl RowKind for Changes {
-    type Row<'a> = HeapChange;
+    type Row<'a> = ChangeEntry<'a>;
 }
 
-impl Row for HeapChange {}
+/// A type that changed, and the line about who holds what came.
+struct ChangeEntry<'a> {
+    change: &'a HeapChange,
+    lines: Vec<String>,
+}
+
+impl<'a> ChangeEntry<'a> {
+    fn new(change: &'a HeapChange) -> Self {
+        let line = |way: &GrownWay| {
+            let more = signed(way.objects, count);
+            format!("{more} with {} held by {}", bytes(way.bytes.unsigned_abs()), way.label)
+        };
+        Self { change, lines: change.held_by.iter().map(line).collect() }
+    }
+}
+
+impl Row for ChangeEntry<'_> {
+    fn below(&self) -> &[String] {
+        &self.lines
+    }
+}
 
 /// A difference with its sign.
 fn signed(number: i64, of: fn(u64) -> String) -> String {
@@ -77,23 +82,23 @@ fn signed(number: i64, of: fn(u64) -> String) -> String {
 
 fn sheet<'c>() -> Sheet<'c, Changes> {
     let objects = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Count, move |row: &HeapChange| Cell::Count(of(row).objects))
+        Column::new(key, title, Kind::Count, move |row: &ChangeEntry<'_>| Cell::Count(of(row.change).objects))
     };
     let own = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Bytes, move |row: &HeapChange| Cell::Bytes(of(row).bytes))
+        Column::new(key, title, Kind::Bytes, move |row: &ChangeEntry<'_>| Cell::Bytes(of(row.change).bytes))
     };
     let retained = |key, title, of: fn(&HeapChange) -> HeapAmounts| {
-        Column::new(key, title, Kind::Bytes, move |row: &HeapChange| Cell::Bytes(of(row).retained_bytes))
+        Column::new(key, title, Kind::Bytes, move |row: &ChangeEntry<'_>| Cell::Bytes(of(row.change).retained_bytes))
     };
     let growth = |key, title, at: usize, of: fn(u64) -> String| {
-        Column::new(key, title, if at == 0 { Kind::Count } else { Kind::Bytes }, move |row: &HeapChange| {
-            let growth = row.growth()[at];
+        Column::new(key, title, if at == 0 { Kind::Count } else { Kind::Bytes }, move |row: &ChangeEntry<'_>| {
+            let growth = row.change.growth()[at];
             Cell::Change(growth).said(signed(growth, of))
         })
     };
     Sheet::new([
-        Column::new("type", "type", Kind::Text, |row: &HeapChange| Cell::text(&row.type_name)),
-        Column::new("module", "module", Kind::Text, |row: &HeapChange| Cell::text(&row.module)),
+        Column::new("type", "type", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.type_name)),
+        Column::new("module", "module", Kind::Text, |row: &ChangeEntry<'_>| Cell::text(&row.change.module)),
         objects("objects_before", "objects before", |row| row.before),
         objects("objects", "objects", |row| row.after),
         growth("objects_growth", "more objects", 0, count),
@@ -103,24 +108,40 @@ fn sheet<'c>() -> Sheet<'c, Changes> {
         retained("retained_bytes_before", "retained before", |row| row.before),
         retained("retained_bytes", "retained", |row| row.after),
         growth("retained_bytes_growth", "more retained", 2, bytes),
+        Column::new("held_by", "held by", Kind::Text, |row: &ChangeEntry<'_>| {
+            Cell::or_null(row.change.held_by.as_ref(), |way| Cell::text(&way.label))
+        }),
     ])
 }
 
-struct Opened<'a> {
-    view: HeapChanges<'a>,
-    request: Request,
-    recording: &'a Recording,
-}
+impl HeapRows for Changes {
+    const NAME: &'static str = "heap-diff";
+    const ABOUT: &'static str = "Types by what their objects retain more than in an earlier snapshot (see --against)";
+    const REFUSES: Refusals = OF_TWO;
+    const SORTS: &'static [Sort] = &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module];
 
-impl Answer for Opened<'_> {
-    fn conditions(&self) -> Option<Conditions<'_>> {
-        conditions(self.recording, &self.request.query).ok()
+    type Found<'a> = HeapChanges<'a>;
+
+    fn columns() -> Vec<ColumnInfo> {
+        sheet().infos()
     }
 
-    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let HeapChanges { rows, left_out, snapshots: [before, after] } = &self.view;
-        snapshots::show("before", before, renderer)?;
-        snapshots::show("after", after, renderer)?;
+    fn find<'a>(
+        heaps: &Heaps<'a>,
+        request: &Request,
+        recording: &'a Recording,
+    ) -> Result<HeapChanges<'a>, QueryProblem> {
+        let after = heap_query(request);
+        let before = HeapQuery { snapshot: Some(earlier(recording, request)?), ..after.clone() };
+        heap_changes((heaps, &before), (heaps, &after))
+    }
+
+    fn snapshots<'f>(found: &'f HeapChanges<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
+        let [before, after] = &found.snapshots;
+        vec![("before", before), ("after", after)]
+    }
+
+    fn show(found: &HeapChanges<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet();
         let text = shown(&[
             ("retained_bytes_growth", 0, true),
@@ -136,12 +157,11 @@ impl Answer for Opened<'_> {
             title: Title::Bold("What changed".to_owned()),
             nothing: "Nothing changed: the snapshots have the same objects of each type.".to_owned(),
             what: "types",
-            ..sheet.main(&self.request, "rows", Style::Table, &text)
+            ..sheet.main(frame.request, "rows", Style::Table, &text)
         };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            let note = snapshots::note_of_cut(self.recording, &self.request);
-            Ok(Tail { left_out: *left_out as u64, note })
+            found.rows.iter().try_for_each(|row| visit(&sheet.entry(&ChangeEntry::new(row))))?;
+            Ok(frame.tail(found.left_out, None))
         })
     }
 }

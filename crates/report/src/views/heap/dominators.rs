@@ -2,44 +2,21 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, DominatorNode, DominatorTree, conditions, dominator_tree};
+use clrscope_analysis::{DominatorNode, DominatorTree, Heaps, QueryProblem, SnapshotRef, Sort, dominator_tree};
 use clrscope_recording::model::Recording;
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, nothing};
+use super::super::nothing;
+use super::frame::{Frame, HeapRows, OF_TREE, Refusals, heap_query, heap_view};
 use super::types::share;
-use super::{ALONE, REFUSED, TIMES, heap_query, snapshots};
-use crate::cell::{Cell, Kind};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
-use crate::render::{Layout, Renderer, Section, Style, Tail};
-use crate::request::{Flag, Request};
-use crate::view::{Answer, View};
+use crate::render::{Layout, Renderer, Section, Style};
+use crate::request::Request;
+use crate::view::View;
 
 /// The view `dominators`.
-pub(in crate::views) static VIEW: View = View {
-    name: "dominators",
-    about: "The tree of what holds what alone, by type, with the bytes that would be free without it",
-    refuses: &[
-        LOG_FLAGS,
-        NO_METRIC,
-        NO_FOLDING,
-        NO_SOURCE,
-        RAW,
-        ALONE,
-        REFUSED,
-        TIMES,
-        (&[Flag::Sort], "its nodes are in the order of what they retain"),
-    ],
-    sorts: &[],
-    text_rows: |_| None,
-    has_head: true,
-    layout: Layout::Dense,
-    columns: |_| sheet(true).infos(),
-    open: |recording, request| {
-        let tree = dominator_tree(recording, &heap_query(request))?;
-        Ok(Box::new(Opened { tree, request: request.clone(), recording }))
-    },
-};
+pub(in crate::views) static VIEW: View = heap_view::<Nodes>();
 
 struct Nodes;
 
@@ -79,41 +56,52 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Nodes> {
     ])
 }
 
-struct Opened<'a> {
-    tree: DominatorTree<'a>,
-    request: Request,
-    recording: &'a Recording,
-}
+impl HeapRows for Nodes {
+    const NAME: &'static str = "dominators";
+    const ABOUT: &'static str =
+        "The tree of what holds what alone, by type, with the bytes that would be free without it";
+    const REFUSES: Refusals = OF_TREE;
+    const SORTS: &'static [Sort] = &[];
+    const TEXT_ROWS: Option<usize> = None;
+    const LAYOUT: Layout = Layout::Dense;
 
-impl Answer for Opened<'_> {
-    fn conditions(&self) -> Option<Conditions<'_>> {
-        conditions(self.recording, &self.request.query).ok()
+    type Found<'a> = DominatorTree<'a>;
+
+    fn columns() -> Vec<ColumnInfo> {
+        sheet(true).infos()
     }
 
-    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        snapshots::show("snapshots", &self.tree.snapshots, renderer)?;
-        let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(processes);
+    fn find<'a>(
+        heaps: &Heaps<'a>,
+        request: &Request,
+        _recording: &'a Recording,
+    ) -> Result<DominatorTree<'a>, QueryProblem> {
+        dominator_tree(heaps, &heap_query(request))
+    }
+
+    fn snapshots<'f>(found: &'f DominatorTree<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
+        vec![("snapshots", &found.snapshots)]
+    }
+
+    fn show(found: &DominatorTree<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet(frame.has_processes);
         let text = shown(&[
             ("retained_bytes", 0, true),
             ("retained_share", 0, true),
             ("bytes", 1, true),
             ("objects", 0, true),
-            ("pid", 2, processes),
+            ("pid", 2, frame.has_processes),
             ("type", 0, true),
         ]);
-        let section = Section { nothing: nothing("object"), ..sheet.main(&self.request, "roots", Style::Tree, &text) };
-        let all = self.tree.snapshots.iter().fold(0_u64, |sum, snapshot| sum.saturating_add(snapshot.bytes));
+        let section = Section { nothing: nothing("object"), ..sheet.main(frame.request, "roots", Style::Tree, &text) };
         renderer.section(&section, &mut |visit| {
-            let smaller =
-                self.tree.walk(self.request.min_share, |node| visit(&sheet.entry(&NodeEntry { node, all })))?;
+            let show = |node: &DominatorNode<'_>| visit(&sheet.entry(&NodeEntry { node, all: frame.bytes }));
+            let smaller = found.walk(frame.request.min_share, show)?;
             let note = (smaller.nodes > 0).then(|| {
                 let (nodes, size) = (count(smaller.nodes), bytes(smaller.bytes));
                 format!("... and {nodes} smaller nodes that retain {size}; --format json has them.")
             });
-            let notes: Vec<String> =
-                note.into_iter().chain(snapshots::note_of_cut(self.recording, &self.request)).collect();
-            Ok(Tail { left_out: 0, note: (!notes.is_empty()).then(|| notes.join(" ")) })
+            Ok(frame.tail(0, note))
         })
     }
 }

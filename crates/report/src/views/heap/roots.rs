@@ -2,34 +2,21 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, HeapWay, HeapWays, Sort, WayPlace, WayStep, conditions, heap_ways};
+use clrscope_analysis::{HeapWay, HeapWays, Heaps, QueryProblem, SnapshotRef, Sort, WayPlace, WayStep, heap_ways};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, nothing};
-use super::{ALONE, REFUSED, TIMES, heap_query, snapshots};
-use crate::cell::{Cell, Kind};
+use super::super::nothing;
+use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::json::{Object, object};
-use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::render::{Renderer, Section, Style};
 use crate::request::Request;
-use crate::view::{Answer, View};
+use crate::view::View;
 
 /// The view `roots`.
-pub(in crate::views) static VIEW: View = View {
-    name: "roots",
-    about: "Who holds the objects of --type: the ways from roots, with the fields that lead on",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, ALONE, REFUSED, TIMES],
-    sorts: &[Sort::Own, Sort::Calls, Sort::Name],
-    text_rows: |_| Some(10),
-    has_head: true,
-    layout: Layout::Rows,
-    columns: |_| sheet(true).infos(),
-    open: |recording, request| {
-        let view = heap_ways(recording, &heap_query(request))?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
-    },
-};
+pub(in crate::views) static VIEW: View = heap_view::<Ways>();
 
 struct Ways;
 
@@ -110,32 +97,35 @@ fn step(step: &WayStep) -> Object {
     row
 }
 
-struct Opened<'a> {
-    view: HeapWays<'a>,
-    request: Request,
-    recording: &'a Recording,
-}
+impl HeapRows for Ways {
+    const NAME: &'static str = "roots";
+    const ABOUT: &'static str = "Who holds the objects of --type: the ways from roots, with the fields that lead on";
+    const SORTS: &'static [Sort] = &[Sort::Own, Sort::Calls, Sort::Name];
+    const TEXT_ROWS: Option<usize> = Some(10);
 
-impl Answer for Opened<'_> {
-    fn conditions(&self) -> Option<Conditions<'_>> {
-        conditions(self.recording, &self.request.query).ok()
+    type Found<'a> = HeapWays<'a>;
+
+    fn columns() -> Vec<ColumnInfo> {
+        sheet(true).infos()
     }
 
-    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let HeapWays { rows, left_out, snapshots: all } = &self.view;
-        snapshots::show("snapshots", all, renderer)?;
-        let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(processes);
-        let text = shown(&[("bytes", 0, true), ("objects", 0, true), ("pid", 2, processes), ("path", 0, true)]);
-        let section = Section {
-            nothing: nothing("object of such a type"),
-            what: "ways",
-            ..sheet.main(&self.request, "rows", Style::Table, &text)
-        };
+    fn find<'a>(heaps: &Heaps<'a>, request: &Request, _recording: &'a Recording) -> Result<HeapWays<'a>, QueryProblem> {
+        heap_ways(heaps, &heap_query(request))
+    }
+
+    fn snapshots<'f>(found: &'f HeapWays<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
+        vec![("snapshots", &found.snapshots)]
+    }
+
+    fn show(found: &HeapWays<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet(frame.has_processes);
+        let text =
+            shown(&[("bytes", 0, true), ("objects", 0, true), ("pid", 2, frame.has_processes), ("path", 0, true)]);
+        let main = sheet.main(frame.request, "rows", Style::Table, &text);
+        let section = Section { nothing: nothing("object of such a type"), what: "ways", ..main };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|way| visit(&sheet.entry(&WayEntry::new(way))))?;
-            let note = snapshots::note_of_cut(self.recording, &self.request);
-            Ok(Tail { left_out: *left_out as u64, note })
+            found.rows.iter().try_for_each(|way| visit(&sheet.entry(&WayEntry::new(way))))?;
+            Ok(frame.tail(found.left_out, None))
         })
     }
 }

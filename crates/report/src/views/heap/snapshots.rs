@@ -2,8 +2,8 @@
 
 use std::io;
 
-use clrscope_analysis::{Missing, SnapshotRef, cut_snapshots};
-use clrscope_recording::model::{HeapSnapshot, Process, Recording};
+use clrscope_analysis::{CutSnapshot, Missing, SnapshotRef, cut_snapshots};
+use clrscope_recording::model::{HeapSnapshot, Recording};
 
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet};
@@ -39,6 +39,7 @@ fn sheet<'c>() -> Sheet<'c, Snapshots> {
         number("bytes", Kind::Bytes, |row| row.bytes),
         number("references", Kind::Count, |row| row.references),
         number("missing", Kind::Count, |row| lost(row.missing)),
+        Column::new("state", "state", Kind::Text, |row: &SnapshotRef<'_>| Cell::text(row.snapshot.state.name())),
         Column::new("sentence", "", Kind::Text, |row: &SnapshotRef<'_>| Cell::Text(sentence(row).into())).on_request(),
     ])
 }
@@ -55,13 +56,17 @@ fn sentence(row: &SnapshotRef<'_>) -> String {
     let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
     let all = row.process.snapshots.len();
     let how = if *collected { "after a full collection" } else { "of the heap as it was, garbage included" };
-    let mut text = format!(
-        "Snapshot {number} of {all}{named} at {}, {how}: {} objects with {}; the program stood still for {}.",
-        time(row.time_ns()),
-        count(row.objects),
-        bytes(row.bytes),
-        time(*pause_ns)
-    );
+    let (at, objects, size) = (time(row.time_ns()), count(row.objects), bytes(row.bytes));
+    let mut text = match row.why_cut() {
+        None => format!(
+            "Snapshot {number} of {all}{named} at {at}, {how}: {objects} objects with {size}; the program stood still for {}.",
+            time(*pause_ns)
+        ),
+        Some(why) => format!(
+            "Snapshot {number} of {all}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were \
+             written; what they retain, and who holds them, is said of these alone."
+        ),
+    };
     let Missing { chunks, references, roots, objects } = row.missing;
     if lost(row.missing) > 0 {
         let parts = [
@@ -87,14 +92,20 @@ pub(super) fn show(key: &'static str, all: &[SnapshotRef<'_>], renderer: &mut dy
     })
 }
 
-/// A snapshot that is not complete, and why.
-type Cut<'a> = (&'a Process, &'a HeapSnapshot, String);
+/// Sentences about those that are not complete.
+pub(super) fn cut_ones<'s>(all: &'s [SnapshotRef<'_>]) -> impl Iterator<Item = String> + 's {
+    all.iter().filter(|shown| shown.why_cut().is_some()).map(sentence)
+}
 
-/// Remark about snapshots of which nothing is shown, if there are some.
-pub(super) fn note_of_cut(recording: &Recording, request: &Request) -> Option<String> {
-    let said = |(_, snapshot, why): &Cut<'_>| {
-        format!("Snapshot {} is not complete, and nothing of it is shown: {why}.", snapshot.number)
+/// Remark about snapshots that are not complete and not among those that are shown, if there are some.
+pub(super) fn note_of_cut(recording: &Recording, request: &Request, shown: &[SnapshotRef<'_>]) -> Option<String> {
+    let is_shown = |cut: &CutSnapshot<'_>| shown.iter().any(|shown| std::ptr::eq(shown.snapshot, cut.snapshot));
+    let said = |cut: CutSnapshot<'_>| {
+        let number = cut.snapshot.number;
+        let there = if cut.is_there { format!(" What was written of it: --snapshot {number}.") } else { String::new() };
+        format!("Snapshot {number} is not complete, and nothing of it is shown: {}.{there}", cut.why)
     };
-    let all: Vec<String> = cut_snapshots(recording, &request.query).iter().map(said).collect();
+    let cut = cut_snapshots(recording, &request.query).into_iter();
+    let all: Vec<String> = cut.filter(|cut| !is_shown(cut)).map(said).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }

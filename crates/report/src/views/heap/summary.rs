@@ -2,11 +2,12 @@
 
 use std::io;
 
-use clrscope_analysis::{Finding, HeapSummary, HeapWay, QueryProblem, Retainer, heap_summary};
+use clrscope_analysis::{Finding, HeapSummary, HeapWay, Heaps, QueryProblem, Retainer, heap_summary};
 use clrscope_recording::model::Recording;
 
+use super::frame::heap_query;
+use super::snapshots;
 use super::types::share;
-use super::{heap_query, snapshots};
 use crate::cell::{Cell, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::{bytes, count};
@@ -66,10 +67,13 @@ pub(in crate::views) struct OfSummary<'a> {
 /// When no process is meant.
 pub(in crate::views) fn of_summary<'a>(
     recording: &'a Recording,
+    heaps: &Heaps<'a>,
     request: &Request,
 ) -> Result<OfSummary<'a>, QueryProblem> {
-    let heap = heap_summary(recording, &heap_query(request))?;
-    let note = snapshots::note_of_cut(recording, request);
+    let heap = heap_summary(heaps, &heap_query(request))?;
+    let notes = snapshots::cut_ones(&heap.snapshots);
+    let notes: Vec<String> = notes.chain(snapshots::note_of_cut(recording, request, &heap.snapshots)).collect();
+    let note = (!notes.is_empty()).then(|| notes.join(" "));
     Ok(OfSummary { heap, note, processes: recording.processes.len() > 1 })
 }
 

@@ -2,33 +2,20 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, HeapRow, HeapView, Sort, conditions, heap};
+use clrscope_analysis::{HeapRow, HeapView, Heaps, QueryProblem, SnapshotRef, Sort, heap};
 use clrscope_recording::model::{HeapGeneration, Recording};
 use serde_json::{Value, json};
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, nothing};
-use super::{ALONE, REFUSED, TIMES, heap_query, snapshots};
-use crate::cell::{Cell, Kind};
+use super::super::nothing;
+use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
-use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::render::{Renderer, Section, Style};
 use crate::request::Request;
-use crate::view::{Answer, View};
+use crate::view::View;
 
 /// The view `heap`.
-pub(in crate::views) static VIEW: View = View {
-    name: "heap",
-    about: "Types of objects on the heap, with their bytes and what they retain",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, ALONE, REFUSED, TIMES],
-    sorts: &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module],
-    text_rows: |_| Some(30),
-    has_head: true,
-    layout: Layout::Rows,
-    columns: |_| sheet(true).infos(),
-    open: |recording, request| {
-        let view = heap(recording, &heap_query(request))?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
-    },
-};
+pub(in crate::views) static VIEW: View = heap_view::<Types>();
 
 struct Types;
 
@@ -77,41 +64,42 @@ fn generations(row: &HeapRow<'_>) -> Cell<'static> {
     Cell::Nested(Value::Array(shown.collect()))
 }
 
-struct Opened<'a> {
-    view: HeapView<'a>,
-    request: Request,
-    recording: &'a Recording,
-}
+impl HeapRows for Types {
+    const NAME: &'static str = "heap";
+    const ABOUT: &'static str = "Types of objects on the heap, with their bytes and what they retain";
+    const SORTS: &'static [Sort] = &[Sort::Total, Sort::Own, Sort::Calls, Sort::Name, Sort::Module];
 
-impl Answer for Opened<'_> {
-    fn conditions(&self) -> Option<Conditions<'_>> {
-        conditions(self.recording, &self.request.query).ok()
+    type Found<'a> = HeapView<'a>;
+
+    fn columns() -> Vec<ColumnInfo> {
+        sheet(true).infos()
     }
 
-    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let HeapView { rows, left_out, snapshots: all } = &self.view;
-        snapshots::show("snapshots", all, renderer)?;
-        let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(processes);
+    fn find<'a>(heaps: &Heaps<'a>, request: &Request, _recording: &'a Recording) -> Result<HeapView<'a>, QueryProblem> {
+        heap(heaps, &heap_query(request))
+    }
+
+    fn snapshots<'f>(found: &'f HeapView<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
+        vec![("snapshots", &found.snapshots)]
+    }
+
+    fn show(found: &HeapView<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet(frame.has_processes);
         let text = shown(&[
             ("retained_bytes", 0, true),
             ("retained_share", 1, true),
             ("bytes", 0, true),
             ("objects", 0, true),
-            ("pid", 2, processes),
+            ("pid", 2, frame.has_processes),
             ("module", 4, true),
             ("type", 0, true),
         ]);
-        let section = Section {
-            nothing: nothing("object"),
-            what: "types",
-            ..sheet.main(&self.request, "rows", Style::Table, &text)
-        };
-        let bytes = all.iter().fold(0_u64, |sum, snapshot| sum.saturating_add(snapshot.bytes));
+        let main = sheet.main(frame.request, "rows", Style::Table, &text);
+        let section = Section { nothing: nothing("object"), what: "types", ..main };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(&TypeEntry { row, all: bytes })))?;
-            let note = snapshots::note_of_cut(self.recording, &self.request);
-            Ok(Tail { left_out: *left_out as u64, note })
+            let mut entries = found.rows.iter().map(|row| TypeEntry { row, all: frame.bytes });
+            entries.try_for_each(|entry| visit(&sheet.entry(&entry)))?;
+            Ok(frame.tail(found.left_out, None))
         })
     }
 }

@@ -2,33 +2,20 @@
 
 use std::io;
 
-use clrscope_analysis::{Conditions, HeapWaste, Sort, WasteRow, conditions, heap_waste};
+use clrscope_analysis::{HeapWaste, Heaps, QueryProblem, SnapshotRef, Sort, WasteRow, heap_waste};
 use clrscope_recording::model::Recording;
 
-use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW, nothing};
-use super::{ALONE, REFUSED, TIMES, heap_query, snapshots};
-use crate::cell::{Cell, Kind};
+use super::super::nothing;
+use super::frame::{Frame, HeapRows, heap_query, heap_view};
+use crate::cell::{Cell, ColumnInfo, Kind};
 use crate::column::{Column, Row, RowKind, Sheet, shown};
 use crate::render::text::units::bytes;
-use crate::render::{Layout, Renderer, Section, Style, Tail};
+use crate::render::{Renderer, Section, Style};
 use crate::request::Request;
-use crate::view::{Answer, View};
+use crate::view::View;
 
 /// The view `waste`.
-pub(in crate::views) static VIEW: View = View {
-    name: "waste",
-    about: "Equal strings and boxes, empty and sparse collections and arrays on the heap",
-    refuses: &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, ALONE, REFUSED, TIMES],
-    sorts: &[Sort::Total, Sort::Own, Sort::Calls],
-    text_rows: |_| Some(30),
-    has_head: true,
-    layout: Layout::Rows,
-    columns: |_| sheet(true).infos(),
-    open: |recording, request| {
-        let view = heap_waste(recording, &heap_query(request))?;
-        Ok(Box::new(Opened { view, request: request.clone(), recording }))
-    },
-};
+pub(in crate::views) static VIEW: View = heap_view::<Wastes>();
 
 struct Wastes;
 
@@ -61,44 +48,48 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Wastes> {
     ])
 }
 
-struct Opened<'a> {
-    view: HeapWaste<'a>,
-    request: Request,
-    recording: &'a Recording,
-}
+impl HeapRows for Wastes {
+    const NAME: &'static str = "waste";
+    const ABOUT: &'static str = "Equal strings and boxes, empty and sparse collections and arrays on the heap";
+    const SORTS: &'static [Sort] = &[Sort::Total, Sort::Own, Sort::Calls];
 
-impl Answer for Opened<'_> {
-    fn conditions(&self) -> Option<Conditions<'_>> {
-        conditions(self.recording, &self.request.query).ok()
+    type Found<'a> = HeapWaste<'a>;
+
+    fn columns() -> Vec<ColumnInfo> {
+        sheet(true).infos()
     }
 
-    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
-        let HeapWaste { rows, left_out, sums, snapshots: all } = &self.view;
-        snapshots::show("snapshots", all, renderer)?;
-        let processes = self.recording.processes.len() > 1;
-        let sheet = sheet(processes);
+    fn find<'a>(
+        heaps: &Heaps<'a>,
+        request: &Request,
+        _recording: &'a Recording,
+    ) -> Result<HeapWaste<'a>, QueryProblem> {
+        heap_waste(heaps, &heap_query(request))
+    }
+
+    fn snapshots<'f>(found: &'f HeapWaste<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])> {
+        vec![("snapshots", &found.snapshots)]
+    }
+
+    fn show(found: &HeapWaste<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let sheet = sheet(frame.has_processes);
         let text = shown(&[
             ("wasted_bytes", 0, true),
             ("bytes", 3, true),
             ("objects", 0, true),
             ("kind", 0, true),
-            ("pid", 4, processes),
+            ("pid", 4, frame.has_processes),
             ("type", 0, true),
             ("held_by", 1, true),
         ]);
-        let section = Section {
-            nothing: nothing("waste"),
-            what: "kinds of waste",
-            ..sheet.main(&self.request, "rows", Style::Table, &text)
-        };
+        let main = sheet.main(frame.request, "rows", Style::Table, &text);
+        let section = Section { nothing: nothing("waste"), what: "kinds of waste", ..main };
         renderer.section(&section, &mut |visit| {
-            rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
-            let sums: Vec<String> =
-                sums.iter().map(|(kind, wasted)| format!("{} {}", kind.title(), bytes(*wasted))).collect();
-            let notes = (!sums.is_empty()).then(|| format!("In all: {}.", sums.join(", ")));
-            let notes: Vec<String> =
-                notes.into_iter().chain(snapshots::note_of_cut(self.recording, &self.request)).collect();
-            Ok(Tail { left_out: *left_out as u64, note: (!notes.is_empty()).then(|| notes.join(" ")) })
+            found.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
+            let sums = found.sums.iter().map(|(kind, wasted)| format!("{} {}", kind.title(), bytes(*wasted)));
+            let sums: Vec<String> = sums.collect();
+            let note = (!sums.is_empty()).then(|| format!("In all: {}.", sums.join(", ")));
+            Ok(frame.tail(found.left_out, note))
         })
     }
 }

@@ -1,0 +1,75 @@
+//! Snapshots that are open: each is read once, however many views look at it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use clrscope_recording::model::{HeapSnapshot, Process, Recording};
+
+use super::load::Loaded;
+use super::retained::Retained;
+use super::shortest::Shortest;
+
+/// The heaps of a recording. What one view has read and computed of a snapshot the next one finds here, until this is dropped:
+/// as long as several views of one recording are wanted, one of these serves all.
+#[derive(Debug)]
+pub struct Heaps<'a> {
+    pub(super) recording: &'a Recording,
+    open: Mutex<Vec<Arc<OpenHeap<'a>>>>,
+}
+
+/// A snapshot in memory, with what was computed of it.
+#[derive(Debug)]
+pub(super) struct OpenHeap<'a> {
+    pub(super) loaded: Loaded<'a>,
+    retained: OnceLock<Retained>,
+    search: OnceLock<Shortest>,
+}
+
+impl<'a> Heaps<'a> {
+    /// The heaps of a recording, none of which is read yet.
+    #[must_use]
+    pub fn of(recording: &'a Recording) -> Self {
+        Self { recording, open: Mutex::default() }
+    }
+
+    /// A snapshot, which stays open; `None` where nothing of it can be read.
+    pub(super) fn open(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = open.iter().find(|known| known.is(process, snapshot)) {
+            return Some(Arc::clone(known));
+        }
+        let opened = Arc::new(OpenHeap::read(process, snapshot)?);
+        open.push(Arc::clone(&opened));
+        Some(opened)
+    }
+
+    /// A snapshot that is needed once: it does not stay open where it was not.
+    pub(super) fn pass(&self, process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Arc<OpenHeap<'a>>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = open.iter().find(|known| known.is(process, snapshot)).cloned();
+        known.or_else(|| OpenHeap::read(process, snapshot).map(Arc::new))
+    }
+}
+
+impl<'a> OpenHeap<'a> {
+    fn read(process: &'a Process, snapshot: &'a HeapSnapshot) -> Option<Self> {
+        let loaded = Loaded::new(process, snapshot)?;
+        Some(Self { loaded, retained: OnceLock::new(), search: OnceLock::new() })
+    }
+
+    fn is(&self, process: &Process, snapshot: &HeapSnapshot) -> bool {
+        std::ptr::eq(self.loaded.process, process) && std::ptr::eq(self.loaded.snapshot, snapshot)
+    }
+
+    /// The tree of dominators.
+    pub(super) fn retained(&self) -> &Retained {
+        self.retained.get_or_init(|| {
+            let roots: Vec<u32> = self.loaded.held().collect();
+            Retained::new(&self.loaded.graph, &roots, &self.loaded.sizes)
+        })
+    }
+
+    /// The shortest ways from roots.
+    pub(super) fn search(&self) -> &Shortest {
+        self.search.get_or_init(|| Shortest::new(&self.loaded.graph, self.loaded.held()))
+    }
+}

@@ -1,0 +1,146 @@
+//! Frame of the views of snapshots: the options that they refuse, the snapshots above the rows, and the notes below.
+
+use std::io;
+
+use clrscope_analysis::{Conditions, HeapQuery, Heaps, QueryProblem, SnapshotRef, Sort, conditions};
+use clrscope_recording::model::Recording;
+
+use super::super::{LOG_FLAGS, NO_FOLDING, NO_METRIC, NO_SOURCE, RAW};
+use super::snapshots;
+use crate::cell::ColumnInfo;
+use crate::render::{Layout, Renderer, Tail};
+use crate::request::{Flag, Request};
+use crate::view::{Answer, View};
+
+/// Options that make no sense for a view, each with the reason.
+pub(super) type Refusals = &'static [(&'static [Flag], &'static str)];
+
+/// Options that rows of objects don't have.
+const REFUSED: (&[Flag], &str) = (
+    &[Flag::Thread, Flag::PerThread, Flag::Function, Flag::Part],
+    "its rows are objects of a whole process at one moment",
+);
+/// Parts of the time, which a snapshot has none of.
+const TIMES: (&[Flag], &str) = (&[Flag::Since, Flag::Until], "a snapshot is of one moment; choose one with --snapshot");
+/// A second snapshot, where rows are of one.
+const ALONE: (&[Flag], &str) = (&[Flag::Against], "it shows one snapshot; the view heap-diff compares two");
+/// An order, where there is one only.
+const NO_SORT: (&[Flag], &str) = (&[Flag::Sort], "its nodes are in the order of what they retain");
+
+/// Refusals of views of two snapshots, of one, and of a tree of one.
+pub(super) const OF_TWO: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES];
+const OF_ONE: Refusals = &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES, ALONE];
+pub(super) const OF_TREE: Refusals =
+    &[LOG_FLAGS, NO_METRIC, NO_FOLDING, NO_SOURCE, RAW, REFUSED, TIMES, ALONE, NO_SORT];
+
+/// A view of snapshots: what is its own.
+pub(super) trait HeapRows: 'static {
+    /// See [`View`].
+    const NAME: &'static str;
+    /// See [`View`].
+    const ABOUT: &'static str;
+    /// See [`View`].
+    const REFUSES: Refusals = OF_ONE;
+    /// See [`View`].
+    const SORTS: &'static [Sort];
+    /// Rows in text when nobody asks for a number.
+    const TEXT_ROWS: Option<usize> = Some(30);
+    /// See [`View`].
+    const LAYOUT: Layout = Layout::Rows;
+
+    /// Answer of the analysis.
+    type Found<'a>: 'a;
+
+    /// Columns that a row has.
+    fn columns() -> Vec<ColumnInfo>;
+
+    /// The answer to a request.
+    fn find<'a>(
+        heaps: &Heaps<'a>,
+        request: &Request,
+        recording: &'a Recording,
+    ) -> Result<Self::Found<'a>, QueryProblem>;
+
+    /// The snapshots that rows are of, by their keys in JSON.
+    fn snapshots<'f>(found: &'f Self::Found<'_>) -> Vec<(&'static str, &'f [SnapshotRef<'f>])>;
+
+    /// Shows the rows.
+    fn show(found: &Self::Found<'_>, frame: &Frame<'_>, renderer: &mut dyn Renderer) -> io::Result<()>;
+}
+
+/// The part of a request that is about snapshots.
+pub(super) fn heap_query(request: &Request) -> HeapQuery {
+    HeapQuery { query: request.query.clone(), snapshot: request.snapshot }
+}
+
+/// The view of these rows.
+pub(super) const fn heap_view<R: HeapRows>() -> View {
+    View {
+        name: R::NAME,
+        about: R::ABOUT,
+        refuses: R::REFUSES,
+        sorts: R::SORTS,
+        text_rows: |_| R::TEXT_ROWS,
+        has_head: true,
+        layout: R::LAYOUT,
+        columns: |_| R::columns(),
+        open: |recording, request, heaps| Ok(answer::<R>(R::find(heaps, request, recording)?, request, recording)),
+    }
+}
+
+/// The answer of a view with what the analysis found.
+pub(super) fn answer<'a, R: HeapRows>(
+    found: R::Found<'a>,
+    request: &Request,
+    recording: &'a Recording,
+) -> Box<dyn Answer + 'a> {
+    Box::new(Opened::<'a, R> { found, request: request.clone(), recording })
+}
+
+struct Opened<'a, R: HeapRows> {
+    found: R::Found<'a>,
+    request: Request,
+    recording: &'a Recording,
+}
+
+impl<R: HeapRows> Answer for Opened<'_, R> {
+    fn conditions(&self) -> Option<Conditions<'_>> {
+        conditions(self.recording, &self.request.query).ok()
+    }
+
+    fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
+        let mut shown = Vec::new();
+        for (key, all) in R::snapshots(&self.found) {
+            snapshots::show(key, all, renderer)?;
+            shown.extend_from_slice(all);
+        }
+        let note = snapshots::note_of_cut(self.recording, &self.request, &shown);
+        let frame = Frame {
+            request: &self.request,
+            has_processes: self.recording.processes.len() > 1,
+            bytes: shown.iter().fold(0, |sum: u64, snapshot| sum.saturating_add(snapshot.bytes)),
+            note,
+        };
+        R::show(&self.found, &frame, renderer)
+    }
+}
+
+/// Facts about an answer that its rows are shown with.
+pub(super) struct Frame<'f> {
+    /// The request.
+    pub(super) request: &'f Request,
+    /// Whether there are several processes, so that rows say which is theirs.
+    pub(super) has_processes: bool,
+    /// Bytes of all objects of the snapshots.
+    pub(super) bytes: u64,
+    /// Remark about snapshots that are not shown.
+    note: Option<String>,
+}
+
+impl Frame<'_> {
+    /// Sentences behind the last row, with one of the view's own.
+    pub(super) fn tail(&self, left_out: usize, own: Option<String>) -> Tail {
+        let notes: Vec<String> = own.into_iter().chain(self.note.clone()).collect();
+        Tail { left_out: left_out as u64, note: (!notes.is_empty()).then(|| notes.join(" ")) }
+    }
+}
