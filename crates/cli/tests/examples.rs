@@ -34,7 +34,8 @@ fn run_readme(place: &TestFolder, example: &str) -> String {
     testkit::runtimes().last().expect("a runtime").prepare(&mut shell);
     shell.env("PATH", path.expect("a path"));
     let finished = testkit::run(shell).expect_success();
-    let loaded = format!("/target/release/lib{example}.so' was loaded into one process\n");
+    let library = library.file_name().expect("a file").display();
+    let loaded = format!("/target/release/{library}' was loaded into one process\n");
     assert!(finished.stderr_text().ends_with(&loaded), "{}", finished.stderr_text());
     finished.stdout_text()
 }
@@ -98,6 +99,12 @@ fn the_heap_is_shown_with_the_way_to_the_largest_object() {
 fn waits_for_locks_are_counted_as_shown() {
     let said = run_readme(&TestFolder::new(), "locks");
     assert!(said.contains(shown(include_str!("../../../examples/locks/README.md"))), "{said}");
+}
+
+#[test]
+fn calls_are_counted_by_their_own_code_as_shown() {
+    let said = run_readme(&TestFolder::new(), "il-counter");
+    assert!(said.contains(shown(include_str!("../../../examples/il-counter/README.md"))), "{said}");
 }
 
 #[test]

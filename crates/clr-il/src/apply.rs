@@ -33,15 +33,22 @@ impl Body {
     ///
     /// # Errors
     /// A place that the method does not have, code that can't be inserted, or [`Error::NothingAfter`],
-    /// [`Error::ResultUnknown`], [`Error::Jumps`].
+    /// [`Error::ResultUnknown`], [`Error::Jumps`], [`Error::TailCalls`].
     pub fn apply(&mut self, edits: &Edits) -> Result<()> {
         if edits.is_empty() {
             return Ok(());
         }
         let mut changed = self.clone();
         let plan = changed.plan(edits)?;
-        changed.drop_tail_prefixes(&plan);
+        let parted = changed.parted_tail_calls(&plan);
+        if !parted.is_empty() && !edits.drops_tail_calls {
+            return Err(Error::TailCalls);
+        }
+        changed.drop_tail_prefixes(&parted);
         changed.insert(&plan, edits.result)?;
+        if edits.lengthens {
+            changed.lengthen_branches();
+        }
         *self = changed;
         Ok(())
     }
@@ -87,17 +94,20 @@ impl Body {
         (number + prefixes.count()).min(self.instructions.len() - 1)
     }
 
-    /// A call stays a tail call only where its `ret` follows at once. The prefix becomes a `nop` in front of the others, and
-    /// no label goes.
-    fn drop_tail_prefixes(&mut self, plan: &Plan<'_>) {
+    /// Prefixes of tail calls whose `ret` would no longer follow at once, as it must.
+    fn parted_tail_calls(&self, plan: &Plan<'_>) -> Vec<usize> {
         let is_parted = |number: usize| {
             let call = self.group_end(number);
             let has_end = !(plan.returns.is_empty() && plan.exits.is_empty());
             has_end || plan.after.contains_key(&call) || plan.before.contains_key(&(call + 1))
         };
         let tails = self.with_opcode(|opcode| opcode == Opcode::Tail).map(|(number, _)| number);
-        let parted: Vec<usize> = tails.filter(|number| is_parted(*number)).collect();
-        for number in parted {
+        tails.filter(|number| is_parted(*number)).collect()
+    }
+
+    /// A prefix becomes a `nop` in front of the call's others, and no label goes.
+    fn drop_tail_prefixes(&mut self, parted: &[usize]) {
+        for &number in parted {
             let start = self.group_start(number);
             for at in (start..number).rev() {
                 let (opcode, operand) = (self.instructions[at].opcode, self.instructions[at].operand.clone());

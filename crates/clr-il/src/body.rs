@@ -103,7 +103,7 @@ impl Body {
     }
 
     /// Gives each branch its form with a distance of four bytes.
-    pub fn lengthen_branches(&mut self) {
+    pub(crate) fn lengthen_branches(&mut self) {
         for instruction in &mut self.instructions {
             instruction.opcode = instruction.opcode.long_form();
         }

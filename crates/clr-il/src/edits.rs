@@ -30,6 +30,8 @@ pub enum ResultPlace {
 pub struct Edits {
     pub(crate) wishes: Vec<(Place, Code)>,
     pub(crate) result: Option<ResultPlace>,
+    pub(crate) lengthens: bool,
+    pub(crate) drops_tail_calls: bool,
 }
 
 impl Edits {
@@ -69,6 +71,9 @@ impl Edits {
 
     /// Runs code at each exit, by return or by exception: the method becomes a protected block with a `finally`, and each
     /// return a jump out of it. [`set_result`](Self::set_result) says where the result lies meanwhile.
+    ///
+    /// Out of a protected block the runtime makes no tail calls, nor of its own accord: a recursion that relies on its compiler's
+    /// good will needs more stack.
     pub fn at_exits(&mut self, code: Code) {
         self.wishes.push((Place::Exits, code));
     }
@@ -78,10 +83,21 @@ impl Edits {
         self.result = Some(place);
     }
 
+    /// Gives each branch its form with a distance of four bytes, needed or not: for tests of what is made of bodies.
+    pub fn lengthen_branches(&mut self) {
+        self.lengthens = true;
+    }
+
+    /// Lets tail calls (the prefix `tail.`) become plain ones where code is put between them and their return. Without this
+    /// word such edits are refused: a recursion through tail calls would need a stack without end.
+    pub fn drop_tail_calls(&mut self) {
+        self.drops_tail_calls = true;
+    }
+
     /// Whether nothing is wished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.wishes.is_empty()
+        self.wishes.is_empty() && !self.lengthens
     }
 
     /// Whether something is to run at exits, so that [`set_result`](Self::set_result) must be said.
@@ -90,10 +106,12 @@ impl Edits {
         self.wishes.iter().any(|(place, _)| *place == Place::Exits)
     }
 
-    /// Adds the wishes of another author, who is nested within this one: where both want something at one place, this one's
+    /// Adds the wishes of another author, permissions among them, who is nested within this one: where both want something at one place, this one's
     /// code runs first before and last after.
     pub fn merge(&mut self, other: Self) {
         self.wishes.extend(other.wishes);
         self.result = self.result.or(other.result);
+        self.lengthens |= other.lengthens;
+        self.drops_tail_calls |= other.drops_tail_calls;
     }
 }

@@ -69,6 +69,10 @@ pub enum Error {
     ResultUnknown,
     /// The method hands its arguments over to another (`jmp`), which can't be done out of a protected block.
     Jumps,
+    /// Code was to run between a tail call and its return, or around one, without [`Edits::drop_tail_calls`].
+    ///
+    /// [`Edits::drop_tail_calls`]: crate::Edits::drop_tail_calls
+    TailCalls,
     /// The depth of the stack can't be told: places are reached with different depths, or a value is missing.
     Depth {
         /// Number of the instruction, from 0.
@@ -113,6 +117,7 @@ impl fmt::Display for Error {
             Self::NoSuchMark => "inserted code branches to a mark that it does not have",
             Self::ResultUnknown => "where the method's result goes at its exits was not said",
             Self::Jumps => "the method ends by jmp, which can't be done out of a protected block",
+            Self::TailCalls => "the method ends by tail calls, which other code would make plain ones",
             Self::Signature => "the signature can't be read",
             Self::TooManyLocals => "the method has too many local variables for another",
         };

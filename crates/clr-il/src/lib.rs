@@ -83,8 +83,8 @@ pub mod fuzzing {
         let Ok(body) = Body::read(bytes) else { return };
         assert_eq!(body.write().as_deref(), Ok(bytes), "a body that nobody changed");
         let mut changed = body.clone();
-        changed.lengthen_branches();
         let mut edits = Edits::new();
+        edits.lengthen_branches();
         for place in body.places() {
             edits.before(place, Code::new().plain(crate::Opcode::Nop));
         }
@@ -95,6 +95,7 @@ pub mod fuzzing {
         edits.at_returns(Code::set_one(1));
         edits.at_exits(Code::add_one(2));
         edits.set_result(ResultPlace::Local(0));
+        edits.drop_tail_calls();
         let mut wrapped = body;
         if wrapped.apply(&edits).is_ok() {
             assert!(read_again(&wrapped).means(&wrapped), "what is written is what was meant");

@@ -125,6 +125,8 @@ fn prefixes_stay_with_their_instruction_and_tail_calls_with_their_return() {
     assert!(lines(&body)[3].ends_with("tail."));
     let mut edits = Edits::new();
     edits.at_returns(Code::new().plain(Opcode::Break));
+    assert_eq!(body.apply(&edits), Err(Error::TailCalls));
+    edits.drop_tail_calls();
     body.apply(&edits).expect("the method returns");
     let names: Vec<String> =
         lines(&body).iter().map(|line| line.split(' ').nth(1).expect("a name").to_owned()).collect();

@@ -11,9 +11,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::body_size::body_size;
 use crate::current_stack::NativeFrame;
 use crate::error::check;
-use crate::il;
 use crate::{ClassId, EventPipeProviderId, FunctionId, GcHandleId, Guid, ObjectId, Result, ThreadId};
 
 /// Answer to whether the compiler may inline a call.
@@ -415,7 +415,7 @@ impl FunctionControl<'_> {
     /// the code.
     pub unsafe fn set_il_function_body(&self, body: &[u8]) -> Result<()> {
         let method = "SetILFunctionBody";
-        let size = il::body_size(method, body)?;
+        let size = body_size(method, body)?;
         // SAFETY: the interface is alive during the callback, `body` during the call; the caller vouches for what it says.
         check(unsafe { self.control.SetILFunctionBody(size, body.as_ptr()) }, method)
     }

@@ -91,6 +91,7 @@
 //! | a thread of one's own: to sample, to collect, to write | [`OwnThread`] |
 //! | objects through collections | [`ObjectTracker`], [`ObjectHandle`] for single ones |
 //! | a readable log | [`NestedLog`] |
+//! | code changed: to count, to time, to cover | [`BodyWriters`], [`il`]; methods that run already: [`ProfilerInfo::request_rejit`] |
 //! | every callback treated alike | [`for_each_callback!`], [`callbacks`] |
 //! | more about a function, class, module | [`ProfilerInfo`], [`metadata`] |
 //! | to attach to a running program | [`Profiler`](Profiler#attaching) |
@@ -126,7 +127,7 @@
 //! | modules, their classes and functions, metadata and IL after an unloading | give an error once [`Callbacks::module_unload_started`] is due; texts, signatures and IL are copies |
 //! | objects and their texts | can't be carried out of their callback, and what may let a collection run is refused there: [`ProfilerInfo::suspend`], [`ProfilerInfo::class_from_token`], [`ProfilerInfo::request_rejit`], ... |
 //! | handles | [`ObjectHandle::with`] is refused where a collection may move the object |
-//! | changed IL | [`ProfilerInfo::set_il_function_body`] is unsafe: nobody verifies the code |
+//! | changed IL | [`ProfilerInfo::set_il_function_body`], [`BodyWriters::write_module`] are unsafe: nobody verifies the code |
 //!
 //! What is left, against which even a profiler without `unsafe` can crash its program:
 //!
@@ -169,6 +170,8 @@
 compile_error!("clr-profiler supports Linux on x64 only: build for x86_64-unknown-linux-gnu");
 
 mod arch;
+mod body_size;
+mod body_writers;
 mod boundary;
 mod call_context;
 mod call_stacks;
@@ -187,7 +190,6 @@ mod gate;
 mod guid;
 mod hooks;
 mod ids;
-mod il;
 mod info;
 mod load_log;
 mod log;
@@ -205,6 +207,7 @@ mod text;
 mod tracker;
 mod unloads;
 
+pub use body_writers::{BodyWriter, BodyWriters, MethodToWrite, WrittenModule};
 pub use boundary::{first_panic, panics_caught};
 pub use call_stacks::{Block, Call, CallObserver, CallStacks};
 pub use callbacks::all::Callbacks;
@@ -232,6 +235,8 @@ pub use profiler::Profiler;
 pub use setup::Setup;
 pub use tracker::ObjectTracker;
 
+/// Bodies of methods: IL read, changed and written.
+pub use clr_il as il;
 /// The ABI underneath, for what the framework does not wrap.
 pub use clr_profiler_sys as sys;
 

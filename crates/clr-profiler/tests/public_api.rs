@@ -1,5 +1,5 @@
 //! The public signatures name types of this crate and of the standard library only: another crate's would tie its version to ours.
-//! `sys` is the exception, which is what lies underneath.
+//! `sys` and `il` are the exceptions: what lies underneath, and code of methods, of which the framework hands on what that crate makes.
 
 use std::path::{Path, PathBuf};
 

@@ -45,7 +45,7 @@ pub fn cli() -> &'static Path {
 /// # Panics
 /// With cargo's messages, when it does not build.
 pub fn example(package: &str) -> PathBuf {
-    build(package).join(format!("lib{package}.so"))
+    build(package).join(format!("lib{}.so", package.replace('-', "_")))
 }
 
 /// An example profiler of the framework itself as a release build.

@@ -73,8 +73,8 @@ fn each_framework_body(test: impl Fn(&Image<'_>, usize, &[u8]) + Sync) {
 /// The body with all branches long and a `nop` before each instruction that takes one.
 fn changed(body: &Body) -> Body {
     let mut changed = body.clone();
-    changed.lengthen_branches();
     let mut edits = Edits::new();
+    edits.lengthen_branches();
     for place in body.places() {
         edits.before(place, Code::new().plain(Opcode::Nop));
     }
@@ -153,6 +153,7 @@ fn the_depth_of_the_stack_is_within_what_headers_say_and_stays_so_around_exits()
         edits.at_returns(Code::set_one(2));
         edits.at_exits(Code::add_one(3));
         edits.set_result(if shape.result.is_some() { ResultPlace::Local(u16::MAX) } else { ResultPlace::None });
+        edits.drop_tail_calls();
         let mut wrapped = body.clone();
         wrapped.apply(&edits).unwrap_or_else(|error| panic!("method {row}: {error}"));
         let again = Body::read(&wrapped.write().expect("written")).expect("read again");

@@ -25,6 +25,11 @@ pub(crate) fn same_il(state: &State, function: FunctionId) -> Result<()> {
         checks.same("no empty IL", empty.map_err(|error| error.name().unwrap_or_default()), Err("E_INVALIDARG"));
         info.set_il_function_body(place.module, place.token, &body)?;
     }
+    // An int and a string.
+    let locals = [7, 2, 8, 14];
+    let token = info.signature_token(place.module, &locals)?;
+    checks.same("a signature", info.live_metadata(place.module)?.signature(token)?, locals.to_vec());
+    checks.same("the same signature", info.signature_token(place.module, &locals)?, token);
     state.info.set_il_map(function, &[IlMove { old: 0, new: 0, is_exact: true }])
 }
 

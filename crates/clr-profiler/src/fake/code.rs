@@ -80,14 +80,9 @@ pub(super) unsafe fn body<'b>(start: *const u8) -> Result<&'b [u8], HResult> {
         return Err(HResult::INVALID_ARGUMENT);
     }
     // SAFETY: the caller's promise: a header is there, and as many bytes as it says.
-    unsafe {
-        let first = *start;
-        let bytes = match first & 3 {
-            2 => 1 + usize::from(first >> 2),
-            _ => 12 + start.add(4).cast::<u32>().read_unaligned() as usize,
-        };
-        Ok(std::slice::from_raw_parts(start, bytes))
-    }
+    let bytes = clr_il::length_by(|at| Some(unsafe { *start.add(at) })).map_err(|_| HResult::INVALID_ARGUMENT)?;
+    // SAFETY: as above.
+    Ok(unsafe { std::slice::from_raw_parts(start, bytes) })
 }
 
 /// The methods of two arrays of one length.

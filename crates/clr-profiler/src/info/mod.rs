@@ -11,6 +11,7 @@ mod lists;
 mod modules;
 mod process;
 mod rejit;
+mod signatures;
 mod stacks;
 mod statics;
 mod strings;

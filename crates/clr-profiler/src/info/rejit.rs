@@ -7,9 +7,9 @@ use windows_core::{BOOL, HRESULT, Interface};
 
 use super::code::{il_ranges, ranges};
 use super::{CodeRange, IlRange, ProfilerInfo, ask_array};
+use crate::body_size::body_size;
 use crate::call_context::{outside_collections, where_objects_may_move};
 use crate::error::check;
-use crate::il;
 use crate::unloads::InModule;
 use crate::{Error, FunctionId, HResult, ModuleId, ReJitId, Result, Token};
 
@@ -39,7 +39,7 @@ impl ProfilerInfo {
     pub unsafe fn set_il_function_body(&self, module: ModuleId, method: Token, body: &[u8]) -> Result<()> {
         let name = "SetILFunctionBody";
         outside_collections(name)?;
-        let size = il::body_size(name, body)?;
+        let size = body_size(name, body)?;
         let runtime = self.base(name)?;
         let _inside = self.in_module(module, name)?;
         let mut allocator = std::ptr::null_mut();

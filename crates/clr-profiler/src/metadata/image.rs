@@ -14,7 +14,6 @@ use clr_profiler_sys::info::ICorProfilerInfo3;
 use clr_profiler_sys::metadata::{IMetaDataDispenserEx, IMetaDataImport2};
 use windows_core::{GUID, HRESULT, Interface};
 
-use crate::il;
 use crate::os::is_mapped;
 
 /// The class that `MetaDataGetDispenser` takes. Source: cor.h.
@@ -115,7 +114,7 @@ pub(crate) fn il_body(base: usize, is_flat: bool, address: u32) -> Option<Vec<u8
         let (words, within) = (start.checked_add(at)? & !3, start.checked_add(at)? & 3);
         image.word(words).map(|word| word.to_le_bytes()[within])
     };
-    let bytes = il::length(byte).ok()?;
+    let bytes = clr_il::length_by(byte).ok()?;
     (0..bytes).map(byte).collect()
 }
 

@@ -238,6 +238,19 @@ impl MetadataImport {
         Ok(MethodSpec { method: Token(method), instantiation: unsafe { metadata.blob(start, size) } })
     }
 
+    /// A stand-alone signature: of the local variables of a body, or of a `calli`.
+    ///
+    /// # Errors
+    /// The runtime's error.
+    pub fn signature(&self, token: Token) -> Result<Vec<u8>> {
+        let metadata = self.read("GetSigFromToken")?;
+        let (mut start, mut size) = (std::ptr::null(), 0);
+        // SAFETY: valid out-parameters.
+        check(unsafe { metadata.GetSigFromToken(token.0, &mut start, &mut size) }, "GetSigFromToken")?;
+        // SAFETY: what the runtime gave.
+        Ok(unsafe { metadata.blob(start, size) })
+    }
+
     /// A parameter, by an entry of [`params`](Self::params).
     ///
     /// # Errors

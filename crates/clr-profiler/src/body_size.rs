@@ -1,0 +1,10 @@
+//! Lengths of methods' bodies that are handed to the runtime.
+
+use crate::{Error, HResult, Result};
+
+/// Length of a method's body, which must be whole.
+pub(crate) fn body_size(method: &'static str, body: &[u8]) -> Result<u32> {
+    let invalid = |reason: String| Error::refused(method, reason).with_hresult(HResult::INVALID_ARGUMENT);
+    clr_il::check(body).map_err(|error| invalid(error.to_string()))?;
+    u32::try_from(body.len()).map_err(|_| invalid("the body is longer than 4 GiB".to_owned()))
+}

@@ -1,0 +1,180 @@
+//! Changed IL of several authors: one body per method.
+
+use std::sync::Arc;
+
+use clr_il::{Body, Edits, ResultPlace, append_local, method_shape};
+
+use crate::callback_args::FunctionControl;
+use crate::metadata::MetadataImport;
+use crate::{Error, ModuleId, ProfilerInfo, Result, Token};
+
+/// A method whose code may be changed.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct MethodToWrite<'m> {
+    /// Module that declares the method.
+    pub module: ModuleId,
+    /// The method.
+    pub token: Token,
+    /// Metadata of the module.
+    pub metadata: &'m MetadataImport,
+    /// Code as the compiler wrote it. Offsets of lines and columns in symbols are places of it.
+    pub body: &'m Body,
+}
+
+/// Author of changes in methods.
+pub trait BodyWriter: Send + Sync {
+    /// Code that is to be inserted into a method; [`Edits::new`] for a method that is to stay as it is. Asked on the thread
+    /// that loads the module or compiles the method, once for each time that a body is written.
+    ///
+    /// # Errors
+    /// A reason why the method must stay as it is, for all authors.
+    fn edits(&self, method: &MethodToWrite<'_>) -> Result<Edits>;
+}
+
+/// Arbiter of changed IL: asks each author what is wanted of a method, and gives the runtime one body with all of it.
+///
+/// Where several want something at one place, the first author's code runs first before and last after. Code at exits
+/// ([`Edits::at_exits`]) gets its local variable for the result here.
+pub struct BodyWriters {
+    info: ProfilerInfo,
+    writers: Vec<Arc<dyn BodyWriter>>,
+}
+
+/// Outcome of [`BodyWriters::write_module`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct WrittenModule {
+    /// Methods with a body that nobody wanted to change.
+    pub unchanged: usize,
+    /// Methods that have got another body.
+    pub changed: usize,
+    /// Methods that stay as they are, and why.
+    pub refused: Vec<(Token, Error)>,
+}
+
+impl BodyWriters {
+    /// Without an author.
+    #[must_use]
+    pub fn new(info: &ProfilerInfo) -> Self {
+        Self { info: info.clone(), writers: Vec::new() }
+    }
+
+    /// Another author, nested within those before.
+    #[must_use]
+    pub fn with(mut self, writer: Arc<dyn BodyWriter>) -> Self {
+        self.writers.push(writer);
+        self
+    }
+
+    /// Gives all methods of a module their bodies, before any of them is compiled or inlined: in
+    /// [`module_load_finished`](crate::Callbacks::module_load_finished). Precompiled code goes unchanged all the same, unless
+    /// [`jit_cached_function_search_started`](crate::Callbacks::jit_cached_function_search_started) refuses it.
+    ///
+    /// # Errors
+    /// The runtime's error for the module as a whole.
+    ///
+    /// # Safety
+    /// As for [`ProfilerInfo::set_il_function_body`]: what the authors insert must be right for each method.
+    pub unsafe fn write_module(&self, module: ModuleId) -> Result<WrittenModule> {
+        let metadata = self.info.module_metadata(module)?;
+        let mut written = WrittenModule::default();
+        // Methods outside of types belong to the type `<Module>`, which no list has.
+        let types = std::iter::once(Token(GLOBAL_TYPE)).chain(metadata.type_defs()?);
+        for method in types.filter_map(|ty| metadata.methods(ty).ok()).flatten() {
+            if !has_il(&metadata, method) {
+                continue;
+            }
+            // SAFETY: the caller's promise.
+            match unsafe { self.write_one(module, method, &metadata) } {
+                Ok(true) => written.changed += 1,
+                Ok(false) => written.unchanged += 1,
+                Err(error) => written.refused.push((method, error)),
+            }
+        }
+        Ok(written)
+    }
+
+    /// # Safety
+    /// As for [`write_module`](Self::write_module).
+    unsafe fn write_one(&self, module: ModuleId, method: Token, metadata: &MetadataImport) -> Result<bool> {
+        let original = self.info.il_function_body(module, method)?;
+        let Some(body) = self.changed(module, method, metadata, &original)? else { return Ok(false) };
+        // SAFETY: the caller's promise, and the body keeps to the format.
+        unsafe { self.info.set_il_function_body(module, method, &body)? };
+        Ok(true)
+    }
+
+    /// Gives a method that is compiled again its body: in
+    /// [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). Says whether an author wanted a change.
+    ///
+    /// # Errors
+    /// The runtime's error; a sentence where the method can't be changed as wanted.
+    ///
+    /// # Safety
+    /// As for [`write_module`](Self::write_module).
+    pub unsafe fn write_again(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<bool> {
+        let metadata = self.info.module_metadata(module)?;
+        let original = self.info.original_il_function_body(module, method)?;
+        let Some(body) = self.changed(module, method, &metadata, &original)? else { return Ok(false) };
+        // SAFETY: the caller's promise, and the body keeps to the format.
+        unsafe { control.set_il_function_body(&body)? };
+        Ok(true)
+    }
+
+    /// The body with what all authors want, `None` where nobody wants anything.
+    fn changed(
+        &self,
+        module: ModuleId,
+        token: Token,
+        metadata: &MetadataImport,
+        original: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let mut body = Body::read(original).map_err(refused)?;
+        let mut edits = Edits::new();
+        for writer in &self.writers {
+            edits.merge(writer.edits(&MethodToWrite { module, token, metadata, body: &body })?);
+        }
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        if edits.wraps() {
+            edits.set_result(self.result_place(module, token, metadata, &mut body)?);
+        }
+        body.apply(&edits).map_err(refused)?;
+        body.write().map(Some).map_err(refused)
+    }
+
+    /// A new local variable for the method's result, where there is one.
+    fn result_place(
+        &self,
+        module: ModuleId,
+        method: Token,
+        metadata: &MetadataImport,
+        body: &mut Body,
+    ) -> Result<ResultPlace> {
+        let signature = metadata.method_props(method)?.signature;
+        let Some(result) = method_shape(&signature).map_err(refused)?.result else { return Ok(ResultPlace::None) };
+        let locals = match body.locals() {
+            0 => Vec::new(),
+            token => metadata.signature(Token(token))?,
+        };
+        let (locals, number) = append_local(&locals, result).map_err(refused)?;
+        body.set_locals(self.info.signature_token(module, &locals)?.0);
+        Ok(ResultPlace::Local(number))
+    }
+}
+
+/// Token of the type `<Module>`.
+const GLOBAL_TYPE: u32 = 0x0200_0001;
+
+/// Whether a method has a body of IL: neither abstract nor made by the runtime nor native.
+fn has_il(metadata: &MetadataImport, method: Token) -> bool {
+    /// `miCodeTypeMask`.
+    const KIND: u32 = 3;
+    metadata.method_props(method).is_ok_and(|about| about.rva != 0 && about.impl_flags & KIND == 0)
+}
+
+fn refused(error: clr_il::Error) -> Error {
+    Error::refused("changed IL", error.to_string())
+}

@@ -1,0 +1,42 @@
+//! Signatures that are added to a module, for changed IL.
+
+use clr_profiler_sys::cor::{ofRead, ofWrite};
+use clr_profiler_sys::metadata::IMetaDataEmit;
+use windows_core::Interface;
+
+use super::ProfilerInfo;
+use crate::call_context::outside_collections;
+use crate::error::check;
+use crate::{Error, HResult, ModuleId, Result, Token};
+
+impl ProfilerInfo {
+    /// Token of a stand-alone signature in a module, which gets it where it has none like it: the local variables of a
+    /// changed body, or what a `calli` calls. The runtime knows of it at once. From `ModuleLoadFinished` on; not in hooks, nor
+    /// during a collection.
+    ///
+    /// As with [`live_metadata`](Self::live_metadata), the runtime reads the module's metadata more slowly from then on.
+    ///
+    /// # Errors
+    /// The runtime's error; `E_INVALIDARG` for bytes longer than any signature.
+    pub fn signature_token(&self, module: ModuleId, signature: &[u8]) -> Result<Token> {
+        let method = "GetTokenFromSig";
+        outside_collections(method)?;
+        let runtime = self.base(method)?;
+        let life = self.life_of(module)?;
+        let _inside = life.as_ref().map(|life| life.enter(method)).transpose()?;
+        let size = u32::try_from(signature.len()).map_err(|_| Error::new(HResult::INVALID_ARGUMENT, method))?;
+        let mut found = std::ptr::null_mut();
+        // SAFETY: a valid out-parameter.
+        let answer = unsafe { runtime.GetModuleMetaData(module.0, ofRead | ofWrite, &IMetaDataEmit::IID, &mut found) };
+        check(answer, "GetModuleMetaData")?;
+        if found.is_null() {
+            return Err(Error::new(HResult::POINTER, "GetModuleMetaData"));
+        }
+        // SAFETY: an owned reference of the interface asked for.
+        let metadata = unsafe { IMetaDataEmit::from_raw(found) };
+        let mut token = 0;
+        // SAFETY: as many bytes as said, which the runtime copies, and a valid out-parameter.
+        check(unsafe { metadata.GetTokenFromSig(signature.as_ptr(), size, &mut token) }, method)?;
+        Ok(Token(token))
+    }
+}
