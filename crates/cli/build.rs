@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 const LIBRARY: &str = "libclrscope_agent.so";
 /// The crates that make up the agent: a change in one of them is a change of the agent.
-const CRATES: [&str; 5] = ["agent", "clr-profiler", "clr-profiler-sys", "contract", "recording"];
+const CRATES: [&str; 6] = ["agent", "clr-il", "clr-profiler", "clr-profiler-sys", "contract", "recording"];
 
 fn main() {
     let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
