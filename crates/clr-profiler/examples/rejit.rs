@@ -1,16 +1,18 @@
 //! Gives a method of a running program other IL and takes it back. Each file that appears in the folder named by `REJIT_FOLDER` is an
-//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back; a file `change done` or
-//! `revert done` says that the runtime was asked. At the end `log` tells what the runtime told.
+//! order: `change` makes `Counter.Program::Step` do nothing, `revert` brings its own code back, `count` lets it count its calls
+//! and their ends by itself; a file `change done` and the like says that the runtime was asked. At the end `log` tells what the runtime told.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use clr_profiler::callback_args::{CodegenFlags, FunctionControl};
+use clr_profiler::il::{Code, Edits};
 use clr_profiler::{
-    Callbacks, Events, FunctionId, ModuleId, NameCache, OwnThread, Profiler, ProfilerInfo, ReJitId, Result, Setup,
-    Token,
+    BodyWriter, BodyWriters, Callbacks, Events, FunctionId, MethodToWrite, ModuleId, NameCache, OwnThread, Profiler,
+    ProfilerInfo, ReJitId, Result, Setup, Token,
 };
 
 clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
@@ -18,12 +20,30 @@ clr_profiler::export_profiler!(ReJit, "{6F0E8E6B-2C8E-4B6B-9A55-5D1E3B1F7C0D}");
 /// A header of one byte, which says that one byte of IL follows; `ret`.
 const NOTHING: [u8; 2] = [1 << 2 | 2, 0x2a];
 
+/// Calls of `Step` that have begun, and that have ended.
+static COUNTS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Author of additions.
+struct Counts;
+
+impl BodyWriter for Counts {
+    fn edits(&self, _method: &MethodToWrite<'_>) -> Result<Edits> {
+        let [begun, ended] = COUNTS.each_ref().map(|count| Code::add_one(count.as_ptr().expose_provenance() as u64));
+        let mut edits = Edits::new();
+        edits.at_entry(begun);
+        edits.at_exits(ended);
+        Ok(edits)
+    }
+}
+
 struct ReJit(&'static State);
 
 /// Lives as long as the process: the profiler's own thread looks at it too.
 struct State {
     info: ProfilerInfo,
     names: NameCache,
+    writers: BodyWriters,
+    is_counting: AtomicBool,
     folder: PathBuf,
     step: OnceLock<(ModuleId, Token, FunctionId)>,
     log: Mutex<String>,
@@ -68,11 +88,19 @@ fn revert(state: &State, method: (ModuleId, Token), function: FunctionId) -> Res
     Ok(format!("{} versions, the newest with code: {has_code}, {reverted:?}", versions.len()))
 }
 
+fn count(state: &State, method: (ModuleId, Token), _function: FunctionId) -> Result<String> {
+    state.is_counting.store(true, Ordering::Relaxed);
+    state.info.request_rejit_with_inliners(&[method])?;
+    Ok("asked".to_owned())
+}
+
 impl Profiler for ReJit {
     fn initialize(info: &ProfilerInfo) -> Result<(Self, Setup)> {
         let state: &'static State = Box::leak(Box::new(State {
             info: info.clone(),
             names: NameCache::new(),
+            writers: BodyWriters::new(info).with(Arc::new(Counts)),
+            is_counting: AtomicBool::new(false),
             folder: std::env::var_os("REJIT_FOLDER").unwrap_or_default().into(),
             step: OnceLock::new(),
             log: Mutex::default(),
@@ -80,6 +108,7 @@ impl Profiler for ReJit {
         OwnThread::start(info, "rejit", |thread| {
             state.obey(thread, "change", change);
             state.obey(thread, "revert", revert);
+            state.obey(thread, "count", count);
         })?;
         Ok((Self(state), Setup::new(Events::JIT_COMPILATION | Events::ENABLE_REJIT)))
     }
@@ -98,6 +127,12 @@ impl Callbacks for ReJit {
     fn get_rejit_parameters(&self, module: ModuleId, method: Token, control: &FunctionControl<'_>) -> Result<()> {
         let state = self.0;
         let is_step = state.step.get().is_some_and(|&(m, token, _)| (m, token) == (module, method));
+        if state.is_counting.load(Ordering::Relaxed) {
+            // SAFETY: additions to memory that stays are right for every method.
+            let written = unsafe { state.writers.write_again(module, method, control) };
+            state.line(format_args!("counting in Step: {is_step}, {written:?}"));
+            return Ok(());
+        }
         // A flag that asks for nothing else than before: nothing would be inlined anyway.
         // SAFETY: `Step` returns nothing, so returning at once is right for it.
         let changed = unsafe { control.set_il_function_body(&NOTHING) };
@@ -128,6 +163,8 @@ impl Callbacks for ReJit {
     }
 
     fn shutdown(&self) {
+        let [begun, ended] = COUNTS.each_ref().map(|count| count.load(Ordering::Relaxed));
+        self.0.line(format_args!("counted {begun} calls and {ended} ends"));
         let text = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
         drop(std::fs::write(self.0.folder.join("log"), &*text));
     }

@@ -56,13 +56,20 @@ fn a_method_gets_other_il_while_it_is_called_and_its_own_back() {
         assert_eq!([counter.next(), counter.next()], [10, 10], "on .NET {}", runtime.version);
         order(folder, "revert");
         assert_eq!([counter.next(), counter.next()], [20, 30], "on .NET {}", runtime.version);
+        order(folder, "count");
+        assert_eq!([counter.next(), counter.next()], [40, 50], "on .NET {}", runtime.version);
         counter.end();
         let log = std::fs::read_to_string(folder.join("log")).expect("the profiler writes at the end");
         let expected = "change: asked\n\
                         parameters of Step: true, (Ok(()), Ok(()))\n\
                         started Counter.Program::Step true\n\
                         finished Counter.Program::Step true Ok(())\n\
-                        revert: 2 versions, the newest with code: true, [Ok(())]\n";
+                        revert: 2 versions, the newest with code: true, [Ok(())]\n\
+                        count: asked\n\
+                        counting in Step: true, Ok(true)\n\
+                        started Counter.Program::Step true\n\
+                        finished Counter.Program::Step true Ok(())\n\
+                        counted 20 calls and 20 ends\n";
         assert_eq!(log, expected, "on .NET {}", runtime.version);
     });
 }
