@@ -15,7 +15,7 @@ use super::frames::{FoundStack, Frames};
 use super::known_threads::{KnownThread, KnownThreads};
 use super::os::task::{Schedule, StackRanges, Task, copy_stack};
 use super::output::Output;
-use super::raw::{RawSample, Registers};
+use super::raw::{RawSample, Registers, UNKNOWN_FRAME};
 use super::runtime_work::Spans;
 use crate::os::threads::is_among;
 
@@ -205,7 +205,7 @@ impl Watched {
         let known = self.stack_end.filter(|&end| call.sp < end);
         self.stack_end = known
             .or_else(|| sources.stacks.get_or_insert_with(StackRanges::read).around(call.sp).map(|stack| stack.end));
-        let registers = Registers { ip: call.ip, sp: call.sp, bp: 0 };
+        let registers = Registers { ip: call.ip, sp: call.sp, bp: UNKNOWN_FRAME };
         let mut sample = RawSample { registers, os_id, time_ns: monotonic_ns(), ..RawSample::default() };
         copy_stack(&mut sample, self.stack_end.unwrap_or(0));
         // A thread that has run meanwhile has another stack than the one that was read.

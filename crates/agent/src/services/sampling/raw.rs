@@ -8,6 +8,9 @@ pub(crate) struct Registers {
     pub(crate) bp: usize,
 }
 
+/// Frame pointer that nobody knows. Not 0: that is the one of a thread's first function, which has no caller.
+pub(crate) const UNKNOWN_FRAME: usize = 1;
+
 /// A sample.
 #[derive(Debug, Default)]
 pub(crate) struct RawSample {
