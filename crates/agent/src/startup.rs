@@ -17,6 +17,7 @@ use crate::instruments::{self, Instruments, Requested};
 use crate::os::{process, signals};
 use crate::process::program::ProgramNames;
 use crate::process::{child_process, fork, trust};
+use crate::services::code::{CodeFeed, SharedCodeFeed};
 use crate::services::context::Beginning;
 use crate::services::context::{Context, SharedTypes};
 use crate::services::departure::Departure;
@@ -50,13 +51,14 @@ pub(crate) struct Running {
     pub(crate) hooks: Option<&'static HookSet>,
     types: Option<&'static Types>,
     object_types: Arc<ObjectTypes>,
+    code: Option<Arc<CodeFeed>>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
     end: End,
 }
 
-// In this order: the instruments need the names that `functions` forgets, and the end is last.
-clr_profiler::compose_callbacks! { Running { types, sampler, instruments, object_types, functions, thread_names, end } }
+// In this order: `code` and the instruments need the names that `functions` forgets, and the end is last.
+clr_profiler::compose_callbacks! { Running { types, code, sampler, instruments, object_types, functions, thread_names, end } }
 
 impl Running {
     /// The runtime has refused the setup of an attached agent, which leaves at once.
@@ -291,6 +293,7 @@ fn start_instruments(
         redact: Arc::new(Redaction::new(&request.redact, writer)),
         stacks: SharedStackTable::default(),
         types: SharedTypes::default(),
+        code: SharedCodeFeed::default(),
         sampler: SharedSampler::default(),
         event_pipe: SharedEventPipe::default(),
     };
@@ -335,6 +338,7 @@ fn start_instruments(
         hooks,
         types: context.types.in_use(),
         thread_names,
+        code: context.code.in_use(),
         sampler: context.sampler.in_use(),
         end: End { helper, writer },
     })

@@ -6,6 +6,7 @@ use clr_profiler::ProfilerInfo;
 use clrscope_recording::layout::instrument;
 use clrscope_recording::writer::{EventStore, Keep, ProcessWriter};
 
+use super::code::{CodeMap, SharedCodeFeed};
 use super::event_pipe::{EventPipe, SharedEventPipe};
 use super::functions::Functions;
 use super::helper::HelperHandle;
@@ -46,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) types: SharedTypes,
     /// The stack table of the recording, for instruments that record stacks.
     pub(crate) stacks: SharedStackTable,
+    /// News of compiled code, for whoever looks addresses up.
+    pub(crate) code: SharedCodeFeed,
     /// Sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
     /// The session that delivers the runtime's own events.
@@ -74,8 +77,14 @@ impl Context {
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
     pub(crate) fn sampler(&self) -> Result<&'static Sampler, String> {
-        let Self { info, writer, functions, helper, stacks, start_ns, .. } = self;
-        self.sampler.open(SamplerContext { info, writer, functions, helper, stacks, start_ns: *start_ns })
+        let Self { info, writer, helper, stacks, start_ns, .. } = self;
+        let code = || self.code_map();
+        self.sampler.open(SamplerContext { info, writer, helper, stacks, start_ns: *start_ns, code: &code })
+    }
+
+    /// A new map of code. Who has one asks the runtime for [`CodeFeed::EVENTS`](super::code::CodeFeed::EVENTS).
+    pub(crate) fn code_map(&self) -> CodeMap {
+        CodeMap::new(&self.info, &self.functions, &self.code)
     }
 
     /// The store of an instrument's samples, `max_bytes` long at most.

@@ -3,7 +3,7 @@
 use clr_profiler_sys::info::{ICorProfilerInfo8, ICorProfilerInfo9};
 use clr_profiler_sys::structs::{COR_DEBUG_IL_TO_NATIVE_MAP, COR_PRF_CODE_INFO};
 
-use super::{ProfilerInfo, ask_array};
+use super::{ProfilerInfo, ask_array, ask_array_of};
 use crate::call_context::{outside_collections, outside_hooks};
 use crate::current_stack::FrameShape;
 use crate::error::check;
@@ -38,6 +38,9 @@ pub struct IlRange {
     /// Offset past the last byte.
     pub end: u32,
 }
+
+/// Ranges of a method of usual length.
+const IL_RANGES: usize = 256;
 
 pub(super) fn ranges(infos: Vec<COR_PRF_CODE_INFO>) -> Vec<CodeRange> {
     infos.into_iter().map(|info| CodeRange { start: info.start_address, bytes: info.size }).collect()
@@ -107,7 +110,7 @@ impl ProfilerInfo {
         let method = "GetILToNativeMapping3";
         let runtime = self.at_level::<ICorProfilerInfo9>(method)?;
         // SAFETY: valid out-parameters.
-        let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array(method, |capacity, needed, map| unsafe {
+        let map: Vec<COR_DEBUG_IL_TO_NATIVE_MAP> = ask_array_of(method, IL_RANGES, |capacity, needed, map| unsafe {
             runtime.GetILToNativeMapping3(start, capacity, needed, map)
         })?;
         Ok(il_ranges(map))

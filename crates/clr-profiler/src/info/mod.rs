@@ -324,9 +324,18 @@ fn ask_word(method: &'static str, ask: impl FnOnce(*mut usize) -> HRESULT) -> Re
 /// An array of unknown length: asks with a small buffer first, again with what the runtime says it needs.
 fn ask_array<T: Copy + Default>(
     method: &'static str,
+    ask: impl FnMut(u32, *mut u32, *mut T) -> HRESULT,
+) -> Result<Vec<T>> {
+    ask_array_of(method, 8, ask)
+}
+
+/// As [`ask_array`], with room for so many elements at once: for answers that the runtime makes anew each time it is asked.
+fn ask_array_of<T: Copy + Default>(
+    method: &'static str,
+    room: usize,
     mut ask: impl FnMut(u32, *mut u32, *mut T) -> HRESULT,
 ) -> Result<Vec<T>> {
-    let mut buffer = vec![T::default(); 8];
+    let mut buffer = vec![T::default(); room];
     for _ in 0..4 {
         let mut needed = 0;
         let answer = ask(buffer.len() as u32, &mut needed, buffer.as_mut_ptr());

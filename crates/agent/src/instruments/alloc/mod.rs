@@ -27,11 +27,12 @@ use std::time::Duration;
 
 use clr_profiler::callback_args::{EventPipeEvent, GcReason, Generations};
 use clr_profiler::internals::NativeFrame;
-use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result};
+use clr_profiler::{AssemblyId, Callbacks, ClassId, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result};
 use clrscope_recording::model::{Allocation, AllocationEngine, AllocationSampling, ObjectHeap};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::instrument::Instrument;
+use crate::services::code::CodeFeed;
 use crate::services::context::{Beginning, Context};
 use crate::services::event_pipe::{self, EventPipe};
 use crate::services::functions::Functions;
@@ -108,8 +109,7 @@ impl Instrument for Alloc {
     }
 
     fn events(&self) -> Events {
-        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS;
-        let events = code | Events::ENABLE_STACK_SNAPSHOT;
+        let events = CodeFeed::EVENTS | Events::ENABLE_STACK_SNAPSHOT;
         let events = match self.0.event_pipe {
             Some(event_pipe) => {
                 events | event_pipe.events() | Events::LARGE_OBJECT_ALLOCATED | Events::PINNED_OBJECT_ALLOCATED
@@ -346,36 +346,13 @@ impl Callbacks for Alloc {
         }
     }
 
-    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
-        self.0.paths.jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn rejit_compilation_finished(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.0.paths.rejit_compilation_finished(function, rejit, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_jit_compilation_finished(
-        &self,
-        function: FunctionId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.0.paths.dynamic_method_jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.0.paths.dynamic_method_unloaded(function);
+    fn dynamic_method_unloaded(&self, _function: FunctionId) {
+        self.0.paths.code_unloaded();
         self.0.unloaded();
     }
 
-    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
-        self.0.paths.module_unload_finished(module, status);
+    fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        self.0.paths.code_unloaded();
         self.0.unloaded();
     }
 }

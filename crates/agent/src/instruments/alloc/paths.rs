@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::internals::{CurrentStack, NativeFrame};
-use clr_profiler::{Callbacks, FunctionId, ModuleId, NoStack, ProfilerInfo, ReJitId, Result};
+use clr_profiler::{NoStack, ProfilerInfo};
 use clrscope_recording::model::{LossReason, StackFrame};
 use clrscope_recording::writer::{AllocationCell, ProcessWriter, monotonic_ns};
 
-use crate::services::code::{CodeFeed, CodeMap, Place};
+use crate::services::code::{CodeMap, Place};
 use crate::services::context::Context;
 use crate::services::stacks::Mix;
 use crate::services::stacks::table::RecordedStacks;
@@ -35,7 +35,6 @@ pub(super) struct Paths {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
     recorded: &'static RecordedStacks,
-    feed: Arc<CodeFeed>,
     /// The map of code, until the thread that looks addresses up takes it.
     map: Mutex<Option<CodeMap>>,
     /// Frames kept of a stack; 0 for no stacks.
@@ -72,13 +71,11 @@ impl Paths {
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
     pub(super) fn new(context: &Context, frames: usize) -> std::result::Result<Self, String> {
-        let (map, feed) = CodeMap::new(&context.info, &context.functions);
         Ok(Self {
             info: context.info.clone(),
             writer: context.writer,
             recorded: context.stacks.open(context.writer, &context.helper)?,
-            feed,
-            map: Mutex::new(Some(map)),
+            map: Mutex::new(Some(context.code_map())),
             frames,
             tables: Mutex::default(),
             unloads: AtomicU64::new(0),
@@ -197,7 +194,7 @@ impl Paths {
     }
 
     /// Code is gone; other code may come to lie at its addresses.
-    fn code_unloaded(&self) {
+    pub(super) fn code_unloaded(&self) {
         let mut tables = self.tables();
         tables.numbers.clear();
         self.unloads.fetch_add(1, Ordering::AcqRel);
@@ -228,42 +225,6 @@ fn follow(frame: NativeFrame, most: usize) -> Option<u64> {
 fn frame_at(map: &mut CodeMap, address: usize, time_ns: u64) -> Option<StackFrame> {
     let place = map.place(address.checked_sub(1)?, time_ns);
     matches!(place, Place::Method(_)).then(|| map.frame(&place, address, true))
-}
-
-/// Callbacks about code, which look-ups need.
-impl Callbacks for Paths {
-    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
-        self.feed.jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn rejit_compilation_finished(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.feed.rejit_compilation_finished(function, rejit, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_jit_compilation_finished(
-        &self,
-        function: FunctionId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.feed.dynamic_method_jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.feed.dynamic_method_unloaded(function);
-        self.code_unloaded();
-    }
-
-    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
-        self.feed.module_unload_finished(module, status);
-        self.code_unloaded();
-    }
 }
 
 #[cfg(test)]

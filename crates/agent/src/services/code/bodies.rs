@@ -10,9 +10,10 @@ use clrscope_recording::model::{StackFrame, Tier};
 
 use super::arch::{self, LeafStep, leaf_step};
 use super::feed::{CodeFeed, News, Origin};
+use super::images::Images;
 use crate::os::memory::copy_if_there;
 use crate::services::functions::Functions;
-use crate::services::stacks::code_start;
+use crate::services::stacks::code_around;
 
 /// Time for which code that is gone is remembered: samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
@@ -80,6 +81,7 @@ pub(super) struct Bodies {
     /// Pieces that are gone, with when they went.
     gone: VecDeque<(Arc<Body>, u64)>,
     dynamic: HashMap<FunctionId, Vec<usize>>,
+    images: Images,
     /// Addresses at which the runtime knows no method.
     stubs: HashMap<usize, ()>,
     /// A body that took over a running frame was found.
@@ -96,6 +98,7 @@ impl Bodies {
             live: BTreeMap::new(),
             gone: VecDeque::new(),
             dynamic: HashMap::new(),
+            images: Images::default(),
             stubs: HashMap::new(),
             took_over_anew: false,
             tiers_off: OnceCell::new(),
@@ -124,6 +127,7 @@ impl Bodies {
             }
         }
         if let Some(unloaded_ns) = news.unloaded_ns {
+            self.images.forget();
             // Whose code went is not told; what is still there is asked for again.
             let dynamic: Vec<usize> = self.dynamic.values().flatten().copied().collect();
             let others: Vec<usize> = self.live.keys().copied().filter(|start| !dynamic.contains(start)).collect();
@@ -180,19 +184,19 @@ impl Bodies {
     }
 
     fn ask_runtime(&mut self, address: usize, is_image: bool, feed: &CodeFeed) -> Option<Arc<Body>> {
-        let (id, _) = self.info.function_at(address).ok()?;
-        let start = code_start(&self.info, id, address + 1);
-        let ranges = match start {
-            Some(start) => self.info.code_info_at(start).ok()?,
+        let (id, rejit) = self.info.function_at(address).ok()?;
+        let (start, ranges) = code_around(&self.info, id, rejit, address).or_else(|| {
             // Dynamic methods that were compiled before anybody told of them.
-            None => self.info.code_info(id).ok()?,
-        };
-        let start = start.or_else(|| ranges.first().map(|range| range.start))?;
+            let ranges = self.info.code_info(id).ok()?;
+            Some((ranges.first()?.start, ranges))
+        })?;
         let index = self.functions.noted(id).index;
         let method = Method { index, id, is_framework: self.functions.is_framework(id) };
+        let origin = feed.origin(start).map(|origin| self.refined(origin, id));
+        // Code that nobody was told of was compiled at build time, or before we came.
+        let is_precompiled = origin.is_none() && (is_image || self.images.hold(&self.info, start));
+        let origin = origin.or(is_precompiled.then_some(Origin::Image));
         for range in &ranges {
-            let origin = feed.origin(start).or(is_image.then_some(Origin::Image));
-            let origin = origin.map(|origin| self.refined(origin, id));
             self.insert(range.start..range.start + range.bytes, start, method, origin, 0);
         }
         self.find(address, u64::MAX)

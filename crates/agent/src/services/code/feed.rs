@@ -1,12 +1,13 @@
 //! News of compiled code, by callbacks: which bodies are new, and which are gone.
 //!
-//! Callbacks run on the program's threads and do as little as they can; the thread that looks addresses up takes what they
+//! Callbacks run on the program's threads and do as little as they can; the threads that look addresses up take what they
 //! left. Functions whose identifiers may be used again get their index at once, all others when an address asks for it.
+//! There is one feed in a process, a part of the agent's composition of callbacks, and as many readers as there are maps.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use clr_profiler::{Callbacks, CodeRange, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result};
+use clr_profiler::{Callbacks, CodeRange, Events, FunctionId, ModuleId, ProfilerInfo, ReJitId, Result};
 use clrscope_recording::model::Tier;
 use clrscope_recording::writer::monotonic_ns;
 
@@ -41,6 +42,7 @@ impl Origin {
 }
 
 /// A new dynamic method.
+#[derive(Clone)]
 pub(super) struct DynamicBody {
     pub(super) ranges: Vec<CodeRange>,
     pub(super) function: u32,
@@ -48,7 +50,7 @@ pub(super) struct DynamicBody {
     pub(super) born_ns: u64,
 }
 
-/// News since they were last taken.
+/// News since a reader last took them.
 #[derive(Default)]
 pub(super) struct News {
     pub(super) dynamic: Vec<DynamicBody>,
@@ -60,7 +62,8 @@ pub(super) struct News {
 
 #[derive(Default)]
 struct Told {
-    news: News,
+    /// News for each reader.
+    news: Vec<News>,
     /// Origins of bodies, by the addresses where they begin.
     origins: HashMap<usize, Origin>,
     /// Functions that were compiled in the background before.
@@ -74,8 +77,28 @@ pub(crate) struct CodeFeed {
     told: Mutex<Told>,
 }
 
+/// The feed of the process, once somebody has asked for a map of code.
+#[derive(Default)]
+pub(crate) struct SharedCodeFeed(OnceLock<Arc<CodeFeed>>);
+
+impl SharedCodeFeed {
+    /// The feed, where somebody asked for a map.
+    pub(crate) fn in_use(&self) -> Option<Arc<CodeFeed>> {
+        self.0.get().map(Arc::clone)
+    }
+
+    /// The feed, made when the first map is.
+    pub(super) fn open(&self, info: &ProfilerInfo, functions: &Arc<Functions>) -> Arc<CodeFeed> {
+        Arc::clone(self.0.get_or_init(|| Arc::new(CodeFeed::new(info, functions))))
+    }
+}
+
 impl CodeFeed {
-    pub(super) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
+    /// The events that tell of code. Whoever has a map of code asks for them.
+    pub(crate) const EVENTS: Events =
+        Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
+
+    fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> Self {
         Self { info: info.clone(), functions: Arc::clone(functions), told: Mutex::default() }
     }
 
@@ -83,9 +106,21 @@ impl CodeFeed {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that is new.
-    pub(super) fn take(&self) -> News {
-        std::mem::take(&mut self.told().news)
+    /// A new reader's number.
+    pub(super) fn reader(&self) -> usize {
+        let mut told = self.told();
+        told.news.push(News::default());
+        told.news.len() - 1
+    }
+
+    /// Everything that is new to a reader.
+    pub(super) fn take(&self, reader: usize) -> News {
+        std::mem::take(&mut self.told().news[reader])
+    }
+
+    /// Tells every reader.
+    fn tell(&self, news: impl Fn(&mut News)) {
+        self.told().news.iter_mut().for_each(news);
     }
 
     /// Origin of the body that begins at `start`, where that was told.
@@ -143,16 +178,18 @@ impl Callbacks for CodeFeed {
             id: function,
             born_ns: monotonic_ns(),
         };
-        self.told().news.dynamic.push(body);
+        self.tell(|news| news.dynamic.push(body.clone()));
     }
 
     fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.told().news.freed.push((function, monotonic_ns()));
+        let now = monotonic_ns();
+        self.tell(|news| news.freed.push((function, now)));
     }
 
     fn module_unload_finished(&self, _module: ModuleId, _status: Result<()>) {
+        let now = monotonic_ns();
+        self.tell(|news| news.unloaded_ns = Some(now));
         let mut told = self.told();
-        told.news.unloaded_ns = Some(monotonic_ns());
         // Of which modules these are is not known, and their identifiers and addresses may be used again.
         told.origins.clear();
         told.warm.clear();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`feed`] | what callbacks tell of bodies that come and go |
 //! | [`bodies`] | compiled methods by address, each tier its own, precompiled code and code that is gone a moment ago too |
+//! | [`images`] | precompiled code that the runtime has copied to where no file says so |
 //! | [`native`] | libraries and other mappings; [`elf`] reads what their files say |
 //! | [`arch`] | single instructions of compiled code |
 //!
@@ -14,6 +15,7 @@ pub(crate) mod arch;
 mod bodies;
 pub(crate) mod elf;
 mod feed;
+mod images;
 pub(crate) mod native;
 
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ use clrscope_recording::writer::monotonic_ns;
 
 use bodies::Bodies;
 pub(crate) use bodies::Body;
-pub(crate) use feed::CodeFeed;
+pub(crate) use feed::{CodeFeed, SharedCodeFeed};
 pub(crate) use native::Library;
 use native::{Contents, NativeMap};
 
@@ -55,6 +57,8 @@ pub(crate) enum Place {
 /// The map.
 pub(crate) struct CodeMap {
     feed: Arc<CodeFeed>,
+    /// Number of the map among the feed's readers.
+    reader: usize,
     functions: Arc<Functions>,
     bodies: Bodies,
     native: NativeMap,
@@ -62,6 +66,8 @@ pub(crate) struct CodeMap {
     modules: HashMap<usize, (u32, Arc<Library>)>,
     special: HashMap<&'static str, u32>,
     read_ns: u64,
+    /// The list of mappings has changed since what was found out about addresses was last thrown away.
+    has_moved: bool,
     /// Places found at addresses, until code goes or comes to lie where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
     frames: HashMap<(usize, bool), StackFrame, BuildHasherDefault<Mix>>,
@@ -71,32 +77,34 @@ pub(crate) struct CodeMap {
 const MOST_PLACES: usize = 1 << 16;
 
 impl CodeMap {
-    /// An empty map, and where callbacks tell of code.
-    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>) -> (Self, Arc<CodeFeed>) {
-        let feed = Arc::new(CodeFeed::new(info, functions));
-        let map = Self {
-            feed: Arc::clone(&feed),
+    /// An empty map, which callbacks tell of code from now on by the process's feed.
+    pub(crate) fn new(info: &ProfilerInfo, functions: &Arc<Functions>, feed: &SharedCodeFeed) -> Self {
+        let feed = feed.open(info, functions);
+        Self {
+            reader: feed.reader(),
+            feed,
             functions: Arc::clone(functions),
             bodies: Bodies::new(info, functions),
             native: NativeMap::default(),
             modules: HashMap::new(),
             special: HashMap::new(),
             read_ns: 0,
+            has_moved: false,
             places: HashMap::default(),
             frames: HashMap::default(),
-        };
-        (map, feed)
+        }
     }
 
     /// Takes what callbacks told; whether something is gone, so that what was found out about addresses may be wrong now.
     pub(crate) fn update(&mut self) -> bool {
-        let news = self.feed.take();
+        let news = self.feed.take(self.reader);
         let is_stale = monotonic_ns().saturating_sub(self.read_ns) > STALE_NS;
         if is_stale {
             self.refresh();
             self.bodies.forget_stubs();
+            self.places.retain(|_, place| !matches!(place, Place::Stub));
         }
-        let has_changed = self.bodies.update(news) || is_stale;
+        let has_changed = self.bodies.update(news) | std::mem::take(&mut self.has_moved);
         if has_changed || self.places.len() > MOST_PLACES {
             self.places.clear();
             self.frames.clear();
@@ -105,7 +113,7 @@ impl CodeMap {
     }
 
     fn refresh(&mut self) {
-        self.native.refresh();
+        self.has_moved |= self.native.refresh();
         self.read_ns = monotonic_ns();
     }
 

@@ -31,10 +31,20 @@ pub(crate) struct Library {
     pub(crate) is_main: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Mapped {
     addresses: Range<usize>,
     contents: Contents,
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Library(one), Self::Library(other)) => Arc::ptr_eq(one, other),
+            (Self::Runtime { is_image: one }, Self::Runtime { is_image: other }) => one == other,
+            _ => false,
+        }
+    }
 }
 
 /// The list as it was last read.
@@ -54,8 +64,8 @@ struct Line<'a> {
 }
 
 impl NativeMap {
-    /// Reads the list again.
-    pub(crate) fn refresh(&mut self) {
+    /// Reads the list again; whether anything that can be run has come, gone or moved.
+    pub(crate) fn refresh(&mut self) -> bool {
         if self.main.as_os_str().is_empty() {
             self.main = crate::os::process::executable();
         }
@@ -72,7 +82,9 @@ impl NativeMap {
                 mapped.push(Mapped { addresses: line.addresses, contents });
             }
         }
+        let has_changed = self.mapped != mapped;
         self.mapped = mapped;
+        has_changed
     }
 
     /// Contents at an address, as far as the list says that something there can be run.
@@ -162,7 +174,7 @@ mod tests {
     #[test]
     fn functions_of_libraries_and_of_the_program_are_found_where_they_are_loaded() {
         let mut map = NativeMap::default();
-        map.refresh();
+        assert!(map.refresh(), "everything is new");
         let library = |address: usize| match map.at(address) {
             Some(Contents::Library(library)) => Arc::clone(library),
             other => panic!("{other:?}"),

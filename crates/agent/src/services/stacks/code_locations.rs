@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use clr_profiler::{FunctionId, ProfilerInfo, StackFrame};
+use clr_profiler::{CodeRange, FunctionId, ProfilerInfo, ReJitId, StackFrame};
 
 use crate::services::functions::Functions;
 
@@ -80,9 +80,20 @@ fn il_offset(info: &ProfilerInfo, function: FunctionId, address: usize) -> Optio
 pub(crate) fn code_start(info: &ProfilerInfo, function: FunctionId, address: usize) -> Option<usize> {
     let address = address.checked_sub(1)?;
     let (_, rejit) = info.function_at(address).ok()?;
+    code_around(info, function, rejit, address).map(|(start, _)| start)
+}
+
+/// Start and pieces of the code version that an address lies in.
+pub(crate) fn code_around(
+    info: &ProfilerInfo,
+    function: FunctionId,
+    rejit: ReJitId,
+    address: usize,
+) -> Option<(usize, Vec<CodeRange>)> {
     let starts = info.code_starts(function, rejit).ok()?;
-    let holds = |start: &usize| {
-        info.code_info_at(*start).is_ok_and(|ranges| ranges.iter().any(|range| range.contains(address)))
+    let pieces = |start: usize| {
+        let ranges = info.code_info_at(start).ok()?;
+        ranges.iter().any(|range| range.contains(address)).then_some((start, ranges))
     };
-    starts.into_iter().find(holds)
+    starts.into_iter().find_map(pieces)
 }

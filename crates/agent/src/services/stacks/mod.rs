@@ -30,7 +30,7 @@ use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{Error, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
 
 use code_locations::CodeLocations;
-pub(crate) use code_locations::{CodeLocation, code_start};
+pub(crate) use code_locations::{CodeLocation, code_around, code_start};
 use stack_cache::StackCache;
 use table::RecordedStacks;
 pub(crate) use unwind_rules::Mix;
