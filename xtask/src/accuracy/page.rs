@@ -43,7 +43,8 @@ the part that single runs needed stands before.
 
 For `cpu` it is met where *shown* is within 1 point of *bare* plus the spread of the bare runs, or the truth lies within the interval that
 the report states for this number of samples (95 %). The functions of `Beats` take turns by the CPU clock of their thread, each as long as
-the other: 500 microseconds are a pair in each interval of 1 kHz, 2,000 a pair in each tick of a kernel with 250 Hz.
+the other: 500 microseconds are a pair in each interval of 1 kHz, 2,000 a pair in each tick of a kernel with 250 Hz. The engine `timer` samples at ticks and nowhere else, so
+where the turns are in step with these it can't be right, which its reports say; perf events drift through such loops.
 
 ```text
 {}```

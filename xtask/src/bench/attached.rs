@@ -30,8 +30,10 @@ pub(super) fn first_sample(bench: &Bench, runs: usize) -> Result<Line, String> {
     let mut times = Vec::new();
     for _ in 0..runs {
         let out = bench.folder().join("first.clrs");
+        // The tool may have to be built for it.
+        let mut command = attach(paced.child.id(), "1s", &out);
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
-        run(&mut attach(paced.child.id(), "1s", &out))?;
+        run(&mut command)?;
         let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
         let first = first_sample_unix_ns(&recording).ok_or("nothing was sampled")?;
         times.push((first as f64 - began.as_nanos() as f64) / 1e6);

@@ -45,6 +45,9 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
         text.push_str(&format!(", {} of idle threads left out (pool, finalizer and the like)", time(of.idle_ns)));
     }
     let sampler = of.sampler;
+    if is_cpu && sampler.is_some_and(|sampler| sampler.engine == SamplingEngine::Timer) {
+        text.push_str("; timers go off at the kernel's ticks, so a loop in step with these is seen one-sidedly");
+    }
     let whys = [sampler.map(|sampler| &sampler.why_engine), sampler.map(|sampler| &sampler.why_no_kernel)];
     for why in whys.into_iter().flatten().filter(|why| !why.is_empty()) {
         text.push_str("; ");
