@@ -6,6 +6,7 @@ mod ends;
 mod heap;
 mod refusals;
 mod server;
+mod single_file;
 
 use std::collections::BTreeSet;
 use std::fs;
