@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clrscope_recording::model::{LossReason, Recording};
 use clrscope_testkit::{
-    Finished, Runtime, Service, cli, fixture, left_over, let_children_hear, pause, random_pause, run_within, runtimes,
-    scratch, wait_until,
+    Finished, Runtime, Service, cli, fixture, left_over, let_children_hear, native_library, pause, random_pause,
+    run_within, runtimes, scratch, wait_until,
 };
 
 use crate::agents::under_agent;
@@ -24,7 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const KILLED_EVERY: u32 = 3;
 
 /// Ways of the fixture `Sampled` that go on for so many milliseconds, and then say that they are done.
-const TIMED: [&str; 5] = ["nulls", "exceptions", "threads", "collections", "loads"];
+const TIMED: [&str; 6] = ["nulls", "exceptions", "threads", "collections", "loads", STORAGE];
+/// The way that needs a native library, whose file is one more argument.
+const STORAGE: &str = "storage";
 /// Ways that do something so many times, and how often in a second.
 const COUNTED: [(&str, u64); 2] = [("processes", 60), ("signals", 3_000)];
 
@@ -66,6 +68,9 @@ fn say((what, went): (String, Result<String, String>)) -> Option<String> {
 fn sampled(runtime: &Runtime, way: &str, amount: u64) -> (Command, String) {
     let mut command = runtime.command(&fixture("Sampled"));
     command.arg(way).arg(amount.to_string());
+    if way == STORAGE {
+        command.arg(native_library("Sampled/storage.c"));
+    }
     let said = if way == "signals" { format!("{amount} signals, 0 left\n") } else { String::new() };
     (command, said + "done\n")
 }

@@ -135,13 +135,15 @@ fn stacks_are_whole_from_the_innermost_frame_to_the_start_of_the_thread() {
             let lost = all.iter().filter(|sample| !sample.complete).count();
             let place = format!("{engine} on {}, {arguments:?}: {lost} of {}", runtime.version, all.len());
             let which = format!("{place} are not whole\n{}", incomplete(process, &all));
-            assert!(lost as f64 <= 0.03 * all.len() as f64 + 6.0 && all.len() > 5 + lost, "{which}");
+            assert!(lost as f64 <= 0.03 * all.len() as f64 + 6.0, "{which}");
             let sum = sums.entry(engine.to_owned()).or_default();
             *sum = (sum.0 + lost, sum.1 + all.len(), format!("{}{which}", sum.2));
         }
     });
     for (lost, all, which) in sums.into_values() {
         let expected = 0.01 * all as f64;
+        // On a busy machine single programs get little CPU time.
+        assert!(all > 100, "{which}");
         assert!(lost as f64 <= expected + 4.0 * expected.sqrt(), "{lost} of {all} are not whole: {which}");
     }
 }
@@ -195,6 +197,7 @@ fn threads_that_wait_are_seen_where_they_wait_and_for_what() {
             let (found, weight, methods) = longest(process, &all, thread);
             let place = format!("{thread} on {}: {found:?} for {weight} ns in {methods:?}", runtime.version);
             assert_eq!(found, state, "{place}");
+            // Of a thread that waits the frame pointer is not known, and functions of the runtime's libraries are left by it.
             assert!((700_000_000..1_600_000_000).contains(&weight) && methods.contains(&method), "{place}");
         }
         // One record counts many samples of a thread that stands still.
@@ -266,11 +269,14 @@ fn a_crash_still_makes_its_dump() {
 /// Programs that are hard on signals and on whoever looks at stacks, at the highest rate, do what they do without us.
 #[test]
 fn hostile_programs_are_unchanged_at_the_highest_rate() {
-    let programs: [&[&str]; 6] = [
+    let library = clrscope_testkit::native_library("Sampled/storage.c");
+    let library = library.to_str().expect("a path in UTF-8");
+    let programs: [&[&str]; 7] = [
         &["nulls", "400"],
         &["threads", "400"],
         &["collections", "400"],
         &["loads", "400"],
+        &["storage", "300", library],
         &["processes", "8"],
         &["signals", "200"],
     ];
@@ -287,6 +293,28 @@ fn hostile_programs_are_unchanged_at_the_highest_rate() {
             let panics = process.losses.iter().any(|loss| loss.reason == LossReason::PanicCaught);
             assert!(!panics && !samples(process, "cpu").is_empty(), "{place}: {:?}", process.losses);
         }
+    });
+}
+
+/// Threads that are switched tens of thousands of times in a second: a perf event is a timer that is set at each switch.
+#[test]
+fn perf_events_that_are_dear_give_way_to_timers_unless_they_were_asked_for() {
+    each_runtime(|runtime| {
+        let engine_at_end = |request: &str| {
+            let run = record_with(runtime, "Sampled", request, &["switches", "2500"]);
+            let process = &run.recording.processes[0];
+            let all = samples(process, "cpu");
+            let sum: u64 = all.iter().map(|sample| sample.weight_ns).sum();
+            assert!(sum > 1_500_000_000, "{request} on {}: {sum} ns", runtime.version);
+            let why = process.samplers.last().map(|sampler| sampler.why_engine.clone()).unwrap_or_default();
+            (engine(process), why)
+        };
+        if engine_at_end("cpu:engine=perf").0 != SamplingEngine::Perf {
+            return not_run("the engine perf is not to be had here");
+        }
+        let (found, why) = engine_at_end("cpu");
+        assert_eq!(found, SamplingEngine::Timer, "{why}");
+        assert!(why.contains("a second of CPU time; engine=perf keeps to them"), "{why}");
     });
 }
 

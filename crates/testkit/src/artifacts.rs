@@ -57,6 +57,24 @@ pub fn framework_example(name: &str) -> PathBuf {
     target.join("release/examples").join(format!("lib{name}.so"))
 }
 
+/// The native library that a C source of a fixture makes, `Sampled/storage.c` for instance.
+///
+/// # Panics
+/// With the compiler's messages, when it does not build, and where there is no C compiler.
+pub fn native_library(source: &str) -> PathBuf {
+    let source = workspace_root().join("dotnet/fixtures").join(source);
+    let folder = target_folder().join("native");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
+    // Tests that run beside this one find the whole library or none.
+    let (library, made) = (folder.join(format!("{name}.so")), folder.join(format!("{name}.{}", std::process::id())));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).args([&made, &source]);
+    crate::run(compiler).expect_success();
+    fs::rename(&made, &library).expect("a file can be renamed");
+    library
+}
+
 /// Makes the runtime that `command` starts load the profiler `library`, whose class is `clsid`.
 pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);

@@ -42,7 +42,7 @@ mod wait;
 mod web;
 mod workspace;
 
-pub use artifacts::{agent, cli, example, framework_example, load_profiler, panicking_agent};
+pub use artifacts::{agent, cli, example, framework_example, load_profiler, native_library, panicking_agent};
 pub use azmcp::{azmcp, azmcp_command};
 pub use chance::random_pause;
 pub use counter::last_count;

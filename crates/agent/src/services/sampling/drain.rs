@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use clr_profiler::OwnThread;
+use clr_profiler::{Events, OwnThread};
 use clrscope_recording::model::{Activity, LossReason, Sample, Sampler as SamplerRecord, ThreadState};
 use clrscope_recording::writer::monotonic_ns;
 
-use super::engine::{Choice, Engine};
+use super::engine::{Choice, Engine, EngineWanted};
 use super::frames::{FoundStack, Frames};
 use super::kernel_time::KernelTime;
 use super::known_threads::KnownThreads;
@@ -16,11 +16,12 @@ use super::output::Output;
 use super::poll::Poll;
 use super::raw::RawSample;
 use super::runtime_work::Spans;
+use super::switches::Switches;
 use super::targets::is_own;
 use super::unwind::Touched;
 use super::{Sampler, State, lock};
-use crate::os::clock::own_cpu_ns;
-use crate::os::threads;
+use crate::os::clock::{own_cpu_ns, process_cpu_ns};
+use crate::os::{process, threads};
 use crate::services::code::CodeMap;
 
 /// Between two rounds.
@@ -46,6 +47,7 @@ pub(super) struct Drain {
     wall: Option<(Output, Poll)>,
     /// Time in the kernel, where perf events don't sample that.
     kernel_time: Option<KernelTime>,
+    switches: Switches,
     next_threads_ns: u64,
     next_check_ns: u64,
     /// Whether somebody else has taken the signal.
@@ -73,6 +75,7 @@ impl Drain {
             work: Spans::default(),
             cpu,
             wall,
+            switches: Switches::default(),
             next_threads_ns: 0,
             next_check_ns: 0,
             has_given_up: false,
@@ -191,11 +194,38 @@ impl Drain {
 
     /// Looks after what others may have changed.
     fn check(&mut self, _now: u64) {
+        self.change_engine_if_dear();
         if let Engine::Timers(shared) = &self.engine {
             super::os::signal::keep_out_of_hardware_exceptions(true);
             shared.frameless.set(self.frames.map.frameless_code());
         }
         self.tell(false);
+    }
+
+    /// Takes timers where perf events, which nobody asked for by name, cost more than samples are worth.
+    fn change_engine_if_dear(&mut self) {
+        let cpu = self.sampler.cpu.get();
+        let is_choice = cpu.is_none_or(|wanted| wanted.engine == EngineWanted::Auto);
+        if !is_choice || !matches!(self.engine, Engine::Perf(_)) {
+            return;
+        }
+        let (Some(switches), Some(cpu_ns)) = (process::thread_switches(), process_cpu_ns()) else { return };
+        let Some(a_second) = self.switches.look(switches, cpu_ns) else { return };
+        let why = format!(
+            "perf events at first, which take several percent of a program whose threads are switched {a_second} times a \
+             second of CPU time; engine=perf keeps to them"
+        );
+        let kernel = cpu.is_none_or(|wanted| wanted.kernel);
+        let Some((engine, choice)) = Engine::change_to_timers(&self.choice, kernel, why) else { return };
+        self.engine.enable(false);
+        self.drain();
+        let sampler = self.sampler;
+        (self.engine, self.choice, self.kernel_time) = (engine, choice, None);
+        sampler.prepare(&self.engine);
+        // Where that is refused, samples are kept out of threads with hardware exceptions from their first one on.
+        let _ = sampler.info.events().and_then(|events| sampler.info.set_events(events | Events::EXCEPTIONS));
+        self.engine.enable(true);
+        self.next_threads_ns = 0;
     }
 
     /// Gives up, since somebody else handles the signal now: what timers send would be taken for that program's own

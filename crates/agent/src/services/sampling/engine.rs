@@ -68,19 +68,30 @@ impl Engine {
                 Err(why) => choice.why_engine = why,
             }
         }
-        match signal::install(interval_ns, RING_WORDS) {
-            Some(shared) => {
-                choice.engine = SamplingEngine::Timer;
-                if kernel {
-                    choice.why_no_kernel = "the engine timer sees threads in user mode only".into();
-                }
-                (Self::Timers(shared), choice)
-            }
+        match Self::timers(&mut choice, kernel) {
+            Some(engine) => (engine, choice),
             None => {
                 choice.why_engine = "there is no signal that nobody uses".into();
                 (Self::None, choice)
             }
         }
+    }
+
+    /// Timers instead of perf events that have turned out to be dear, with the reason; `None` where they are not to be had.
+    /// `kernel`: frames of the kernel were wanted.
+    pub(super) fn change_to_timers(choice: &Choice, kernel: bool, why: String) -> Option<(Self, Choice)> {
+        let mut choice = Choice { interval_ns: choice.interval_ns, why_engine: why, ..Choice::default() };
+        Some((Self::timers(&mut choice, kernel)?, choice))
+    }
+
+    fn timers(choice: &mut Choice, kernel: bool) -> Option<Self> {
+        let shared = signal::install(choice.interval_ns, RING_WORDS)?;
+        choice.engine = SamplingEngine::Timer;
+        choice.kernel = false;
+        if kernel {
+            choice.why_no_kernel = "the engine timer sees threads in user mode only".into();
+        }
+        Some(Self::Timers(shared))
     }
 
     fn perf(interval_ns: u64, kernel: bool, at_launch: bool) -> Result<PerfEvents, String> {

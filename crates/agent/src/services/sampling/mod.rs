@@ -10,6 +10,7 @@
 //! | [`frames`] | from samples to numbers of stacks; [`output`] where samples go |
 //! | [`drain`] | the thread that takes samples from the engine and records them; [`known_threads`] whose they are |
 //! | [`kernel_time`] | time in the kernel that may not be sampled |
+//! | [`switches`] | whether threads are switched too often for perf events |
 //! | [`runtime_work`] | what the runtime was about on which thread, by its callbacks |
 //! | [`poll`] | what threads are about that don't run |
 //!
@@ -28,17 +29,16 @@ mod poll;
 mod raw;
 mod ring;
 mod runtime_work;
+mod switches;
 mod targets;
 mod unwind;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use clr_profiler::callback_args::SuspendReason;
 use clr_profiler::internals::CurrentStack;
-use clr_profiler::{
-    Callbacks, Events, FunctionId, ModuleId, ObjectId, OwnThread, ProfilerInfo, ReJitId, Result, ThreadId,
-};
+use clr_profiler::{Callbacks, Events, ModuleId, ObjectId, OwnThread, ProfilerInfo, Result, ThreadId};
 use clrscope_recording::writer::{EventStore, ProcessWriter};
 
 use drain::Drain;
@@ -49,7 +49,6 @@ use targets::Targets;
 
 use crate::services::code::{CodeFeed, CodeMap};
 use crate::services::developer_log::{Level, log};
-use crate::services::functions::Functions;
 use crate::services::helper::{HelperHandle, Task};
 use crate::services::stacks::table::{RecordedStacks, SharedStackTable};
 use crate::services::threads;
@@ -74,10 +73,11 @@ pub(crate) struct WallWanted {
 pub(crate) struct SamplerContext<'a> {
     pub(crate) info: &'a ProfilerInfo,
     pub(crate) writer: &'static ProcessWriter,
-    pub(crate) functions: &'a Arc<Functions>,
     pub(crate) helper: &'a HelperHandle,
     pub(crate) stacks: &'a SharedStackTable,
     pub(crate) start_ns: u64,
+    /// Makes a map of code.
+    pub(crate) code: &'a dyn Fn() -> CodeMap,
 }
 
 /// The sampler, once an instrument has asked for it.
@@ -99,14 +99,12 @@ impl SharedSampler {
             return Ok(sampler);
         }
         let stacks = context.stacks.open(context.writer, context.helper)?;
-        let (map, feed) = CodeMap::new(context.info, context.functions);
         let made = Sampler {
             info: context.info.clone(),
             writer: context.writer,
             stacks,
             start_ns: context.start_ns,
-            feed,
-            map: Mutex::new(Some(map)),
+            map: Mutex::new(Some((context.code)())),
             cpu: OnceLock::new(),
             wall: OnceLock::new(),
             targets: OnceLock::new(),
@@ -140,7 +138,6 @@ pub(crate) struct Sampler {
     writer: &'static ProcessWriter,
     stacks: &'static RecordedStacks,
     start_ns: u64,
-    feed: Arc<CodeFeed>,
     /// The map of code, until the draining thread takes it.
     map: Mutex<Option<CodeMap>>,
     cpu: OnceLock<CpuWanted>,
@@ -168,8 +165,7 @@ impl Sampler {
 
     /// The events that it wants from the runtime. For after [`begin`](Self::begin).
     pub(crate) fn events(&self) -> Events {
-        let code = Events::JIT_COMPILATION | Events::DYNAMIC_FUNCTION_UNLOADS | Events::MODULE_LOADS;
-        let code = code | Events::THREADS | Events::SUSPENSIONS;
+        let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS;
         // Where signals are kept out of hardware exceptions, each exception lets them in again.
         if self.uses_signals.load(Ordering::Acquire) { code | Events::EXCEPTIONS } else { code }
     }
@@ -187,12 +183,8 @@ impl Sampler {
         let Some(map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let (engine, choice) = Engine::choose(self, at_launch);
         log(Level::Info, || format!("sampling by {choice:?}"));
-        if let Engine::Timers(shared) = &engine {
-            self.uses_signals.store(true, Ordering::Release);
-            let targets = self.targets.get_or_init(|| Mutex::new(Targets::new(shared)));
-            if at_launch {
-                lock(targets).meet(crate::os::threads::thread_id(), CurrentStack::bounds());
-            }
+        if let Some(targets) = self.prepare(&engine).filter(|_| at_launch) {
+            lock(targets).meet(crate::os::threads::thread_id(), CurrentStack::bounds());
         }
         engine.enable(true);
         let mut drain = Drain::new(self, engine, choice, map);
@@ -201,6 +193,13 @@ impl Sampler {
             self.set_state(State::Ended);
             self.writer.note(self.start_ns, &format!("nothing is sampled: {error}"));
         }
+    }
+
+    /// The threads with timers, where the engine has timers: those are met from now on.
+    fn prepare(&self, engine: &Engine) -> Option<&Mutex<Targets>> {
+        let Engine::Timers(shared) = engine else { return None };
+        self.uses_signals.store(true, Ordering::Release);
+        Some(self.targets.get_or_init(|| Mutex::new(Targets::new(shared))))
     }
 
     fn state(&self) -> State {
@@ -281,33 +280,6 @@ fn lock(targets: &Mutex<Targets>) -> MutexGuard<'_, Targets> {
 }
 
 impl Callbacks for Sampler {
-    fn jit_compilation_finished(&self, function: FunctionId, status: Result<()>, is_safe_to_block: bool) {
-        self.feed.jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn rejit_compilation_finished(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.feed.rejit_compilation_finished(function, rejit, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_jit_compilation_finished(
-        &self,
-        function: FunctionId,
-        status: Result<()>,
-        is_safe_to_block: bool,
-    ) {
-        self.feed.dynamic_method_jit_compilation_finished(function, status, is_safe_to_block);
-    }
-
-    fn dynamic_method_unloaded(&self, function: FunctionId) {
-        self.feed.dynamic_method_unloaded(function);
-    }
-
     fn module_load_started(&self, _module: ModuleId) {
         self.work.begin(Work::ModuleLoad);
     }
@@ -331,10 +303,6 @@ impl Callbacks for Sampler {
 
     fn runtime_resume_started(&self) {
         self.work.end(|work| work != Work::ModuleLoad);
-    }
-
-    fn module_unload_finished(&self, module: ModuleId, status: Result<()>) {
-        self.feed.module_unload_finished(module, status);
     }
 
     fn thread_assigned_to_os_thread(&self, _thread: ThreadId, os_thread: u32) {

@@ -1,0 +1,57 @@
+//! How often the program's threads are put on a processor, and whether perf events are too dear for that.
+//!
+//! A perf event on the CPU clock is a timer of the kernel, which is set whenever a thread is put on a processor and cleared
+//! when it is taken off again. On virtual machines both take microseconds, and threads that serve are switched tens of
+//! thousands of times in a second: timers on threads, which the kernel looks at when it ticks, cost nothing then.
+
+/// Switches in a second of CPU time that are too many.
+const MOST: u64 = 5_000;
+/// CPU time between two looks, nanoseconds: less says little.
+const LEAST_NS: u64 = 200_000_000;
+/// Looks in a row that must find too many.
+const LOOKS: u32 = 2;
+
+/// The switches of the process so far.
+#[derive(Debug, Default)]
+pub(super) struct Switches {
+    /// Switches and CPU time at the last look.
+    last: Option<(u64, u64)>,
+    /// Looks in a row that have found too many.
+    often: u32,
+}
+
+impl Switches {
+    /// Looks at how many there are by now, and at the CPU time of the process; how many there are in a second of that, where
+    /// these have been too many for a while.
+    pub(super) fn look(&mut self, switches: u64, cpu_ns: u64) -> Option<u64> {
+        let Some((switches_then, cpu_then)) = self.last else {
+            self.last = Some((switches, cpu_ns));
+            return None;
+        };
+        let passed = cpu_ns.saturating_sub(cpu_then);
+        if passed < LEAST_NS {
+            return None;
+        }
+        self.last = Some((switches, cpu_ns));
+        let a_second = switches.saturating_sub(switches_then).saturating_mul(1_000_000_000) / passed;
+        self.often = if a_second > MOST { self.often + 1 } else { 0 };
+        (self.often >= LOOKS).then_some(a_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_switches_for_a_while_are_too_many_and_a_moment_of_them_is_not() {
+        let mut switches = Switches::default();
+        let second = 1_000_000_000;
+        assert_eq!(switches.look(1_000_000, 7 * second), None, "how many there were before says nothing");
+        assert_eq!(switches.look(1_009_000, 8 * second), None, "once");
+        assert_eq!(switches.look(1_010_000, 9 * second), None, "few");
+        assert_eq!(switches.look(1_020_000, 10 * second), None, "once again");
+        assert_eq!(switches.look(1_021_000, 10 * second + 1), None, "too little time for a look");
+        assert_eq!(switches.look(1_032_000, 11 * second), Some(12_000));
+    }
+}
