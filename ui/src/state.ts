@@ -12,7 +12,7 @@ export interface State {
   threads: string[];
   /** The part of the flame graph that is shown, as shares of its width. */
   zoom: [number, number] | null;
-  /** The function that is looked at, by name. */
+  /** The function that is looked at, by what addresses call it. */
   func: number | null;
   /** The part of the time that is looked at, nanoseconds since the start. */
   range: [number, number] | null;

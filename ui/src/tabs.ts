@@ -6,7 +6,7 @@ export interface Tab {
   id: string;
   title: string;
   /** What the tab shows: sections of documents, or paths in one of several forms. */
-  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline";
+  form: "sections" | "flame" | "tree" | "functions" | "neighbours" | "timeline" | "gc" | "dominators";
   documents: Document[];
 }
 
@@ -20,8 +20,9 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
   { id: "timeline", title: "Timeline", form: "timeline", views: ["timeline"] },
   { id: "lines", title: "Lines", form: "sections", views: ["lines"] },
   { id: "allocations", title: "Allocations", form: "sections", views: ["allocations", "survivors"] },
-  { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots", "dominators"] },
-  { id: "gc", title: "GC", form: "sections", views: ["gc"] },
+  { id: "heap", title: "Heap", form: "sections", views: ["heap", "roots"] },
+  { id: "dominators", title: "Dominators", form: "dominators", views: ["dominators"] },
+  { id: "gc", title: "GC", form: "gc", views: ["gc"] },
   { id: "exceptions", title: "Exceptions", form: "sections", views: ["exceptions"] },
   { id: "threads", title: "Threads", form: "sections", views: ["threads"] },
   { id: "modules", title: "Modules", form: "sections", views: ["modules"] },
@@ -32,6 +33,9 @@ const DECLARED: { id: string; title: string; form: Tab["form"]; views: string[] 
 const LAST = { id: "conditions", title: "Conditions and losses", views: ["conditions", "losses"] };
 /** Views whose rows other tabs have. */
 const ELSEWHERE = ["functions", "callers", "callees"];
+
+/** Views whose rows are moments that the timeline marks. */
+export const MOMENTS = ["exceptions", "events", "gc"];
 
 /** The tabs that have something to show. */
 export function tabsOf(page: Page): Tab[] {

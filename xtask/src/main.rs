@@ -9,10 +9,12 @@ mod bench;
 #[cfg(test)]
 mod first_words;
 mod fixtures;
+mod large;
 mod layers;
 mod machine;
 mod measured;
 mod notices;
+mod picture;
 mod programs;
 mod sampling;
 mod soak;
@@ -23,8 +25,10 @@ commands:
   accuracy    compare reports with programs that know their answer, into docs/accuracy.md
   bench       measure what profiling costs, into docs/benchmarks.md
   fixtures    compile the programs in dotnet/ and write dotnet/sources.sha256
+  large       write a recording of ten million samples, or of as many as you like
   layers      compare the layers of crates and modules with ARCHITECTURE.md
   notices     gather the licences of what is linked, into THIRD-PARTY-NOTICES.txt
+  picture     make docs/page.png, the demo's page as README shows it
   soak        feed damaged recordings and requests to the readers for a while; run real programs with all values read;
               sample hostile programs";
 
@@ -35,8 +39,10 @@ fn main() -> ExitCode {
         Some("accuracy") => accuracy::run(&arguments[1..]),
         Some("bench") => bench::run(&arguments[1..]),
         Some("fixtures") => fixtures::run(),
+        Some("large") => large::run(&arguments[1..]),
         Some("layers") => layers::run(),
         Some("notices") => notices::run(),
+        Some("picture") => picture::run(),
         Some("soak") => soak::run(&arguments[1..]),
         _ => Err(USAGE.to_owned()),
     };

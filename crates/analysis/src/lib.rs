@@ -72,6 +72,7 @@ mod parallel;
 mod parts;
 mod paths;
 mod patterns;
+mod pieces;
 mod printable;
 mod programs;
 mod query;
@@ -96,7 +97,7 @@ pub use exceptions::{
     CallStack, EXCEPTIONS, Exception, ExceptionGroup, ExceptionLog, ExceptionQuery, Filter, Frame, Inner,
 };
 pub use flow::{Argument, Captured, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
-pub use forest::{Forest, Pruned, Tree, TreeNode, TreeOptions, tree};
+pub use forest::{Forest, NodePiece, Pruned, Tree, TreeNode, TreeOptions, TreePlace, tree};
 pub use function::FunctionRef;
 pub use heap::{
     CutSnapshot, DominatorNode, DominatorTree, Generation, GrownWay, HeapAmounts, HeapChange, HeapChanges,
@@ -117,7 +118,7 @@ pub use programs::{Program, own_programs};
 pub use query::{Query, QueryProblem, Sort, ThreadSelector};
 pub use samples::{SAMPLED_CPU, SAMPLED_WALL, SAMPLES, SampleKind, SamplingConditions, kind_of_code};
 pub use sampling::{HOOK_MARGIN, share_bounds};
-pub use select::{process_matches, resolve_names};
+pub use select::{check_selection, process_matches, resolve_names};
 pub use tiers::Tiers;
 pub use times::{Times, Totals};
 pub use views::allocations::{AllocationRow, Allocations, LiveSum, allocations};

@@ -7,8 +7,7 @@
 use std::sync::LazyLock;
 
 use clrscope_recording::model::{
-    CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, Process, ROOT, Recording, StackFrame, Stacks, Thread,
-    TreeSource,
+    CallTree, CallTreeBuilder, Node, NodeFlags, NodeValues, Process, ROOT, Recording, StackFrame, Thread, TreeSource,
 };
 use rustc_hash::FxHashMap;
 
@@ -49,15 +48,9 @@ pub(crate) fn select<'a>(
     metric: &'static Metric,
 ) -> Result<Vec<Paths<'a>>, QueryProblem> {
     let paths = |selected: Selected<'a>| {
-        let threads = match metric.source {
-            Source::Calls(_) => of_calls(&selected),
-            Source::Stacks { read, .. } => {
-                // A reader makes one arena of an instrument, and a damaged recording has none.
-                let arena = selected.process.arenas(metric.instrument).next();
-                let found = arena.map_or_else(StackEvents::default, |arena| read(selected.process, arena));
-                let folded = metric.is_sampled().then(|| Folded::of(recording, selected.process, query)).flatten();
-                of_stacks(&selected, query, &found, folded.as_ref())
-            }
+        let threads = match StackPaths::of(recording, selected.process, query, metric) {
+            None => of_calls(&selected),
+            Some(stacks) => of_stacks(&selected, query, &stacks),
         };
         Paths { process: selected.process, threads, metric }
     };
@@ -69,18 +62,13 @@ fn of_calls<'a>(selected: &Selected<'a>) -> Vec<ThreadPaths<'a>> {
 }
 
 /// Trees of the events that a query means, for the selected threads and for events whose thread is not known.
-fn of_stacks<'a>(
-    selected: &Selected<'a>,
-    query: &Query,
-    found: &StackEvents,
-    folded: Option<&Folded>,
-) -> Vec<ThreadPaths<'a>> {
+fn of_stacks<'a>(selected: &Selected<'a>, query: &Query, stacks: &StackPaths) -> Vec<ThreadPaths<'a>> {
     let all = &selected.process.threads;
-    let sums = sums_by_thread(selected.process, query, found);
+    let sums = sums_by_thread(selected.process, query, &stacks.found);
     let tree = |number: usize| {
         let first = sums.partition_point(|((thread, _), _)| *thread < number);
         let mine = sums[first..].iter().take_while(|((thread, _), _)| *thread == number);
-        TreeSource::ready(tree_of(&found.table, mine.map(|&((_, stack), sum)| (stack, sum)), folded))
+        TreeSource::ready(tree_of(stacks, mine.map(|&((_, stack), sum)| (stack, sum))))
     };
     let is_selected = |thread: &Thread| selected.threads.iter().any(|known| std::ptr::eq(*known, thread));
     let known = all.iter().enumerate().filter(|(_, thread)| is_selected(thread));
@@ -99,6 +87,37 @@ fn sums_by_thread(process: &Process, query: &Query, found: &StackEvents) -> Vec<
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_unstable();
     sums
+}
+
+/// Events of a metric in a process, and the paths of their stacks as its trees have them.
+pub(crate) struct StackPaths {
+    pub(crate) found: StackEvents,
+    folded: Option<Folded>,
+}
+
+impl StackPaths {
+    /// The events of a process; `None` where the metric is not made of events.
+    pub(crate) fn of(recording: &Recording, process: &Process, query: &Query, metric: &'static Metric) -> Option<Self> {
+        let Source::Stacks { read, .. } = metric.source else { return None };
+        // A reader makes one arena of an instrument, and a damaged recording has none.
+        let arena = process.arenas(metric.instrument).next();
+        let found = arena.map_or_else(StackEvents::default, |arena| read(process, arena));
+        let folded = metric.is_sampled().then(|| Folded::of(recording, process, query)).flatten();
+        Some(Self { found, folded })
+    }
+
+    /// Puts the functions of a stack into `path`, the innermost first. A stack that is not known, and the missing frames of one
+    /// that was cut, are a frame of function 0, as are frames of no function.
+    pub(crate) fn path(&self, stack: u32, path: &mut Vec<u32>) {
+        path.clear();
+        path.extend(self.found.table.frames(stack).map(function_of));
+        if path.is_empty() || self.found.table.is_cut(stack) {
+            path.push(0);
+        }
+        if let Some(folded) = &self.folded {
+            folded.fold(path);
+        }
+    }
 }
 
 /// Sums by stack of the events that a query means in a process, in the order of threads.
@@ -126,7 +145,7 @@ impl StackSum {
 }
 
 /// The part of an event that lies in the time that a query wants; `None` where nothing of it does, and for idle threads.
-fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
+pub(crate) fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<StackSum> {
     let is_idle = event.idle && query.threads.is_empty();
     if is_idle || !is_wanted(&query.types, process, event.object_type) {
         return None;
@@ -141,21 +160,13 @@ fn wanted_part(process: &Process, query: &Query, event: &StackEvent) -> Option<S
     Some(StackSum { amount: part(whole.amount), samples: part(whole.samples).max(1) })
 }
 
-/// One tree of stacks with their amounts. A stack that is not known, and the missing frames of one that was cut, are a frame
-/// of function 0, as are frames of no function.
-fn tree_of(table: &Stacks, amounts: impl Iterator<Item = (u32, StackSum)>, folded: Option<&Folded>) -> CallTree {
+/// One tree of stacks with their amounts.
+fn tree_of(stacks: &StackPaths, amounts: impl Iterator<Item = (u32, StackSum)>) -> CallTree {
     let mut nodes: Vec<(u32, u32, StackSum)> = vec![(ROOT, 0, StackSum::default())];
     let mut children: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut path: Vec<u32> = Vec::new();
     for (stack, amount) in amounts {
-        path.clear();
-        path.extend(table.frames(stack).map(function_of));
-        if path.is_empty() || table.is_cut(stack) {
-            path.push(0);
-        }
-        if let Some(folded) = folded {
-            folded.fold(&mut path);
-        }
+        stacks.path(stack, &mut path);
         let node = path.iter().rev().fold(ROOT, |parent, &function| {
             *children.entry((parent, function)).or_insert_with(|| {
                 nodes.push((parent, function, StackSum::default()));

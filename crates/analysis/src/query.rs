@@ -48,6 +48,8 @@ pub struct Query {
 pub enum ThreadSelector {
     /// Our own thread number or the operating system's.
     Number(u32),
+    /// Our own thread number alone.
+    Id(u32),
     /// Name or role, with `*` and `?`.
     Name(Glob),
 }
@@ -67,6 +69,7 @@ impl ThreadSelector {
     pub fn matches(&self, thread: &Thread) -> bool {
         match self {
             Self::Number(number) => thread.id == *number || thread.os_id == *number,
+            Self::Id(id) => thread.id == *id,
             Self::Name(name) => name.matches(&thread.name) || name.matches(thread.role.name()),
         }
     }
@@ -75,7 +78,7 @@ impl ThreadSelector {
 impl fmt::Display for ThreadSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(number) => number.fmt(f),
+            Self::Number(number) | Self::Id(number) => number.fmt(f),
             Self::Name(name) => name.fmt(f),
         }
     }

@@ -113,6 +113,14 @@ pub(crate) fn quoted_list<T: fmt::Display>(all: &[T]) -> String {
     all.iter().map(|one| format!("'{one}'")).collect::<Vec<_>>().join(" or ")
 }
 
+/// Refuses a query that means no process or thread of the recording, at no cost.
+///
+/// # Errors
+/// When no process or thread is meant.
+pub fn check_selection(recording: &Recording, query: &Query) -> Result<(), QueryProblem> {
+    threads(recording, query).map(|_| ())
+}
+
 /// The processes and threads a query means, in the recording's order.
 pub(crate) fn threads<'a>(recording: &'a Recording, query: &Query) -> Result<Vec<Selected<'a>>, QueryProblem> {
     let select = |process: &'a Process| Selected {

@@ -1,8 +1,8 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions,
-    callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
+    Forest, FunctionRow, LinesView, Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions,
+    TreePlace, callees, callers, functions, lines, modules, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
 use clrscope_recording::model::{Activity, CallsInfo, Recording, ThreadRole, ThreadState, Tier};
@@ -373,4 +373,58 @@ fn odd_samples_harm_nobody() {
         assert!(summary(&recording, &query).is_ok() && threads(&recording, &query).is_ok());
         assert!(found(&recording, &query).is_ok());
     }
+}
+
+/// Depth, name and samples of the nodes that a walk shows.
+fn walked(forest: &Forest<'_>, below: Option<&TreePlace>, options: &TreeOptions) -> Vec<String> {
+    let mut nodes = Vec::new();
+    let walked = forest.walk_again(below, options, |node| -> Result<(), std::convert::Infallible> {
+        nodes.push(format!("{} {} {}", node.depth, node.function.name(), node.amount.samples.total));
+        Ok(())
+    });
+    let Ok(_) = walked;
+    nodes
+}
+
+#[test]
+fn a_node_is_walked_again_with_what_lies_below_it() {
+    let recording = program().recording();
+    let forest = Forest::open(&recording, &Query::default()).expect("a forest");
+    let all = TreeOptions::default();
+    let whole = walked(&forest, None, &all);
+    assert_eq!(whole, walked(&forest, None, &all), "as often as anybody likes");
+    let plain = tree(&recording, &Query::default(), &all).expect("a tree");
+    assert_eq!(whole.len(), plain.nodes.len());
+    let place = |places: &[u32]| TreePlace { pid: 7, places: places.to_vec() };
+    // The first root's first child's first child: App.P::Main, Sort, System.Array::Sort.
+    let sort = walked(&forest, Some(&place(&[0, 0, 0])), &all);
+    assert_eq!(sort[..3], ["0 System.Array::Sort 70", "1 App.P::Compare 40", "1 memmove 10"].map(str::to_owned));
+    let large = TreeOptions { min_share: 0.5, max_depth: None };
+    // A share is of the node: 40 of 70, which are 40 of 100 of the whole.
+    assert_eq!(walked(&forest, Some(&place(&[0, 0, 0])), &large).len(), 2);
+    for nowhere in [place(&[]), place(&[9]), place(&[0, 0, 9]), TreePlace { pid: 8, places: vec![0] }] {
+        assert_eq!(walked(&forest, Some(&nowhere), &all), [""; 0], "{nowhere:?}");
+    }
+}
+
+#[test]
+fn nodes_know_when_they_had_their_amounts() {
+    let mut taken = HandSampled::default();
+    let main = taken.thread("", ThreadRole::Main);
+    for step in 0..100 {
+        taken.cpu(main, step, if step < 50 { "App.P::Main > App.P::Early" } else { "App.P::Main > App.P::Late" });
+    }
+    let recording = taken.recording();
+    let query = Query { per_thread: true, ..Query::default() };
+    let forest = Forest::open(&recording, &query).expect("a forest");
+    let options = TreeOptions::default();
+    // A piece of the run is 100 steps long, of which there are 1,000.
+    let of = |pieces: u32, options: &TreeOptions| {
+        let found = forest.over_time(&recording, options, pieces);
+        found.iter().map(|one| (one.node, one.piece, one.amount / STEP_NS)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(10, &options), [(1, 0, 50), (2, 0, 50)]);
+    assert_eq!(of(20, &options), [(1, 0, 50), (2, 1, 50)]);
+    // What is left out is that of the node above.
+    assert_eq!(of(20, &TreeOptions { max_depth: Some(1), ..options }), [(0, 0, 50), (0, 1, 50)]);
 }

@@ -9,6 +9,7 @@ mod commands;
 mod doctor;
 mod embedded;
 mod errors;
+mod growing;
 mod launch;
 mod memory;
 mod native_symbols;
@@ -22,6 +23,7 @@ mod runtime;
 mod session;
 mod summary;
 mod terminal;
+mod viewer;
 
 use std::env;
 use std::ffi::OsString;

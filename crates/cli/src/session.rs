@@ -18,6 +18,7 @@ use crate::launch::{Debugger, Ended, Program, Signals, Stdout, agent_variables, 
 use crate::output::{self, RecordingPath, Start};
 use crate::pack;
 use crate::terminal::say;
+use crate::viewer::{self, Viewer};
 
 /// Bytes of an agent's log that are kept at most.
 const MOST_LOGGED: u64 = 64 << 20;
@@ -45,10 +46,11 @@ pub(crate) struct Plan<'a> {
     pub(crate) stdout: Stdout,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
+    /// Serve the page of the recording while it grows.
+    pub(crate) view: bool,
 }
 
 /// A finished recording.
-#[derive(Debug)]
 pub(crate) struct Recorded {
     /// End of the program.
     pub(crate) ended: Ended,
@@ -56,6 +58,17 @@ pub(crate) struct Recorded {
     pub(crate) path: Option<PathBuf>,
     /// Whether only some programs were wanted.
     pub(crate) limited: bool,
+    /// Signals that end the page, where one is served.
+    signals: Option<Signals>,
+}
+
+impl Recorded {
+    /// Keeps the page, where one is served, until somebody interrupts.
+    pub(crate) fn keep_page(&self) {
+        if let (Some(signals), Some(_)) = (&self.signals, &self.path) {
+            viewer::stay(signals);
+        }
+    }
 }
 
 /// Starts the program under the agent, waits for its end and packs what was recorded.
@@ -71,6 +84,9 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
             "clrscope: recording to {}; Ctrl-C goes to the program, whose end ends the recording",
             shown(&place.file)
         ));
+    }
+    if plan.view {
+        Viewer::follow(&place).inspect_err(|_| discard(&place))?;
     }
     let mut request = plan.request;
     let limited = request.programs.are_limited();
@@ -94,7 +110,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<Recorded, Failure> {
     } else {
         Some(finish(&place, plan.force, plan.progress))
     };
-    Ok(Recorded { ended, path, limited })
+    Ok(Recorded { ended, path, limited, signals: plan.view.then_some(signals) })
 }
 
 /// No process is in it, not even one that says why it is not recorded.

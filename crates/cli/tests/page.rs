@@ -3,14 +3,19 @@
 mod common;
 
 use std::env;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use clrscope_recording::events::{EntityRef, Kind, Tag, Value};
 use clrscope_recording::model::{
-    CallTreeBuilder, Node, NodeFlags, NodeValues, ROOT, Recording, ThreadRole, ThreadState, TreeSource,
+    CallTreeBuilder, EventArena, Node, NodeFlags, NodeValues, ROOT, Recording, RootKind, ThreadRole, ThreadState,
+    TreeSource,
 };
-use clrscope_recording::testing::samples::HandSampled;
+use clrscope_recording::testing::chunk::HandmadeChunk;
+use clrscope_recording::testing::heap::HandmadeHeap;
+use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
 use clrscope_testkit as testkit;
 use common::{TestFolder, sample, write_packed};
 
@@ -44,6 +49,72 @@ fn sampled() -> Recording {
     sampled.recording()
 }
 
+/// A function with 11,000 callees, each too small to be seen beside another function.
+fn wide() -> Recording {
+    let mut sampled = HandSampled::default();
+    let main = sampled.thread("main", ThreadRole::Main);
+    sampled.cpu(main, 1, "App::Main > App.Big::Run").weight_ns = 100_000 * STEP_NS;
+    for number in 0..11_000 {
+        sampled.cpu(
+            main,
+            number % 1_000,
+            &format!("App::Main > App.Wide::Run > App.Wide::Area{} > App.Wide::Callee{number}", number / 2_000),
+        );
+    }
+    sampled.recording()
+}
+
+/// A heap of orders in a list that a static field holds, and twenty collections.
+fn memory() -> Recording {
+    let mut recording = sampled();
+    let mut heap = HandmadeHeap::default();
+    let statics = heap.array("object[]", 8, &[""]);
+    let list = heap.class("System.Collections.Generic.List<Shop.Order>", 32, &["_items"]);
+    let array = heap.array("Shop.Order[]", 8, &[""]);
+    let order = heap.class("Shop.Order", 400, &[]);
+    let of_statics = heap.object(statics, 1);
+    heap.root(RootKind::PinnedHandle, of_statics, 0, 0);
+    heap.static_field(of_statics, 0, "Shop.Program.orders", 0);
+    let (of_list, of_array) = (heap.object(list, 0), heap.object(array, 50));
+    heap.refer(of_statics, 0, of_list);
+    heap.refer(of_list, 0, of_array);
+    for at in 0..50 {
+        let one = heap.object(order, 0);
+        heap.refer(of_array, at, one);
+    }
+    let cache = heap.class("Shop.Cache", 9_000, &[]);
+    let of_cache = heap.object(cache, 0);
+    heap.root(RootKind::Handle, of_cache, 0, 0);
+    heap.add_to(&mut recording.processes[0]);
+    let collection = |number: u64| {
+        let fields = [(Tag::NUMBER, number.into()), (Tag::GENERATION, (number % 3).into())];
+        HandmadeChunk::new(0, number, number * 40 * STEP_NS)
+            .put(Kind::RUNTIME_SUSPEND_STARTED, &[(Tag::REASON_CODE, 1_u64.into())])
+            .put(Kind::GC_STARTED, &[fields[0], fields[1], (Tag::REASON_CODE, 1_u64.into())])
+            .put(Kind::GC_ENDED, &fields)
+            .put(Kind::RUNTIME_RESUME_FINISHED, &[])
+            .finish()
+    };
+    let chunks = (1..=20).map(collection).collect();
+    recording.processes[0].events.push(EventArena { instrument: "gc".into(), chunks });
+    recording.run.given = "cpu;gc;heap".into();
+    recording.run.filled = "cpu;gc;heap".into();
+    recording
+}
+
+/// Callees of one function in a hostile recording.
+const CALLEES: u32 = 100_000;
+
+/// An exception whose type and message are programs.
+fn thrown() -> EventArena {
+    let object = (Tag::OBJECT, 0x900_u64.into());
+    let class = (Tag::CLASS, Value::Entity(EntityRef { id: 0x50, index: 1 }));
+    let chunk = HandmadeChunk::new(0, 1, 1_000)
+        .put(Kind::NAME, &[class, (Tag::NAME, EVIL.into())])
+        .put(Kind::EXCEPTION_THROWN, &[object, class, (Tag::MESSAGE, EVIL.into())]);
+    EventArena { instrument: "exceptions".into(), chunks: vec![chunk.finish()] }
+}
+
 /// Names that are programs, a path of 100,000 calls, and 100,000 callees of one function.
 fn hostile() -> Recording {
     let mut recording = sample();
@@ -52,6 +123,7 @@ fn hostile() -> Recording {
         let values = NodeValues { metric: 1_000_000, cpu_ns: 900_000 };
         Node { parent, function, calls: 1, values, flags: NodeFlags::default() }
     };
+    recording.run.filled = "calls;exceptions".into();
     for process in &mut recording.processes {
         process.command = vec![EVIL.to_owned()];
         for (number, function) in process.functions.iter_mut().enumerate() {
@@ -62,9 +134,11 @@ fn hostile() -> Recording {
         process.modules.iter_mut().for_each(|module| module.name = EVIL.to_owned());
     }
     let process = &mut recording.processes[0];
+    process.modules.iter_mut().for_each(|module| module.path = format!("/app/{EVIL}.dll"));
+    process.events.push(thrown());
     let first = process.functions.len() as u32;
     let model = process.functions[1].clone();
-    for number in 0..100_000 {
+    for number in 0..CALLEES {
         let mut function = model.clone();
         function.name = format!("App.Wide::Callee{number}");
         function.signature = format!("App.Wide.Callee{number}()");
@@ -77,7 +151,7 @@ fn hostile() -> Recording {
     process.threads[0].tree = TreeSource::ready(deep.finish());
     let mut wide = CallTreeBuilder::new(NodeValues::default());
     let root = wide.push(node(ROOT, 2));
-    for number in 0..100_000 {
+    for number in 0..CALLEES {
         wide.push(node(root, first + number));
     }
     process.threads[1].tree = TreeSource::ready(wide.finish());
@@ -94,6 +168,31 @@ fn write_page(place: &TestFolder, name: &str, recording: &Recording) {
 fn page_of(place: &TestFolder, file: &str, name: &str) {
     let output = place.run(&format!("report {file} --format html -o {name}.html"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The tool while it serves a page.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    fn start(place: &TestFolder, file: &str) -> Self {
+        let mut command = place.clrscope(["view", file, "--no-browser"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the tool starts");
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().expect("its messages")).read_line(&mut line).expect("a line");
+        let address = line.split_whitespace().last().expect("an address").to_owned();
+        assert!(address.starts_with("http://127.0.0.1:"), "{line}");
+        Self { child, address }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
@@ -128,6 +227,11 @@ fn browsers_show_pages_as_they_should() {
     let place = TestFolder::new();
     write_page(&place, "sampled", &sampled());
     write_page(&place, "hostile", &hostile());
+    write_page(&place, "memory", &memory());
+    write_packed(&wide(), &place.file("wide.clrs"));
+    let served = Serving::start(&place, "sampled.clrs");
+    let wide = Serving::start(&place, "wide.clrs");
+    let addresses = format!("{{\"served\":\"{}\",\"wide\":\"{}\"}}", served.address, wide.address);
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/packed.clrs");
     std::fs::copy(recorded, place.file("recorded.clrs")).expect("a recording");
     page_of(&place, "recorded.clrs", "recorded");
@@ -141,7 +245,7 @@ fn browsers_show_pages_as_they_should() {
     }
     let mut command = Command::new(node);
     command.current_dir(&ui).args(["--test", "--test-reporter=spec", "tests/"]);
-    command.env("PAGES", place.path()).env("CHROMIUM", browser);
+    command.env("PAGES", place.path()).env("CHROMIUM", browser).env("SERVED", addresses);
     let finished = testkit::run_within(command, PATIENCE);
     let (said, complained) = (finished.stdout_text(), finished.stderr_text());
     assert!(finished.status.success(), "{said}\n{complained}");

@@ -21,6 +21,7 @@ fn help_explains_every_command_with_an_example() {
         "record",
         "ps",
         "report",
+        "view",
         "diff",
         "export",
         "pack",

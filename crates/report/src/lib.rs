@@ -35,6 +35,7 @@ pub use cell::{Cell, ColumnInfo, Kind, Named};
 pub use check::Refusal;
 pub use clrscope_analysis::one_line;
 pub use export::exporters;
+pub use page::{Served, Wanted, served_page, served_policy};
 pub use render::text::{FollowState, UNLIMITED, first_functions};
 pub use render::{
     About, Entry, Format, Guard, LogEntry, LogGroup, Renderer, Rows, Section, Style, Tail, TextColumn, ThreadKey, Title,

@@ -1,6 +1,6 @@
 //! Requests to a view.
 
-use clrscope_analysis::Query;
+use clrscope_analysis::{Query, TreePlace};
 use clrscope_contract::request::Glob;
 use clrscope_recording::events::Group;
 
@@ -35,6 +35,8 @@ pub struct Request {
     pub against: Option<u32>,
     /// Nodes of a tree with a smaller share of the time are left out, 0 to 1.
     pub min_share: f64,
+    /// Only this node of a tree, with what lies below it; `min_share` is then a share of the node.
+    pub below: Option<TreePlace>,
 }
 
 /// An option of a report: what a view either takes, or refuses with a reason.
@@ -152,6 +154,7 @@ impl Flag {
             snapshot,
             against,
             min_share: _,
+            below: _,
         } = request;
         match self {
             Self::Pid => query.pid.is_some(),

@@ -41,14 +41,32 @@ export interface Measure {
   total: string | null;
 }
 
-interface PackedDocument {
+/** Own amounts of a tree's rows by equal pieces of the run. */
+export interface Times {
+  piece_ns: number;
+  /** Rows of each piece. */
+  counts: number[];
+  /** The rows, each as its distance from the one before it in the piece. */
+  rows: number[];
+  amounts: number[];
+}
+
+export interface PackedDocument {
+  key: string;
   view: string;
   about: string;
   options: string[];
   measures: Measure[];
   schema: string;
   metric?: string;
-  sections: PackedSection[];
+  /** Missing where the document was not asked for yet. */
+  sections?: PackedSection[];
+  /** When the rows of a tree had their amounts. */
+  times?: Times | null;
+  /** A part of the time was asked for, and the numbers are sums over the whole run all the same. */
+  whole_run?: boolean;
+  /** Reason why there is nothing. */
+  problem?: string;
 }
 
 export interface Process {
@@ -70,13 +88,25 @@ export interface Recording {
   losses: { reason: string; count: number }[];
 }
 
-interface Packed {
+/** A thread of the recording. */
+export interface Thread {
+  pid: number;
+  id: number;
+  name: string;
+  role: string;
+}
+
+export interface Packed {
   format: number;
   tool: string;
   open: string;
   recording: Recording;
-  values: Json[];
+  values?: Json[];
   documents: PackedDocument[];
+  /** Which reading of the recording this is, where the page is served. */
+  revision?: number;
+  growing?: boolean;
+  threads?: Thread[];
 }
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -173,8 +203,9 @@ export class Section {
   }
 }
 
-/** A view of the recording. */
+/** A view of the recording; without sections where it was not asked for yet. */
 export class Document {
+  readonly key: string;
   readonly view: string;
   readonly sections: Section[];
 
@@ -182,8 +213,9 @@ export class Document {
     readonly packed: PackedDocument,
     pool: Json[],
   ) {
+    this.key = packed.key;
     this.view = packed.view;
-    this.sections = packed.sections.map((section) => new Section(section, pool));
+    this.sections = (packed.sections ?? []).map((section) => new Section(section, pool));
   }
 
   /** The section that the view is about. */
@@ -191,9 +223,9 @@ export class Document {
     return this.sections.find((section) => section.packed.main);
   }
 
-  /** Whether any section has a row. */
+  /** Whether any section has a row, as far as that is known. */
   get hasRows(): boolean {
-    return this.sections.some((section) => section.rows > 0 || section.packed.left_out > 0);
+    return this.packed.sections === undefined || this.sections.some((section) => section.rows > 0 || section.packed.left_out > 0);
   }
 
   /** The command line that prints the document. */
@@ -208,9 +240,16 @@ export class Page {
   readonly recording: Recording;
   readonly tool: string;
   readonly open: string;
+  readonly revision: number;
+  readonly growing: boolean;
+  readonly threads: Thread[];
 
   constructor(packed: Packed) {
-    this.documents = packed.documents.map((document) => new Document(document, packed.values));
+    if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
+    this.documents = packed.documents.map((document) => new Document(document, packed.values ?? []));
+    this.revision = packed.revision ?? 0;
+    this.growing = packed.growing ?? false;
+    this.threads = packed.threads ?? [];
     this.recording = packed.recording;
     this.tool = packed.tool;
     this.open = packed.open;
@@ -228,7 +267,5 @@ export async function unpack(text: string): Promise<Page> {
   const bytes = new Uint8Array(letters.length);
   for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const packed = JSON.parse(await new Response(plain).text()) as Packed;
-  if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
-  return new Page(packed);
+  return new Page(JSON.parse(await new Response(plain).text()) as Packed);
 }

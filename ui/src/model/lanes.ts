@@ -2,6 +2,7 @@
 
 import type { Document, Json, Page } from "../data/document";
 import { oneLine, time as inWords } from "../data/format";
+import { MOMENTS } from "../tabs";
 
 export interface Lane {
   key: string;
@@ -67,14 +68,14 @@ export function lanesOf(document: Document, firstPid: number): Lanes {
   return { kinds, pieces, piece, lanes: all, title: (document.sections.find((section) => section.packed.key === "threads")?.packed.title ?? "time").replace(/ of threads.*/, "") };
 }
 
-/** What happened, of all views that know moments. */
-export function markersOf(page: Page): Marker[] {
+/** What happened, of all documents that know moments. */
+export function markersOf(page: Page, documents: Document[]): Marker[] {
   const markers: Marker[] = [];
   const firstPid = page.recording.processes[0]?.pid ?? 0;
-  for (const document of page.documents) {
+  for (const document of documents) {
     const section = document.main;
     const begin = section?.column("time_ns") ?? section?.column("start_ns");
-    if (!section || !begin || !["exceptions", "events", "gc"].includes(document.view)) continue;
+    if (!section || !begin || !MOMENTS.includes(document.view)) continue;
     const [thread, pid] = ["thread", "pid"].map((key) => section.column(key));
     const duration = section.column("duration_ns") ?? section.column("pause_ns");
     for (let row = 0; row < section.rows; row++) {

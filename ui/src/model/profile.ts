@@ -1,7 +1,10 @@
-// The trees of a recording, thread by thread, before anything is merged or left out.
+// The trees of a recording, before anything is merged or left out: a document of paths, and of a served page those parts of it
+// that were looked at more closely.
 
-import type { Document, Json, Measure, Section } from "../data/document";
+import type { Document, Json, Measure } from "../data/document";
 import { oneLine } from "../data/format";
+import type { Place } from "../data/source";
+import type { Functions } from "./functions";
 import { Builder, type Func, type Nodes } from "./tree";
 
 export interface ThreadInfo {
@@ -10,35 +13,16 @@ export interface ThreadInfo {
   label: string;
 }
 
-/** The functions of all documents of a page, each once, so that all name them by the same numbers. */
-export class Functions {
-  readonly list: Func[] = [];
-  private readonly known = new Map<string, number>();
+/** What a thread is called. */
+export const threadLabel = (thread: { [key: string]: Json }): string => oneLine(`${thread.id ?? 0} ${thread.name || thread.role || "unknown"}`);
 
-  /** Numbers of the functions that the rows of a section are about. */
-  of(section: Section): Int32Array {
-    const all = new Int32Array(section.rows).fill(-1);
-    const [name, signature, module, code] = ["name", "signature", "module", "code"].map((key) => section.column(key));
-    if (!name || !signature || !module || name.kind !== "function") return all;
-    for (let row = 0; row < section.rows; row++) {
-      const key = `${name.place(row)} ${signature.place(row)} ${module.place(row)}`;
-      let func = this.known.get(key);
-      if (func === undefined) {
-        func = this.list.length;
-        this.known.set(key, func);
-        // A path that was entered by a tail call says so behind the name.
-        const label = oneLine((name.words(row) ?? String(name.value(row))).trim().replace(/ \(tail call\)$/, ""));
-        this.list.push({
-          label,
-          signature: oneLine(String(signature.value(row) ?? label)),
-          module: oneLine(String(module.value(row) ?? "")),
-          code: String(code?.value(row) ?? "unknown"),
-        });
-      }
-      all[row] = func;
-    }
-    return all;
-  }
+/** A node of a tree and all that lies below it, with paths that are too small for the whole tree. */
+export interface Detail {
+  pid: number;
+  /** Functions from the root to the node. */
+  path: number[];
+  place: Place;
+  profile: Profile;
 }
 
 /** A document of paths. */
@@ -49,6 +33,7 @@ export class Profile {
   private readonly func: Int32Array;
   private readonly thread: Int32Array;
   private readonly parent: Int32Array;
+  private readonly pid: (row: number) => number;
 
   constructor(
     readonly document: Document,
@@ -61,6 +46,8 @@ export class Profile {
     this.func = functions.of(section);
     this.thread = new Int32Array(size);
     this.parent = new Int32Array(size);
+    const pid = section.column("pid");
+    this.pid = (row) => pid?.number(row) ?? 0;
     this.readThreads();
     const path: number[] = [];
     for (let node = 0; node < size; node++) {
@@ -73,12 +60,12 @@ export class Profile {
 
   private readThreads(): void {
     const section = this.document.main!;
-    const [thread, pid] = ["thread", "pid"].map((key) => section.column(key));
+    const thread = section.column("thread");
     const known = new Map<string, number>();
     const processes = new Set<number>();
     const found: { pid: number; thread: { [key: string]: Json } }[] = [];
     for (let node = 0; node < section.rows; node++) {
-      const process = pid?.number(node) ?? 0;
+      const process = this.pid(node);
       const key = `${process} ${thread ? thread.place(node) : 0}`;
       let number = known.get(key);
       if (number === undefined) {
@@ -90,7 +77,7 @@ export class Profile {
       this.thread[node] = number;
     }
     for (const { pid, thread } of found) {
-      const name = oneLine(`${thread.id ?? 0} ${thread.name || thread.role || "unknown"}`);
+      const name = threadLabel(thread);
       this.threads.push({ key: `${pid}.${thread.id ?? 0}`, label: processes.size > 1 ? `${pid}: ${name}` : name });
     }
   }
@@ -101,12 +88,30 @@ export class Profile {
     return column !== undefined && column.packed.values.some((value) => typeof value === "number" && value > 0);
   }
 
-  /** The trees of some threads, or of all, merged, by a measure. */
-  merged(measure: Measure, threads: Set<string>): Nodes {
+  /** Whether a part of the time can be chosen here. */
+  get hasTimes(): boolean {
+    return Boolean(this.document.packed.times);
+  }
+
+  /** The trees of some threads, or of all, merged, by a measure, within a part of the time, with more of some nodes. */
+  merged(measure: Measure, threads: Set<string>, range: [number, number] | null, details: Detail[]): Nodes {
+    const builder = new Builder(this.functions.length);
+    this.addTo(builder, 0, measure, threads, range ? this.partsWithin(range) : null, details);
+    // The outermost first: a closer look lies within another.
+    const ordered = [...details].sort((a, b) => a.path.length - b.path.length);
+    for (const detail of ordered) {
+      const above = detail.path.slice(0, -1).reduce((node, func) => builder.child(node, func), 0);
+      const within = ordered.filter((other) => isWithin(other, detail)).map((other) => ({ ...other, path: other.path.slice(detail.path.length - 1) }));
+      detail.profile.addTo(builder, above, measure, new Set(), null, within);
+    }
+    return builder.nodes;
+  }
+
+  /** Adds the rows, but for those of a closer look. */
+  private addTo(builder: Builder, root: number, measure: Measure, threads: Set<string>, parts: Float64Array | null, closer: Detail[]): void {
     const section = this.document.main!;
     const own = section.column(measure.own);
     const total = measure.total === null ? undefined : section.column(measure.total);
-    const builder = new Builder(this.functions.length);
     const size = section.rows;
     const below = new Float64Array(size);
     const wanted = this.threads.map((thread) => threads.size === 0 || threads.has(thread.key));
@@ -115,15 +120,92 @@ export class Profile {
         if (this.parent[node] >= 0) below[this.parent[node]] += total.number(node);
       }
     }
+    const covered = new Uint8Array(size);
+    for (const detail of closer) for (const row of this.rowsAt(detail.path, detail.pid)) covered[row] = 1;
     const map = new Int32Array(size);
     for (let node = 0; node < size; node++) {
-      if (!wanted[this.thread[node]]) continue;
       const parent = this.parent[node];
-      map[node] = builder.child(parent < 0 ? 0 : map[parent], this.func[node]);
+      if (covered[node] || (parent >= 0 && covered[parent])) {
+        covered[node] = 1;
+        continue;
+      }
+      if (!wanted[this.thread[node]]) continue;
+      map[node] = builder.child(parent < 0 ? root : map[parent], this.func[node]);
+      const part = parts ? parts[node] : 1;
       const mine = own?.number(node) ?? 0;
       const rest = total ? Math.max(0, total.number(node) - mine - below[node]) : 0;
-      builder.add(map[node], mine, rest);
+      builder.add(map[node], mine * part, rest * part);
     }
-    return builder.nodes;
   }
+
+  /** The part of each row's own amount that lies within a part of the time; null where nobody knows. */
+  private partsWithin([since, until]: [number, number]): Float64Array | null {
+    const times = this.document.packed.times;
+    if (!times) return null;
+    const size = this.document.main!.rows;
+    const [all, within] = [new Float64Array(size), new Float64Array(size)];
+    let at = 0;
+    times.counts.forEach((rows, piece) => {
+      const [begin, end] = [piece * times.piece_ns, (piece + 1) * times.piece_ns];
+      const part = Math.max(0, Math.min(end, until) - Math.max(begin, since)) / times.piece_ns;
+      let row = 0;
+      for (const last = at + rows; at < last; at++) {
+        row += times.rows[at];
+        all[row] += times.amounts[at];
+        within[row] += times.amounts[at] * part;
+      }
+    });
+    return within.map((amount, row) => (all[row] > 0 ? amount / all[row] : 0));
+  }
+
+  /** The rows at the end of a path, of a process. */
+  private rowsAt(path: number[], pid: number): number[] {
+    const found: number[] = [];
+    const matched = new Int32Array(this.func.length).fill(-1);
+    for (let row = 0; row < this.func.length; row++) {
+      const above = this.parent[row] < 0 ? 0 : matched[this.parent[row]];
+      if (above < 0 || this.func[row] !== path[above] || this.pid(row) !== pid) continue;
+      if (above + 1 === path.length) found.push(row);
+      else matched[row] = above + 1;
+    }
+    return found;
+  }
+
+  /** The places of the nodes at the end of a path, a process each. */
+  placesOf(path: number[]): { pid: number; place: Place }[] {
+    const found: { pid: number; place: Place }[] = [];
+    for (const pid of new Set(Array.from({ length: this.func.length }, (_, row) => (this.parent[row] < 0 ? this.pid(row) : -1)))) {
+      if (pid < 0) continue;
+      const [row] = this.rowsAt(path, pid);
+      if (row !== undefined) found.push({ pid, place: [pid, ...this.placesTo(row)] });
+    }
+    return found;
+  }
+
+  /** The places from the root to a row: of each row on the way, the number of those before it that have the same parent. */
+  private placesTo(row: number): number[] {
+    const way: number[] = [];
+    for (let at = row; at >= 0; at = this.parent[at]) way.push(at);
+    const places = new Map<number, number>(way.map((at) => [at, 0]));
+    const step = new Map(way.map((at) => [`${this.parent[at]} ${this.pid(at)}`, at]));
+    for (let before = 0; before < row; before++) {
+      const at = step.get(`${this.parent[before]} ${this.pid(before)}`);
+      if (at !== undefined && before < at) places.set(at, places.get(at)! + 1);
+    }
+    return way.reverse().map((at) => places.get(at)!);
+  }
+}
+
+/** Whether a closer look lies within another one. */
+const isWithin = (inner: Detail, outer: Detail): boolean =>
+  inner !== outer && inner.pid === outer.pid && inner.path.length > outer.path.length && outer.path.every((func, at) => inner.path[at] === func);
+
+/** Places of a path, as the closest look that has it knows them. */
+export function placesOf(base: Profile, details: Detail[], path: number[]): { pid: number; place: Place }[] {
+  const around = details.filter((one) => one.path.length <= path.length && one.path.every((func, at) => path[at] === func));
+  const closest = around.sort((a, b) => b.path.length - a.path.length)[0];
+  if (!closest) return base.placesOf(path);
+  const inner = closest.profile.placesOf(path.slice(closest.path.length - 1));
+  // The first place is that of the node itself, which is the root here.
+  return inner.filter((one) => one.pid === closest.pid).map(({ pid, place }) => ({ pid, place: [...closest.place, ...place.slice(2)] }));
 }

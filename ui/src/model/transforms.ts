@@ -1,5 +1,6 @@
 // Changes to trees that the user asks for one after another: each makes a new tree of the one before.
 
+import type { Functions } from "./functions";
 import { Builder, type Func, type Nodes } from "./tree";
 
 /** Letters of the keys, as Firefox Profiler has them. */
@@ -109,17 +110,18 @@ function onPath(nodes: Nodes, path: number[]): (node: number) => boolean {
   };
 }
 
-/** Transforms as addresses have them: `f12,F1.5.9`. */
-export const written = (all: Transform[]): string => all.map(({ kind, path }) => kind + path.join(".")).join(",");
+/** Transforms as addresses have them: `f12,F1.5.9`, functions by what addresses call them. */
+export const written = (all: Transform[], functions: Functions): string =>
+  all.map(({ kind, path }) => kind + path.map((func) => functions.id(func)).join(".")).join(",");
 
 /** Transforms of an address; what makes no sense is left out. */
-export function parsed(text: string, functions: number): Transform[] {
+export function parsed(text: string, functions: Functions): Transform[] {
   const all: Transform[] = [];
   for (const part of text.split(",")) {
     const kind = part[0] as Kind;
-    const path = part.slice(1) === "" ? [] : part.slice(1).split(".").map(Number);
+    const path = part.slice(1) === "" ? [] : part.slice(1).split(".").map((id) => functions.number(Number(id)) ?? -1);
     const isKnown = kind === "o" || kind === "w" ? path.length === 0 : KINDS.some((one) => one.kind === kind) && path.length > 0;
-    if (isKnown && path.every((func) => Number.isInteger(func) && func >= 0 && func < functions)) all.push({ kind, path });
+    if (isKnown && path.every((func) => func >= 0)) all.push({ kind, path });
   }
   return all;
 }

@@ -133,6 +133,26 @@ function place(tree: CallTree): void {
   }
 }
 
+/** The nodes of another tree that stand at the paths of this one's; -1 where there is none. */
+export function sameIn(tree: CallTree, other: CallTree): Int32Array {
+  const children = new Map<string, number>();
+  for (let node = 1; node < other.size; node++) children.set(`${other.parent[node]} ${other.func[node]}`, node);
+  const same = new Int32Array(tree.size).fill(-1);
+  same[0] = 0;
+  for (let node = 1; node < tree.size; node++) {
+    const above = same[tree.parent[node]];
+    if (above >= 0) same[node] = children.get(`${above} ${tree.func[node]}`) ?? -1;
+  }
+  return same;
+}
+
+/** Whether something lies below a node that is not in the tree. */
+export function hidesPaths(tree: CallTree, node: number): boolean {
+  let shown = tree.own[node];
+  for (let child = node + 1; child < tree.end[node]; child = tree.end[child]) shown += tree.total[child];
+  return tree.total[node] > shown * (1 + 1e-9);
+}
+
 /** Functions on the way from the root to a node, the outermost first. */
 export function pathTo(tree: CallTree, node: number): number[] {
   const path: number[] = [];

@@ -3,53 +3,74 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Page } from "../data/document";
 import { save, toCsv, toJson } from "../data/download";
+import { oneLine, time } from "../data/format";
 import { matchedIn, matching as matchingOf } from "../model/search";
 import { inverted } from "../model/invert";
-import { Functions, Profile } from "../model/profile";
+import { Functions } from "../model/functions";
+import { Profile, threadLabel } from "../model/profile";
+import type { Source, Standing } from "../data/source";
 import { KINDS, changed, parsed, type Transform, written as writtenChanges } from "../model/transforms";
-import { arranged, pathTo, sumsOf } from "../model/tree";
+import { arranged, type CallTree, type Nodes, pathTo, sumsOf } from "../model/tree";
 import { read, type State, written } from "../state";
-import { tabsOf } from "../tabs";
+import { MOMENTS, type Tab, tabsOf } from "../tabs";
 import { collapsed } from "../data/collapsed";
 import { type Choice, PathBar, Search } from "./bar";
+import { Dominators } from "./dominators";
 import { Flame } from "./flame";
 import { CallersAndCallees, FunctionTable } from "./functions";
+import { Collections } from "./gc";
 import { Head } from "./head";
 import { Help } from "./help";
+import { useDetails, useLoaded } from "./loaded";
 import { Menu, type MenuAt } from "./menu";
 import { Sections } from "./section";
 import type { Shown } from "./shown";
 import { Timeline } from "./timeline";
 import { Tree } from "./tree";
 
-/** Tabs of a page and everything that is read of it once. */
+/** What is read of the documents once. */
 export class Model {
-  readonly tabs;
   readonly functions = new Functions();
-  readonly profiles: Profile[];
-  readonly rowFunctions = new Map<Document, Int32Array>();
+  private readonly profiles = new WeakMap<Document, Profile>();
+  private readonly rowFunctions = new WeakMap<Document, Int32Array>();
 
-  constructor(readonly page: Page) {
-    this.tabs = tabsOf(page);
-    const paths = page.of("tree").filter((document) => document.hasRows && document.main);
-    this.profiles = paths.map((document) => new Profile(document, this.functions));
-    for (const document of page.of("functions")) {
-      if (document.main) this.rowFunctions.set(document, this.functions.of(document.main));
-    }
+  constructor(readonly source: Source) {}
+
+  /** The trees of a document of paths; null where it has none. */
+  profile(document: Document | undefined): Profile | null {
+    if (!document?.main) return null;
+    let profile = this.profiles.get(document);
+    if (!profile) this.profiles.set(document, (profile = new Profile(document, this.functions)));
+    return profile;
+  }
+
+  /** The functions that the rows of a table are about. */
+  rowsOf(document: Document | undefined): Int32Array | undefined {
+    if (!document?.main) return undefined;
+    let rows = this.rowFunctions.get(document);
+    if (!rows) this.rowFunctions.set(document, (rows = this.functions.of(document.main)));
+    return rows;
+  }
+
+  /** The documents of paths that have something to show. */
+  get paths(): Document[] {
+    return this.source.page.of("tree").filter((document) => document.hasRows);
   }
 
   /** The metrics of all documents of paths. */
   get metrics(): Choice[] {
-    return this.profiles.flatMap((profile, at) =>
-      profile.measures.filter((measure) => profile.has(measure)).map((measure) => ({ value: `${at}.${measure.name}`, label: measure.title })),
+    return this.paths.flatMap((document, at) =>
+      document.packed.measures
+        .filter((measure) => this.source.served || this.profile(document)?.has(measure))
+        .map((measure) => ({ value: `${at}.${measure.name}`, label: measure.title })),
     );
   }
+}
 
-  /** The tab that is shown first. */
-  get first(): string {
-    const opened = this.page.open === "tree" ? "tree" : this.page.open;
-    return this.tabs.find((tab) => tab.id === opened || tab.documents.some((document) => document.view === opened))?.id ?? this.tabs[0]?.id ?? "";
-  }
+/** The tab that is shown first. */
+function first(page: Page, tabs: Tab[]): string {
+  const { open } = page;
+  return tabs.find((tab) => tab.id === open || tab.documents.some((document) => document.view === open))?.id ?? tabs[0]?.id ?? "";
 }
 
 const isTyping = (event: KeyboardEvent): boolean => {
@@ -58,7 +79,16 @@ const isTyping = (event: KeyboardEvent): boolean => {
 };
 
 export function App({ model }: { model: Model }) {
-  const { page, tabs } = model;
+  const { source } = model;
+  const [page, setPage] = useState(source.page);
+  const [standing, setStanding] = useState<Standing>("still");
+  useEffect(() => {
+    source.follow((now) => {
+      setStanding(now);
+      setPage(source.page);
+    });
+  }, [source]);
+  const tabs = useMemo(() => tabsOf(page), [page]);
   const [state, setState] = useState<State>(() => read(location.hash));
   const [menu, setMenu] = useState<MenuAt | null>(null);
   const [help, setHelp] = useState(false);
@@ -89,28 +119,69 @@ export function App({ model }: { model: Model }) {
     document.documentElement.dataset.theme = dark ? "dark" : "light";
   }, [dark]);
 
-  const tab = tabs.find((one) => one.id === state.tab) ?? tabs.find((one) => one.id === model.first);
+  const tab = tabs.find((one) => one.id === state.tab) ?? tabs.find((one) => one.id === first(page, tabs));
   const isPaths = tab !== undefined && ["flame", "tree", "functions", "neighbours"].includes(tab.form);
   const functions = model.functions.list;
-  const metrics = useMemo(() => model.metrics, [model]);
+  const metrics = useMemo(() => model.metrics, [model, page]);
   const metric = metrics.some((one) => one.value === state.metric) ? state.metric : (metrics[0]?.value ?? "");
   const [number, name] = metric.split(".");
-  const profile = model.profiles[Number(number)];
-  const measure = profile?.measures.find((one) => one.name === name);
-  const changes = useMemo(() => parsed(state.changes, functions.length), [state.changes]);
-  const setChanges = (all: Transform[]) => update({ changes: writtenChanges(all), zoom: null }, true);
+  const ofPaths = model.paths[Number(number)];
+  const table = functionsOf(page, ofPaths);
 
-  // Trees are only made where a tab shows them.
-  const merged = useMemo(() => (isPaths && profile && measure ? profile.merged(measure, new Set(state.threads)) : null), [isPaths, profile, measure, state.threads.join()]);
+  // What the tab shows, under the filters that it takes: a timeline is there to choose a part of the time.
+  const wanted = useMemo(() => {
+    if (!tab) return [];
+    if (isPaths) return [...(ofPaths ? [ofPaths] : []), ...(tab.form === "functions" && table ? [table] : [])];
+    return tab.form === "timeline" ? [...tab.documents, ...page.documents.filter((one) => MOMENTS.includes(one.view))] : tab.documents;
+  }, [tab, isPaths, ofPaths, table, page]);
+  const isTimeline = tab?.form === "timeline";
+  const filters = useMemo(() => ({ range: isTimeline ? null : state.range, threads: isTimeline ? [] : state.threads }), [isTimeline, state.range?.join(), state.threads.join()]);
+  const { documents, isWaiting, problem } = useLoaded(source, wanted, filters);
+  const shownPaths = isPaths ? documents[0] : undefined;
+  const profile = useMemo(() => (isPaths ? model.profile(shownPaths) : null), [isPaths, shownPaths]);
+  const measure = ofPaths?.packed.measures.find((one) => one.name === name);
+  const [details, look] = useDetails(source, ofPaths, profile, filters, model.functions);
+  const known = functions.length;
+  const changes = useMemo(() => parsed(state.changes, model.functions), [state.changes, known]);
+  const setChanges = (all: Transform[]) => update({ changes: writtenChanges(all, model.functions), zoom: null }, true);
+
+  // Trees are only made where a tab shows them. What a server answers has been filtered by it.
+  const threads = source.served ? "" : state.threads.join();
+  const range = source.served ? null : state.range;
+  const merged = useMemo(
+    () => (profile && measure ? profile.merged(measure, new Set(threads === "" ? [] : threads.split(",")), range, details) : null),
+    [profile, measure, threads, range?.join(), details],
+  );
   const upright = useMemo(() => merged && arranged(changes.reduce((nodes, change) => changed(nodes, change, functions), merged)), [merged, changes]);
   const upsideDown = useMemo(() => (upright && state.invert ? inverted(upright) : null), [upright, state.invert]);
   const tree = useMemo(() => (upsideDown ? arranged(upsideDown.nodes) : upright), [upright, upsideDown]);
-  const sums = useMemo(() => upright && sumsOf(upright, functions.length), [upright]);
-  const matching = useMemo(() => matchingOf(functions, state.search), [functions, state.search]);
+  const sums = useMemo(() => upright && sumsOf(upright, functions.length), [upright, known]);
+  const matching = useMemo(() => matchingOf(functions, state.search), [known, state.search]);
   const matched = useMemo(() => (matching && upright && isPaths ? matchedIn(upright, matching) : null), [matching, upright, isPaths]);
+  const func = state.func === null ? null : (model.functions.number(state.func) ?? null);
+  const idOf = (func: number | null) => (func === null || func < 0 ? null : model.functions.id(func));
+  const allThreads = useMemo(() => {
+    const several = new Set(page.threads.map((one) => one.pid)).size > 1;
+    return page.threads.map((one) => ({ key: `${one.pid}.${one.id}`, label: `${several ? `${one.pid}: ` : ""}${threadLabel({ ...one })}` }));
+  }, [page]);
+
+  // A closer look at the node that fills the picture: what is below it may have been too small to be asked for.
+  const isPlain = !state.invert && changes.every((change) => change.kind === "F");
+  const lookAtNode = (node: number) => {
+    if (!isPlain || !upright || node <= 0) return;
+    const above = changes[changes.length - 1]?.path.slice(0, -1) ?? [];
+    look([...above, ...pathTo(upright, node)], (upright.total[node] / (upright.total[0] || 1)) * focused.current);
+  };
+  const focused = useRef(1);
+  focused.current = changes.length === 0 || !merged || !upright ? 1 : upright.total[0] / (arrangedTotal(merged) || 1);
+  useEffect(() => {
+    if (!upright || !source.served || !isPaths) return;
+    const zoom = state.zoom ?? [0, 1];
+    lookAtNode(filling(upright, zoom));
+  }, [upright, state.zoom?.join(), isPaths]);
 
   const add = (change: Transform) => setChanges([...changes, change]);
-  const lookAt = (func: number) => update({ tab: "callers", func }, true);
+  const lookAt = (func: number) => update({ tab: "callers", func: idOf(func) }, true);
   const menuItems = (func: number, node: number | null) => {
     const path = node !== null && tree && !state.invert ? pathTo(tree, node) : null;
     const possible = KINDS.filter(({ kind }) => path !== null || (kind !== "F" && kind !== "M"));
@@ -142,8 +213,12 @@ export function App({ model }: { model: Model }) {
   };
 
   const shown: Shown | null = profile && measure && tree && upright && sums ? {
-    profile, measure, functions, tree, upright, sums, matching, state, dark, update,
-    select: (node) => update({ func: node > 0 ? tree.func[node] : null }),
+    question: JSON.stringify([metric, state.threads, state.range, state.changes, state.invert]),
+    measure, functions, tree, upright, sums, matching, state, func, dark, update,
+    choose: (func) => update({ func: idOf(func) }),
+    select: (node) => update({ func: node > 0 ? idOf(tree.func[node]) : null }),
+    canAsk: source.served && isPlain,
+    closer: lookAtNode,
     menu: (node, x, y) => openMenu(tree.func[node], node, x, y),
     menuOf: (func, x, y) => openMenu(func, null, x, y),
     key: (node, event) => node > 0 && onKey(tree.func[node], node, event),
@@ -153,7 +228,7 @@ export function App({ model }: { model: Model }) {
   const next = (by: number) => {
     if (!matched || !sums) return;
     const hits = [...new Set(matched.nodes.map((node) => upright!.func[node]))].sort((a, b) => sums.total[b] - sums.total[a]);
-    if (hits.length > 0) update({ func: hits[(hits.indexOf(state.func ?? -1) + by + hits.length) % hits.length] });
+    if (hits.length > 0) update({ func: idOf(hits[(hits.indexOf(func ?? -1) + by + hits.length) % hits.length]) });
   };
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
@@ -178,9 +253,11 @@ export function App({ model }: { model: Model }) {
   });
 
   const cut = isPaths ? profile?.document.main?.packed.note : null;
+  const follows = (document: Document) => source.served ? !document.packed.whole_run : document.view === "tree" ? Boolean(document.packed.times) : documentHasTimes(document);
+  const isWhole = state.range !== null && !isTimeline && (isPaths ? !(shownPaths && follows(shownPaths)) : !documents.some(follows));
   return (
     <>
-      <Head page={page} onHelp={() => setHelp(true)} onTheme={() => setDark(remembered(!dark))} />
+      <Head page={page} standing={standing} isWaiting={isWaiting} onHelp={() => setHelp(true)} onTheme={() => setDark(remembered(!dark))} />
       <nav>
         <div role="tablist" aria-label="Views" onKeyDown={(event) => walkTabs(event)}>
           {tabs.map((one) => (
@@ -200,8 +277,13 @@ export function App({ model }: { model: Model }) {
         </div>
       </nav>
       <div class="bar">
-        {isPaths && profile && (
-          <PathBar metrics={metrics} metric={metric} threads={profile.threads} state={state} changes={changes} functions={functions} update={update} setChanges={setChanges} />
+        {isPaths && ofPaths && (
+          <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} update={update} setChanges={setChanges} />
+        )}
+        {state.range && !isTimeline && (
+          <button type="button" class="chip" title="The chosen part of the time" aria-label="Undo: part of the time" onClick={() => update({ range: null }, true)}>
+            <span>{time(state.range[0])} to {time(state.range[1])}</span> ×
+          </button>
         )}
         <Search
           field={search}
@@ -214,16 +296,20 @@ export function App({ model }: { model: Model }) {
             search.current?.blur();
           }}
         />
-        <Downloads page={page} documents={downloads(model, tab?.documents ?? [], isPaths ? profile : undefined, tab?.form)} shown={isPaths ? shown : null} />
+        <Downloads page={page} documents={isPaths ? documents.slice(-1) : tab?.form === "timeline" ? documents.slice(0, tab.documents.length) : documents} shown={isPaths ? shown : null} />
       </div>
       <main>
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
-        {tab?.form === "sections" && <Sections key={tab.id} documents={tab.documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} />}
-        {tab?.form === "timeline" && <Timeline documents={tab.documents} page={page} state={state} update={update} dark={dark} />}
+        {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
+        {problem && <p class="note warning">{oneLine(problem)}</p>}
+        {tab?.form === "sections" && <Sections key={tab.id} documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} />}
+        {tab?.form === "gc" && <Collections documents={documents} whole={page.recording.duration_ns} state={state} update={update} dark={dark} />}
+        {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
+        {isTimeline && documents[0]?.main && <Timeline documents={documents} page={page} state={state} update={update} dark={dark} />}
         {tab?.form === "flame" && shown && <Flame shown={shown} />}
         {tab?.form === "tree" && shown && <Tree shown={shown} />}
         {tab?.form === "functions" && shown && (
-          <FunctionTable shown={shown} document={functionsOf(model, profile)} rowFunctions={model.rowFunctions.get(functionsOf(model, profile)!)} onOpen={lookAt} />
+          <FunctionTable shown={shown} served={source.served} document={documents[1]} rowFunctions={model.rowsOf(documents[1])} onOpen={lookAt} />
         )}
         {tab?.form === "neighbours" && shown && <CallersAndCallees shown={shown} onOpen={lookAt} />}
         {isPaths && upsideDown?.wholeLevels != null && <p class="note warning">Callers further up than {upsideDown.wholeLevels} levels are left out: focus on a function to see them.</p>}
@@ -237,17 +323,29 @@ export function App({ model }: { model: Model }) {
 }
 
 /** The tool's table of functions by the same metric as the tree. */
-function functionsOf(model: Model, profile: Profile | undefined): Document | undefined {
-  const metric = profile?.document.packed.options[1];
-  return model.page.of("functions").find((document) => document.packed.options[1] === metric);
+function functionsOf(page: Page, paths: Document | undefined): Document | undefined {
+  const metric = paths?.packed.options[1];
+  return page.of("functions").find((document) => document.packed.options[1] === metric);
 }
 
-/** The documents behind a tab, as they can be downloaded. */
-function downloads(model: Model, documents: Document[], profile: Profile | undefined, form: string | undefined): Document[] {
-  if (!profile) return documents;
-  const functions = functionsOf(model, profile);
-  return form === "functions" && functions ? [functions] : [profile.document];
+/** Whether rows of a document are moments, of which a part of the time can be chosen. */
+const documentHasTimes = (document: Document): boolean => document.main?.column("time_ns") !== undefined || document.main?.column("start_ns") !== undefined;
+
+/** The innermost node that fills a part of the picture. */
+function filling(tree: CallTree, [from, to]: [number, number]): number {
+  const whole = tree.total[0] || 1;
+  const slack = (to - from) * whole * 0.001;
+  let node = 0;
+  for (;;) {
+    let child = node + 1;
+    while (child < tree.end[node] && tree.start[child] + tree.total[child] < to * whole - slack) child = tree.end[child];
+    if (child >= tree.end[node] || tree.start[child] > from * whole + slack) return node;
+    node = child;
+  }
 }
+
+/** The sum of all nodes. */
+const arrangedTotal = (nodes: Nodes): number => nodes.own.reduce((sum, own, at) => sum + own + nodes.rest[at], 0);
 
 function Downloads({ page, documents, shown }: { page: Page; documents: Document[]; shown: Shown | null }) {
   const name = (document: Document) => `${document.view}${document.packed.options.includes("--each") ? "-each" : ""}`;

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { amount, count, share } from "../data/format";
 import { KINDS_OF_CODE } from "../colours";
 import { matchedIn } from "../model/search";
-import type { CallTree } from "../model/tree";
+import { type CallTree, sameIn } from "../model/tree";
 import { draw, FRAME, levelsOf, nodeAt, type Picture } from "./drawing";
 import type { Shown } from "./shown";
 
@@ -22,11 +22,17 @@ export function Flame({ shown }: { shown: Shown }) {
   const levels = useMemo(() => levelsOf(tree), [tree]);
   const zoom: [number, number] = state.zoom ?? [0, 1];
   const root = state.threads.length === 1 ? "one thread" : state.threads.length > 1 ? `${state.threads.length} threads` : "all threads";
-  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected, hovered, root, dark: shown.dark };
+  const picture: Picture = { tree, levels, functions, zoom, top, ...size, matching, selected: Math.min(selected, tree.size - 1), hovered: Math.min(hovered, tree.size - 1), root, dark: shown.dark };
 
+  const before = useRef({ tree, question: shown.question });
   useEffect(() => {
-    setSelected(0);
+    const { tree: older, question } = before.current;
+    before.current = { tree, question: shown.question };
+    if (older === tree) return;
     setHovered(-1);
+    // What is selected stays so where more of the tree has come.
+    const same = question === shown.question ? sameIn(older, tree) : null;
+    setSelected((node) => Math.max(0, same?.[node] ?? 0));
   }, [tree]);
   useLayoutEffect(() => {
     const element = scroll.current!;
@@ -139,7 +145,7 @@ export function Flame({ shown }: { shown: Shown }) {
     event.stopPropagation();
   };
 
-  const told = hovered >= 0 ? hovered : selected;
+  const told = picture.hovered >= 0 ? picture.hovered : picture.selected;
   return (
     <div class="flame">
       <div
@@ -177,7 +183,7 @@ export function Flame({ shown }: { shown: Shown }) {
       <div class="told" id="frame-told">
         <Told shown={shown} node={told} root={root} />
       </div>
-      <p class="unseen" aria-live="polite">{selected > 0 ? `${functions[tree.func[selected]].label}, ${share(tree.total[selected] / (tree.total[0] || 1))}` : ""}</p>
+      <p class="unseen" aria-live="polite">{picture.selected > 0 ? `${functions[tree.func[picture.selected]].label}, ${share(tree.total[picture.selected] / (tree.total[0] || 1))}` : ""}</p>
       <Legend shown={shown} />
     </div>
   );

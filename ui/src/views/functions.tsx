@@ -11,6 +11,8 @@ import { Table, type TableColumn } from "./table";
 
 interface Props {
   shown: Shown;
+  /** Whether the tool has filtered the table. */
+  served: boolean;
   /** The tool's own table, whose numbers are exact. */
   document: Document | undefined;
   /** Functions of the table's rows. */
@@ -19,9 +21,10 @@ interface Props {
 }
 
 /** Every function: the tool's own rows, or sums of the tree where it was changed. */
-export function FunctionTable({ shown, document, rowFunctions, onOpen }: Props) {
+export function FunctionTable({ shown, served, document, rowFunctions, onOpen }: Props) {
   const { state } = shown;
-  const isChanged = state.changes !== "" || state.threads.length > 0 || !document?.main || !rowFunctions;
+  const isFiltered = !served && (state.threads.length > 0 || state.range !== null);
+  const isChanged = state.changes !== "" || isFiltered || !document?.main || !rowFunctions;
   return isChanged ? <Summed shown={shown} onOpen={onOpen} /> : <Exact shown={shown} document={document} rowFunctions={rowFunctions} onOpen={onOpen} />;
 }
 
@@ -41,7 +44,7 @@ function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; docume
   }, [section, matching]);
   const measured = columns.some((column) => column.key === measure.own) ? measure.own : "";
   const left = section.packed.left_out;
-  const selected = state.func === null ? null : rowFunctions.indexOf(state.func);
+  const selected = shown.func === null ? null : rowFunctions.indexOf(shown.func);
   return (
     <div class="full">
       <Table
@@ -51,12 +54,12 @@ function Exact({ shown, document, rowFunctions, onOpen }: { shown: Shown; docume
         sort={state.sort || measured}
         onSort={(sort) => update({ sort })}
         selected={selected}
-        onSelect={(row) => update({ func: rowFunctions[row] })}
+        onSelect={(row) => shown.choose(rowFunctions[row])}
         onOpen={(row) => onOpen(rowFunctions[row])}
         onMenu={(row, x, y) => shown.menuOf(rowFunctions[row], x, y)}
         onKey={(row, event) => shown.keyOf(rowFunctions[row], event)}
       />
-      {left > 0 && <p class="note warning">{left} functions with less had no room in this file; the command line shows all.</p>}
+      {left > 0 && <p class="note warning">{left} functions with less had no room in this page; the command line shows all.</p>}
       {section.packed.note && <p class="note">{section.packed.note}</p>}
     </div>
   );
@@ -80,13 +83,13 @@ function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void })
         columns={columns}
         sort={state.sort}
         onSort={(sort) => update({ sort })}
-        selected={state.func}
-        onSelect={(func) => update({ func })}
+        selected={shown.func}
+        onSelect={(func) => shown.choose(func)}
         onOpen={onOpen}
         onMenu={(func, x, y) => shown.menuOf(func, x, y)}
         onKey={(func, event) => shown.keyOf(func, event)}
       />
-      <p class="note">Sums of the paths that the changes above leave.</p>
+      <p class="note">Sums of the paths that the filters and changes above leave.</p>
     </div>
   );
 }
@@ -114,7 +117,7 @@ function sumColumns(shown: Shown, own: ((func: number) => number) | null, total:
 /** Who calls a function, and what it calls. */
 export function CallersAndCallees({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
   const { state, update, functions, upright, sums, measure } = shown;
-  const func = state.func ?? largest(sums.own);
+  const func = shown.func ?? largest(sums.own);
   const found = useMemo(() => neighboursOf(upright, func), [upright, func]);
   if (func < 0 || !functions[func]) return <p class="nothing">Nothing to show.</p>;
   const whole = upright.total[0] || 1;

@@ -2,8 +2,25 @@
 
 import type { Page } from "../data/document";
 import { count, oneLine, time } from "../data/format";
+import type { Standing } from "../data/source";
 
-export function Head({ page, onHelp, onTheme }: { page: Page; onHelp(): void; onTheme(): void }) {
+/** What is said of a served page. */
+const STANDINGS: Record<Standing, string | null> = {
+  still: null,
+  recording: "● recording",
+  ended: "the program has ended",
+  gone: "'clrscope view' has ended: what was asked for before is still here",
+};
+
+interface Props {
+  page: Page;
+  standing: Standing;
+  isWaiting: boolean;
+  onHelp(): void;
+  onTheme(): void;
+}
+
+export function Head({ page, standing, isWaiting, onHelp, onTheme }: Props) {
   const { recording } = page;
   const [process] = recording.processes;
   const end = process?.signal !== undefined ? `ended by signal ${process.signal}` : process?.exit_code != null ? `exit code ${process.exit_code}` : "end not seen";
@@ -19,6 +36,8 @@ export function Head({ page, onHelp, onTheme }: { page: Page; onHelp(): void; on
         <h1 title={oneLine(recording.command.join(" "))}>{oneLine(recording.command.join(" ")) || "(no command)"}</h1>
         <p>
           {facts.map(oneLine).join(" · ")}
+          {STANDINGS[standing] && <> · <span class={`standing ${standing}`} role="status">{STANDINGS[standing]}</span></>}
+          {isWaiting && <> · <span class="faint waiting">asking…</span></>}
           {losses > 0 && <> · <a class="warning" href="#tab=conditions">{count(losses)} losses</a></>}
         </p>
       </div>

@@ -14,9 +14,10 @@ const KEYS: [string, string][] = [
   ["arrow keys", "walk through frames and rows; in the tree Right and Left open and close"],
   ["*", "tree: open all below"],
   ["Enter, double click", "flame graph: zoom to the frame; tree: open; functions: callers and callees"],
-  ["W A S D", "flame graph: move up, left, down, right"],
-  ["+ and -, Ctrl+wheel", "flame graph: zoom; drag or Shift+wheel moves"],
-  ["0", "flame graph: show all"],
+  ["W A S D", "flame graph: move up, left, down, right; timeline: W and S zoom, A and D move"],
+  ["+ and -, Ctrl+wheel", "flame graph and timeline: zoom; in the flame graph drag or Shift+wheel moves"],
+  ["0", "flame graph and timeline: show all"],
+  ["drag", "timeline, charts of collections: choose a part of the time, which filters the other tabs; its chip takes it back"],
   ["right click, Shift+F10", "menu of a frame or row"],
 ];
 

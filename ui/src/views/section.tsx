@@ -75,7 +75,7 @@ function OneSection({ section, title, search, range, sort, onSort }: OneProps) {
         below={(row) => section.below(row)}
       />
       {rows.length < section.rows && <p class="note">{count(rows.length)} of {count(section.rows)} rows: those that match the search{range ? " and lie in the chosen part of the time" : ""}.</p>}
-      {leftOut > 0 && <p class="note warning">This file has {count(section.rows)} of {count(all)} {what}: the others had no room in it. The command line shows all.</p>}
+      {leftOut > 0 && <p class="note warning">This page has {count(section.rows)} of {count(all)} {what}: the others had no room in it. The command line shows all.</p>}
       {note && <p class="note">{oneLine(note)}</p>}
       {open !== null && <Details section={section} row={open} onClose={() => setOpen(null)} />}
     </section>

@@ -2,13 +2,13 @@
 
 import type { Measure } from "../data/document";
 import type { CallTree, Func, Sums } from "../model/tree";
-import type { Profile } from "../model/profile";
 import type { State } from "../state";
 
 export interface Shown {
-  profile: Profile;
   measure: Measure;
   functions: Func[];
+  /** What was asked for: a tree of the same question is the one before with more in it. */
+  question: string;
   /** The tree after all changes, upside down where that is asked for. */
   tree: CallTree;
   /** The tree after all changes, as it was called. */
@@ -18,9 +18,17 @@ export interface Shown {
   /** Functions that match the search; null where nothing is searched. */
   matching: Uint8Array | null;
   state: State;
+  /** The function that is looked at. */
+  func: number | null;
   dark: boolean;
   /** Changes what is shown; with `push` as a step that the browser's way back undoes. */
   update(change: Partial<State>, push?: boolean): void;
+  /** Looks at a function, or at none. */
+  choose(func: number | null): void;
+  /** Whether paths that are not in the tree can be asked for. */
+  canAsk: boolean;
+  /** Asks for more of what lies below a node of `upright`, where somebody can be asked. */
+  closer(node: number): void;
   /** A node of `tree` was selected. */
   select(node: number): void;
   /** Opens the menu of a node of `tree`. */

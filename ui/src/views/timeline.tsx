@@ -1,6 +1,6 @@
 // The timeline: a strip per thread with what it was about, marks for what happened, and a range that can be chosen.
 
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Document, Page } from "../data/document";
 import { count, time } from "../data/format";
 import { STATES, stateColour } from "../colours";
@@ -27,7 +27,7 @@ interface Props {
 
 export function Timeline({ documents, page, state, update, dark }: Props) {
   const lanes = useMemo(() => lanesOf(documents[0], page.recording.processes[0]?.pid ?? 0), [documents]);
-  const markers = useMemo(() => markersOf(page), [page]);
+  const markers = useMemo(() => markersOf(page, documents), [page, documents]);
   const byLane = useMemo(() => grouped(markers), [markers]);
   const scroll = useRef<HTMLDivElement>(null);
   const list = useVirtual(lanes.lanes.length, scroll);
@@ -35,10 +35,58 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   const whole = Math.max(page.recording.duration_ns, lanes.pieces * lanes.piece);
   const range = state.range;
   const drag = useRef<number | null>(null);
+  // The part of the run that is in sight.
+  const [seen, setSeen] = useState<[number, number]>([0, whole]);
+  const growing = useRef(whole);
+  useEffect(() => {
+    // A run that goes on stays in sight as a whole.
+    setSeen(([from, to]) => (from === 0 && to === growing.current ? [0, whole] : [from, Math.min(to, whole)]));
+    growing.current = whole;
+  }, [whole]);
+  const see = (from: number, to: number) => {
+    const wide = Math.max(lanes.piece, Math.min(whole, to - from));
+    const start = Math.max(0, Math.min(whole - wide, from));
+    setSeen([start, start + wide]);
+  };
+  const zoomAround = (at: number, factor: number) => see(at - (at - seen[0]) * factor, at + (seen[1] - at) * factor);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const [wide, middle] = [seen[1] - seen[0], (seen[0] + seen[1]) / 2];
+    const pan = (by: number) => see(seen[0] + by * wide, seen[1] + by * wide);
+    const actions: Record<string, () => void> = {
+      KeyW: () => zoomAround(middle, 0.7),
+      KeyS: () => zoomAround(middle, 1 / 0.7),
+      KeyA: () => pan(-0.2),
+      KeyD: () => pan(0.2),
+      ArrowLeft: () => pan(-0.2),
+      ArrowRight: () => pan(0.2),
+      Digit0: () => see(0, whole),
+      Numpad0: () => see(0, whole),
+      Escape: () => (range ? update({ range: null }, true) : see(0, whole)),
+    };
+    const byKey: Record<string, () => void> = { "+": actions.KeyW, "=": actions.KeyW, "-": actions.KeyS };
+    const action = byKey[event.key] ?? actions[event.code];
+    if (!action) return;
+    action();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  useEffect(() => {
+    const element = scroll.current!;
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey && event.deltaX === 0) return;
+      event.preventDefault();
+      if (event.ctrlKey || event.metaKey) return zoomAround(timeAt(event), Math.exp(event.deltaY / 200));
+      const by = (event.deltaX / element.clientWidth) * (seen[1] - seen[0]);
+      see(seen[0] + by, seen[1] + by);
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  });
 
-  const timeAt = (event: PointerEvent): number => {
+  const timeAt = (event: MouseEvent): number => {
     const strips = scroll.current!.querySelector(".strip")!.getBoundingClientRect();
-    return Math.max(0, Math.min(1, (event.clientX - strips.left) / strips.width)) * whole;
+    return seen[0] + Math.max(0, Math.min(1, (event.clientX - strips.left) / strips.width)) * (seen[1] - seen[0]);
   };
   const isOnStrip = (event: PointerEvent) => (event.target as HTMLElement).closest(".strip") !== null;
   const onDown = (event: PointerEvent) => {
@@ -49,12 +97,12 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   const onMove = (event: PointerEvent) => {
     if (drag.current !== null) {
       const [from, to] = [drag.current, timeAt(event)].sort((a, b) => a - b);
-      if (to - from > whole / 500) update({ range: [Math.round(from), Math.round(to)] });
+      if (to - from > (seen[1] - seen[0]) / 500) update({ range: [Math.round(from), Math.round(to)] });
       return;
     }
     const row = (event.target as HTMLElement).closest<HTMLElement>(".lane");
     const lane = row && isOnStrip(event) ? lanes.lanes[Number(row.dataset.lane)] : null;
-    setTold(lane ? inWords(lanes, lane, byLane.get(lane.key) ?? [], timeAt(event), whole) : "");
+    setTold(lane ? inWords(lanes, lane, byLane.get(lane.key) ?? [], timeAt(event), seen[1] - seen[0]) : "");
   };
   const onUp = () => {
     drag.current = null;
@@ -73,22 +121,22 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
         <label>from <input type="number" min="0" step="any" value={seconds(range?.[0] ?? 0)} onChange={(event) => setRange(0, event.currentTarget.value)} /> s</label>
         <label>to <input type="number" min="0" step="any" value={seconds(range?.[1] ?? whole)} onChange={(event) => setRange(1, event.currentTarget.value)} /> s</label>
         {range && <button type="button" class="chip" onClick={() => update({ range: null }, true)}>{time(range[1] - range[0])} chosen ×</button>}
-        <span class="faint">{count(lanes.lanes.length)} {lanes.lanes.length === 1 ? "thread" : "threads"}, {lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time</span>
+        <span class="faint">{count(lanes.lanes.length)} {lanes.lanes.length === 1 ? "thread" : "threads"}, {lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of {time(lanes.piece)}; drag over a strip to choose a part of the time, W and S or Ctrl+wheel zoom</span>
       </div>
-      <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label="Threads over time; the tab Threads has the sums as a table" onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
+      <div class="lanes" ref={scroll} tabIndex={0} role="region" aria-label="Threads over time; the tab Threads has the sums as a table" onKeyDown={onKeyDown} onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={() => setTold("")}>
         <div style={{ height: `${list.height}px`, position: "relative" }}>
           {list.items.map((item) => {
             const lane = lanes.lanes[item.index];
             return lane && (
               <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start}px`, height: `${ROW}px` }}>
                 <span class="lane-label" title={lane.label}>{lane.label}</span>
-                <Strip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} whole={whole} range={range} dark={dark} />
+                <Strip lanes={lanes} lane={lane} markers={byLane.get(lane.key) ?? []} common={byLane.get("") ?? []} seen={seen} range={range} dark={dark} />
               </div>
             );
           })}
         </div>
       </div>
-      <div class="told">{told || `${time(0)} to ${time(whole)}`}</div>
+      <div class="told">{told || `${time(seen[0])} to ${time(seen[1])}`}</div>
       <div class="legend">
         {STATES.filter((one) => one.names.some((name) => lanes.kinds.includes(name))).map((one) => <span key={one.label}><span class="mark" style={{ background: one.colour }} />{one.label}</span>)}
         {Object.entries(SHAPES).filter(([kind]) => present.has(kind as Marker["kind"])).map(([kind, { label, shape, colour }]) => <span key={kind}><span style={{ color: colour }}>{shape}</span> {label}</span>)}
@@ -109,11 +157,12 @@ function grouped(markers: Marker[]): Map<string, Marker[]> {
   return all;
 }
 
-function inWords(lanes: Lanes, lane: Lane, markers: Marker[], at: number, whole: number): string {
+/** What is at a moment, and around it in a part of what is in sight. */
+function inWords(lanes: Lanes, lane: Lane, markers: Marker[], at: number, seen: number): string {
   const piece = Math.floor(at / lanes.piece);
   const kinds = lanes.kinds.map((kind, number) => [kind, lane.amounts[piece * lanes.kinds.length + number] ?? 0] as const);
   const parts = kinds.filter(([, amount]) => amount > 0).sort((a, b) => b[1] - a[1]).map(([kind, amount]) => `${kind.replaceAll("_", " ")} ${time(amount)}`);
-  const near = markers.filter((marker) => Math.abs(marker.time - at) < whole / 300).slice(0, 3).map((marker) => `${time(marker.time)} ${marker.text}`);
+  const near = markers.filter((marker) => Math.abs(marker.time - at) < seen / 300).slice(0, 3).map((marker) => `${time(marker.time)} ${marker.text}`);
   return [`${lane.label} at ${time(at)}`, ...parts, ...near].join(" · ");
 }
 
@@ -122,12 +171,12 @@ interface StripProps {
   lane: Lane;
   markers: Marker[];
   common: Marker[];
-  whole: number;
+  seen: [number, number];
   range: [number, number] | null;
   dark: boolean;
 }
 
-function Strip({ lanes, lane, markers, common, whole, range, dark }: StripProps) {
+function Strip({ lanes, lane, markers, common, seen, range, dark }: StripProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -143,8 +192,10 @@ function Strip({ lanes, lane, markers, common, whole, range, dark }: StripProps)
     const context = element.getContext("2d");
     if (!context || width === 0) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const x = (ns: number) => (ns / whole) * width;
-    for (let piece = 0; piece < lanes.pieces; piece++) {
+    const scale = width / (seen[1] - seen[0]);
+    const x = (ns: number) => (ns - seen[0]) * scale;
+    const last = Math.min(lanes.pieces, Math.ceil(seen[1] / lanes.piece) + 1);
+    for (let piece = Math.floor(seen[0] / lanes.piece); piece < last; piece++) {
       let y = ROW - 2;
       const [from, to] = [x(piece * lanes.piece), x((piece + 1) * lanes.piece)];
       lanes.kinds.forEach((kind, number) => {
@@ -162,9 +213,10 @@ function Strip({ lanes, lane, markers, common, whole, range, dark }: StripProps)
     for (const marker of [...common, ...markers]) {
       const { shape, colour } = SHAPES[marker.kind];
       const at = x(marker.time);
+      if (at > width || x(marker.time + marker.duration) < 0) continue;
       if (marker.duration > 0) {
         context.fillStyle = `${colour}55`;
-        context.fillRect(at, 0, Math.max(1, x(marker.duration)), ROW);
+        context.fillRect(at, 0, Math.max(1, marker.duration * scale), ROW);
       }
       // Marks that lie upon one another are one.
       if (at - before < 3 && at >= before) continue;
@@ -175,8 +227,8 @@ function Strip({ lanes, lane, markers, common, whole, range, dark }: StripProps)
     if (range) {
       context.fillStyle = dark ? "#000000a0" : "#ffffffb0";
       context.fillRect(0, 0, x(range[0]), ROW);
-      context.fillRect(x(range[1]), 0, width - x(range[1]), ROW);
+      context.fillRect(Math.max(0, x(range[1])), 0, width, ROW);
     }
-  }, [lanes, lane, markers, common, whole, range, width, dark]);
+  }, [lanes, lane, markers, common, seen, range, width, dark]);
   return <canvas class="strip" ref={canvas} aria-hidden="true" />;
 }

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, share } from "../data/format";
 import { colourOf } from "../colours";
-import type { CallTree } from "../model/tree";
+import { type CallTree, hidesPaths, sameIn } from "../model/tree";
 import type { Shown } from "./shown";
 import { ROW, useVirtual } from "./virtual";
 
@@ -22,12 +22,24 @@ export function Tree({ shown }: { shown: Shown }) {
   const nodes = useMemo(() => visible(tree, open), [tree, open]);
   const list = useVirtual(nodes.length, scroll);
   const whole = tree.total[0] || 1;
+  const before = useRef({ tree, question: shown.question });
   useEffect(() => {
-    setOpen(hottest(tree));
-    setAt(1);
+    const { tree: older, question } = before.current;
+    before.current = { tree, question: shown.question };
+    if (older === tree) return;
+    if (question !== shown.question) {
+      setOpen(hottest(tree));
+      setAt(1);
+      return;
+    }
+    // The same paths stay open where more of them has come.
+    const same = sameIn(older, tree);
+    setOpen((all) => new Set([...all].map((node) => same[node]).filter((node) => node > 0)));
+    setAt((node) => Math.max(1, same[node] ?? 1));
   }, [tree]);
 
   const toggle = (node: number, to: boolean) => {
+    if (to) shown.closer(node);
     const next = new Set(open);
     if (to) next.add(node);
     else next.delete(node);
@@ -40,7 +52,7 @@ export function Tree({ shown }: { shown: Shown }) {
     shown.select(node);
     list.show(nodes.indexOf(node));
   };
-  const hasChildren = (node: number) => tree.end[node] > node + 1;
+  const hasChildren = (node: number) => tree.end[node] > node + 1 || (shown.canAsk && hidesPaths(tree, node));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const index = nodes.indexOf(at);

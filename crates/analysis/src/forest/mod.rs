@@ -5,11 +5,15 @@
 //! and the path with its siblings, and a pruned tree costs what is shown of it.
 
 mod loaded;
+mod over_time;
 mod share;
 mod walk;
 
+use std::sync::OnceLock;
+
 use clrscope_recording::model::{Recording, Thread};
 
+use crate::catalog::Slot;
 use crate::columns::Columns;
 use crate::function::FunctionRef;
 use crate::metric::{Amount, Metric};
@@ -18,7 +22,9 @@ use crate::query::{Query, QueryProblem, Sort};
 use crate::times::Times;
 use crate::views::conditions::{Conditions, conditions_of};
 use crate::views::process::ProcessSums;
-use walk::{NameOrder, Walk};
+use walk::{Decoded, NameOrder, Walk, load};
+
+pub use over_time::NodePiece;
 
 /// One node of the view `tree`. Nodes come in preorder: the children of a node at depth d are the
 /// nodes at depth d + 1 that follow it before the next one at depth d or less.
@@ -39,6 +45,17 @@ pub struct TreeNode<'a> {
     /// Every path merged here was first entered by a tail call: the function that made the call has
     /// ended and is a sibling.
     pub by_tail_call: bool,
+    /// The function among those of its process.
+    pub(crate) slot: Slot,
+}
+
+/// A node of the merged tree of a process, by its place among the roots and then among the children of each node above it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct TreePlace {
+    /// The process.
+    pub pid: u32,
+    /// Places, the outermost first.
+    pub places: Vec<u32>,
 }
 
 /// Options of a tree: what it leaves out, so that it can be read.
@@ -60,6 +77,13 @@ pub struct Pruned {
     pub total: u64,
 }
 
+impl Pruned {
+    fn add(&mut self, other: Self) {
+        self.subtrees = self.subtrees.saturating_add(other.subtrees);
+        self.total = self.total.saturating_add(other.total);
+    }
+}
+
 /// The view `tree`, all at once; for large ones walk it instead.
 #[derive(Debug, Clone, Default)]
 pub struct Tree<'a> {
@@ -77,6 +101,15 @@ pub struct Forest<'a> {
     query: Query,
     sort: Sort,
     conditions: Conditions<'a>,
+    /// What [`walk_again`](Self::walk_again) keeps, process by process.
+    kept: OnceLock<Vec<Kept<'a>>>,
+}
+
+/// Trees of one process that stay decoded.
+struct Kept<'a> {
+    names: NameOrder<'a>,
+    columns: Columns,
+    sets: Vec<(Decoded, Option<&'a Thread>)>,
 }
 
 impl<'a> Forest<'a> {
@@ -110,7 +143,7 @@ impl<'a> Forest<'a> {
         let plain = Query { per_thread: false, ..query.clone() };
         let totals: Vec<_> = paths.iter().map(|p| (p.process, ProcessSums::new(p, &plain).totals)).collect();
         let conditions = conditions_of(recording, query, metric, &totals);
-        Ok(Self { paths, query: query.clone(), sort, conditions })
+        Ok(Self { paths, query: query.clone(), sort, conditions, kept: OnceLock::new() })
     }
 
     /// Conditions of the selected part, with its sums.
@@ -134,13 +167,51 @@ impl<'a> Forest<'a> {
             let names = NameOrder::new(paths, &self.query);
             let columns = Columns::new(paths, &names.catalog, &self.query);
             for (threads, shown) in self.sets(paths) {
-                let mut walk = Walk::new(self, &names, columns.clone(), threads, shown, options);
+                let decoded = load(threads, &names.catalog, &columns);
+                let mut walk = Walk::new(self, &names, columns.clone(), &decoded, shown, options);
                 walk.run(&mut visit)?;
-                pruned.subtrees = pruned.subtrees.saturating_add(walk.pruned.subtrees);
-                pruned.total = pruned.total.saturating_add(walk.pruned.total);
+                pruned.add(walk.pruned);
             }
         }
         Ok(pruned)
+    }
+
+    /// As [`walk`](Self::walk), for whoever walks again and again: the trees stay decoded, so that a walk costs what is shown.
+    /// With a place, only that node and what lies below it, which the smallest share is then of; nothing where there is no
+    /// such node.
+    ///
+    /// # Errors
+    /// Only those of `visit`.
+    pub fn walk_again<E>(
+        &self,
+        below: Option<&TreePlace>,
+        options: &TreeOptions,
+        mut visit: impl FnMut(&TreeNode<'a>) -> Result<(), E>,
+    ) -> Result<Pruned, E> {
+        let mut pruned = Pruned::default();
+        let kept = self.kept.get_or_init(|| self.paths.iter().map(|paths| self.keep(paths)).collect());
+        for (paths, kept) in self.paths.iter().zip(kept) {
+            if below.is_some_and(|place| place.pid != paths.process.pid) {
+                continue;
+            }
+            for (decoded, thread) in &kept.sets {
+                let mut walk = Walk::new(self, &kept.names, kept.columns.clone(), decoded, *thread, options);
+                match below {
+                    None => walk.run(&mut visit)?,
+                    Some(place) => _ = walk.run_below(&place.places, &mut visit)?,
+                }
+                pruned.add(walk.pruned);
+            }
+        }
+        Ok(pruned)
+    }
+
+    fn keep(&self, paths: &Paths<'a>) -> Kept<'a> {
+        let names = NameOrder::new(paths, &self.query);
+        let columns = Columns::new(paths, &names.catalog, &self.query);
+        let sets = self.sets(paths).into_iter();
+        let sets = sets.map(|(threads, shown)| (load(threads, &names.catalog, &columns), shown)).collect();
+        Kept { names, columns, sets }
     }
 
     /// The threads that are merged with one another, and the thread that their nodes name.

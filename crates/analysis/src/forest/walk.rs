@@ -58,17 +58,33 @@ impl<'a> NameOrder<'a> {
         let ranks = ranks(&catalog);
         Self { catalog, wanted, ranks }
     }
+
+    /// Whether the query wants the function in a slot.
+    pub(super) fn wants(&self, slot: Slot) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.get(slot as usize) == Some(&true))
+    }
+}
+
+/// Decoded trees of some threads, with the cost of hooks fitted to the time of each function.
+pub(super) struct Decoded {
+    trees: Vec<Loaded>,
+    costs: FittedCosts,
 }
 
 /// A walk through the merged tree of some threads of a process.
 pub(super) struct Walk<'f, 'a> {
     forest: &'f Forest<'a>,
-    options: &'f TreeOptions,
+    /// Nodes with a smaller share of `whole` are left out.
+    min_share: f64,
+    whole: u64,
+    max_depth: Option<u32>,
+    /// Levels above the outermost nodes that are shown.
+    above: u32,
     thread: Option<&'a Thread>,
     names: &'f NameOrder<'a>,
     columns: Columns,
-    costs: FittedCosts,
-    trees: Vec<Loaded>,
+    costs: &'f FittedCosts,
+    trees: &'f [Loaded],
     members: Vec<Member>,
     groups: Vec<Group>,
     path: Vec<Level>,
@@ -81,19 +97,22 @@ impl<'f, 'a> Walk<'f, 'a> {
         forest: &'f Forest<'a>,
         names: &'f NameOrder<'a>,
         columns: Columns,
-        threads: &[ThreadPaths<'a>],
+        decoded: &'f Decoded,
         thread: Option<&'a Thread>,
-        options: &'f TreeOptions,
+        options: &TreeOptions,
     ) -> Self {
-        let (trees, costs) = load(threads, &names.catalog, &columns);
+        let TreeOptions { min_share, max_depth } = *options;
         Self {
             forest,
-            options,
+            min_share,
+            whole: size_of_all(forest),
+            max_depth,
+            above: 0,
             thread,
             names,
             columns,
-            costs,
-            trees,
+            costs: &decoded.costs,
+            trees: &decoded.trees,
             members: Vec::new(),
             groups: Vec::new(),
             path: Vec::new(),
@@ -104,6 +123,44 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     pub(super) fn run<E>(&mut self, visit: &mut impl FnMut(&TreeNode<'a>) -> Result<(), E>) -> Result<(), E> {
         self.start();
+        self.visit_path(visit)
+    }
+
+    /// As [`run`](Self::run), for one node and what lies below it: by its place among the roots, then among the children of
+    /// each node above it. Whether there is such a node.
+    pub(super) fn run_below<E>(
+        &mut self,
+        places: &[u32],
+        visit: &mut impl FnMut(&TreeNode<'a>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let (min_share, max_depth) = (self.min_share, self.max_depth);
+        (self.min_share, self.max_depth) = (0.0, None);
+        self.start();
+        let Some((last, above)) = places.split_last() else { return Ok(false) };
+        for place in above {
+            let Some(at) = self.only(*place) else { return Ok(false) };
+            if let Some(level) = self.path.last_mut() {
+                level.groups = at + 1..at + 1;
+            }
+            self.expand(at);
+        }
+        let Some(at) = self.only(*last) else { return Ok(false) };
+        (self.min_share, self.max_depth) = (min_share, max_depth);
+        self.whole = self.size(&self.groups[at]);
+        self.above = above.len() as u32;
+        self.visit_path(visit)?;
+        Ok(true)
+    }
+
+    /// Leaves one group of the innermost level, the one at this place.
+    fn only(&mut self, place: u32) -> Option<usize> {
+        let level = self.path.last_mut()?;
+        let at = level.groups.start.checked_add(place as usize).filter(|at| level.groups.contains(at))?;
+        level.groups = at..at + 1;
+        Some(at)
+    }
+
+    fn visit_path<E>(&mut self, visit: &mut impl FnMut(&TreeNode<'a>) -> Result<(), E>) -> Result<(), E> {
         while let Some(level) = self.path.last_mut() {
             let Some(at) = level.groups.next() else {
                 self.members.truncate(level.members);
@@ -120,13 +177,13 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// Puts the roots on the path: the children of the threads, or the outermost nodes wanted.
     fn start(&mut self) {
         let live = (0..self.trees.len() as u32).filter(|&t| !self.trees[t as usize].tree().is_empty());
-        if let Some(wanted) = &self.names.wanted {
+        if self.names.wanted.is_some() {
             for tree in live {
                 let loaded = &self.trees[tree as usize];
                 let mut node = 1;
                 while (node as usize) < loaded.tree().len() {
                     let slot = loaded.slot(node, &self.names.catalog);
-                    let hit = wanted.get(slot as usize) == Some(&true);
+                    let hit = self.names.wants(slot);
                     if hit {
                         self.scratch.push((slot, tree, node));
                     }
@@ -170,8 +227,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         let kept = self.push_level(children, members_before);
         TreeNode {
             // The threads themselves are below depth 0 and never shown.
-            depth: depth.wrapping_sub(1),
+            depth: depth.wrapping_sub(1).wrapping_sub(self.above),
             children: kept,
+            slot: group.slot,
             function: self.names.catalog.function(group.slot),
             thread: self.thread,
             times,
@@ -281,10 +339,10 @@ impl<'f, 'a> Walk<'f, 'a> {
             let by_key = b.key.cmp(&a.key).then_with(|| module(a).cmp(&module(b)));
             by_key.then_with(|| ranks[a.slot as usize].cmp(&ranks[b.slot as usize]))
         });
-        let too_deep = self.options.max_depth.is_some_and(|max| self.path.len() as u64 >= u64::from(max));
+        let depth = self.path.len() as u64 - u64::from(self.above);
+        let too_deep = self.max_depth.is_some_and(|max| depth >= u64::from(max));
         let limit = if too_deep { 0 } else { self.forest.query.limit.unwrap_or(usize::MAX) };
-        let all = self.size_of_all();
-        let least = self.options.min_share;
+        let (all, least) = (self.whole, self.min_share);
         let mut kept = groups.start;
         for at in groups.clone() {
             let size = self.size(&self.groups[at]);
@@ -339,16 +397,16 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn size(&self, group: &Group) -> u64 {
         self.total(group, self.metric().sizes())
     }
+}
 
-    /// The size of everything.
-    fn size_of_all(&self) -> u64 {
-        let conditions = &self.forest.conditions;
-        if self.metric().exclusive { conditions.totals.functions_ns } else { conditions.total }
-    }
+/// The size of everything.
+fn size_of_all(forest: &Forest<'_>) -> u64 {
+    let conditions = &forest.conditions;
+    if conditions.metric.exclusive { conditions.totals.functions_ns } else { conditions.total }
 }
 
 /// Decodes the trees of some threads and fits the cost of hooks to the time of each function.
-fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> (Vec<Loaded>, FittedCosts) {
+pub(super) fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -> Decoded {
     let slots = catalog.len() + 1;
     let new = || (Summer::default(), Vec::new(), vec![(Hooks::default(), 0u64); slots]);
     let parts = fold(threads.len(), new, |(summer, trees, fits), at| {
@@ -381,7 +439,7 @@ fn load(threads: &[ThreadPaths<'_>], catalog: &Catalog<'_>, columns: &Columns) -
     };
     let mut trees: Vec<Loaded> = trees.into_iter().map(|(_, tree)| tree).collect();
     trees.iter_mut().for_each(|tree| tree.set_costs(catalog, &costs));
-    (trees, costs)
+    Decoded { trees, costs }
 }
 
 /// The place of each slot in the order of names.

@@ -8,6 +8,7 @@ use clrscope_recording::model::{Process, Recording, Sample, Thread};
 use super::conditions::{Conditions, conditions_of};
 use super::process::ProcessSums;
 use crate::paths;
+use crate::pieces::share_out;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
 use crate::select;
@@ -105,22 +106,10 @@ pub fn timeline<'a>(recording: &'a Recording, query: &Query) -> Result<Timeline<
 
 /// Adds a sample to the pieces that it lasted in.
 fn add(pieces: &mut Pieces, sample: &Sample, first_ns: u64, kind: &'static str, piece_ns: u64) {
-    let lasted = lasted_ns(sample);
-    let (first, last) = (first_ns / piece_ns, first_ns.saturating_add(lasted) / piece_ns);
-    // A damaged recording may say that a sample lasted for years.
-    let last = last.min(PIECES);
-    for piece in first..=last.max(first) {
-        let (from, to) = (piece.saturating_mul(piece_ns), piece.saturating_add(1).saturating_mul(piece_ns));
-        let within = to.min(first_ns.saturating_add(lasted)).saturating_sub(from.max(first_ns));
-        let amount = match lasted {
-            0 => sample.weight_ns,
-            lasted => (u128::from(sample.weight_ns) * u128::from(within) / u128::from(lasted)) as u64,
-        };
-        if amount > 0 {
-            let sum = pieces.entry((piece, kind)).or_default();
-            *sum = sum.saturating_add(amount);
-        }
-    }
+    share_out(first_ns, lasted_ns(sample), sample.weight_ns, piece_ns, PIECES, |piece, amount| {
+        let sum = pieces.entry((piece, kind)).or_default();
+        *sum = sum.saturating_add(amount);
+    });
 }
 
 fn rows_of<'a, 'f>(

@@ -34,6 +34,10 @@ pub(super) struct Attach {
     #[command(flatten)]
     result: ResultArgs,
 
+    /// Serve the page of the recording while it grows, and open a browser at it; it stays until Ctrl-C
+    #[arg(long)]
+    view: bool,
+
     /// The process, as 'clrscope ps' lists it
     #[arg(value_name = "PID")]
     pid: u32,
@@ -57,6 +61,7 @@ impl Attach {
             output: self.result.output,
             force: self.result.force,
             quiet: self.result.quiet,
+            view: self.view,
         })
     }
 }

@@ -18,6 +18,7 @@ mod recording;
 mod report;
 mod run;
 mod usage;
+mod view;
 
 use std::ffi::OsString;
 
@@ -31,6 +32,7 @@ Examples:
   clrscope run -- dotnet app.dll        profile a program
   clrscope attach PID                   profile one that runs already
   clrscope report app.clrs              read the recording
+  clrscope view app.clrs                look at it in a browser
   clrscope demo                         see it at work on a built-in program
 
 'clrscope COMMAND --help' explains a command and shows an example.";
@@ -51,6 +53,7 @@ enum Command {
     Heap(heap::Heap),
     Ps(ps::Ps),
     Report(Box<report::Report>),
+    View(Box<view::View>),
     Diff(Box<diff::Diff>),
     Export(Box<export::Export>),
     Pack(pack::Pack),
@@ -107,6 +110,7 @@ impl Command {
             Self::Heap(args) => Task::Heap(args.into_options()),
             Self::Ps(args) => Task::Ps(args.into_options()),
             Self::Report(args) => args.into_task()?,
+            Self::View(args) => Task::View(Box::new(args.into_options()?)),
             Self::Diff(args) => Task::Diff(Box::new(args.into_options()?)),
             Self::Export(args) => Task::Export(Box::new(args.into_options()?)),
             Self::Pack(args) => Task::Pack(args.into_options()),

@@ -44,6 +44,10 @@ pub(super) struct Run {
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
 
+    /// Serve the page of the recording while it grows, and open a browser at it; it stays until Ctrl-C
+    #[arg(long)]
+    view: bool,
+
     /// Load this profiler library, your own or any other, instead of recording; needs --clsid
     #[arg(long, value_name = "LIB", requires = "clsid", conflicts_with_all = OF_RECORDINGS)]
     profiler: Option<PathBuf>,
@@ -58,7 +62,7 @@ pub(super) struct Run {
 }
 
 /// Options without meaning where nothing is recorded.
-const OF_RECORDINGS: [&str; 15] = [
+const OF_RECORDINGS: [&str; 16] = [
     "instruments",
     "include",
     "exclude",
@@ -74,6 +78,7 @@ const OF_RECORDINGS: [&str; 15] = [
     "trust_writable",
     "output",
     "force",
+    "view",
 ];
 
 /// The names of `--debugger`.
@@ -119,6 +124,7 @@ impl Run {
             force: self.result.force,
             quiet: self.result.quiet,
             debugger: self.debugger.map(Debugger::from),
+            view: self.view,
             command: self.command,
         })
     }

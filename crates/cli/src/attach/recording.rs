@@ -24,6 +24,7 @@ use crate::launch::Signals;
 use crate::output::{self, RecordingPath, Start};
 use crate::session::{finish, keep_agent_logs};
 use crate::terminal::say;
+use crate::viewer::{self, Viewer};
 
 /// Time that attaching may take: the runtime loads the agent on a thread of its own, which a busy machine must let run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,6 +56,25 @@ pub(crate) struct AttachPlan<'a> {
     pub(crate) progress: bool,
     /// End of the recording.
     pub(crate) until: Until,
+    /// Serve the page of the recording while it grows.
+    pub(crate) view: bool,
+}
+
+/// A finished recording of a process that was attached to.
+pub(crate) struct Attached {
+    /// The packed file, or the directory when packing failed.
+    pub(crate) path: PathBuf,
+    /// Signals that end the page, where one is served.
+    signals: Option<Signals>,
+}
+
+impl Attached {
+    /// Keeps the page, where one is served, until somebody interrupts.
+    pub(crate) fn keep_page(&self) {
+        if let Some(signals) = &self.signals {
+            viewer::stay(signals);
+        }
+    }
 }
 
 /// End of an attached recording, unless it is interrupted or the program ends before.
@@ -66,11 +86,11 @@ pub(crate) enum Until {
     Snapshot,
 }
 
-/// Attaches, waits for the end of the recording, and packs it; the packed file, or the directory when packing failed.
+/// Attaches, waits for the end of the recording, and packs it.
 ///
 /// # Errors
 /// When the runtime did not take the agent; nothing is left behind then.
-pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
+pub(crate) fn record(plan: AttachPlan<'_>) -> Result<Attached, Failure> {
     let process = &plan.target.process;
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let (flag, waiting) = (Arc::clone(&is_interrupted), thread::current());
@@ -84,6 +104,12 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
     if plan.progress {
         say(&format!("clrscope: attached to process {}, recording to {}", process.pid(), shown(&session.place.file)));
     }
+    if plan.view {
+        // Without a page the recording is as good.
+        if let Err(failure) = Viewer::follow(&session.place) {
+            say(failure.to_string().trim_end());
+        }
+    }
     match plan.until {
         Until::End => session.wait(process, &is_interrupted, plan.progress),
         Until::Snapshot => session.snapshot(process, &is_interrupted),
@@ -92,7 +118,8 @@ pub(crate) fn record(plan: AttachPlan<'_>) -> Result<PathBuf, Failure> {
     signals.on_interruption(move || crate::pack::abandon(&kept.folder, &kept.file, crate::errors::EXIT_FAILED));
     session.leave(process);
     session.note_end(process);
-    Ok(session.pack(plan.force, plan.progress))
+    let path = session.pack(plan.force, plan.progress);
+    Ok(Attached { path, signals: plan.view.then_some(signals) })
 }
 
 /// The recording and its place.

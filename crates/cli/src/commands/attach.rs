@@ -24,6 +24,8 @@ pub(crate) struct AttachOptions {
     pub(crate) force: bool,
     /// Print nothing but errors.
     pub(crate) quiet: bool,
+    /// Serve the page of the recording while it grows.
+    pub(crate) view: bool,
 }
 
 /// Attaches, records until the end, and says what was recorded.
@@ -32,7 +34,7 @@ pub(crate) struct AttachOptions {
 /// When the process can't be attached to.
 pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
     let target = Target::find(options.pid)?;
-    let path = record(AttachPlan {
+    let attached = record(AttachPlan {
         target: &target,
         request: options.request,
         instruments_given: &options.instruments_given,
@@ -40,7 +42,9 @@ pub(crate) fn perform(options: AttachOptions) -> Result<(), Failure> {
         force: options.force,
         progress: !options.quiet && messages_on_terminal(),
         until: Until::End,
+        view: options.view,
     })?;
-    summary::of(&path, false, options.quiet);
+    summary::of(&attached.path, false, options.quiet);
+    attached.keep_page();
     Ok(())
 }

@@ -112,6 +112,7 @@ fn run(
         announce: false,
         stdout: Stdout::OurStderr,
         debugger: None,
+        view: false,
     })
 }
 

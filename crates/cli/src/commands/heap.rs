@@ -46,7 +46,7 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
     let mut options = vec![(AT.to_owned(), Some(BY_COMMAND.to_owned()))];
     options.extend((!collects).then(|| (COLLECT.to_owned(), Some("off".to_owned()))));
     let instrument = InstrumentRequest { options, ..InstrumentRequest::named(SPEC.name) };
-    let path = record(AttachPlan {
+    let attached = record(AttachPlan {
         target: &target,
         request: Request { instruments: vec![instrument], ..Request::default() },
         instruments_given: SPEC.name,
@@ -54,8 +54,9 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
         force,
         progress: !quiet && messages_on_terminal(),
         until: Until::Snapshot,
+        view: false,
     })?;
-    summary::of(&path, false, quiet);
+    summary::of(&attached.path, false, quiet);
     Ok(())
 }
 

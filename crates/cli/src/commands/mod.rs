@@ -18,6 +18,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_profiler;
 mod thread_files;
+pub(crate) mod view;
 
 use crate::errors::Failure;
 
@@ -38,6 +39,8 @@ pub(crate) enum Task {
     Record(record::RecordOptions),
     /// `clrscope report`
     Report(Box<report::ReportOptions>),
+    /// `clrscope view`
+    View(Box<view::ViewOptions>),
     /// `clrscope diff`
     Diff(Box<diff::DiffOptions>),
     /// `clrscope export`
@@ -73,6 +76,7 @@ impl Task {
             Self::RunProfiler(options) => run_profiler::perform(&options).map_err(Failure::under_run),
             Self::Record(options) => record::perform(&options).map(done),
             Self::Report(options) => report::perform(&options).map(done),
+            Self::View(options) => view::perform(*options).map(done),
             Self::Diff(options) => diff::perform(&options).map(done),
             Self::Export(options) => export::perform(&options).map(done),
             Self::Pack(options) => pack::perform(&options).map(done),

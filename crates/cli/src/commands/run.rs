@@ -28,6 +28,8 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: bool,
     /// Debugger to start the program under.
     pub(crate) debugger: Option<Debugger>,
+    /// Serve the page of the recording while it grows.
+    pub(crate) view: bool,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -57,8 +59,10 @@ pub(crate) fn perform(options: RunOptions) -> Result<u8, Failure> {
         announce: !options.quiet && messages_on_terminal(),
         stdout: Stdout::Ours,
         debugger: options.debugger,
+        view: options.view,
     })?;
     summary::after_run(&recorded, options.quiet);
+    recorded.keep_page();
     Ok(recorded.ended.code())
 }
 

@@ -7,6 +7,7 @@ pub mod fuzzing;
 pub mod heap;
 mod instruments;
 pub mod logs;
+pub mod many;
 pub mod mutate;
 pub mod samples;
 pub mod synthetic;

@@ -1,5 +1,7 @@
 //! Plan of a page: the views, each with the requests whose answers the page has.
 
+use std::rc::Rc;
+
 use clrscope_analysis::{CPU, Column, Forest, METRICS, Metric, Query, Source, TreeOptions, Unit};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
@@ -15,16 +17,20 @@ pub(super) struct Budget {
     nodes: usize,
     /// Rows of each table or log.
     rows: usize,
+    /// Amounts of nodes of each tree within pieces of the run.
+    pub(super) moments: usize,
 }
 
 impl Budget {
     /// Budget of nearly all recordings.
-    pub(super) const FIRST: Self = Self { nodes: 150_000, rows: 50_000 };
+    pub(super) const FIRST: Self = Self { nodes: 150_000, rows: 50_000, moments: 300_000 };
+    /// Budget of a page that asks for each document when it shows it; trees are cut by what can be seen of them.
+    pub(super) const SERVED: Self = Self { nodes: usize::MAX, rows: 10_000, moments: 0 };
 
     /// A smaller budget for data of `found` characters, `None` where they are at most `most` or no budget is smaller.
     pub(super) fn smaller(self, found: usize, most: usize) -> Option<Self> {
         let part = |of: usize| (of as f64 * most as f64 / found as f64 * 0.8) as usize;
-        let smaller = Self { nodes: part(self.nodes), rows: part(self.rows) };
+        let smaller = Self { nodes: part(self.nodes), rows: part(self.rows), moments: part(self.moments) };
         (found > most && smaller.rows > 0).then_some(smaller)
     }
 }
@@ -39,6 +45,24 @@ pub(super) struct Planned {
     pub(super) options: Vec<String>,
 }
 
+impl Planned {
+    /// Name among the documents of a page, whatever else was recorded: `tree.cpu`, `exceptions.each`.
+    pub(super) fn key(&self) -> String {
+        let part = match (self.request.query.metric, self.request.each) {
+            (Some(metric), _) => format!(".{metric}"),
+            (None, true) => ".each".to_owned(),
+            (None, false) => String::new(),
+        };
+        format!("{}{part}", self.view.name)
+    }
+
+    /// The document's members that don't depend on its rows, as JSON.
+    pub(super) fn head(&self) -> Value {
+        let Self { view, measures, options, .. } = self;
+        json!({ "key": self.key(), "view": view.name, "about": view.about, "options": options, "measures": measures })
+    }
+}
+
 /// Everything that a page has of a recording under the filters of `asked`, the metric that is asked for first.
 pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) -> Vec<Planned> {
     let mut all = Vec::new();
@@ -51,9 +75,7 @@ pub(super) fn planned(recording: &Recording, asked: &Request, budget: Budget) ->
         };
         if takes(Flag::Metric) {
             let measured = measured(recording, asked.query.metric);
-            all.extend(
-                measured.into_iter().map(|one| by_metric(view, &request, one, recording, asked.query.metric, budget)),
-            );
+            all.extend(measured.into_iter().map(|one| by_metric(view, &request, one, asked.query.metric, budget)));
             continue;
         }
         let options = if request.interleave { vec!["--interleave".to_owned()] } else { Vec::new() };
@@ -123,7 +145,6 @@ fn by_metric(
     view: &'static View,
     request: &Request,
     metrics: Measured,
-    recording: &Recording,
     first: Option<&'static Metric>,
     budget: Budget,
 ) -> Planned {
@@ -139,7 +160,6 @@ fn by_metric(
         return limited(Planned { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
-    request.min_share = least_share(recording, &request.query, budget.nodes);
     let names = ["name", "signature", "module", "kind", "code", "thread", "pid"].map(str::to_owned);
     let keys = measures.iter().flat_map(|measure| [Some(measure.own), measure.total]).flatten().map(str::to_owned);
     let columns: Vec<String> = names.into_iter().chain(keys).collect();
@@ -189,9 +209,14 @@ impl Measure {
 /// Steps of the sizes of nodes, in each doubling.
 const STEPS: f64 = 16.0;
 
-/// The smallest share of the whole that a node must have so that a tree has at most `most` of them; 0 where all have room.
-fn least_share(recording: &Recording, query: &Query, most: usize) -> f64 {
-    let Ok(forest) = Forest::open(recording, query) else { return 0.0 };
+/// The open forest of a tree's document; `None` for any other, and where there is nothing to show.
+pub(super) fn forest_of<'a>(planned: &Planned, recording: &'a Recording) -> Option<Rc<Forest<'a>>> {
+    (planned.view.name == "tree").then(|| Forest::open(recording, &planned.request.query).ok().map(Rc::new)).flatten()
+}
+
+/// The smallest share of the whole that a node must have so that a tree has at most as many as there is room for; 0 where all
+/// have room.
+pub(super) fn least_share(forest: &Forest<'_>, Budget { nodes: most, .. }: Budget) -> f64 {
     let of_calls = forest.conditions().metric.is_of_calls();
     let mut by_size = vec![0_usize; 64 * STEPS as usize + 1];
     let mut count = 0_usize;
@@ -221,7 +246,7 @@ mod tests {
     fn a_budget_shrinks_until_the_data_have_room() {
         assert!(Budget::FIRST.smaller(100, 100).is_none());
         let smaller = Budget::FIRST.smaller(200, 100).expect("a smaller one");
-        assert_eq!((smaller.nodes, smaller.rows), (60_000, 20_000));
+        assert_eq!((smaller.nodes, smaller.rows, smaller.moments), (60_000, 20_000, 120_000));
         let mut budget = Some(Budget::FIRST);
         for _ in 0..40 {
             budget = budget.and_then(|budget| budget.smaller(usize::MAX, 1_000));

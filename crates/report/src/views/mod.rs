@@ -30,6 +30,7 @@ use crate::request::Flag;
 use crate::view::View;
 
 pub use heap::compare_heaps;
+pub(crate) use tree::answer_again;
 
 /// Every view, in the order of the help text.
 pub static VIEWS: &[&View] = &[

@@ -2,6 +2,7 @@
 
 use std::cell::Cell as Slot;
 use std::io;
+use std::rc::Rc;
 
 use clrscope_analysis::{Amount, Conditions, Forest, FunctionRef, Pruned, Times, TreeNode, TreeOptions, Unit};
 
@@ -28,10 +29,19 @@ pub(super) static VIEW: View = View {
     layout: Layout::Dense,
     columns: |request| sheet(Present::all(request.query.metric)).infos(),
     open: |recording, request, _| {
-        let forest = Forest::open(recording, &request.query)?;
-        Ok(Box::new(Opened { forest, request: request.clone(), recording }))
+        let forest = Rc::new(Forest::open(recording, &request.query)?);
+        Ok(Box::new(Opened { forest, request: request.clone(), recording, again: false }))
     },
 };
+
+/// The answer of an open forest, to whoever asks again and again about parts of it: the forest keeps what it decodes.
+pub(crate) fn answer_again<'a>(
+    forest: &Rc<Forest<'a>>,
+    recording: &'a Recording,
+    request: &Request,
+) -> Box<dyn Answer + 'a> {
+    Box::new(Opened { forest: Rc::clone(forest), request: request.clone(), recording, again: true })
+}
 
 struct Nodes;
 
@@ -112,9 +122,11 @@ fn text(conditions: &Conditions<'_>) -> Vec<(&'static str, u8)> {
 }
 
 struct Opened<'a> {
-    forest: Forest<'a>,
+    forest: Rc<Forest<'a>>,
     request: Request,
     recording: &'a Recording,
+    /// Whether others will ask the forest, too.
+    again: bool,
 }
 
 impl Answer for Opened<'_> {
@@ -133,10 +145,14 @@ impl Answer for Opened<'_> {
         let options = TreeOptions { min_share: self.request.min_share, max_depth: None };
         renderer.section(&section, &mut |visit| {
             let shown = Slot::new(false);
-            let pruned = self.forest.walk(&options, |node| {
+            let show = |node: &TreeNode<'_>| {
                 shown.set(true);
                 visit(&sheet.entry(&NodeEntry { node, conditions }))
-            })?;
+            };
+            let pruned = match self.again {
+                true => self.forest.walk_again(self.request.below.as_ref(), &options, show)?,
+                false => self.forest.walk(&options, show)?,
+            };
             let notes = [smaller(&pruned, conditions), super::thread_time(self.recording, conditions)];
             let notes: Vec<String> = notes.into_iter().flatten().filter(|_| shown.get()).collect();
             Ok(Tail { left_out: 0, note: (!notes.is_empty()).then(|| notes.join(" ")) })

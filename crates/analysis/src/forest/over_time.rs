@@ -1,0 +1,124 @@
+//! When the nodes of a tree had their amounts: for readers that choose a part of the time without the recording at hand.
+
+use std::convert::Infallible;
+
+use clrscope_recording::model::{Recording, Thread};
+use rustc_hash::FxHashMap;
+
+use super::walk::{NameOrder, Walk, load};
+use super::{Forest, TreeNode, TreeOptions};
+use crate::catalog::Slot;
+use crate::columns::Columns;
+use crate::metric::StackEvent;
+use crate::paths::{Paths, StackPaths, wanted_part};
+use crate::pieces::share_out;
+
+/// Amount of a node's own within one piece of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodePiece {
+    /// Number of the node in the order of the walk, from 0.
+    pub node: u32,
+    /// Number of the piece of the run, from 0.
+    pub piece: u32,
+    /// Amount of the metric.
+    pub amount: u64,
+}
+
+/// Nodes of one process by their parents; those of depth 0 have the thread instead.
+#[derive(Default)]
+struct Known {
+    roots: FxHashMap<(*const Thread, Slot), u32>,
+    children: FxHashMap<(u32, Slot), u32>,
+}
+
+impl<'a> Forest<'a> {
+    /// Amounts of the nodes that [`walk`](Self::walk) shows under these options, by equal pieces of the run, of which there are
+    /// `pieces`. What lies in nodes that are left out is that of the nearest node above that is shown. Nothing where the metric
+    /// is not made of events: trees of `calls` are sums over the whole run.
+    #[must_use]
+    pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
+        let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
+        let mut sums: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+        let mut shown = 0_u32;
+        for paths in &self.paths {
+            let Some(stacks) = StackPaths::of(recording, paths.process, &self.query, paths.metric) else { continue };
+            let names = NameOrder::new(paths, &self.query);
+            let known = self.nodes(paths, &names, options, &mut shown);
+            let mut nodes: FxHashMap<(u32, u32), Option<u32>> = FxHashMap::default();
+            let mut path = Vec::new();
+            for event in &stacks.found.events {
+                let Some(part) = wanted_part(paths.process, &self.query, event) else { continue };
+                let node = *nodes.entry((event.thread, event.stack)).or_insert_with(|| {
+                    stacks.path(event.stack, &mut path);
+                    let thread = self.thread_of(paths, event)?;
+                    node_of(&known, &names, thread, path.iter().rev().map(|&function| names.catalog.slot(function)))
+                });
+                let Some(node) = node else { continue };
+                let most = u64::from(pieces) - 1;
+                share_out(event.time_ns, event.lasted_ns, part.amount, piece_ns, most, |piece, amount| {
+                    let sum = sums.entry((node, piece.min(most) as u32)).or_default();
+                    *sum = sum.saturating_add(amount);
+                });
+            }
+        }
+        let mut all: Vec<NodePiece> =
+            sums.into_iter().map(|((node, piece), amount)| NodePiece { node, piece, amount }).collect();
+        all.sort_unstable_by_key(|one| (one.piece, one.node));
+        all
+    }
+
+    /// The nodes of a process that are shown, numbered on from `shown`.
+    fn nodes(&self, paths: &Paths<'a>, names: &NameOrder<'a>, options: &TreeOptions, shown: &mut u32) -> Known {
+        let (mut known, mut above) = (Known::default(), Vec::new());
+        let columns = Columns::new(paths, &names.catalog, &self.query);
+        for (threads, thread) in self.sets(paths) {
+            let decoded = load(threads, &names.catalog, &columns);
+            let mut walk = Walk::new(self, names, columns.clone(), &decoded, thread, options);
+            let walked = walk.run(&mut |node: &TreeNode<'_>| -> Result<(), Infallible> {
+                above.truncate(node.depth as usize);
+                match above.last() {
+                    Some(parent) => known.children.insert((*parent, node.slot), *shown),
+                    None => known.roots.insert((key(thread), node.slot), *shown),
+                };
+                above.push(*shown);
+                *shown += 1;
+                Ok(())
+            });
+            let Ok(()) = walked;
+        }
+        known
+    }
+
+    /// The set of threads that an event's thread belongs to, as its nodes name it; `None` where it is not in the forest.
+    fn thread_of(&self, paths: &Paths<'a>, event: &StackEvent) -> Option<*const Thread> {
+        let threads = &paths.process.threads;
+        let is_of = |found: &Thread| match threads.get(event.thread as usize) {
+            Some(thread) => std::ptr::eq(thread, found),
+            None => !threads.iter().any(|thread| std::ptr::eq(thread, found)),
+        };
+        let found = paths.threads.iter().find(|one| is_of(one.thread))?;
+        Some(key(self.query.per_thread.then_some(found.thread)))
+    }
+}
+
+fn key(thread: Option<&Thread>) -> *const Thread {
+    thread.map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+/// The innermost node that is shown on a path, which is given from the outermost function on.
+fn node_of(
+    known: &Known,
+    names: &NameOrder<'_>,
+    thread: *const Thread,
+    path: impl Iterator<Item = Slot>,
+) -> Option<u32> {
+    let mut path = path.skip_while(|slot| !names.wants(*slot));
+    let mut node = *known.roots.get(&(thread, path.next()?))?;
+    for slot in path {
+        match known.children.get(&(node, slot)) {
+            Some(child) => node = *child,
+            None => break,
+        }
+    }
+    Some(node)
+}

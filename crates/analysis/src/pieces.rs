@@ -1,0 +1,27 @@
+//! Equal pieces of a run: what lasts is shared out among the pieces that it lasted in.
+
+/// Hands the part of `amount` that falls into each piece to `take`: all of it for a moment, which lasts 0. Pieces from `most` on
+/// are one.
+pub(crate) fn share_out(
+    first_ns: u64,
+    lasted_ns: u64,
+    amount: u64,
+    piece_ns: u64,
+    most: u64,
+    mut take: impl FnMut(u64, u64),
+) {
+    let (first, last) = (first_ns / piece_ns, first_ns.saturating_add(lasted_ns) / piece_ns);
+    // A damaged recording may say that a sample lasted for years.
+    let last = last.min(most);
+    for piece in first..=last.max(first) {
+        let (from, to) = (piece.saturating_mul(piece_ns), piece.saturating_add(1).saturating_mul(piece_ns));
+        let within = to.min(first_ns.saturating_add(lasted_ns)).saturating_sub(from.max(first_ns));
+        let part = match lasted_ns {
+            0 => amount,
+            lasted => (u128::from(amount) * u128::from(within) / u128::from(lasted)) as u64,
+        };
+        if part > 0 {
+            take(piece, part);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Who may ask: only the page itself, at its address with the token, under the name of this machine.
+//!
+//! A page of the web can send requests to this machine, under any name that it makes lead here (DNS rebinding). Such a request
+//! has another name in `Host`, another page in `Origin`, or another site in `Sec-Fetch-Site`; and nobody but the user has seen the
+//! token.
+
+use std::fmt::Write as _;
+use std::io;
+
+use clrscope_report::Wanted;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::http::{Asked, Status};
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 16;
+/// Names that lead to this machine alone.
+const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// The page.
+    Page,
+    /// The list of its documents.
+    Index,
+    /// Whether there is anything new.
+    Standing,
+    /// A document.
+    Document(Wanted),
+}
+
+/// Address of the page, and who may come in.
+#[derive(Debug)]
+pub(super) struct Door {
+    port: u16,
+    token: String,
+}
+
+impl Door {
+    /// A door with a new token.
+    pub(super) fn new(port: u16) -> io::Result<Self> {
+        let mut bytes = [0_u8; TOKEN_BYTES];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        let token = bytes.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Ok(Self { port, token })
+    }
+
+    /// Address of the page.
+    pub(super) fn address(&self) -> String {
+        format!("http://{}:{}/{}/", NAMES[0], self.port, self.token)
+    }
+
+    /// What a request asks for, if whoever asks may have it.
+    pub(super) fn judge(&self, asked: &Asked) -> Result<Wish, Status> {
+        let is_ours = |host: &str| NAMES.iter().any(|name| host == format!("{name}:{}", self.port));
+        if !asked.host.as_deref().is_some_and(is_ours) {
+            return Err(Status::Forbidden);
+        }
+        let is_own_page = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
+        if !asked.origin.as_deref().is_none_or(is_own_page) {
+            return Err(Status::Forbidden);
+        }
+        if !asked.site.as_deref().is_none_or(|site| matches!(site, "same-origin" | "none")) {
+            return Err(Status::Forbidden);
+        }
+        if !matches!(asked.method.as_str(), "GET" | "HEAD") {
+            return Err(Status::MethodNotAllowed);
+        }
+        let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+        let (token, rest) = path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or(Status::Forbidden)?;
+        if !is_same(token.as_bytes(), self.token.as_bytes()) {
+            return Err(Status::Forbidden);
+        }
+        match rest {
+            "" => Ok(Wish::Page),
+            "index" => Ok(Wish::Index),
+            "standing" => Ok(Wish::Standing),
+            "document" => Wanted::parse(query).map(Wish::Document).ok_or(Status::BadRequest),
+            _ => Err(Status::NotFound),
+        }
+    }
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door() -> Door {
+        Door { port: 4000, token: "0123456789abcdef".to_owned() }
+    }
+
+    fn asked(target: &str) -> Asked {
+        let host = Some("127.0.0.1:4000".to_owned());
+        Asked { method: "GET".to_owned(), target: target.to_owned(), host, ..Asked::default() }
+    }
+
+    #[test]
+    fn the_page_asks_for_itself_and_its_documents() {
+        let wish = |target: &str| door().judge(&asked(target));
+        assert_eq!(wish("/0123456789abcdef/"), Ok(Wish::Page));
+        assert_eq!(wish("/0123456789abcdef/index"), Ok(Wish::Index));
+        let wanted = Wanted { key: "summary".to_owned(), ..Wanted::default() };
+        assert_eq!(wish("/0123456789abcdef/document?key=summary"), Ok(Wish::Document(wanted)));
+        assert_eq!(wish("/0123456789abcdef/document?key"), Err(Status::BadRequest));
+    }
+
+    #[test]
+    fn wrong_tokens_and_paths_outside_are_refused() {
+        for target in
+            ["/", "/index", "//index", "/0123456789abcde0/", "/0123456789abcdef", "/0123456789ABCDEF/", "*", ""]
+        {
+            assert_eq!(door().judge(&asked(target)), Err(Status::Forbidden), "{target}");
+        }
+        for rest in ["../etc/passwd", "index/../index", "%2e%2e/", "page.js", "index/", "/"] {
+            let target = format!("/0123456789abcdef/{rest}");
+            assert_eq!(door().judge(&asked(&target)), Err(Status::NotFound), "{target}");
+        }
+    }
+
+    #[test]
+    fn names_of_others_foreign_pages_and_other_methods_are_refused() {
+        let page = asked("/0123456789abcdef/");
+        let with = |change: fn(&mut Asked)| {
+            let mut asked = page.clone();
+            change(&mut asked);
+            door().judge(&asked)
+        };
+        assert_eq!(with(|asked| asked.host = Some("localhost:4000".to_owned())), Ok(Wish::Page));
+        for host in ["evil.example:4000", "127.0.0.1", "127.0.0.1:4001", "localhost.evil.example:4000", ""] {
+            let asked = Asked { host: Some(host.to_owned()), ..page.clone() };
+            assert_eq!(door().judge(&asked), Err(Status::Forbidden), "{host}");
+        }
+        assert_eq!(with(|asked| asked.host = None), Err(Status::Forbidden));
+        assert_eq!(with(|asked| asked.origin = Some("http://127.0.0.1:4000".to_owned())), Ok(Wish::Page));
+        for origin in ["http://evil.example", "https://127.0.0.1:4000", "null", "http://127.0.0.1:4001"] {
+            let asked = Asked { origin: Some(origin.to_owned()), ..page.clone() };
+            assert_eq!(door().judge(&asked), Err(Status::Forbidden), "{origin}");
+        }
+        assert_eq!(with(|asked| asked.site = Some("cross-site".to_owned())), Err(Status::Forbidden));
+        assert_eq!(with(|asked| asked.site = Some("same-site".to_owned())), Err(Status::Forbidden));
+        assert_eq!(with(|asked| asked.site = Some("none".to_owned())), Ok(Wish::Page));
+        assert_eq!(with(|asked| asked.method = "POST".to_owned()), Err(Status::MethodNotAllowed));
+    }
+
+    #[test]
+    fn tokens_are_long_and_never_the_same() {
+        let [a, b] = [Door::new(1), Door::new(1)].map(|door| door.expect("random bytes").token);
+        assert_eq!(a.len(), 2 * TOKEN_BYTES);
+        assert_ne!(a, b);
+    }
+}

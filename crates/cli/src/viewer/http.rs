@@ -1,0 +1,240 @@
+//! Just enough of HTTP for one page and its questions: a request per connection, without a body.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Bytes of a request at most.
+const MOST_BYTES: usize = 16 << 10;
+/// Headers at most.
+const MOST_HEADERS: usize = 64;
+/// Time that a request may take to arrive, and a reader may let an answer wait.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Outcome of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Here it is.
+    Fine,
+    /// No request, or one that nobody understands.
+    BadRequest,
+    /// Not for whoever asks.
+    Forbidden,
+    /// There is nothing under this path.
+    NotFound,
+    /// Nothing is taken, only given.
+    MethodNotAllowed,
+    /// The request is too long.
+    TooLong,
+    /// The answer could not be made.
+    Failed,
+}
+
+impl Status {
+    fn line(self) -> &'static str {
+        match self {
+            Self::Fine => "200 OK",
+            Self::BadRequest => "400 Bad Request",
+            Self::Forbidden => "403 Forbidden",
+            Self::NotFound => "404 Not Found",
+            Self::MethodNotAllowed => "405 Method Not Allowed",
+            Self::TooLong => "431 Request Header Fields Too Large",
+            Self::Failed => "500 Internal Server Error",
+        }
+    }
+}
+
+/// A request, as far as anybody looks at it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    /// Path and query as they were sent.
+    pub(super) target: String,
+    pub(super) host: Option<String>,
+    pub(super) origin: Option<String>,
+    /// Relation of the asking page to this one, as the browser sees it.
+    pub(super) site: Option<String>,
+}
+
+/// Bounds the time that a connection takes.
+pub(super) fn set_limits(stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)
+}
+
+/// Reads a request.
+pub(super) fn read(stream: &mut impl Read) -> Result<Asked, Status> {
+    let (began, mut bytes) = (Instant::now(), Vec::new());
+    loop {
+        if let Some(asked) = parsed(&bytes)? {
+            return Ok(asked);
+        }
+        if bytes.len() >= MOST_BYTES {
+            return Err(Status::TooLong);
+        }
+        let mut part = [0; 4096];
+        let read = stream.read(&mut part).map_err(|_| Status::BadRequest)?;
+        if read == 0 || began.elapsed() > PATIENCE {
+            return Err(Status::BadRequest);
+        }
+        bytes.extend_from_slice(&part[..read]);
+    }
+}
+
+/// The request that bytes are; `None` where more of them are to come.
+fn parsed(bytes: &[u8]) -> Result<Option<Asked>, Status> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let status = request.parse(bytes).map_err(|error| match error {
+        httparse::Error::TooManyHeaders => Status::TooLong,
+        _ => Status::BadRequest,
+    })?;
+    if status.is_partial() {
+        return Ok(None);
+    }
+    let mut asked = Asked {
+        method: request.method.unwrap_or_default().to_owned(),
+        target: request.path.unwrap_or_default().to_owned(),
+        ..Asked::default()
+    };
+    for header in request.headers.iter() {
+        let slot = match header.name.to_ascii_lowercase().as_str() {
+            "host" => &mut asked.host,
+            "origin" => &mut asked.origin,
+            "sec-fetch-site" => &mut asked.site,
+            _ => continue,
+        };
+        let value = std::str::from_utf8(header.value).map_err(|_| Status::BadRequest)?;
+        // Two of them may mean one thing here and another to whoever sent them.
+        if slot.replace(value.trim().to_owned()).is_some() {
+            return Err(Status::BadRequest);
+        }
+    }
+    Ok(Some(asked))
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: Status,
+    content: &'static str,
+    policy: String,
+    body: String,
+    has_body: bool,
+}
+
+impl Answer {
+    /// A page under a content security policy.
+    pub(super) fn page(html: String, policy: &str) -> Self {
+        let (content, policy) = ("text/html; charset=utf-8", policy.to_owned());
+        Self { status: Status::Fine, content, policy, body: html, has_body: true }
+    }
+
+    /// A document.
+    pub(super) fn json(text: &str) -> Self {
+        let body = text.to_owned();
+        Self { status: Status::Fine, content: "application/json", policy: NOTHING.to_owned(), body, has_body: true }
+    }
+
+    /// No answer.
+    pub(super) fn refusal(status: Status) -> Self {
+        let body = format!("{}\n", status.line());
+        Self { status, content: "text/plain; charset=utf-8", policy: NOTHING.to_owned(), body, has_body: true }
+    }
+
+    /// The head alone.
+    pub(super) fn without_body(self) -> Self {
+        Self { has_body: false, ..self }
+    }
+
+    /// Writes the answer.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { status, content, policy, body, has_body } = self;
+        let mut head = format!("HTTP/1.1 {}\r\n", status.line());
+        let length = body.len().to_string();
+        let own: [(&str, &str); 3] =
+            [("Content-Type", content), ("Content-Length", &length), ("Content-Security-Policy", policy)];
+        for (name, value) in own.iter().chain(&ALWAYS) {
+            // Writing to a string does not fail.
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        head.push_str("\r\n");
+        out.write_all(head.as_bytes())?;
+        if *has_body { out.write_all(body.as_bytes()) } else { Ok(()) }
+    }
+}
+
+/// Policy of what is no page.
+const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
+/// Headers of every answer: nobody keeps them, frames them, guesses what they are, or reads them from another page.
+const ALWAYS: [(&str, &str); 7] = [
+    ("Connection", "close"),
+    ("Cache-Control", "no-store"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+];
+
+/// Lets the other side read all of the answer: a connection that is closed with unread bytes in it is torn down.
+pub(super) fn linger(stream: &mut TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut rest = [0; 1024];
+    let mut left = MOST_BYTES;
+    while let Ok(read) = stream.read(&mut rest) {
+        if read == 0 || left < read {
+            return;
+        }
+        left -= read;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<Asked, Status> {
+        read(&mut text.as_bytes())
+    }
+
+    #[test]
+    fn a_request_is_read_as_far_as_anybody_looks_at_it() {
+        let text = "GET /abc/?x=1 HTTP/1.1\r\nHost: 127.0.0.1:80\r\nORIGIN: http://a\r\nX-More: y\r\n\r\n";
+        let found = asked(text).expect("a request");
+        assert_eq!((found.method.as_str(), found.target.as_str()), ("GET", "/abc/?x=1"));
+        assert_eq!((found.host.as_deref(), found.origin.as_deref()), (Some("127.0.0.1:80"), Some("http://a")));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        assert_eq!(asked(""), Err(Status::BadRequest));
+        assert_eq!(asked("GET / HTTP/1.1\r\nHost: a"), Err(Status::BadRequest), "it ends in the middle");
+        assert_eq!(asked("nonsense\r\n\r\n"), Err(Status::BadRequest));
+        assert_eq!(asked("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), Err(Status::BadRequest));
+        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(MOST_BYTES));
+        assert_eq!(asked(&long), Err(Status::TooLong));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
+        assert_eq!(asked(&many), Err(Status::TooLong));
+    }
+
+    #[test]
+    fn every_answer_says_that_nobody_may_keep_or_frame_it() {
+        let mut out = Vec::new();
+        Answer::json("{}").write(&mut out).expect("memory takes all");
+        let text = String::from_utf8(out).expect("text");
+        for part in [
+            "HTTP/1.1 200 OK\r\n",
+            "Content-Length: 2\r\n",
+            "no-store",
+            "nosniff",
+            "frame-ancestors 'none'",
+            "\r\n\r\n{}",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("Access-Control"), "no other page may read it");
+    }
+}

@@ -1,0 +1,198 @@
+//! The page of a recording, served to a browser on this machine: `clrscope view`, `run --view`, `attach --view`.
+//!
+//! One thread takes connections, one per connection reads a request ([`http`]) and judges who asks ([`door`]), and one has the
+//! recording and answers ([`engine`]). Nothing is written, and nothing but the page and documents of the recording is read.
+
+mod browser;
+mod door;
+mod engine;
+mod http;
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::thread::{self, Thread};
+
+use clrscope_report::{Request, served_page, served_policy};
+
+use crate::errors::{Failure, reason};
+use crate::growing::Growing;
+use crate::launch::Signals;
+use crate::output::RecordingPath;
+use crate::terminal::say;
+use door::{Door, Wish};
+use engine::{Ask, Question};
+use http::{Answer, Status};
+
+pub(crate) use engine::Source;
+
+/// Connections at one time; browsers open six.
+const MOST_CONNECTIONS: usize = 64;
+
+/// Options of a served page.
+#[derive(Debug)]
+pub(crate) struct ViewerOptions {
+    /// The recording.
+    pub(crate) source: Source,
+    /// Filters of everything that the page shows.
+    pub(crate) asked: Request,
+    /// Port to listen on; any that is free when 0.
+    pub(crate) port: u16,
+    /// Open a browser at the page.
+    pub(crate) browser: bool,
+}
+
+/// A page that is being served, until this process ends.
+#[derive(Debug)]
+pub(crate) struct Viewer {
+    address: String,
+}
+
+impl Viewer {
+    /// Serves the page of a recording that can be opened, says its address and opens a browser at it.
+    ///
+    /// # Errors
+    /// When the recording can't be opened, or nobody can listen on the port.
+    pub(crate) fn open(options: ViewerOptions) -> Result<Self, Failure> {
+        let (tell, opened) = channel();
+        let viewer = Self::serve(&options, tell)?;
+        // The thread ends only with this process: the first word always comes.
+        opened.recv().unwrap_or(Ok(()))?;
+        viewer.announce(options.browser);
+        Ok(viewer)
+    }
+
+    /// As [`open`](Self::open), for a recording that has just begun.
+    ///
+    /// # Errors
+    /// When nobody can listen.
+    pub(crate) fn follow(place: &RecordingPath) -> Result<Self, Failure> {
+        let source = Source::Growing(Arc::new(Growing::becoming(&place.folder, &place.file)));
+        let options = ViewerOptions { source, asked: Request::default(), port: 0, browser: true };
+        let viewer = Self::serve(&options, channel().0)?;
+        viewer.announce(options.browser);
+        Ok(viewer)
+    }
+
+    fn serve(options: &ViewerOptions, tell: Sender<Result<(), Failure>>) -> Result<Self, Failure> {
+        let failed = |error: &io::Error| {
+            let hint =
+                if options.port == 0 { "see 'clrscope doctor'" } else { "choose another --port, or leave it out" };
+            Failure::new("cannot serve the page on this machine", reason(error), hint)
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).map_err(|error| failed(&error))?;
+        let port = listener.local_addr().map_err(|error| failed(&error))?.port();
+        let door = Arc::new(Door::new(port).map_err(|error| failed(&error))?);
+        let address = door.address();
+        let (asks, answered) = channel();
+        let (source, asked) = (options.source.clone(), options.asked.clone());
+        let engine = move || engine::run(&source, &asked, &answered, &tell);
+        spawn("recording", engine).map_err(|error| failed(&error))?;
+        spawn("connections", move || accept(&listener, &door, &asks)).map_err(|error| failed(&error))?;
+        Ok(Self { address })
+    }
+
+    /// Says the address, and opens a browser at it.
+    fn announce(&self, browser: bool) {
+        say(&format!("clrscope: the page is at {}", self.address));
+        if browser {
+            browser::open(&self.address);
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map(|_| ())
+}
+
+/// Keeps the page there after the end of what it showed, until somebody interrupts.
+pub(crate) fn stay(signals: &Signals) {
+    let waiting = Waiting::here();
+    let ended = waiting.clone();
+    signals.on_interruption(move || ended.end());
+    say("clrscope: the page stays until Ctrl-C");
+    waiting.wait();
+}
+
+/// Somebody who waits for a signal.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    is_over: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl Waiting {
+    /// The thread that calls this will wait.
+    pub(crate) fn here() -> Self {
+        Self { is_over: Arc::default(), thread: thread::current() }
+    }
+
+    /// Ends the wait.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&self) {
+        while !self.is_over.load(Ordering::Acquire) {
+            thread::park();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, door: &Arc<Door>, asks: &Sender<Ask>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming().flatten() {
+        let (door, asks, open) = (Arc::clone(door), asks.clone(), Arc::clone(&open));
+        if open.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+            open.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let counted = Arc::clone(&open);
+        let work = move || {
+            // Whoever asked may have gone.
+            let _ = converse(stream, &door, &asks);
+            open.fetch_sub(1, Ordering::Relaxed);
+        };
+        if spawn("connection", work).is_err() {
+            counted.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Answers the one request of a connection.
+fn converse(mut stream: TcpStream, door: &Door, asks: &Sender<Ask>) -> io::Result<()> {
+    http::set_limits(&stream)?;
+    let answer = match http::read(&mut stream) {
+        Ok(asked) => {
+            let answer = match door.judge(&asked) {
+                Ok(wish) => fulfilled(wish, asks),
+                Err(status) => Answer::refusal(status),
+            };
+            if asked.method == "HEAD" { answer.without_body() } else { answer }
+        }
+        Err(status) => Answer::refusal(status),
+    };
+    answer.write(&mut stream)?;
+    stream.flush()?;
+    http::linger(&mut stream);
+    Ok(())
+}
+
+fn fulfilled(wish: Wish, asks: &Sender<Ask>) -> Answer {
+    let question = match wish {
+        Wish::Page => return Answer::page(served_page(), &served_policy()),
+        Wish::Index => Question::Index,
+        Wish::Standing => Question::Standing,
+        Wish::Document(wanted) => Question::Document(wanted),
+    };
+    let (reply, answer) = sync_channel(1);
+    let sent = asks.send(Ask { question, reply });
+    match sent.ok().and_then(|()| answer.recv().ok()) {
+        Some(json) => Answer::json(&json),
+        None => Answer::refusal(Status::Failed),
+    }
+}

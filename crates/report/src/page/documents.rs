@@ -1,0 +1,49 @@
+//! Documents of a page: those of the views, packed, and what belongs to all of them.
+
+use std::io;
+
+use clrscope_analysis::Heaps;
+use clrscope_recording::model::Recording;
+use serde_json::{Value, json};
+
+use super::moments;
+use super::plan::{Budget, forest_of, least_share, planned};
+use crate::render::json::recording;
+use crate::render::page::{Packed, Pool};
+use crate::view::Report;
+
+/// The documents and what belongs to all of them, as JSON.
+pub(super) fn documents<'a>(report: &Report<'a>, heaps: &Heaps<'a>, budget: Budget) -> io::Result<String> {
+    let (recording, mut pool, mut all) = (report.recording, Pool::default(), Vec::new());
+    for mut planned in planned(recording, &report.request, budget) {
+        let forest = forest_of(&planned, recording);
+        planned.request.min_share = forest.as_ref().map_or(0.0, |forest| least_share(forest, budget));
+        // What was not recorded has no document.
+        let Ok(opened) = planned.view.open_with(recording, &planned.request, heaps) else { continue };
+        let mut packed = Packed::new(&mut pool);
+        opened.render(&mut packed)?;
+        let mut head = planned.head();
+        if let Some(forest) = &forest {
+            head["times"] = moments::of(forest, recording, planned.request.min_share, budget.moments);
+        }
+        all.push(with_members(&head, &packed.members(planned.view.name)));
+    }
+    let members = format!("\"values\":{},\"documents\":[{}]", pool.to_json(), all.join(","));
+    Ok(with_members(&about(recording, report.view.name), &members))
+}
+
+/// What belongs to all documents of a page.
+pub(super) fn about(recording: &Recording, open: &str) -> Value {
+    json!({
+        "format": 1,
+        "tool": concat!("clrscope ", env!("CARGO_PKG_VERSION")),
+        "open": open,
+        "recording": recording::recording(recording),
+    })
+}
+
+/// An object with more members, which are JSON already.
+pub(super) fn with_members(head: &Value, members: &str) -> String {
+    let head = head.to_string();
+    format!("{},{members}}}", &head[..head.len() - 1])
+}

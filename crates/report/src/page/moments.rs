@@ -1,0 +1,61 @@
+//! When the nodes of a page's tree had their amounts, so that a part of the time can be chosen where no recording is at hand.
+
+use clrscope_analysis::{Forest, NodePiece, TreeOptions};
+use clrscope_recording::model::Recording;
+use serde_json::{Value, json};
+
+/// Pieces of the run: as many as the timeline has.
+const MOST_PIECES: u32 = 240;
+/// Fewer pieces than these say nothing.
+const LEAST_PIECES: u32 = 15;
+
+/// Amounts of the tree's own rows by piece of the run: `counts` has the rows of each piece, `rows` the distance of each from the
+/// one before it in the piece. Pieces are joined until there is room; null where there is none, and for sums over the whole run.
+pub(super) fn of(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
+    let options = TreeOptions { min_share, max_depth: None };
+    let mut found = forest.over_time(recording, &options, MOST_PIECES);
+    let mut pieces = MOST_PIECES;
+    while found.len() > most && pieces > LEAST_PIECES {
+        found = halved(found);
+        pieces /= 2;
+    }
+    if found.is_empty() || found.len() > most {
+        return Value::Null;
+    }
+    let (mut counts, mut rows, mut amounts) = (vec![0_u32; pieces as usize], Vec::new(), Vec::new());
+    let mut before = (u32::MAX, 0);
+    for NodePiece { node, piece, amount } in found {
+        counts[piece as usize] += 1;
+        rows.push(if before.0 == piece { node - before.1 } else { node });
+        amounts.push(amount);
+        before = (piece, node);
+    }
+    let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
+    json!({ "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts })
+}
+
+/// Each two pieces as one.
+fn halved(mut found: Vec<NodePiece>) -> Vec<NodePiece> {
+    found.iter_mut().for_each(|one| one.piece /= 2);
+    found.sort_unstable_by_key(|one| (one.piece, one.node));
+    found.dedup_by(|next, one| {
+        let is_same = (one.piece, one.node) == (next.piece, next.node);
+        if is_same {
+            one.amount = one.amount.saturating_add(next.amount);
+        }
+        is_same
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_pieces_become_one_with_the_amounts_of_both() {
+        let one = |node, piece, amount| NodePiece { node, piece, amount };
+        let found = vec![one(3, 0, 5), one(1, 1, 7), one(3, 1, 1), one(3, 2, 9)];
+        assert_eq!(halved(found), [one(1, 0, 7), one(3, 0, 6), one(3, 1, 9)]);
+    }
+}

@@ -1,0 +1,269 @@
+//! Pages that are served: the program comes without data, and asks for each document when it shows it, with the filters of what
+//! it shows.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use clrscope_analysis::{Forest, Heaps, Query, QueryProblem, ThreadSelector, TreeOptions, TreePlace, one_line};
+use clrscope_recording::model::Recording;
+use serde_json::json;
+
+use super::documents::{about, with_members};
+use super::plan::{Budget, Planned, planned};
+use super::shell;
+use crate::render::page::{Packed, Pool};
+use crate::request::Request;
+use crate::view::Report;
+use crate::views::answer_again;
+
+/// Forests that stay open: the newest are those that are looked at.
+const MOST_FORESTS: usize = 4;
+/// Trees with no more nodes are answered whole.
+const SMALL: usize = 10_000;
+/// Nodes with a smaller share of what is shown are narrower than a pixel.
+const LEAST_SHARE: f64 = 1.0 / 3_000.0;
+
+/// The content security policy that a served page has, for its header.
+#[must_use]
+pub fn served_policy() -> String {
+    format!("{}; frame-ancestors 'none'", shell::policy("'self'"))
+}
+
+/// The page without data.
+#[must_use]
+pub fn served_page() -> String {
+    let mut out = Vec::new();
+    let plain = "<p>This page needs its program; 'clrscope report' prints the recording without one.</p>\n";
+    // Memory takes all.
+    let _ = shell::write(&mut out, &shell::policy("'self'"), "clrscope", plain, " data-served=\"1\"", "");
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A document that is asked for, and the filters of what is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// Name of the document among those of the page.
+    pub key: String,
+    /// Begin of the part of the time, nanoseconds since the start of the run.
+    pub since_ns: Option<u64>,
+    /// End of the part of the time.
+    pub until_ns: Option<u64>,
+    /// Threads of one process, by their serial numbers; none means all threads of all processes.
+    pub threads: Option<(u32, Vec<u32>)>,
+    /// Node of a tree that is looked at.
+    pub below: Option<TreePlace>,
+}
+
+impl Wanted {
+    /// Reads the query of an address: `key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3`. `None` where it makes no sense.
+    #[must_use]
+    pub fn parse(query: &str) -> Option<Self> {
+        let mut wanted = Self::default();
+        for part in query.split('&') {
+            let (name, value) = part.split_once('=')?;
+            match name {
+                "key" => value.clone_into(&mut wanted.key),
+                "since" => wanted.since_ns = Some(value.parse().ok()?),
+                "until" => wanted.until_ns = Some(value.parse().ok()?),
+                "threads" => wanted.threads = Some(numbers(value)?),
+                "below" => {
+                    let (pid, places) = numbers(value)?;
+                    wanted.below = Some(TreePlace { pid, places });
+                }
+                _ => return None,
+            }
+        }
+        (!wanted.key.is_empty()).then_some(wanted)
+    }
+
+    /// The request with these filters as well.
+    fn with(&self, asked: &Request) -> Request {
+        let mut request = asked.clone();
+        let query = &mut request.query;
+        query.since_ns = query.since_ns.max(self.since_ns);
+        query.until_ns = [query.until_ns, self.until_ns].into_iter().flatten().min();
+        if let Some((pid, threads)) = &self.threads {
+            query.pid = Some(*pid);
+            query.threads = threads.iter().map(|id| ThreadSelector::Id(*id)).collect();
+        }
+        request
+    }
+}
+
+/// Numbers with dots between them, the first apart.
+fn numbers(text: &str) -> Option<(u32, Vec<u32>)> {
+    let mut all = text.split('.').map(str::parse);
+    let first = all.next()?.ok()?;
+    Some((first, all.collect::<Result<_, _>>().ok()?))
+}
+
+/// A recording that a served page shows.
+pub struct Served<'a> {
+    recording: &'a Recording,
+    asked: Request,
+    /// Snapshots of the heap, read once for all documents.
+    heaps: Heaps<'a>,
+    /// By the query that they answer, the one that was asked last at the end.
+    forests: RefCell<Vec<(Query, Rc<Forest<'a>>)>>,
+}
+
+impl<'a> Served<'a> {
+    /// Answers about a recording, under the filters of a request.
+    #[must_use]
+    pub fn new(recording: &'a Recording, asked: Request) -> Self {
+        Self { recording, asked, heaps: Heaps::of(recording), forests: RefCell::default() }
+    }
+
+    /// The list of documents and what belongs to all of them, as JSON: `revision` tells apart what was read of a recording that
+    /// still grows.
+    #[must_use]
+    pub fn index(&self, revision: u64, growing: bool) -> String {
+        let documents: Vec<_> = self.recorded().iter().map(Planned::head).collect();
+        let threads = self.recording.processes.iter().flat_map(|process| {
+            let of = |thread: &clrscope_recording::model::Thread| {
+                json!({ "pid": process.pid, "id": thread.id, "name": thread.name, "role": thread.role.name() })
+            };
+            process.threads.iter().map(of)
+        });
+        let threads: Vec<_> = threads.collect();
+        let more = json!({ "revision": revision, "growing": growing, "threads": threads, "documents": documents });
+        let more = more.to_string();
+        with_members(&about(self.recording, "summary"), &more[1..more.len() - 1])
+    }
+
+    /// Names of the documents, of which none has been answered yet.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        self.recorded().iter().map(Planned::key).collect()
+    }
+
+    /// Documents of what was recorded.
+    fn recorded(&self) -> Vec<Planned> {
+        let recorded = self.recording.run.filled.instruments();
+        let mut all = self.planned(&self.asked);
+        all.retain(|planned| {
+            let feeding = planned.view.instruments();
+            feeding.is_empty() || recorded.iter().any(|one| feeding.contains(&one.name.as_str()))
+        });
+        all
+    }
+
+    /// A document, as JSON. Where its numbers are sums over the whole run, a part of the time is left out of the filters, and the
+    /// document says so; where it can't be answered, it has the reason.
+    ///
+    /// # Errors
+    /// Those of rendering.
+    pub fn document(&self, wanted: &Wanted) -> io::Result<String> {
+        let request = wanted.with(&self.asked);
+        let Some(planned) = self.planned(&request).into_iter().find(|one| one.key() == wanted.key) else {
+            return Ok(json!({ "problem": "the recording has nothing for this" }).to_string());
+        };
+        let mut query = planned.request.query.clone();
+        let mut answer = self.rendered(&planned, &query, wanted)?;
+        let mut head = planned.head();
+        if [wanted.since_ns, wanted.until_ns] != [None; 2] && [query.since_ns, query.until_ns] == [None; 2] {
+            head["whole_run"] = json!(true);
+        }
+        if matches!(answer, Err(QueryProblem::NotAvailable { option: "--since" | "--until", .. })) {
+            (query.since_ns, query.until_ns) = (None, None);
+            answer = self.rendered(&planned, &query, wanted)?;
+            head["whole_run"] = json!(true);
+        }
+        Ok(match answer {
+            Ok(members) => with_members(&head, &members),
+            Err(problem) => {
+                head["problem"] = json!(one_line(problem.to_string()));
+                head.to_string()
+            }
+        })
+    }
+
+    fn planned(&self, request: &Request) -> Vec<Planned> {
+        planned(self.recording, request, Budget::SERVED)
+    }
+
+    /// Values and rows of a document.
+    fn rendered(&self, planned: &Planned, query: &Query, wanted: &Wanted) -> io::Result<Result<String, QueryProblem>> {
+        let (view, recording) = (planned.view, self.recording);
+        let mut request = Request { query: query.clone(), ..planned.request.clone() };
+        let report = if view.name == "tree" {
+            // Threads are chosen by the filters of the request.
+            request.query.per_thread = false;
+            request.below.clone_from(&wanted.below);
+            if let Some(columns) = &mut request.columns {
+                columns.retain(|key| key != "thread");
+            }
+            match self.forest(&request.query) {
+                Ok(forest) => {
+                    request.min_share = if is_small(&forest, wanted) { 0.0 } else { LEAST_SHARE };
+                    Report::new(view, recording, answer_again(&forest, recording, &request), &request)
+                }
+                Err(problem) => return Ok(Err(problem)),
+            }
+        } else {
+            match view.open_with(recording, &request, &self.heaps) {
+                Ok(report) => report,
+                Err(problem) => return Ok(Err(problem)),
+            }
+        };
+        let mut pool = Pool::default();
+        let mut packed = Packed::new(&mut pool);
+        report.render(&mut packed)?;
+        let members = packed.members(view.name);
+        Ok(Ok(format!("{members},\"values\":{}", pool.to_json())))
+    }
+
+    fn forest(&self, query: &Query) -> Result<Rc<Forest<'a>>, QueryProblem> {
+        let mut forests = self.forests.borrow_mut();
+        if let Some(at) = forests.iter().position(|(known, _)| known == query) {
+            let known = forests.remove(at);
+            let forest = Rc::clone(&known.1);
+            forests.push(known);
+            return Ok(forest);
+        }
+        let forest = Rc::new(Forest::open(self.recording, query)?);
+        if forests.len() >= MOST_FORESTS {
+            forests.remove(0);
+        }
+        forests.push((query.clone(), Rc::clone(&forest)));
+        Ok(forest)
+    }
+}
+
+/// Whether what is asked for of a tree is little.
+fn is_small(forest: &Forest<'_>, wanted: &Wanted) -> bool {
+    let mut nodes = 0;
+    let walked = forest.walk_again(wanted.below.as_ref(), &TreeOptions::default(), |_| {
+        nodes += 1;
+        if nodes > SMALL { Err(()) } else { Ok(()) }
+    });
+    walked.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stands_in_the_address() {
+        let wanted = Wanted::parse("key=tree.cpu&since=5&until=9&threads=7.1.2&below=7.0.3").expect("sense");
+        assert_eq!((wanted.key.as_str(), wanted.since_ns, wanted.until_ns), ("tree.cpu", Some(5), Some(9)));
+        assert_eq!(wanted.threads, Some((7, vec![1, 2])));
+        assert_eq!(wanted.below, Some(TreePlace { pid: 7, places: vec![0, 3] }));
+        for senseless in
+            ["", "key=", "key=tree&since=x", "key=tree&since=-1", "key=tree&more=1", "key=tree&below=7.x", "tree"]
+        {
+            assert_eq!(Wanted::parse(senseless), None, "{senseless}");
+        }
+    }
+
+    #[test]
+    fn filters_of_the_page_add_to_those_of_the_command_line() {
+        let query = Query { since_ns: Some(10), until_ns: Some(50), ..Query::default() };
+        let asked = Request { query, ..Request::default() };
+        let wanted = Wanted { since_ns: Some(5), until_ns: Some(30), ..Wanted::default() };
+        let request = wanted.with(&asked);
+        assert_eq!((request.query.since_ns, request.query.until_ns), (Some(10), Some(30)));
+    }
+}

@@ -1,0 +1,67 @@
+// The functions of all documents of a page, each once, so that all name them by the same numbers.
+
+import type { Section } from "../data/document";
+import { oneLine } from "../data/format";
+import type { Func } from "./tree";
+
+export class Functions {
+  readonly list: Func[] = [];
+  /** What addresses call a function: the same in every page of a recording, whatever was looked at first. */
+  private readonly ids: number[] = [];
+  private readonly byId = new Map<number, number>();
+
+  /** Numbers of the functions that the rows of a section are about. */
+  of(section: Section): Int32Array {
+    const all = new Int32Array(section.rows).fill(-1);
+    const [name, signature, module, code] = ["name", "signature", "module", "code"].map((key) => section.column(key));
+    if (!name || !signature || !module || name.kind !== "function") return all;
+    const known = new Map<string, number>();
+    for (let row = 0; row < section.rows; row++) {
+      const places = `${name.place(row)} ${signature.place(row)} ${module.place(row)}`;
+      let func = known.get(places);
+      if (func === undefined) {
+        const id = idOf(JSON.stringify([name.value(row), signature.value(row), module.value(row)]));
+        func = this.byId.get(id);
+        if (func === undefined) {
+          func = this.list.length;
+          this.byId.set(id, func);
+          this.ids.push(id);
+          // A path that was entered by a tail call says so behind the name.
+          const label = oneLine((name.words(row) ?? String(name.value(row))).trim().replace(/ \(tail call\)$/, ""));
+          this.list.push({
+            label,
+            signature: oneLine(String(signature.value(row) ?? label)),
+            module: oneLine(String(module.value(row) ?? "")),
+            code: String(code?.value(row) ?? "unknown"),
+          });
+        }
+        known.set(places, func);
+      }
+      all[row] = func;
+    }
+    return all;
+  }
+
+  /** What addresses call a function. */
+  id(func: number): number {
+    return this.ids[func];
+  }
+
+  /** The function that addresses call so, if it is known yet. */
+  number(id: number): number | undefined {
+    return this.byId.get(id);
+  }
+}
+
+/** A number of 53 bits that a text nearly always has alone. */
+function idOf(text: string): number {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  for (let at = 0; at < text.length; at++) {
+    const letter = text.charCodeAt(at);
+    high = Math.imul(high ^ letter, 2654435761);
+    low = Math.imul(low ^ letter, 1597334677);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
+  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
+  return 4294967296 * (2097151 & low) + (high >>> 0);
+}

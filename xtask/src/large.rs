@@ -1,0 +1,37 @@
+//! `cargo xtask large`: a recording as large as anybody likes, to try readers and the page on.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::Instant;
+
+use clrscope_recording::pack;
+use clrscope_recording::testing::many::Many;
+
+const USAGE: &str = "usage: cargo xtask large FILE.clrs [--samples N] [--stacks N] [--threads N]";
+
+/// Writes the recording: 10 million samples with a million stacks on 500 threads, unless asked for others.
+///
+/// # Errors
+/// A sentence: the usage, or why the file can't be written.
+#[expect(clippy::print_stdout, reason = "a command line tool")]
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let (file, options) = arguments.split_first().ok_or(USAGE)?;
+    let mut shape = Many { samples: 10_000_000, stacks: 1_000_000, threads: 500 };
+    for pair in options.chunks(2) {
+        let [name, value] = pair else { return Err(USAGE.to_owned()) };
+        let value = value.parse().map_err(|_| USAGE)?;
+        match name.as_str() {
+            "--samples" => shape.samples = value,
+            "--stacks" => shape.stacks = value,
+            "--threads" => shape.threads = value,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let began = Instant::now();
+    let recording = shape.recording();
+    let out = File::create(file).map_err(|error| error.to_string())?;
+    pack::write(&recording, &mut BufWriter::new(out)).map_err(|error| error.to_string())?;
+    let size = std::fs::metadata(file).map_or(0, |found| found.len());
+    println!("{file}: {} MB, {shape:?}, made in {:.1?}", size / 1_000_000, began.elapsed());
+    Ok(())
+}
