@@ -1,14 +1,16 @@
-//! Numbers in sentences.
+//! Numbers for people: in sentences, and on the screens of reports.
 
 /// A share: `12.3 %`.
-pub(crate) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with its thousands apart.
-pub(crate) fn number(number: u64) -> String {
+/// A number with its thousands apart: `1,234,567`.
+#[must_use]
+pub fn number(number: u64) -> String {
     let digits = number.to_string();
-    let mut text = String::new();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
@@ -18,17 +20,36 @@ pub(crate) fn number(number: u64) -> String {
     text
 }
 
-/// A size: `512 B`, `12.3 MB`.
-pub(crate) fn bytes(bytes: u64) -> String {
-    let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
-    match units.into_iter().find(|(_, scale)| bytes as f64 >= 0.9995 * scale) {
-        None => format!("{bytes} B"),
-        Some((unit, scale)) => match bytes as f64 / scale {
-            size if size < 9.995 => format!("{size:.2} {unit}"),
-            size if size < 99.95 => format!("{size:.1} {unit}"),
-            size => format!("{size:.0} {unit}"),
-        },
+/// A number in three digits: `1.23`, `12.3`, `123`.
+#[must_use]
+pub fn three_digits(value: f64) -> String {
+    match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
     }
+}
+
+/// The units of sizes above a byte, each with the bytes in it.
+const SIZES: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+
+/// A size: `512 B`, `12.3 MB`.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    let (number, unit) = bytes_parts(bytes);
+    format!("{number} {unit}")
+}
+
+/// A size as a number and its unit.
+#[must_use]
+pub fn bytes_parts(bytes: u64) -> (String, &'static str) {
+    if bytes < 1000 {
+        return (bytes.to_string(), "B");
+    }
+    // A number that rounds up to a thousand belongs to the next unit.
+    let fits = |(_, scale): &&(&str, f64)| bytes as f64 / scale < 999.5;
+    let &(unit, scale) = SIZES.iter().find(fits).unwrap_or(&SIZES[SIZES.len() - 1]);
+    (three_digits(bytes as f64 / scale), unit)
 }
 
 #[cfg(test)]
@@ -42,12 +63,24 @@ mod tests {
             (999, "999 B"),
             (1_000, "1.00 kB"),
             (99_960, "100 kB"),
+            (999_499, "999 kB"),
             (999_600, "1.00 MB"),
             (12_345_678, "12.3 MB"),
-            (5_000_000_000_000, "5000 GB"),
+            (4_000_000_000, "4.00 GB"),
+            (61_000_000_000_000, "61.0 TB"),
+            (u64::MAX, "18446744 TB"),
         ];
         for (size, text) in cases {
             assert_eq!(bytes(size), text);
         }
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_000), "1,000");
+        assert_eq!(number(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(percent(0.12345), "12.3 %");
     }
 }

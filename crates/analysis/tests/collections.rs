@@ -183,7 +183,7 @@ fn a_heap_that_grows_from_one_full_collection_to_the_next_is_a_finding() {
     let text = told(&[10, 12, 14, 15, 18, 20]).expect("a finding");
     assert_eq!(
         text,
-        "the heap grew by 120.0 MB per minute after full collections: from 10.0 MB to 20.0 MB over 6 of them"
+        "the heap grew by 120 MB per minute after full collections: from 10.0 MB to 20.0 MB over 6 of them"
     );
     assert_eq!(told(&[10, 12]), None, "two are too few");
     assert_eq!(told(&[10, 30, 9, 28, 11, 31]), None, "up and down is no growth");

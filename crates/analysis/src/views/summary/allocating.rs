@@ -2,10 +2,9 @@
 
 use clrscope_recording::model::Recording;
 
-use super::collections::size;
 use super::findings::Finding;
 use crate::allocations::BYTES;
-use crate::numbers::{number, percent};
+use crate::numbers::{bytes, number, percent};
 use crate::query::Query;
 use crate::views::allocations::{AllocationRow, Allocations, allocations};
 
@@ -36,17 +35,16 @@ pub fn findings_about_allocations(view: &Allocations<'_>) -> Vec<Finding> {
 
 fn whole(view: &Allocations<'_>) -> Option<Finding> {
     let about = if view.rows.iter().any(|row| row.bytes_bounds.0 < row.bytes) { "about " } else { "" };
-    let text =
-        format!("the program allocated {about}{} in {about}{} objects", size(view.bytes as f64), number(view.objects));
+    let text = format!("the program allocated {about}{} in {about}{} objects", bytes(view.bytes), number(view.objects));
     (view.bytes > 0).then_some(Finding { text, share: 1.0 })
 }
 
 fn of_type(row: &AllocationRow<'_>) -> String {
-    let by = row.place.map_or_else(String::new, |(function, bytes)| {
-        let part = bytes as f64 / row.bytes.max(1) as f64;
+    let by = row.place.map_or_else(String::new, |(function, allocated)| {
+        let part = allocated as f64 / row.bytes.max(1) as f64;
         format!(", {} of it by {}", percent(part.min(1.0)), function.label())
     });
-    format!("{} of the bytes ({}) are {}{by}", percent(row.share), size(row.bytes as f64), name(row))
+    format!("{} of the bytes ({}) are {}{by}", percent(row.share), bytes(row.bytes), name(row))
 }
 
 /// The type of which most was alive at the end.
@@ -57,8 +55,8 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
         row.place.map_or_else(String::new, |(function, _)| format!(", most of it allocated by {}", function.label()));
     let text = format!(
         "{} that were allocated were alive at the end, or not collected yet: {} of it {}{by}; the oldest outlived {} collections",
-        size(all as f64),
-        size(live.bytes as f64),
+        bytes(all),
+        bytes(live.bytes),
         name(row),
         number(live.collections),
     );

@@ -4,7 +4,7 @@ use clrscope_recording::model::Recording;
 
 use super::findings::Finding;
 use crate::collections::{Collection, CollectionFacts, CollectionKind, collection_facts};
-use crate::numbers::{number, percent};
+use crate::numbers::{bytes, number, percent};
 use crate::query::Query;
 
 /// Pauses of this many nanoseconds are worth a sentence.
@@ -24,8 +24,8 @@ pub fn findings_about_collections(facts: &CollectionFacts<'_>) -> Vec<Finding> {
     let mut texts = vec![paused(facts)];
     texts.extend(facts.longest.first().filter(|longest| longest.pause_ns >= LONG_NS).map(longest));
     texts.extend(facts.growth.map(|growth| {
-        let per_minute = size(growth.bytes_per_minute);
-        let [first, last] = [growth.first_bytes, growth.last_bytes].map(|bytes| size(bytes as f64));
+        let per_minute = bytes(growth.bytes_per_minute as u64);
+        let [first, last] = [growth.first_bytes, growth.last_bytes].map(bytes);
         let full = number(growth.collections as u64);
         format!("the heap grew by {per_minute} per minute after full collections: from {first} to {last} over {full} of them")
     }));
@@ -42,8 +42,9 @@ fn paused(facts: &CollectionFacts<'_>) -> String {
         0 => String::new(),
         induced => format!(", {} of them induced", number(induced)),
     };
-    let rate =
-        facts.allocated_per_second.map_or_else(String::new, |rate| format!("; it allocated {} per second", size(rate)));
+    let rate = facts
+        .allocated_per_second
+        .map_or_else(String::new, |rate| format!("; it allocated {} per second", bytes(rate as u64)));
     format!(
         "the program stood still {} of the time ({}) for {collections} ({low} of generation 0, {middle} of 1, {high} of 2{induced}){rate}",
         percent(facts.paused_share()),
@@ -65,11 +66,4 @@ fn longest(row: &Collection<'_>) -> String {
 /// A pause: milliseconds with a digit, from ten seconds on seconds.
 fn pause(ns: u64) -> String {
     if ns < 10_000_000_000 { format!("{:.1} ms", ns as f64 / 1e6) } else { format!("{:.1} s", ns as f64 / 1e9) }
-}
-
-/// A size in decimal units.
-pub(super) fn size(bytes: f64) -> String {
-    let units = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9)];
-    let (unit, scale) = units.iter().rev().find(|(_, scale)| bytes >= *scale).unwrap_or(&units[0]);
-    format!("{:.1} {unit}", bytes / scale)
 }

@@ -5,9 +5,8 @@ use clrscope_contract::instruments::heap::{AT, SPEC};
 use clrscope_contract::instruments::spec::Moment;
 use clrscope_recording::model::{HeapSnapshot, Process, Recording, SnapshotReason, SnapshotState};
 
-use super::collections::size;
 use super::findings::{Finding, duration};
-use crate::numbers::number;
+use crate::numbers::{bytes, number};
 use crate::printable::one_line;
 use crate::query::Query;
 use crate::select::processes;
@@ -45,9 +44,9 @@ fn outcome(snapshot: &HeapSnapshot) -> String {
     match snapshot.state {
         SnapshotState::Complete => {
             let objects = number(snapshot.objects);
-            let bytes = size(snapshot.bytes as f64);
+            let size = bytes(snapshot.bytes);
             let pause = duration(snapshot.pause_ns);
-            format!("{what} has {objects} objects of {bytes}; the program stood still for {pause}")
+            format!("{what} has {objects} objects of {size}; the program stood still for {pause}")
         }
         SnapshotState::NoRoom => format!("{what} found no room, and is not shown: {}", one_line(why)),
         SnapshotState::Refused => format!("{what} could not be taken: {}", one_line(why)),
