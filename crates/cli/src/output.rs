@@ -33,6 +33,7 @@ pub(crate) struct Start<'a> {
 impl RecordingPath {
     /// The names that belong to a path given with `-o`; the directory's own name is understood too.
     fn new(path: &Path) -> Result<Self, Failure> {
+        refuse_stdout(path)?;
         let file = file_of(path).unwrap_or_else(|| path.to_owned());
         let name = file.file_name().ok_or_else(|| cannot_write(path, "it names no file", "write -o NAME.clrs"))?;
         let parent = match file.parent() {
@@ -55,6 +56,18 @@ impl RecordingPath {
     pub(crate) fn folder_text(&self) -> String {
         self.folder.to_string_lossy().into_owned()
     }
+}
+
+/// Refuses `-o -`, by which others mean standard output.
+///
+/// # Errors
+/// Where `path` is `-`.
+pub(crate) fn refuse_stdout(path: &Path) -> Result<(), Failure> {
+    if path != Path::new("-") {
+        return Ok(());
+    }
+    let why = "'-' would be standard output, and a recording is a file: views and exports read it out of order";
+    Err(Failure::new("cannot write a recording to '-'", why, "write -o NAME.clrs (a file of that name is ./-)"))
 }
 
 /// `NAME.clrs` of `NAME.clrs.d`.
@@ -163,6 +176,13 @@ mod tests {
     use super::*;
 
     const START: Start<'_> = Start { command: &[], instruments: "calls" };
+
+    #[test]
+    fn a_dash_is_no_file_of_that_name() {
+        let failure = begin_at(Path::new("-"), true, &START).expect_err("must be refused").to_string();
+        assert!(failure.contains("standard output") && failure.contains("./-"), "{failure}");
+        assert!(!Path::new("-.d").exists() && refuse_stdout(Path::new("./-")).is_ok());
+    }
 
     #[test]
     fn a_taken_name_is_refused_without_force() {

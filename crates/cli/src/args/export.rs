@@ -9,6 +9,7 @@ use clrscope_export::ExportOptions;
 use clrscope_report::exporters;
 
 use super::filters::{Filters, metrics, whole};
+use super::unless_stdout;
 use crate::commands::export::ExportTask;
 use crate::errors::Failure;
 
@@ -69,7 +70,7 @@ impl Export {
         Ok(ExportTask {
             recording: self.recording,
             format: self.to,
-            output: self.output,
+            output: unless_stdout(self.output),
             force: self.force,
             export: ExportOptions {
                 query: Query { metric: self.metric, ..self.filters.into_query()? },

@@ -21,6 +21,7 @@ mod usage;
 mod view;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -72,6 +73,11 @@ pub(crate) enum Parsed {
     Task(Task),
     /// Print this, which was asked for (`--help`, `--version`), and succeed.
     Text(String),
+}
+
+/// File that a result goes to: `-` is standard output, as without the option.
+fn unless_stdout(output: Option<PathBuf>) -> Option<PathBuf> {
+    output.filter(|file| file != Path::new("-"))
 }
 
 /// Reads a command line, the program's own name included.

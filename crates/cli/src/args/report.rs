@@ -12,6 +12,7 @@ use clrscope_recording::events::Group;
 use clrscope_report::{Format, Refusal, Request, VIEWS, View, view};
 
 use super::filters::{Filters, metrics, whole};
+use super::unless_stdout;
 use crate::commands::Task;
 use crate::commands::report::ReportOptions;
 use crate::errors::{Failure, quoted};
@@ -163,7 +164,8 @@ impl Report {
         let recording = only(self.recordings)?;
         let format = if self.json { "json" } else { &self.format };
         let (view, format) = (view_named(&self.view)?, self::format(format)?);
-        if self.output.is_some() && !self.per_thread && format != Format::Html {
+        let output = unless_stdout(self.output);
+        if output.is_some() && !self.per_thread && format != Format::Html {
             let why = "a file is for a page, and a folder for a log with a file per thread";
             return Err(Failure::usage("'--output' needs more", why, "add --format html, or --per-thread"));
         }
@@ -183,7 +185,7 @@ impl Report {
             each,
             interleave,
             follow,
-            files: self.output.is_some() && !is_page,
+            files: output.is_some() && !is_page,
             verbose: self.verbose,
             source: self.source,
             ..Request::default()
@@ -191,8 +193,7 @@ impl Report {
         self.heap.put_into(&mut request);
         request.columns = column_keys(view, &request, self.columns);
         view.check(&request, format).map_err(|Refusal { what, why, hint }| Failure::usage(what, why, hint))?;
-        let (output, force) = (self.output, self.force);
-        Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, output, force })))
+        Ok(Task::Report(Box::new(ReportOptions { recording, view, format, request, output, force: self.force })))
     }
 }
 

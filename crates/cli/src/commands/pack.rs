@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::errors::{Failure, shown};
-use crate::output::file_of;
+use crate::output::{file_of, refuse_stdout};
 use crate::pack;
 use crate::terminal::messages_on_terminal;
 
@@ -28,7 +28,7 @@ pub(crate) fn perform(options: &PackOptions) -> Result<(), Failure> {
         return Err(cannot_pack(options, why, "name a recording directory, such as app.clrs.d"));
     }
     let file = match &options.output {
-        Some(file) => file.clone(),
+        Some(file) => refuse_stdout(file).map(|()| file.clone())?,
         None => file_of(&options.directory)
             .ok_or_else(|| cannot_pack(options, "its name does not end in .clrs.d", "name the file with -o"))?,
     };
