@@ -104,7 +104,7 @@ impl Callbacks for End {
 
     fn shutdown(&self) {
         log(Level::Info, || "Shutdown".to_owned());
-        self.helper.wait_for_round(LAST_ROUND);
+        self.helper.wait_for_last_round(LAST_ROUND);
         if wants(Level::Info) {
             signals::with_all_blocked(developer_log::flush);
         }

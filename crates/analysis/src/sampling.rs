@@ -31,12 +31,24 @@ impl Steps {
 
 /// Bounds of a time that was measured in steps, and of which hooks took between `least` and `most`.
 pub(crate) fn bounds(measured_ns: u64, step_ns: f64, (least, most): (u64, u64)) -> (u64, u64) {
-    let chance = DEVIATIONS * (measured_ns as f64 * step_ns).sqrt();
+    let (low, high) = sampled_bounds(measured_ns as f64, step_ns);
     let (least, most) = (least as f64 * (1.0 - HOOK_MARGIN), most as f64 * (1.0 + HOOK_MARGIN));
     // A float that is below zero or too large converts to a bound of u64.
-    let low = measured_ns as f64 - most - chance;
-    let high = measured_ns as f64 - least + chance + FEW * step_ns;
-    (low as u64, high as u64)
+    ((low - most) as u64, (high - least) as u64)
+}
+
+/// Error of a time that was measured in steps, which is a sum of steps of any length. Those that fell on it are as many as chance has
+/// it: their sum varies by the sum of their squares, which is the time itself in steps of `step_ns`, the mean step weighed by its
+/// length.
+fn chance_ns(measured_ns: f64, step_ns: f64) -> f64 {
+    DEVIATIONS * (measured_ns * step_ns).sqrt()
+}
+
+/// Bounds of a time that was measured in steps, hooks included, between which it lies in 95 of 100 cases.
+#[must_use]
+pub fn sampled_bounds(measured_ns: f64, step_ns: f64) -> (f64, f64) {
+    let chance = chance_ns(measured_ns, step_ns);
+    ((measured_ns - chance).max(0.0), measured_ns + chance + FEW * step_ns)
 }
 
 /// Bounds of a share that was found with so many samples, between which it lies in 95 of 100 cases (Wilson's).
@@ -81,5 +93,82 @@ mod tests {
         assert_eq!(bounds(0, 1e6, (0, 0)), (0, 3 * ms), "no sample fell");
         assert_eq!(bounds(100, 0.0, (20, 40)), (50, 85));
         assert_eq!(bounds(10, 0.0, (10, u64::MAX)), (0, 2));
+    }
+
+    /// A program whose groups of functions take turns, sampled by a thread that comes late now and then.
+    struct Simulated {
+        state: u64,
+    }
+
+    impl Simulated {
+        /// A number from 0 to 1 (a xorshift generator; Marsaglia 2003).
+        fn uniform(&mut self) -> f64 {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            (self.state >> 11) as f64 / (1_u64 << 53) as f64
+        }
+
+        fn exponential(&mut self, mean: f64) -> f64 {
+            -mean * (1.0 - self.uniform()).ln()
+        }
+
+        /// CPU time until the next sample, milliseconds: mostly the interval; then as long as others let the thread wait.
+        fn step(&mut self, late: f64) -> f64 {
+            match self.uniform() {
+                sort if sort < late / 10.0 => self.exponential(100.0),
+                sort if sort < late => self.exponential(15.0),
+                _ => 0.5 + self.uniform(),
+            }
+        }
+
+        /// A run of 1.5 s in turns of a few milliseconds: for each group its time, the time that samples charge to it, and the mean
+        /// step.
+        fn run(&mut self, late: f64) -> [(f64, f64, f64); SHARES.len()] {
+            let (mut taken, mut charged) = ([0.0; SHARES.len()], [0.0; SHARES.len()]);
+            let (mut sum, mut squares) = (0.0, 0.0);
+            let (mut now, mut last, mut next) = (0.0, 0.0, self.step(late));
+            while now < 1_500.0 {
+                for (group, share) in SHARES.iter().enumerate() {
+                    // A turn is never as long as the one before.
+                    let turn = 5.0 * share * (0.9 + 0.2 * self.uniform());
+                    (taken[group], now) = (taken[group] + turn, now + turn);
+                    while next < now {
+                        let step = next - last;
+                        charged[group] += step;
+                        (sum, squares) = (sum + step, squares + step * step);
+                        (last, next) = (next, next + self.step(late));
+                    }
+                }
+            }
+            std::array::from_fn(|group| (taken[group], charged[group], squares / sum))
+        }
+    }
+
+    const SHARES: [f64; 5] = [0.49, 0.25, 0.15, 0.1, 0.01];
+
+    #[test]
+    fn bounds_hold_95_of_100_times_on_a_quiet_machine_and_where_samples_come_late() {
+        for late in [0.0, 0.1, 0.4] {
+            let mut simulated = Simulated { state: 0x9E37_79B9_7F4A_7C15 };
+            let (mut inside, mut with_usual_steps, mut all) = (0, 0, 0);
+            for _ in 0..400 {
+                for (taken, charged, step) in simulated.run(late) {
+                    let holds = |step| {
+                        let (low, high) = sampled_bounds(charged, step);
+                        low <= taken && taken <= high
+                    };
+                    all += 1;
+                    inside += usize::from(holds(step));
+                    with_usual_steps += usize::from(holds(USUAL));
+                }
+            }
+            assert!(inside * 100 >= all * 95, "{inside} of {all} where {late} of the samples are late");
+            // Bounds for samples that all come in time would be far off.
+            assert!(
+                late == 0.0 || with_usual_steps * 100 < all * 85,
+                "{with_usual_steps} of {all} where {late} are late"
+            );
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Shares of CPU time of groups of functions that call, and wait, in very different ways. CPU time, because on a busy
 //! machine the wall time of a program says more about the others than about itself.
 
-use clrscope_analysis::{HOOK_MARGIN, Query, functions};
+use clrscope_analysis::{Query, functions};
 use clrscope_recording::model::{HookCost, Process};
 use clrscope_testkit::Runtime;
 
+use super::bounds::{self, Bounded};
 use super::page::Page;
 use crate::agents::{program as dll, under_agent};
 use crate::measured::{Spread, run as run_measured};
@@ -50,7 +51,7 @@ pub(super) type PerGroup = Vec<f64>;
 pub(super) struct Truth {
     calls: Vec<u64>,
     /// CPU nanoseconds.
-    times: PerGroup,
+    pub(super) times: PerGroup,
     pub(super) shares: PerGroup,
 }
 
@@ -59,6 +60,8 @@ struct Reported {
     calls: Vec<u64>,
     /// CPU nanoseconds as measured.
     measured: PerGroup,
+    /// Account of the program in the same run, hooks included.
+    own: Truth,
     raw: PerGroup,
     shown: PerGroup,
     low: PerGroup,
@@ -68,6 +71,8 @@ struct Reported {
     most: PerGroup,
     /// CPU nanoseconds that hooks took by the recording, at least and at most.
     hooks: Vec<(f64, f64)>,
+    /// Mean step of the samples, CPU nanoseconds.
+    step: f64,
     /// Of a pair of hooks, where nothing better is known.
     cost: HookCost,
     /// Cost of a pair as the run itself found it, where it could.
@@ -76,10 +81,20 @@ struct Reported {
 
 /// Runs the interleaved series of each program and prints the tables; how many goals were missed.
 pub(super) fn run(runtime: &Runtime, plan: Plan, page: &mut Page) -> Result<usize, String> {
-    PROGRAMS.iter().try_fold(0, |missed, program| Ok(missed + run_program(runtime, program, plan, page)?))
+    let mut rows = Vec::new();
+    let missed = PROGRAMS.iter().try_fold(0, |missed, program| {
+        Ok::<_, String>(missed + run_program(runtime, program, plan, (page, &mut rows))?)
+    })?;
+    page.line(format_args!("\ncalls: rows of all runs"));
+    Ok(missed + bounds::print(&rows, true, page))
 }
 
-fn run_program(runtime: &Runtime, program: &Program, plan: Plan, page: &mut Page) -> Result<usize, String> {
+fn run_program(
+    runtime: &Runtime,
+    program: &Program,
+    plan: Plan,
+    (page, rows): (&mut Page, &mut Vec<Bounded>),
+) -> Result<usize, String> {
     let (mut bare, mut reported) = (Vec::new(), [Vec::new(), Vec::new()]);
     for run in 1..=plan.runs {
         Page::progress(format_args!("{}: run {run} of {}", program.name, plan.runs));
@@ -96,7 +111,10 @@ fn run_program(runtime: &Runtime, program: &Program, plan: Plan, page: &mut Page
         // Where others have the processors shares are what they leave.
         let limit = if plan.loaded { f64::INFINITY } else { *limit };
         missed += print_clock(program, (clock, limit), (&bare, &truth), list, page);
-        missed += print_bounds(program, &bare, list, page);
+        let of_clock = bounded(program, &bare, list);
+        // The rows of one clock are too few for a verdict of their own.
+        bounds::print(&of_clock, false, page);
+        rows.extend(of_clock);
     }
     Ok(missed)
 }
@@ -160,43 +178,25 @@ fn print_clock(
     missed
 }
 
-/// Whether the times of single runs hold the truth: the middle half of the bare runs' times, which differ among themselves.
-fn print_bounds(program: &Program, bare: &[Truth], list: &[Reported], page: &mut Page) -> usize {
-    let (mut inside, mut margins) = (0, Vec::new());
-    for g in 0..program.groups.len() {
-        let mut times: Vec<f64> = bare.iter().map(|b| b.times[g]).collect();
-        times.sort_by(f64::total_cmp);
-        let truth = (times[times.len() / 4], times[(times.len() * 3 / 4).min(times.len() - 1)]);
-        inside += list.iter().filter(|r| r.least[g] <= truth.1 && truth.0 <= r.most[g]).count();
-        let have_hooks = list.iter().filter(|r| r.hooks[g].1 > r.measured[g] * HOOKS_THAT_MATTER);
-        margins.extend(have_hooks.map(|r| margin(r.measured[g], (r.least[g], r.most[g]), r.hooks[g], truth)));
-    }
-    let (all, counted) = (program.groups.len() * list.len(), margins.len());
-    let is_met = inside * 100 >= all * 95;
-    let verdict = if is_met { "met" } else { "MISSED" };
-    page.line(format_args!("  CPU times of single runs within their bounds: {inside} of {all} rows   {verdict}"));
-    margins.sort_by(f64::total_cmp);
-    let needed = margins.get((counted * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0);
-    page.line(format_args!(
-        "  margin of the hooks' cost that 95 of 100 of the {counted} rows with hooks need: {:.0} %; bounds have {:.0} %",
-        100.0 * needed,
-        100.0 * HOOK_MARGIN
-    ));
-    usize::from(!is_met)
-}
-
-/// Part of a time that hooks must have taken for their cost to say anything about its bounds.
-const HOOKS_THAT_MATTER: f64 = 0.1;
-
-/// Part by which hooks must be taken for cheaper or dearer than the recording says, so that the bounds of a time just reach the
-/// truth; 0 where they do anyway.
-fn margin(measured: f64, (least, most): (f64, f64), hooks: (f64, f64), truth: (f64, f64)) -> f64 {
-    let below = measured - hooks.1 * (1.0 + HOOK_MARGIN) - least;
-    let above = most - (measured - hooks.0 * (1.0 - HOOK_MARGIN));
-    let dearer = (measured - below - truth.1) / hooks.1 - 1.0;
-    let cheaper = 1.0 - (measured + above - truth.0) / hooks.0;
-    // Where hooks took nothing no margin helps.
-    [dearer, cheaper].into_iter().filter(|part| part.is_finite()).fold(0.0, f64::max)
+/// Times of single runs beside the truth. That is what the program itself measured in the same run, hooks included; without the
+/// profiler it is what the bare runs took, at the pace of the same run: processors are slower where others want them and their
+/// caches. `Lone` makes no calls and shows the pace. Bare runs differ among themselves: the middle half of them counts.
+fn bounded(program: &Program, bare: &[Truth], list: &[Reported]) -> Vec<Bounded> {
+    let lone = program.groups.len() - 1;
+    let rows = list.iter().flat_map(|r| (0..=lone).map(move |g| (r, g)));
+    rows.map(|(r, g)| {
+        let mut paces: Vec<f64> = bare.iter().map(|b| b.times[g] / b.times[lone] * r.own.times[lone]).collect();
+        paces.sort_by(f64::total_cmp);
+        Bounded {
+            measured: r.measured[g],
+            step: r.step,
+            taken: r.own.times[g],
+            within: (r.least[g], r.most[g]),
+            hooks: r.hooks[g],
+            truth: (paces[paces.len() / 4], paces[(paces.len() * 3 / 4).min(paces.len() - 1)]),
+        }
+    })
+    .collect()
 }
 
 fn run_bare(runtime: &Runtime, program: &Program, rounds: usize) -> Result<Truth, String> {
@@ -221,7 +221,7 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
     let out = folder.path().join("run.clrs.d");
     let mut command = runtime.command(&dll(program.name)?);
     under_agent(command.arg(rounds.to_string()), request, &out);
-    run_measured(&mut command)?;
+    let own = account(program, &run_measured(&mut command)?.stdout)?;
     let recording = clrscope_recording::open(&out).map_err(|error| error.to_string())?;
     let query = Query { raw: true, ..Query::default() };
     let rows = functions(&recording, &query).map_err(|problem| format!("{problem:?}"))?.rows;
@@ -247,8 +247,11 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         }
     }
     let process = &recording.processes[0];
+    let instrument = process.calls.as_ref().ok_or("a recording without calls")?;
     Ok(Reported {
         calls,
+        own,
+        step: instrument.sample_steps.cpu_ns as f64,
         raw: shares(&measured),
         measured,
         shown: shares(&shown),
@@ -257,7 +260,7 @@ fn run_under(runtime: &Runtime, program: &Program, rounds: usize, request: &str)
         least,
         most,
         hooks,
-        cost: process.calls.as_ref().map(|calls| calls.hook_cost).unwrap_or_default(),
+        cost: instrument.hook_cost,
         pairs: program.groups.iter().map(|group| pair_in(process, &format!("{}::{group}", program.name))).collect(),
     })
 }
@@ -288,17 +291,6 @@ fn bounds(own: &[f64], others: &[f64]) -> PerGroup {
 
 #[cfg(test)]
 mod tests {
-    use super::HOOK_MARGIN;
-
-    #[test]
-    fn the_margin_that_is_needed_is_the_one_that_bounds_have_where_they_just_reach_the_truth() {
-        // Of 100, 40 to 60 are hooks', and chance does 5.
-        let (least, most) = (100.0 - 60.0 * (1.0 + HOOK_MARGIN) - 5.0, 100.0 - 40.0 * (1.0 - HOOK_MARGIN) + 5.0);
-        let needed = |truth: f64| super::margin(100.0, (least, most), (40.0, 60.0), (truth, truth));
-        assert!((needed(least) - HOOK_MARGIN).abs() < 1e-9 && (needed(most) - HOOK_MARGIN).abs() < 1e-9);
-        assert!(needed(least - 6.0) > HOOK_MARGIN + 0.09 && needed(50.0) == 0.0);
-    }
-
     #[test]
     fn bounds_take_the_most_for_oneself_and_the_least_for_others() {
         let (least, most) = ([10.0, 0.0, 30.0, 40.0], [20.0, 10.0, 40.0, 50.0]);

@@ -38,6 +38,8 @@ pub(crate) trait Task: Send {
     fn tick(&mut self, now_ns: u64) {}
     /// About fifty times a second.
     fn slow_tick(&mut self, now_ns: u64) {}
+    /// The program ends: what was put off is done now. After [`tick`](Self::tick), in each of the last rounds.
+    fn end(&mut self) {}
     /// Write out what lies in private memory.
     fn write_out(&mut self) {}
     /// Recording stops while the process goes on; called until it answers true, and now and then after that.
@@ -100,6 +102,8 @@ struct Link {
     departure: OnceLock<Departure>,
     gone: AtomicBool,
     rounds: AtomicU64,
+    /// Whether the program ends.
+    is_ending: AtomicBool,
     /// Whether recording is to be stopped for now.
     is_stop_wanted: AtomicBool,
     /// Whether it is.
@@ -124,8 +128,9 @@ impl HelperHandle {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// Waits until the thread has made one more whole round, but not longer than `most`.
-    pub(crate) fn wait_for_round(&self, most: Duration) {
+    /// The program ends: waits until the thread has made one more whole round, with all that was put off, but not longer than `most`.
+    pub(crate) fn wait_for_last_round(&self, most: Duration) {
+        self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
         self.wait(most, || self.0.rounds.load(Ordering::Acquire) >= target);
     }
@@ -308,6 +313,9 @@ impl Helper {
         self.writer.threads().keep_ahead();
         for task in &mut self.tasks {
             task.tick(now);
+        }
+        if self.link.is_ending.load(Ordering::Acquire) {
+            self.tasks.iter_mut().for_each(|task| task.end());
         }
         // At once: a program that is refused space may be about to end.
         self.report_refusal(now);

@@ -4,6 +4,10 @@
 //! nothing to the thread. A thread that stood still since the last sample, position and CPU clock, is
 //! looked at ever more rarely; when the CPU clock of the process says that time is missing, all are
 //! looked at.
+//!
+//! CPU time is charged where a thread is seen at work. One that is not on a processor stands where it waits or, on a busy machine,
+//! mostly at a system call, where the scheduler takes processors away: that is not where it spent its time, which waits for a sample
+//! that finds it at work.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -33,11 +37,21 @@ const MANY: usize = 256;
 /// Between two bursts of the calibration once it has its first numbers: a few ten-thousandths of the time.
 const CALIBRATION_GAP_NS: u64 = 100_000_000;
 
-/// Until the weight of samples is noted for the first time; each further time takes twice as long.
+/// Until the weight of samples is noted for the first time.
 const STEPS_GAP_NS: u64 = 50_000_000;
+/// Part of the run so far until it is noted again: a program may end without a last word, and what comes late in a run may weigh
+/// most. An hour has 200 of these records.
+const STEPS_PART: u64 = 16;
 
 /// Rounds of stopping at least, and at most: threads that get no processor for seconds are left to the watch after that.
 const STOP_ROUNDS: (u32, u32) = (10, 2_000);
+/// Part of the time since the last sample that a thread at work may be without a processor, one in so many: hypervisors and interrupts
+/// take some.
+const AWAY: u64 = 16;
+/// Samples, each with CPU time that passed since the one before, after which that time is charged although none found the thread at work:
+/// it works for less than a hundredth of the time.
+const MOST_UNPLACED: u32 = 100;
+
 /// No hook takes longer than this, unless it waits, and then it is not runnable.
 const HOOK_NS: u64 = 50_000;
 
@@ -46,11 +60,32 @@ struct WatchedThread {
     record: ThreadRecord,
     last_ns: u64,
     last_cpu_ns: u64,
+    /// Time at which its CPU clock was read.
+    read_ns: u64,
     edge: u64,
     due_ns: u64,
     pause_ns: u64,
     /// Whether the thread used the processor most of the time until the last sample.
     busy: bool,
+    /// CPU time since a sample last found the thread at work.
+    unplaced: Unplaced,
+}
+
+/// CPU time that is known, but not where it was spent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unplaced {
+    ns: u64,
+    /// Samples that found it.
+    samples: u32,
+}
+
+impl Unplaced {
+    /// Adds what a sample found; CPU time to be charged now.
+    fn place(&mut self, found_ns: u64, is_at_work: bool) -> u64 {
+        self.ns += found_ns;
+        self.samples += u32::from(found_ns > 0);
+        if is_at_work || self.samples >= MOST_UNPLACED { std::mem::take(self).ns } else { 0 }
+    }
 }
 
 pub(super) struct Sampler {
@@ -87,7 +122,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Takes note of a sample of a thread that worked.
+    /// Takes note of a sample: of the wall time of which nobody knows where it passed, and of the CPU time that was charged. The later
+    /// a sample, the more it weighs: none is too late to count.
     fn add(&mut self, wall_ns: u64, cpu_ns: u64) {
         for (sums, ns) in [(&mut self.wall, wall_ns as f64), (&mut self.cpu, cpu_ns as f64)] {
             *sums = (sums.0 + ns, sums.1 + ns * ns);
@@ -155,10 +191,12 @@ impl Sampler {
                 record,
                 last_ns: created,
                 last_cpu_ns: 0,
+                read_ns: created,
                 edge: 0,
                 due_ns: 0,
                 pause_ns: self.interval_ns,
                 busy: false,
+                unplaced: Unplaced::default(),
             });
         }
     }
@@ -184,11 +222,9 @@ impl Sampler {
         if let Some(top) = top_of(record) {
             stack_room::look_at(record, top);
         }
-        let cpu = if ended != 0 {
-            Some(record.u64(thread::CPU).load(Ordering::Relaxed))
-        } else {
-            clock::thread_cpu_ns(record.u32(thread::OS_ID).load(Ordering::Relaxed))
-        };
+        let os_id = record.u32(thread::OS_ID).load(Ordering::Relaxed);
+        let cpu = if ended != 0 { Some(record.u64(thread::CPU).load(Ordering::Relaxed)) } else { clock::thread_cpu_ns(os_id) };
+        let read_ns = monotonic_ns();
         // A frame of an ended thread may belong to somebody else by now.
         let edge = if ended != 0 { watched.edge } else { position(record) };
         let cpu_ns = cpu.unwrap_or(watched.last_cpu_ns).max(watched.last_cpu_ns);
@@ -196,19 +232,28 @@ impl Sampler {
         let (wall_delta, cpu_delta) = (until.saturating_sub(watched.last_ns), cpu_ns - watched.last_cpu_ns);
         let still = edge == watched.edge && cpu_delta == 0;
         let stood_at = watched.edge;
+        let had_rested = watched.pause_ns > self.interval_ns;
         watched.pause_ns = if still { (watched.pause_ns * 2).min(LONGEST_NS) } else { self.interval_ns };
         (watched.last_ns, watched.last_cpu_ns, watched.edge) = (until.max(watched.last_ns), cpu_ns, edge);
         watched.busy = cpu_delta * 2 > wall_delta;
-        if cpu_delta > 0 && wall_delta < LONGEST_NS {
-            self.steps.add(wall_delta, cpu_delta);
-        }
+        let since = read_ns.saturating_sub(std::mem::replace(&mut watched.read_ns, read_ns));
+        let is_running = || clock::thread_cpu_ns(os_id).is_some_and(|later_ns| later_ns > cpu_ns);
+        let is_at_work = cpu_delta > 0 && (cpu_delta >= since - since / AWAY || is_running());
+        let placed = watched.unplaced.place(cpu_delta, ended != 0 || is_at_work);
         watched.due_ns = now + watched.pause_ns;
         record.u64(thread::CPU).store(cpu_ns, Ordering::Relaxed);
         record.u32(thread::CPU_KNOWN).store(1, Ordering::Relaxed);
         self.balance.charged_ns += cpu_delta;
         let stood = if edge == stood_at || stood_at == 0 { 0 } else { self.stood_ns(wall_delta, cpu_delta) };
+        // A thread that did no work stood where it is all the while, and where the pause had grown long, for most of it.
+        let unsure = match (cpu_delta, had_rested) {
+            (0, _) => 0,
+            (_, true) => wall_delta.min(cpu_delta + self.interval_ns),
+            (_, false) => wall_delta,
+        };
+        self.steps.add(unsure, placed);
         self.charge(record, stood_at, stood, 0);
-        self.charge(record, edge, wall_delta - stood, cpu_delta);
+        self.charge(record, edge, wall_delta - stood, placed);
         ended != 0
     }
 
@@ -217,6 +262,16 @@ impl Sampler {
     fn stood_ns(&self, wall_delta: u64, cpu_delta: u64) -> u64 {
         let stood = wall_delta.saturating_sub(cpu_delta + self.interval_ns);
         if stood > self.interval_ns { stood } else { 0 }
+    }
+
+    /// Charges what waits for a sample that finds a thread at work to where the thread stands.
+    fn place_all(&mut self) {
+        for at in 0..self.live.len() {
+            let watched = &mut self.live[at];
+            let (record, edge, Unplaced { ns, .. }) = (watched.record, watched.edge, std::mem::take(&mut watched.unplaced));
+            self.steps.add(0, ns);
+            self.charge(record, edge, 0, ns);
+        }
     }
 
     fn charge(&mut self, record: ThreadRecord, edge: u64, wall: u64, cpu: u64) {
@@ -302,9 +357,13 @@ impl Task for Sampler {
         self.calibrate(now);
         if now >= self.steps.due_ns {
             let begun = self.calibration.as_ref().map_or(now, |calibration| calibration.began_ns);
-            self.steps.due_ns = now + now.saturating_sub(begun).max(STEPS_GAP_NS);
+            self.steps.due_ns = now + (now.saturating_sub(begun) / STEPS_PART).max(STEPS_GAP_NS);
             self.shared.writer.sample_steps(&self.steps.means());
         }
+    }
+
+    fn end(&mut self) {
+        self.place_all();
     }
 
     fn write_out(&mut self) {
@@ -315,6 +374,7 @@ impl Task for Sampler {
     }
 
     fn stop(&mut self) -> bool {
+        self.place_all();
         hooks::stopped_flag().store(1, Ordering::SeqCst);
         let mut all_off = true;
         for index in 0..self.shared.writer.threads().len() {
@@ -347,7 +407,7 @@ impl Task for Sampler {
         for watched in &mut self.live {
             let cpu_ns = clock::thread_cpu_ns(watched.record.u32(thread::OS_ID).load(Ordering::Relaxed));
             let last_cpu_ns = cpu_ns.unwrap_or(watched.last_cpu_ns);
-            *watched = WatchedThread { last_ns: now, last_cpu_ns, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, ..*watched };
+            *watched = WatchedThread { last_ns: now, last_cpu_ns, read_ns: now, edge: 0, due_ns: 0, pause_ns: self.interval_ns, busy: false, unplaced: Unplaced::default(), ..*watched };
         }
         let process_ns = clock::process_cpu_ns().unwrap_or(self.balance.process_ns);
         self.balance = Balance { process_ns, ..Balance::default() };
@@ -375,4 +435,30 @@ fn position(record: ThreadRecord) -> u64 {
     // SAFETY: the top of a thread that has not ended points into its shadow stack, or to the frame of stopped threads.
     let (_, word) = unsafe { words(top) };
     word.load(Ordering::Relaxed) as u64 & !3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_that_comes_very_late_weighs_as_much_as_it_charged() {
+        let mut steps = Steps::default();
+        (0..100).for_each(|_| steps.add(1_000_000, 1_000_000));
+        assert_eq!(steps.means(), SampleSteps { wall_ns: 1_000_000, cpu_ns: 1_000_000 });
+        // On a busy machine the helper thread gets no processor for half a second, and the program a fifth of one.
+        steps.add(500_000_000, 100_000_000);
+        let ms = |ns: u64| ns / 1_000_000;
+        assert_eq!((ms(steps.means().wall_ns), ms(steps.means().cpu_ns)), ((100 + 250_000) / 600, (100 + 10_000) / 200));
+    }
+
+    #[test]
+    fn cpu_time_waits_for_a_sample_that_finds_the_thread_at_work() {
+        let mut unplaced = Unplaced::default();
+        assert_eq!([unplaced.place(300, false), unplaced.place(0, false), unplaced.place(200, true)], [0, 0, 500]);
+        assert_eq!(unplaced.place(0, true), 0);
+        // One that is never found at work has its time all the same.
+        let found: Vec<u64> = (0..2 * MOST_UNPLACED).map(|_| unplaced.place(1, false)).filter(|&ns| ns > 0).collect();
+        assert_eq!(found, [u64::from(MOST_UNPLACED); 2]);
+    }
 }
