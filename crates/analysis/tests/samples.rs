@@ -222,6 +222,14 @@ fn the_summary_says_whose_code_the_time_went_to() {
 }
 
 #[test]
+fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
+    let recording = program().recording();
+    let view = summary(&recording, &Query::default()).expect("a summary");
+    let expected = "5.0 % of the CPU time went to garbage collection: run -i alloc shows which code allocates what";
+    assert!(view.findings.iter().any(|finding| finding.text == expected), "{:?}", view.findings);
+}
+
+#[test]
 fn the_summary_says_what_threads_were_about_by_the_clock() {
     let mut taken = HandSampled::default();
     let main = taken.thread("", ThreadRole::Main);

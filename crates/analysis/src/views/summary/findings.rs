@@ -102,14 +102,25 @@ fn longest_wait(waits: &[OwnWait<'_>], kind: WaitKind, run_ns: u64) -> Option<Fi
     (share >= MUCH).then_some(Finding { text, share })
 }
 
+/// Whether an instrument recorded.
+fn has(view: &Summary<'_>, instrument: &str) -> bool {
+    view.conditions.instruments.iter().any(|request| request.name == instrument)
+}
+
 /// Kinds of work that the program's code does not do by itself.
 fn most_by_kind(view: &Summary<'_>) -> Vec<Finding> {
     let all = view.kinds.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     let said = |kind| {
         Some(match kind {
             SampleKind::Jit => "went to the compilation of methods",
+            SampleKind::Gc if !has(view, instrument::ALLOC) => {
+                "went to garbage collection: run -i alloc shows which code allocates what"
+            }
             SampleKind::Gc => "went to garbage collection",
             SampleKind::TypeLoading => "went to loading types and assemblies",
+            SampleKind::Exceptions if !has(view, instrument::EXCEPTIONS) => {
+                "went to the handling of exceptions: run -i exceptions shows types, stacks and catchers"
+            }
             SampleKind::Exceptions => "went to the handling of exceptions",
             SampleKind::Suspension => "went to suspending threads",
             SampleKind::Kernel => "was spent in the kernel",
